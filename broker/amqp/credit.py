@@ -1,0 +1,25 @@
+"""Link credit (core 2.6.7): what a flow frame leaves a sender, and how a drain ends."""
+
+from mypy_extensions import i64
+
+from broker.amqp import serial
+from broker.amqp.errors import INVALID_FIELD, LinkFault
+
+
+def left(*, peer_delivery_count: i64, link_credit: i64, delivery_count: i64) -> i64:
+    """The credit of a sender that has come to `delivery_count`, after a flow of its receiver.
+
+    Counts are serial numbers: `peer_delivery_count` may lag behind by what is
+    still on the wire. Absent (-1) means that the receiver has not seen our
+    attach; it then counts from our initial 0.
+    """
+    seen: i64 = 0 if peer_delivery_count < 0 else peer_delivery_count
+    under_way = serial.ahead(delivery_count, seen)
+    if under_way < 0:
+        raise LinkFault(INVALID_FIELD, f"delivery-count {seen} is ahead of {delivery_count}")
+    return max(0, link_credit - under_way)
+
+
+def drained(delivery_count: i64, credit: i64) -> i64:
+    """The delivery-count of a sender that gives up its credit (2.6.7, drain)."""
+    return serial.add(delivery_count, credit)

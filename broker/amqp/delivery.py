@@ -1,0 +1,24 @@
+"""What a session keeps of a delivery until both ends have settled it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64, mypyc_attr
+
+if TYPE_CHECKING:
+    from broker.amqp.events import OutgoingHandler
+
+
+@mypyc_attr(acyclic=True)
+class Delivery:
+    """A delivery in flight. Its owner derives from it, so that one object serves both.
+
+    `sent_to` is the owner of the link that it was sent on; deliveries that come
+    in have none. Acyclic: the cyclic collector never looks here. Whoever ends a
+    link, session or connection takes its deliveries out of `Unsettled`.
+    """
+
+    def __init__(self) -> None:
+        self.delivery_id: i64 = -1
+        self.sent_to: OutgoingHandler | None = None

@@ -1,0 +1,95 @@
+"""What a Connection tells its owner, as calls made while bytes are being read.
+
+Calls, not a list of events: a peer may pipeline a transfer behind its attach,
+and the attach must have been answered by then. No method may await.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64, mypyc_attr, trait
+
+if TYPE_CHECKING:
+    from broker.amqp.delivery import Delivery
+    from broker.amqp.link import IncomingLink, OutgoingLink
+    from broker.amqp.performatives import Attach, Open
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ConnectionHandler:
+    """The owner of a connection."""
+
+    @abstractmethod
+    def output_ready(self) -> None:
+        """There is something to send, for the first time since `data_to_send`."""
+
+    @abstractmethod
+    def deadline_changed(self) -> None:
+        """`next_deadline_ms` has moved to an earlier moment."""
+
+    @abstractmethod
+    def authenticate(self, mechanism: str, response: bytes) -> None:
+        """Answer with `sasl_outcome`, now or later; input waits until then (5.3.3.2)."""
+
+    @abstractmethod
+    def opened(self, open: Open) -> None:
+        """Answer at once with `accept` or `refuse` (2.4.1)."""
+
+    @abstractmethod
+    def incoming_attached(self, link: IncomingLink, attach: Attach) -> None:
+        """The peer will send on `link`. Answer at once with `link.accept` or `link.refuse`."""
+
+    @abstractmethod
+    def outgoing_attached(self, link: OutgoingLink, attach: Attach) -> None:
+        """The peer will receive on `link`. Answer at once with `link.accept` or `link.refuse`."""
+
+    @abstractmethod
+    def ended(self) -> None:
+        """The connection is over, by close, fault or loss; all links have been told before."""
+
+    @abstractmethod
+    def failed(self, error: Exception) -> None:
+        """A bug: an exception that is no Fault. The connection closes with internal-error."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class IncomingHandler:
+    """The owner of a link on which the peer sends."""
+
+    @abstractmethod
+    def delivered(
+        self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool
+    ) -> None:
+        """A whole message lies in `data[at:end]`. Unless `settled`, `link.settle` is owed."""
+
+    @abstractmethod
+    def credit_low(self) -> None:
+        """Half of the credit that was granted is used up."""
+
+    @abstractmethod
+    def incoming_ended(self, closed: bool) -> None:
+        """The link is over; `closed`: the peer said so with detach(closed=true)."""
+
+
+@trait
+@mypyc_attr(allow_interpreted_subclasses=True)
+class OutgoingHandler:
+    """The owner of a link on which the peer receives."""
+
+    @abstractmethod
+    def credit_changed(self, drain: bool) -> None:
+        """There may be room for deliveries now. With `drain`, answer with `link.drained`."""
+
+    @abstractmethod
+    def accepted(self, delivery: Delivery) -> None:
+        """The peer has accepted `delivery`; it is settled."""
+
+    @abstractmethod
+    def settled(self, delivery: Delivery, data: bytes, state_at: i64) -> None:
+        """The peer is done with `delivery`; its state is at `data[state_at]`, or absent (-1)."""
+
+    @abstractmethod
+    def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:
+        """The link is over; these deliveries ended with it, in their order, without an outcome."""

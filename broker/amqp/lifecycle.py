@@ -1,0 +1,125 @@
+"""Every rule on the life of a connection, a session and a link, and nothing else.
+
+Tables without side effects: what may follow what. Whoever acts asks `after_…`
+first, and gets the fault that the specification names where it may not.
+"""
+
+from enum import Enum
+from typing import Final
+
+from broker.amqp.errors import ILLEGAL_STATE, NOT_ALLOWED, ConnectionFault, LinkFault, SessionFault
+
+
+class ConnectionState(Enum):
+    """Core 2.4.6, seen from the end that is connected to. SASL comes before (5.3)."""
+
+    START = "waiting for a protocol header"
+    SASL = "authenticating"
+    AUTHENTICATED = "waiting for the AMQP header"
+    HEADERS_EXCHANGED = "waiting for open"
+    OPENED = "open"
+    CLOSE_SENT = "closing"
+    ENDED = "ended"
+
+
+class ConnectionEvent(Enum):
+    """What moves a connection on. `IN` is from the peer, `OUT` from us."""
+
+    SASL_HEADER_IN = "SASL header"
+    AMQP_HEADER_IN = "AMQP header"
+    SASL_OUTCOME_OUT = "SASL outcome"
+    OPEN_IN = "open"
+    CLOSE_IN = "close"
+    CLOSE_OUT = "our close"
+    LOST = "end of the stream"
+
+
+class SessionState(Enum):
+    """Core 2.5.5. A begin is answered at once, so the states between are not seen."""
+
+    UNMAPPED = "unmapped"
+    MAPPED = "mapped"
+    END_SENT = "ending"
+
+
+class SessionEvent(Enum):
+    """What moves a session on."""
+
+    BEGIN_IN = "begin"
+    END_IN = "end"
+    END_OUT = "our end"
+
+
+class LinkState(Enum):
+    """Core 2.6.3 to 2.6.6. We answer attaches and never begin one."""
+
+    DETACHED = "detached"
+    ATTACH_RECEIVED = "attach received"
+    ATTACHED = "attached"
+    DETACH_SENT = "detaching"
+
+
+class LinkEvent(Enum):
+    """What moves a link on."""
+
+    ATTACH_IN = "attach"
+    ATTACH_OUT = "our attach"
+    DETACH_IN = "detach"
+    DETACH_OUT = "our detach"
+
+
+CONNECTION: Final[dict[tuple[ConnectionState, ConnectionEvent], ConnectionState]] = {
+    (ConnectionState.START, ConnectionEvent.SASL_HEADER_IN): ConnectionState.SASL,
+    (ConnectionState.START, ConnectionEvent.AMQP_HEADER_IN): ConnectionState.HEADERS_EXCHANGED,
+    (ConnectionState.SASL, ConnectionEvent.SASL_OUTCOME_OUT): ConnectionState.AUTHENTICATED,
+    (
+        ConnectionState.AUTHENTICATED,
+        ConnectionEvent.AMQP_HEADER_IN,
+    ): ConnectionState.HEADERS_EXCHANGED,
+    (ConnectionState.HEADERS_EXCHANGED, ConnectionEvent.OPEN_IN): ConnectionState.OPENED,
+    (ConnectionState.HEADERS_EXCHANGED, ConnectionEvent.CLOSE_OUT): ConnectionState.CLOSE_SENT,
+    (ConnectionState.OPENED, ConnectionEvent.CLOSE_IN): ConnectionState.ENDED,
+    (ConnectionState.OPENED, ConnectionEvent.CLOSE_OUT): ConnectionState.CLOSE_SENT,
+    (ConnectionState.CLOSE_SENT, ConnectionEvent.CLOSE_IN): ConnectionState.ENDED,
+}
+
+SESSION: Final[dict[tuple[SessionState, SessionEvent], SessionState]] = {
+    (SessionState.UNMAPPED, SessionEvent.BEGIN_IN): SessionState.MAPPED,
+    (SessionState.MAPPED, SessionEvent.END_IN): SessionState.UNMAPPED,
+    (SessionState.MAPPED, SessionEvent.END_OUT): SessionState.END_SENT,
+    (SessionState.END_SENT, SessionEvent.END_IN): SessionState.UNMAPPED,
+}
+
+LINK: Final[dict[tuple[LinkState, LinkEvent], LinkState]] = {
+    (LinkState.DETACHED, LinkEvent.ATTACH_IN): LinkState.ATTACH_RECEIVED,
+    (LinkState.ATTACH_RECEIVED, LinkEvent.ATTACH_OUT): LinkState.ATTACHED,
+    (LinkState.ATTACHED, LinkEvent.DETACH_IN): LinkState.DETACHED,
+    (LinkState.ATTACHED, LinkEvent.DETACH_OUT): LinkState.DETACH_SENT,
+    (LinkState.DETACH_SENT, LinkEvent.DETACH_IN): LinkState.DETACHED,
+}
+
+
+def connection_after(state: ConnectionState, event: ConnectionEvent) -> ConnectionState:
+    """The state that `event` leads to; ConnectionFault where it may not happen."""
+    if event is ConnectionEvent.LOST:
+        return ConnectionState.ENDED
+    new = CONNECTION.get((state, event))
+    if new is None:
+        raise ConnectionFault(ILLEGAL_STATE, f"{event.value} while {state.value}")
+    return new
+
+
+def session_after(state: SessionState, event: SessionEvent) -> SessionState:
+    """The state that `event` leads to; SessionFault where it may not happen."""
+    new = SESSION.get((state, event))
+    if new is None:
+        raise SessionFault(NOT_ALLOWED, f"{event.value} while {state.value}")
+    return new
+
+
+def link_after(state: LinkState, event: LinkEvent) -> LinkState:
+    """The state that `event` leads to; LinkFault where it may not happen."""
+    new = LINK.get((state, event))
+    if new is None:
+        raise LinkFault(NOT_ALLOWED, f"{event.value} while {state.value}")
+    return new

@@ -1,0 +1,35 @@
+"""The server's side of a SASL exchange (core 5.3): what the peer says, not whether it is true."""
+
+from typing import Final, final
+
+from broker.amqp.errors import DECODE_ERROR, ConnectionFault
+
+ANONYMOUS: Final = "ANONYMOUS"
+PLAIN: Final = "PLAIN"
+
+
+@final
+class PlainCredentials:
+    """What a PLAIN response carries (RFC 4616)."""
+
+    def __init__(self, authorization: str, user: str, password: str) -> None:
+        self.authorization: Final = authorization
+        self.user: Final = user
+        self.password: Final = password
+
+
+def plain_credentials(response: bytes) -> PlainCredentials:
+    """Take a PLAIN response apart: authzid NUL authcid NUL passwd, all UTF-8.
+
+    ConnectionFault(decode-error) for anything else, an empty user or password included.
+    """
+    parts = response.split(b"\0")
+    if len(parts) != 3:
+        raise ConnectionFault(DECODE_ERROR, "a PLAIN response has three parts")
+    try:
+        authorization, user, password = [part.decode() for part in parts]
+    except UnicodeDecodeError:
+        raise ConnectionFault(DECODE_ERROR, "a PLAIN response is UTF-8") from None
+    if not user or not password:
+        raise ConnectionFault(DECODE_ERROR, "a PLAIN response names a user and a password")
+    return PlainCredentials(authorization, user, password)

@@ -1,0 +1,369 @@
+"""The sections of an encoded message (core spec 3.2), found without decoding them.
+
+A message is walked once: the sections must come in order, with nothing behind the
+body but a footer. What routing always needs is read on the way, the rest only noted
+by its position. The bare message is passed on byte for byte, and what is within its
+values is its reader's business.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64, u8
+
+from broker.amqp.decode import (
+    bool_at,
+    descriptor_at,
+    malformed,
+    open_compound,
+    skip,
+    take_value,
+    text_at,
+    uint_at,
+)
+from broker.amqp.descriptors import (
+    AMQP_SEQUENCE,
+    AMQP_VALUE,
+    APPLICATION_PROPERTIES,
+    DATA,
+    DELIVERY_ANNOTATIONS,
+    FOOTER,
+    HEADER,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+)
+from broker.amqp.encode import (
+    BytesWriter,
+    put_bool,
+    put_descriptor,
+    put_null,
+    put_ubyte,
+    put_uint,
+)
+from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, Fault, LinkFault
+from broker.amqp.limits import FIELD_VALUES_MAX, SECTIONS_BEFORE_BODY_MAX, SECTIONS_MAX
+
+PRIORITY_DEFAULT: Final = 4
+PRIORITY_MAX: Final = 9
+
+HEADER_FIELDS: Final = 5
+PROPERTIES_FIELDS: Final = 13
+
+# places of the fields of the properties section, 3.2.4
+TO: Final = 2
+SUBJECT: Final = 3
+REPLY_TO: Final = 4
+ABSOLUTE_EXPIRY_TIME: Final = 8
+GROUP_ID: Final = 10
+GROUP_SEQUENCE: Final = 11
+
+
+@final
+class Sections:
+    """Where the sections of one message are, and what routing always reads of them.
+
+    To be reused from message to message. Positions are those of the data that was read,
+    -1 for a section that is not there: of `body` and `footer` the first byte, of the
+    others the first byte behind the descriptor.
+    """
+
+    def __init__(self) -> None:
+        # the first byte behind header and delivery-annotations: from here on all is kept
+        self.start_kept: i64 = 0
+        self.end: i64 = 0
+        self.durable: bool = False
+        self.priority: i64 = PRIORITY_DEFAULT
+        self.ttl: i64 = -1
+        self.absolute_expiry_time: i64 = -1
+        self.message_annotations: i64 = -1
+        self.properties: i64 = -1
+        self.application_properties: i64 = -1
+        self.body: i64 = -1
+        self.footer: i64 = -1
+
+    def read(self, data: bytes, start: i64, end: i64) -> None:
+        """Take over the message in `data[start:end]`. LinkFault where it is malformed."""
+        self.start_kept = start
+        self.end = end
+        self.durable = False
+        self.priority = PRIORITY_DEFAULT
+        self.ttl = -1
+        self.absolute_expiry_time = -1
+        self.message_annotations = -1
+        self.properties = -1
+        self.application_properties = -1
+        self.body = -1
+        self.footer = -1
+        try:
+            at = self._read_before_body(data, start, end)
+            if at - start > SECTIONS_BEFORE_BODY_MAX:
+                raise LinkFault(
+                    RESOURCE_LIMIT_EXCEEDED,
+                    f"more than {SECTIONS_BEFORE_BODY_MAX} bytes in front of the body",
+                )
+            if at < end:
+                self._read_body(data, at, end)
+        except Fault as fault:
+            raise LinkFault(fault.condition, f"message: {fault.description}") from None
+
+    def _read_before_body(self, data: bytes, at: i64, end: i64) -> i64:
+        """Read up to the first section of the body or the footer: its position, or the end."""
+        before: i64 = HEADER - 1
+        while at < end:
+            code, value = _section_at(data, at, end)
+            if code >= DATA:
+                break
+            # numbered in the order they must have, so this finds doubles and strangers too
+            if code <= before:
+                raise malformed("a section that is unknown or out of order")
+            before = code
+            if code == HEADER:
+                at = self._read_header(data, value, end)
+                self.start_kept = at
+            elif code == PROPERTIES:
+                self.properties = value
+                at = self._read_properties(data, value, end)
+            else:
+                at = _behind_map(data, value, end)
+                if code == MESSAGE_ANNOTATIONS:
+                    self.message_annotations = value
+                elif code == APPLICATION_PROPERTIES:
+                    self.application_properties = value
+                elif code == DELIVERY_ANNOTATIONS:
+                    self.start_kept = at
+        return at
+
+    def _read_header(self, data: bytes, at: i64, end: i64) -> i64:
+        """first-acquirer and delivery-count are for the broker to say, not for a sender."""
+        count, at, end = _open_list(data, at, end)
+        if count > HEADER_FIELDS:
+            raise malformed("header has more than its fields")
+        if count > 0:
+            field = at
+            at = skip(data, at, end)
+            self.durable = bool_at(data, field, False)
+        if count > 1:
+            field = at
+            at = skip(data, at, end)
+            priority = uint_at(data, field, PRIORITY_DEFAULT)
+            self.priority = priority if priority <= PRIORITY_MAX else PRIORITY_MAX
+        if count > 2:
+            field = at
+            at = skip(data, at, end)
+            self.ttl = uint_at(data, field, -1)
+        return end
+
+    def _read_properties(self, data: bytes, at: i64, end: i64) -> i64:
+        count, at, end = _open_list(data, at, end)
+        if count > PROPERTIES_FIELDS:
+            raise malformed("properties has more than its fields")
+        if count > ABSOLUTE_EXPIRY_TIME:
+            field: i64 = 0
+            while field < ABSOLUTE_EXPIRY_TIME:
+                at = skip(data, at, end)
+                field += 1
+            skip(data, at, end)
+            code = data[at]
+            if code == 0x83:
+                time = read_i64_be(data, at + 1)
+                self.absolute_expiry_time = time if time > 0 else 0
+            elif code != 0x40:
+                raise malformed("absolute-expiry-time is not a timestamp")
+        return end
+
+    def _read_body(self, data: bytes, at: i64, end: i64) -> None:
+        """3.2: data sections, or sequence sections, or one value; then perhaps a footer."""
+        kind: i64 = -1
+        sections: i64 = 0
+        while at < end:
+            code, value = _section_at(data, at, end)
+            if code == FOOTER:
+                self.footer = at
+                if _behind_map(data, value, end) != end:
+                    raise malformed("a section behind the footer")
+                return
+            if kind < 0:
+                self.body = at
+                kind = code
+            elif code != kind or code == AMQP_VALUE:
+                raise malformed("a section that does not belong to the body")
+            sections += 1
+            if sections > SECTIONS_MAX:
+                raise LinkFault(
+                    RESOURCE_LIMIT_EXCEEDED, f"more than {SECTIONS_MAX} sections in the body"
+                )
+            at = _behind_body(data, value, end, code)
+
+    def to(self, data: bytes) -> str | None:
+        return self.text(data, TO)
+
+    def subject(self, data: bytes) -> str | None:
+        return self.text(data, SUBJECT)
+
+    def group_id(self, data: bytes) -> str | None:
+        return self.text(data, GROUP_ID)
+
+    def text(self, data: bytes, field: i64) -> str | None:
+        """A string of the properties section. LinkFault where it is something else."""
+        at = property_at(data, self.properties, self.end, field)
+        if at < 0:
+            return None
+        try:
+            return text_at(data, at, self.end)
+        except Fault as fault:
+            raise LinkFault(fault.condition, f"properties: {fault.description}") from None
+
+    def annotation(self, data: bytes, key: bytes) -> object:
+        """The message annotation of `key` (a symbol), None where there is none."""
+        at = annotation_at(data, self.message_annotations, self.end, key)
+        if at < 0:
+            return None
+        try:
+            value, _ = take_value(data, at, self.end, FIELD_VALUES_MAX)
+        except Fault as fault:
+            raise LinkFault(fault.condition, f"annotations: {fault.description}") from None
+        return value
+
+
+def split(data: bytes, start: i64, end: i64) -> Sections:
+    """The sections of the message in `data[start:end]`."""
+    sections = Sections()
+    sections.read(data, start, end)
+    return sections
+
+
+def property_at(data: bytes, properties: i64, end: i64, field: i64) -> i64:
+    """The position of a field of the properties section that starts at `properties`.
+
+    -1 where the section (its position is -1), or the field, is not there or null.
+    """
+    if properties < 0:
+        return -1
+    try:
+        count, at, behind = _open_list(data, properties, end)
+        if field >= count:
+            return -1
+        while field > 0:
+            at = skip(data, at, behind)
+            field -= 1
+        skip(data, at, behind)
+    except Fault as fault:
+        raise LinkFault(fault.condition, f"properties: {fault.description}") from None
+    return at if data[at] != 0x40 else -1
+
+
+def annotation_at(data: bytes, annotations: i64, end: i64, key: bytes) -> i64:
+    """The position of the value of `key` in the map at `annotations`; -1 where it is not."""
+    if annotations < 0:
+        return -1
+    try:
+        count, at, behind = open_compound(data, annotations, end)
+        while count > 0:
+            value = skip(data, at, behind)
+            if _is_symbol(data, at, value, key):
+                skip(data, value, behind)
+                return value
+            at = skip(data, value, behind)
+            count -= 2
+    except Fault as fault:
+        raise LinkFault(fault.condition, f"annotations: {fault.description}") from None
+    return -1
+
+
+def _is_symbol(data: bytes, at: i64, behind: i64, text: bytes) -> bool:
+    code = data[at]
+    if code == 0xA3:
+        first = at + 2
+    elif code == 0xB3:
+        first = at + 5
+    else:
+        return False
+    # most keys differ in length: no slice for them
+    return behind - first == i64(len(text)) and data[first:behind] == text
+
+
+def _section_at(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
+    """The descriptor of the section at `at`, and the position of its value."""
+    if at + 3 < end and data[at] == 0 and data[at + 1] == 0x53:
+        return i64(data[at + 2]), at + 3
+    code, value = descriptor_at(data, at, end)
+    if value >= end:
+        raise malformed("a section without content")
+    return code, value
+
+
+def _open_list(data: bytes, at: i64, end: i64) -> tuple[i64, i64, i64]:
+    """Count, first field and end of the list that a section must be."""
+    code = i64(data[at])
+    if code == 0xC0 or code == 0xD0:
+        return open_compound(data, at, end)
+    if code == 0x45:
+        return 0, at + 1, at + 1
+    raise malformed("a section that is not a list")
+
+
+def _behind_map(data: bytes, at: i64, end: i64) -> i64:
+    code = i64(data[at])
+    if code == 0xC1 or code == 0xD1:
+        return skip(data, at, end)
+    raise malformed("a section that is not a map")
+
+
+def _behind_body(data: bytes, at: i64, end: i64, kind: i64) -> i64:
+    """Behind one section of the body."""
+    code = i64(data[at])
+    if kind == DATA:
+        if code != 0xA0 and code != 0xB0:
+            raise malformed("a data section that is not binary")
+    elif kind == AMQP_SEQUENCE:
+        if code != 0x45 and code != 0xC0 and code != 0xD0:
+            raise malformed("a sequence section that is not a list")
+    elif kind != AMQP_VALUE:
+        raise malformed("a section that is unknown")
+    return skip(data, at, end)
+
+
+def put_header(
+    out: BytesWriter,
+    *,
+    durable: bool,
+    priority: i64,
+    ttl: i64,
+    first_acquirer: bool,
+    delivery_count: i64,
+) -> None:
+    """The header section; `ttl` -1 is none. Trailing defaults are left out."""
+    put_descriptor(out, HEADER)
+    if delivery_count > 0:
+        count: i64 = 5
+    elif first_acquirer:
+        count = 4
+    elif ttl >= 0:
+        count = 3
+    elif priority != PRIORITY_DEFAULT:
+        count = 2
+    elif durable:
+        count = 1
+    else:
+        out.append(0x45)
+        return
+    start = len(out)
+    out.append(0xC0)
+    out.append(0)
+    out.append(int(count))
+    put_bool(out, durable)
+    if count > 1:
+        put_ubyte(out, priority)
+    if count > 2:
+        if ttl >= 0:
+            put_uint(out, ttl)
+        else:
+            put_null(out)
+    if count > 3:
+        put_bool(out, first_acquirer)
+    if count > 4:
+        put_uint(out, delivery_count)
+    # 22 bytes at most: the narrow form always does
+    out[start + 1] = u8(len(out) - start - 2)

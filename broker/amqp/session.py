@@ -1,0 +1,422 @@
+"""One session: its windows, its handles, and the way of each frame to its link.
+
+Transfers and dispositions are read without making objects; everything else
+comes as a performative. Accepted deliveries gather into ranges, and window
+and credit updates into as few flows as the peer needs not to stall.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp import serial
+from broker.amqp.delivery import Delivery
+from broker.amqp.descriptors import ACCEPTED, RECEIVED
+from broker.amqp.errors import (
+    FRAMING_ERROR,
+    HANDLE_IN_USE,
+    INVALID_FIELD,
+    RESOURCE_LIMIT_EXCEEDED,
+    UNATTACHED_HANDLE,
+    ConnectionFault,
+    Fault,
+    LinkFault,
+    SessionFault,
+)
+from broker.amqp.events import OutgoingHandler
+from broker.amqp.lifecycle import SessionEvent, SessionState, session_after
+from broker.amqp.limits import ECHO_INTERVAL_MS
+from broker.amqp.link import IncomingLink, Link, OutgoingLink
+from broker.amqp.outcomes import ACCEPTED as ACCEPTED_STATE
+from broker.amqp.outcomes import State, error_of, read_state
+from broker.amqp.performatives import (
+    RECEIVER,
+    SENDER,
+    Attach,
+    Begin,
+    Detach,
+    Disposition,
+    End,
+    Flow,
+    Performative,
+    Transfer,
+)
+from broker.amqp.transfer import put_disposition
+from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
+from broker.amqp.unsettled import Unsettled
+from broker.amqp.window import IncomingWindow, OutgoingWindow
+
+if TYPE_CHECKING:
+    from broker.amqp.connection import Connection
+
+OUTGOING_WINDOW: Final[i64] = 0x7FFF_FFFF
+"""What we announce of our own sending; it limits nothing (2.5.6)."""
+
+NO_ECHO: Final[i64] = -1
+
+
+@final
+class Session:
+    """A session that the peer began on `channel`; we answer on `our_channel`."""
+
+    def __init__(
+        self, connection: Connection, begin: Begin, channel: i64, our_channel: i64
+    ) -> None:
+        self.connection: Final = connection
+        self.channel: Final[i64] = channel
+        self.our_channel: Final[i64] = our_channel
+        self.state: SessionState = session_after(SessionState.UNMAPPED, SessionEvent.BEGIN_IN)
+        self.incoming_window: Final = IncomingWindow(
+            connection.limits.incoming_window, begin.next_outgoing_id
+        )
+        self.outgoing_window: Final = OutgoingWindow(begin.incoming_window)
+        self.next_delivery_id: i64 = 0
+        self.unsettled_out: Final = Unsettled()
+        self.unfinished: list[OutgoingLink] = []
+        self.echo_due_ms: i64 = NO_ECHO
+        self._unsettled_in: Final[dict[int, bool]] = {}
+        self._expected_delivery_id: i64 = -1
+        self._remote_handle_max: Final[i64] = begin.handle_max
+        self._links: list[Link | None] = []
+        self._ours: Final[set[int]] = set()
+        self._accepted_first: i64 = -1
+        self._accepted_last: i64 = -1
+        self._accepted_settled = True
+        self._last_echo_ms: i64 = NO_ECHO
+        self._echoing: list[Link] = []
+        self.put(
+            Begin(
+                remote_channel=channel,
+                next_outgoing_id=0,
+                incoming_window=connection.limits.incoming_window,
+                outgoing_window=OUTGOING_WINDOW,
+                handle_max=connection.limits.handle_max,
+            )
+        )
+
+    # -- frames in
+
+    def on_transfer(self, transfer: Transfer, data: bytes, at: i64, end: i64) -> None:
+        """A transfer frame with its payload in `data[at:end]`."""
+        self.incoming_window.take()
+        link = self._link(transfer.handle)
+        if not isinstance(link, IncomingLink):
+            raise SessionFault(INVALID_FIELD, f"handle {transfer.handle} is a receiver's")
+        try:
+            link.on_transfer(transfer, data, at, end)
+        except LinkFault as fault:
+            link.detach(fault)
+        if self.incoming_window.wants_refill():
+            self.put_flow()
+
+    def on_disposition(self, disposition: Disposition, data: bytes, end: i64) -> None:
+        """Outcomes of what we sent, or the sender's settlement of what it sent (2.7.6)."""
+        if disposition.role is SENDER:
+            if disposition.settled and self._unsettled_in:
+                self._settled_by_sender(disposition.first, disposition.last)
+            return
+        if not disposition.settled and (
+            disposition.state_code < 0 or disposition.state_code == RECEIVED
+        ):
+            return  # nothing final has been said yet
+        if disposition.first == disposition.last:
+            delivery = self.unsettled_out.take(disposition.first)
+            if delivery is None:
+                return  # of a link that has been detached, or settled already
+            self._ended(delivery, disposition, data)
+        else:
+            taken = self.unsettled_out.take_range(disposition.first, disposition.last)
+            for delivery in taken:
+                self._ended(delivery, disposition, data)
+        if not disposition.settled:
+            # the receiver settles second, and waits for us (2.6.12)
+            self.put_disposition(
+                role=SENDER,
+                first=disposition.first,
+                last=disposition.last,
+                settled=True,
+                state=read_state(data, disposition.state_at, end),
+            )
+
+    def _ended(self, delivery: Delivery, disposition: Disposition, data: bytes) -> None:
+        owner = delivery.sent_to
+        if owner is None:
+            return
+        if disposition.state_code == ACCEPTED:
+            owner.accepted(delivery)
+        else:
+            owner.settled(delivery, data, disposition.state_at)
+
+    def _settled_by_sender(self, first: i64, last: i64) -> None:
+        for delivery_id in list(self._unsettled_in):
+            if 0 <= serial.ahead(i64(delivery_id), first) <= serial.ahead(last, first):
+                del self._unsettled_in[delivery_id]
+
+    def on_flow(self, flow: Flow, now_ms: i64) -> None:
+        """Windows, and credit where the flow names a link (2.7.4)."""
+        was_shut = self.outgoing_window.left <= 0
+        self.outgoing_window.offered(flow.next_incoming_id, flow.incoming_window)
+        self.incoming_window.announced(flow.next_outgoing_id)
+        link: Link | None = None
+        if flow.handle >= 0:
+            link = self._link(flow.handle)
+            try:
+                self._flow_of(link, flow)
+            except LinkFault as fault:
+                link.detach(fault)
+        if was_shut or self.unfinished:
+            self.room_again()
+        if flow.echo:
+            self._echo(link, now_ms)
+
+    def _flow_of(self, link: Link, flow: Flow) -> None:
+        if isinstance(link, OutgoingLink):
+            link.on_flow(
+                peer_delivery_count=flow.delivery_count,
+                link_credit=flow.link_credit,
+                drain=flow.drain,
+            )
+        elif isinstance(link, IncomingLink):
+            link.on_flow(flow.delivery_count)
+
+    def on_attach(self, attach: Attach) -> None:
+        """Make the link end that answers, and let the connection's owner judge it."""
+        handle = attach.handle
+        if handle > self.connection.limits.handle_max:
+            raise ConnectionFault(
+                FRAMING_ERROR, f"handle {handle} is above {self.connection.limits.handle_max}"
+            )
+        while i64(len(self._links)) <= handle:
+            self._links.append(None)
+        if self._links[handle] is not None:
+            raise SessionFault(HANDLE_IN_USE, f"handle {handle} is attached")
+        our_handle = self._claim_handle(handle)
+        if attach.role is SENDER:
+            incoming = IncomingLink(self, attach, our_handle)
+            self._links[handle] = incoming
+            self._judge(incoming, attach)
+        else:
+            outgoing = OutgoingLink(self, attach, our_handle)
+            self._links[handle] = outgoing
+            self._judge(outgoing, attach)
+
+    def _claim_handle(self, wanted: i64) -> i64:
+        """The peer's own number where it is free, for the sake of whoever reads a trace."""
+        ours = int(wanted)
+        if wanted > self._remote_handle_max or ours in self._ours:
+            ours = 0
+            while ours in self._ours:
+                ours += 1
+            if ours > self._remote_handle_max:
+                raise SessionFault(RESOURCE_LIMIT_EXCEEDED, "no handle is left within handle-max")
+        self._ours.add(ours)
+        return ours
+
+    def _judge(self, link: Link, attach: Attach) -> None:
+        try:
+            if attach.fault is not None:
+                raise attach.fault
+            if isinstance(link, IncomingLink):
+                self.connection.handler.incoming_attached(link, attach)
+            elif isinstance(link, OutgoingLink):
+                self.connection.handler.outgoing_attached(link, attach)
+        except LinkFault as fault:
+            link.refuse(fault)
+
+    def on_detach(self, detach: Detach) -> None:
+        """The peer's detach, or its answer to ours."""
+        link = self._link(detach.handle)
+        self._links[detach.handle] = None
+        link.on_detach(detach)
+        self._ours.discard(int(link.our_handle))
+        self._forget(link)
+
+    def _link(self, handle: i64) -> Link:
+        if handle < i64(len(self._links)):
+            link = self._links[handle]
+            if link is not None:
+                return link
+        raise SessionFault(UNATTACHED_HANDLE, f"handle {handle} is not attached")
+
+    def _forget(self, link: Link) -> None:
+        if link in self._echoing:
+            self._echoing.remove(link)
+        if isinstance(link, OutgoingLink) and link in self.unfinished:
+            self.unfinished.remove(link)
+
+    def link_ending(self, link: Link) -> None:
+        """We detach `link`: nothing more is sent on it."""
+        self._forget(link)
+
+    # -- the life of the session
+
+    def on_end(self) -> None:
+        """The peer ends the session, or answers our end."""
+        answer = self.state is SessionState.MAPPED
+        self.state = session_after(self.state, SessionEvent.END_IN)
+        if answer:
+            self._drop_links()
+            self.put(End())
+
+    def end(self, fault: Fault) -> None:
+        """End the session from our side; frames that still come are ignored."""
+        self.state = session_after(self.state, SessionEvent.END_OUT)
+        self._drop_links()
+        self.flush_accepted()
+        self.put(End(error=error_of(fault)))
+
+    def lost(self) -> None:
+        """The connection is over."""
+        if self.state is SessionState.MAPPED:
+            self._drop_links()
+        self.state = SessionState.UNMAPPED
+
+    def _drop_links(self) -> None:
+        links = self._links
+        self._links = []
+        self._ours.clear()
+        self._echoing = []
+        self.unfinished = []
+        for link in links:
+            if link is not None:
+                link.lost()
+        self.unsettled_out.clear()
+        self._unsettled_in.clear()
+
+    # -- deliveries in
+
+    def expect_delivery(self, delivery_id: i64) -> None:
+        """Check the id of a new delivery: one more than the last, over all links (2.7.5)."""
+        expected = self._expected_delivery_id
+        if delivery_id < 0:
+            raise LinkFault(INVALID_FIELD, "the first transfer of a delivery has a delivery-id")
+        if expected >= 0 and delivery_id != expected:
+            raise SessionFault(INVALID_FIELD, f"delivery-id {delivery_id}, {expected} was next")
+        self._expected_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
+
+    def accept(self, delivery_id: i64, *, settled: bool) -> None:
+        """Accept a delivery; it joins the range before it where it continues that."""
+        if self._accepted_first >= 0:
+            if (
+                delivery_id == ((self._accepted_last + 1) & 0xFFFF_FFFF)
+                and settled is self._accepted_settled
+            ):
+                self._accepted_last = delivery_id
+                return
+            self.flush_accepted()
+        self._accepted_first = delivery_id
+        self._accepted_last = delivery_id
+        self._accepted_settled = settled
+        self.connection.owes_dispositions(self)
+
+    def flush_accepted(self) -> None:
+        """Write the disposition of the range that `accept` has gathered."""
+        first = self._accepted_first
+        if first >= 0:
+            self._accepted_first = -1
+            self._put_disposition(
+                role=RECEIVER,
+                first=first,
+                last=self._accepted_last,
+                settled=self._accepted_settled,
+                state=ACCEPTED_STATE,
+            )
+
+    def await_settlement(self, delivery_id: i64) -> None:
+        """The sender wants to settle before us: remember that this delivery is not settled."""
+        self._unsettled_in[int(delivery_id)] = True
+
+    # -- frames out
+
+    def put(self, performative: Performative) -> None:
+        """Send a frame on this session's channel."""
+        self.connection.put(self.our_channel, performative)
+
+    def put_disposition(
+        self, *, role: bool, first: i64, last: i64, settled: bool, state: State
+    ) -> None:
+        """Send a disposition, behind what was accepted before."""
+        self.flush_accepted()
+        self._put_disposition(role=role, first=first, last=last, settled=settled, state=state)
+
+    def _put_disposition(
+        self, *, role: bool, first: i64, last: i64, settled: bool, state: State
+    ) -> None:
+        out = self.connection.writer_for(0)
+        start = begin_frame(out, AMQP_FRAME, self.our_channel)
+        put_disposition(out, role=role, first=first, last=last, settled=settled, state=state)
+        end_frame(out, start)
+
+    def put_flow(self) -> None:
+        """Open the whole incoming window again, and say so."""
+        self.put_link_flow(handle=-1, delivery_count=-1, credit=-1, drain=False)
+
+    def put_link_flow(
+        self, *, handle: i64, delivery_count: i64, credit: i64, drain: bool
+    ) -> None:
+        """Send a flow for a link, or for the session alone where `handle` is -1."""
+        if self.state is not SessionState.MAPPED:
+            return
+        self.put(
+            Flow(
+                next_incoming_id=self.incoming_window.next_id,
+                incoming_window=self.incoming_window.refill(),
+                next_outgoing_id=self.outgoing_window.next_id,
+                outgoing_window=OUTGOING_WINDOW,
+                handle=handle,
+                delivery_count=delivery_count,
+                link_credit=credit,
+                drain=drain,
+            )
+        )
+
+    def room_again(self) -> None:
+        """The window or the output has room: go on with what was held up."""
+        if self.outgoing_window.left <= 0:
+            return
+        if self.unfinished:
+            self.unfinished = [link for link in self.unfinished if not link.send_rest()]
+        if self.connection.may_write():
+            for link in self._links:
+                if isinstance(link, OutgoingLink) and link.credit > 0:
+                    handler: OutgoingHandler | None = link.handler
+                    if handler is not None:
+                        handler.credit_changed(link.drain)
+
+    # -- echoes
+
+    def _echo(self, link: Link | None, now_ms: i64) -> None:
+        """Owe the peer a flow; within 10 ms of the last one, later (`reliability.md` C14)."""
+        if link is not None and link not in self._echoing:
+            self._echoing.append(link)
+        if self._last_echo_ms >= 0 and now_ms - self._last_echo_ms < ECHO_INTERVAL_MS:
+            if self.echo_due_ms == NO_ECHO:
+                self.echo_due_ms = self._last_echo_ms + ECHO_INTERVAL_MS
+                self.connection.deadline_at(self.echo_due_ms)
+            return
+        self._answer_echo(now_ms)
+
+    def tick(self, now_ms: i64) -> None:
+        """Answer the echoes that have waited long enough."""
+        if self.echo_due_ms != NO_ECHO and now_ms >= self.echo_due_ms:
+            self._answer_echo(now_ms)
+
+    def _answer_echo(self, now_ms: i64) -> None:
+        self.echo_due_ms = NO_ECHO
+        self._last_echo_ms = now_ms
+        echoing = self._echoing
+        self._echoing = []
+        if not echoing:
+            self.put_flow()
+        for link in echoing:
+            if isinstance(link, OutgoingLink):
+                link.put_flow()
+            elif isinstance(link, IncomingLink):
+                self.put_link_flow(
+                    handle=link.our_handle,
+                    delivery_count=link.delivery_count,
+                    credit=link.credit,
+                    drain=False,
+                )

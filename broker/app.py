@@ -1,0 +1,150 @@
+"""The broker put together: the only place that knows which part is made of what."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import TypeVar
+
+from broker import __version__
+from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
+from broker.amqp.limits import Limits
+from broker.clock import SystemClock
+from broker.journal import Journal
+from broker.links.container import Container
+from broker.net.listener import Listener
+from broker.net.log import Log, configure_logging
+from broker.net.login import Login
+from broker.routing.policy import AddressPolicy, Policies
+from broker.routing.router import Router
+from broker.security.authenticate import open_users
+from broker.settings import AddressSettings, Settings
+from broker.stats import Stats
+from storage.api import Store
+from storage.memory import MemoryStore
+
+T = TypeVar("T")
+
+PRODUCT = "jms-broker"
+
+STOP_TIMEOUT_S = 8.0
+"""So long a stop waits for peers to answer our close; a service manager kills after ten."""
+
+
+class App:
+    """One broker: store, router, container and listener, with their order of start and stop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stats = Stats()
+        self.store: Store = MemoryStore()
+        self.journal = Journal(self.store)
+        clock = SystemClock()
+        router = Router(
+            clock=clock,
+            stats=self.stats,
+            policies=policies_of(settings),
+            pacing_mark=settings.pacing_backlog,
+        )
+        users, anonymous = open_users(settings)
+        self.container = Container(
+            name=f"{PRODUCT}-{os.getpid()}",
+            router=router,
+            journal=self.journal,
+            clock=clock,
+            stats=self.stats,
+            limits=limits_of(settings),
+            authenticator=Login(users, anonymous=anonymous),
+            watcher=Log(),
+            credit=settings.credit,
+            product={"product": PRODUCT, "version": __version__},
+        )
+        self.listener = Listener(self.container, stall_timeout_ms=settings.stall_timeout_ms)
+        self._committing: asyncio.Task[None] | None = None
+
+    async def start(self) -> int:
+        """Listen; the port in use."""
+        self._committing = asyncio.get_running_loop().create_task(self.journal.run())
+        return await self.listener.listen(self.settings.bind, self.settings.port)
+
+    async def stop(self) -> None:
+        """Close every connection with `amqp:connection:forced`, then everything else."""
+        self.listener.stop_accepting()
+        self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
+        self.container.run_round()
+        await self._until_all_have_left()
+        self.listener.close()
+        self.journal.close()
+        if self._committing is not None:
+            await self._committing
+        await self.store.close()
+
+    async def _until_all_have_left(self) -> None:
+        deadline = asyncio.get_running_loop().time() + STOP_TIMEOUT_S
+        while self.container.peer_count() and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.01)
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What a peer may do, as the engine takes it."""
+    return Limits(
+        max_frame_size=settings.max_frame_size,
+        channel_max=settings.channel_max,
+        handle_max=settings.handle_max,
+        incoming_window=settings.incoming_window,
+        max_message_size=settings.max_message_size,
+        partial_bytes_max=settings.partial_bytes_max,
+        handshake_timeout_ms=settings.handshake_timeout_ms,
+        idle_time_out_ms=settings.idle_time_out_ms,
+    )
+
+
+def policies_of(settings: Settings) -> Policies:
+    """What is configured for addresses, as the router takes it."""
+    general = AddressSettings(pattern="*")
+    return Policies(
+        [(address.pattern, _policy(settings, address)) for address in settings.address],
+        _policy(settings, general),
+        settings.default_kind,
+    )
+
+
+def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
+    return AddressPolicy(
+        auto_create=_chosen(address.auto_create, settings.auto_create),
+        dead_letter=_chosen(address.dead_letter, settings.dead_letter),
+        expiry=_chosen(address.expiry, settings.expiry),
+        max_delivery_count=_chosen(address.max_delivery_count, settings.max_delivery_count),
+        max_messages=_chosen(address.max_messages, settings.max_messages),
+        max_bytes=_chosen(address.max_bytes, settings.max_bytes),
+    )
+
+
+def _chosen(special: T | None, general: T) -> T:
+    return general if special is None else special
+
+
+async def serve(settings: Settings) -> None:
+    """Run a broker until SIGTERM or SIGINT; a second signal ends the process at once."""
+    configure_logging(settings.log.format, settings.log.level)
+    app = App(settings)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        with suppress(NotImplementedError):  # Windows: the signal ends the process
+            loop.add_signal_handler(name, _on_signal, stop)
+    port = await app.start()
+    host = f"[{settings.bind}]" if ":" in settings.bind else settings.bind
+    print(f"ready amqp://{host}:{port} store={app.store.name} pid={os.getpid()}", flush=True)
+    await stop.wait()
+    await app.stop()
+
+
+def _on_signal(stop: asyncio.Event) -> None:
+    if stop.is_set():
+        sys.stdout.flush()
+        os._exit(1)
+    stop.set()

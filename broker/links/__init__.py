@@ -1,0 +1,1 @@
+"""Where AMQP meets routing: what an attach asks for, what deliveries and outcomes lead to."""

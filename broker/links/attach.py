@@ -1,0 +1,160 @@
+"""What an attach asks for, or why it is refused. Facts in, verdict out; nothing is changed here."""
+
+from typing import Final, final
+
+from broker.amqp.descriptors import (
+    BY_SYMBOL,
+    DELETE_ON_CLOSE,
+    DELETE_ON_NO_LINKS,
+    DELETE_ON_NO_LINKS_OR_MESSAGES,
+    DELETE_ON_NO_MESSAGES,
+    NO_LOCAL_FILTER,
+    SELECTOR_FILTER,
+)
+from broker.amqp.errors import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, LinkFault
+from broker.amqp.performatives import Attach
+from broker.amqp.terminus import COPY, MOVE, NOT_DURABLE, Coordinator, Source
+from broker.amqp.types import Described, ULong
+from broker.routing.node import QUEUE, TOPIC
+
+KINDS: Final[dict[str, str]] = {
+    "queue": QUEUE,
+    "topic": TOPIC,
+    "temporary-queue": QUEUE,
+    "temporary-topic": TOPIC,
+}
+"""The capabilities of a terminus that say what kind of node is meant (WD10 5.2)."""
+
+SHARED: Final = "shared"
+GLOBAL: Final = "global"
+DISCARD_UNROUTABLE: Final = "DISCARD_UNROUTABLE"
+
+LIFETIME_POLICY: Final = "lifetime-policy"
+LATER_POLICIES: Final = (
+    DELETE_ON_NO_LINKS,
+    DELETE_ON_NO_MESSAGES,
+    DELETE_ON_NO_LINKS_OR_MESSAGES,
+)
+
+UNSUPPORTED_FILTERS: Final[dict[str, str]] = {
+    "apache.org:selector-filter:string": "selectors",
+    "apache.org:no-local-filter:list": "no-local",
+}
+
+
+@final
+class PublishRequest:
+    """A link to send on. `address` None is the anonymous relay, unless a node is to be made."""
+
+    def __init__(
+        self, *, address: str | None, kind: str, dynamic: bool, discard_unroutable: bool
+    ) -> None:
+        self.address: Final = address
+        self.kind: Final = kind
+        self.dynamic: Final = dynamic
+        self.discard_unroutable: Final = discard_unroutable
+
+
+@final
+class ConsumeRequest:
+    """A link to receive on. `address` None where a node is to be made."""
+
+    def __init__(
+        self, *, address: str | None, kind: str, dynamic: bool, copies: bool, durable: bool
+    ) -> None:
+        self.address: Final = address
+        self.kind: Final = kind
+        self.dynamic: Final = dynamic
+        self.copies: Final = copies
+        self.durable: Final = durable
+
+
+def publish_request(attach: Attach) -> PublishRequest:
+    """What a sender's attach asks for; LinkFault where it is to be refused."""
+    target = attach.target
+    if target is None:
+        raise LinkFault(INVALID_FIELD, "a sender's attach has a target")
+    if isinstance(target, Coordinator):
+        raise LinkFault(NOT_IMPLEMENTED, "transactions are not offered")
+    if target.dynamic:
+        check_dynamic(target.address, target.dynamic_node_properties)
+    return PublishRequest(
+        address=target.address,
+        kind=kind_of(target.capabilities),
+        dynamic=target.dynamic,
+        discard_unroutable=DISCARD_UNROUTABLE in target.capabilities,
+    )
+
+
+def consume_request(attach: Attach) -> ConsumeRequest:
+    """What a receiver's attach asks for; LinkFault where it is to be refused."""
+    source = attach.source
+    if source is None:
+        # the lookup of a durable subscription (SUB-09), of which there are none
+        raise LinkFault(NOT_FOUND, f"no durable subscription {attach.name}")
+    if SHARED in source.capabilities or GLOBAL in source.capabilities:
+        raise LinkFault(NOT_IMPLEMENTED, "shared and global subscriptions are not offered")
+    if source.dynamic:
+        check_dynamic(source.address, source.dynamic_node_properties)
+    elif source.address is None:
+        raise LinkFault(INVALID_FIELD, "a source has an address, or is dynamic")
+    check_filters(source)
+    return ConsumeRequest(
+        address=source.address,
+        kind=kind_of(source.capabilities),
+        dynamic=source.dynamic,
+        copies=_copies(source),
+        durable=source.durable != NOT_DURABLE,
+    )
+
+
+def kind_of(capabilities: list[str]) -> str:
+    """The kind of node that a terminus expects, empty where it does not say (DST-01, DST-02)."""
+    kind = ""
+    for capability in capabilities:
+        found = KINDS.get(capability, "")
+        if found and kind and found != kind:
+            raise LinkFault(INVALID_FIELD, "a node is a queue or a topic, not both")
+        kind = found or kind
+    return kind
+
+
+def check_dynamic(address: str | None, properties: dict[str, object]) -> None:
+    """Refuse a dynamic node that is named, or lives by a policy that is unknown (TMP-01, TMP-02)."""
+    if address is not None:
+        raise LinkFault(INVALID_FIELD, "a dynamic node is named by the broker")
+    policy = properties.get(LIFETIME_POLICY)
+    if policy is None:
+        return
+    code = policy_code(policy)
+    if code in LATER_POLICIES:
+        raise LinkFault(NOT_IMPLEMENTED, "lifetime-policy other than delete-on-close")
+    if code != DELETE_ON_CLOSE:
+        raise LinkFault(INVALID_FIELD, "lifetime-policy is not one of core 3.5.10")
+
+
+def policy_code(policy: object) -> int:
+    """The descriptor of a lifetime policy, -1 where it is none: an empty described list."""
+    if not isinstance(policy, Described) or policy.value != []:
+        return -1
+    descriptor = policy.descriptor
+    if isinstance(descriptor, ULong):
+        return descriptor.value
+    return BY_SYMBOL.get(descriptor.text.encode(), -1)
+
+
+def check_filters(source: Source) -> None:
+    """Refuse the filters of JMS, which may not be ignored; unknown ones are, unechoed (RCV-05)."""
+    for filter in source.filter:
+        descriptor = filter.descriptor
+        if descriptor == SELECTOR_FILTER or descriptor == NO_LOCAL_FILTER:
+            raise LinkFault(NOT_IMPLEMENTED, "selectors and no-local are not offered")
+        if isinstance(descriptor, str) and descriptor in UNSUPPORTED_FILTERS:
+            raise LinkFault(NOT_IMPLEMENTED, f"{UNSUPPORTED_FILTERS[descriptor]}: not offered")
+
+
+def _copies(source: Source) -> bool:
+    mode = source.distribution_mode
+    if mode is not None and mode != MOVE and mode != COPY:
+        raise LinkFault(INVALID_FIELD, "distribution-mode is move or copy")
+    return mode == COPY

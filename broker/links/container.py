@@ -1,0 +1,191 @@
+"""The broker as an AMQP container: who is connected, which links live, and the round of work.
+
+One round follows every read from a socket: routing has happened while bytes
+were read; now waiting queues dispatch, changes are committed, and every
+connection with output writes once (`performance.md`, rule 9).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64, mypyc_attr
+
+from broker.amqp.errors import RESOURCE_LOCKED, STOLEN, ConnectionFault, Fault, LinkFault
+from broker.amqp.limits import Limits
+from broker.amqp.link import Link
+from broker.amqp.performatives import Open
+from broker.amqp.sections import Sections
+from broker.amqp.types import Symbol
+from broker.clock import Clock
+from broker.journal import Journal
+from broker.links.uniqueness import Claim, Verdict, verdict
+from broker.routing.router import Router
+from broker.stats import Stats
+
+if TYPE_CHECKING:
+    from broker.links.peer import Peer
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Authenticator:
+    """Decides who may enter."""
+
+    @abstractmethod
+    def mechanisms(self) -> list[str]:
+        """The SASL mechanisms on offer."""
+
+    @abstractmethod
+    def requires_sasl(self) -> bool:
+        """Whether a peer must authenticate, so that it may not leave the SASL layer out."""
+
+    @abstractmethod
+    def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
+        """Call `peer.authenticated` or `peer.rejected`, now or later."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Watcher:
+    """Hears what an operator should know of connections."""
+
+    @abstractmethod
+    def opened(self, peer: Peer) -> None:
+        """A connection has been opened."""
+
+    @abstractmethod
+    def refused(self, peer: Peer, reason: str) -> None:
+        """A connection was not let in."""
+
+    @abstractmethod
+    def closed(self, peer: Peer, reason: str) -> None:
+        """A connection that was open has ended."""
+
+    @abstractmethod
+    def failed(self, peer: Peer, error: Exception) -> None:
+        """A bug has shown while serving a connection."""
+
+
+@final
+class Container:
+    """Everything that the connections of one broker share."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        router: Router,
+        journal: Journal,
+        clock: Clock,
+        stats: Stats,
+        limits: Limits,
+        authenticator: Authenticator,
+        watcher: Watcher,
+        credit: i64,
+        product: dict[str, object],
+    ) -> None:
+        self.name: Final = name
+        self.router: Final = router
+        self.journal: Final = journal
+        self.clock: Final = clock
+        self.stats: Final = stats
+        self.limits: Final = limits
+        self.authenticator: Final = authenticator
+        self.watcher: Final = watcher
+        self.credit: Final[i64] = credit
+        self.product: Final = product
+        self.sections: Final = Sections()
+        self.touched: list[Peer] = []
+        self.closing = False
+        self._peers: Final[dict[str, list[Peer]]] = {}
+        self._links: Final[dict[tuple[str, str, bool], Link]] = {}
+        self._next_peer: i64 = 0
+
+    def next_peer_id(self) -> i64:
+        """A number that no other connection has or will have."""
+        self._next_peer += 1
+        return self._next_peer
+
+    # -- connections
+
+    def admit(self, peer: Peer, open: Open, claim: Claim) -> None:
+        """Let `peer` have its container-id, or raise the fault to refuse it with (CON-02 to CON-06)."""
+        holders = self._peers.get(open.container_id, [])
+        judged = verdict(claim, [holder.claim for holder in holders])
+        if judged is Verdict.REFUSE:
+            raise ConnectionFault(
+                "amqp:invalid-field",
+                f"container-id {open.container_id} is in use",
+                {Symbol("invalid-field"): Symbol("container-id")},
+            )
+        if judged is Verdict.CLOSE_EXISTING:
+            for holder in list(holders):
+                holder.connection.close(
+                    ConnectionFault(
+                        RESOURCE_LOCKED,
+                        f"container-id {open.container_id} was claimed by another connection",
+                        {Symbol("sole-connection-enforcement"): True},
+                    )
+                )
+        self._peers.setdefault(open.container_id, []).append(peer)
+
+    def leave(self, peer: Peer) -> None:
+        """The container-id of `peer` is free again (CON-04)."""
+        holders = self._peers.get(peer.container_id)
+        if holders is not None and peer in holders:
+            holders.remove(peer)
+            if not holders:
+                del self._peers[peer.container_id]
+
+    def close_all(self, fault: Fault) -> None:
+        """Close every open connection, and let nobody else in."""
+        self.closing = True
+        for holders in list(self._peers.values()):
+            for peer in list(holders):
+                peer.connection.close(fault)
+
+    def peer_count(self) -> int:
+        """How many connections are open."""
+        return sum([len(holders) for holders in self._peers.values()])
+
+    def link_count(self) -> int:
+        """How many links are attached."""
+        return len(self._links)
+
+    # -- links
+
+    def claim_link(self, container_id: str, link: Link, *, incoming: bool) -> None:
+        """Make `link` the one of its name, role and container; an older one is stolen (SUB-37)."""
+        key = (container_id, link.name, incoming)
+        held = self._links.get(key)
+        if held is not None:
+            self.stats.links_stolen += 1
+            held.detach(LinkFault(STOLEN, f"link {link.name} was attached again"))
+        self._links[key] = link
+        self.stats.links_attached += 1
+
+    def forget_link(self, container_id: str, link: Link, *, incoming: bool) -> None:
+        """`link` has ended."""
+        key = (container_id, link.name, incoming)
+        if self._links.get(key) is link:
+            del self._links[key]
+
+    # -- work
+
+    def run_round(self) -> None:
+        """Dispatch, commit and write until nothing more can be done now."""
+        while True:
+            self.router.pump(self.journal.batch)
+            self.journal.flush()
+            if not self.touched:
+                return
+            now_ms = self.clock.now_ms()
+            touched = self.touched
+            self.touched = []
+            for peer in touched:
+                peer.write(now_ms)
+
+    def tick(self) -> None:
+        """Do whatever is due, then a round."""
+        self.router.agenda.tick(self.clock.now_ms())
+        self.run_round()

@@ -1,0 +1,187 @@
+"""Messages in: from a link to a node, and the outcome back to the sender."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.errors import (
+    NOT_FOUND,
+    NOT_IMPLEMENTED,
+    RESOURCE_DELETED,
+    Fault,
+    LinkFault,
+)
+from broker.amqp.events import IncomingHandler
+from broker.amqp.link import IncomingLink
+from broker.amqp.outcomes import Rejected, error_of
+from broker.amqp.performatives import Attach
+from broker.amqp.sections import Sections
+from broker.amqp.terminus import LINK_DETACH, Target
+from broker.amqp.types import Integer, Symbol
+from broker.journal import Waiter
+from broker.links.attach import PublishRequest
+from broker.links.refusal import as_link_fault
+from broker.message import read_message
+from broker.routing.errors import RoutingError
+from broker.routing.node import QUEUE, TOPIC, Node
+from broker.routing.party import Producer
+
+if TYPE_CHECKING:
+    from broker.links.peer import Peer
+
+DESTINATION: Final = b"x-opt-jms-dest"
+DESTINATION_TYPE: Final = b"x-opt-to-type"
+DELIVERY_TIME: Final = b"x-opt-delivery-time"
+
+KINDS_BY_NUMBER: Final = (QUEUE, TOPIC, QUEUE, TOPIC)
+"""x-opt-jms-dest: queue, topic, temporary queue, temporary topic (WD10 5.1)."""
+
+
+@final
+class Receipt(Waiter):
+    """An outcome that is told once the message is durable (PRD-03)."""
+
+    def __init__(self, link: IncomingLink, delivery_id: i64) -> None:
+        self._link: Final = link
+        self._delivery_id: Final[i64] = delivery_id
+
+    def committed(self) -> None:
+        self._link.accept_delivery(self._delivery_id)
+
+
+@final
+class LinkProducer(IncomingHandler, Producer):
+    """The producer behind an incoming link: to one node, or, as the anonymous relay, to any."""
+
+    def __init__(self, peer: Peer, link: IncomingLink, request: PublishRequest) -> None:
+        self._peer: Final = peer
+        self._container: Final = peer.container
+        self._link: Final = link
+        self._request: Final = request
+        self._node: Node | None = None
+
+    def attach(self, attach: Attach) -> None:
+        """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
+        request = self._request
+        router = self._container.router
+        batch = self._container.journal.batch
+        address = request.address
+        if request.dynamic:
+            self._node = router.create_temporary(request.kind or QUEUE, self._peer.id)
+            address = self._node.address
+        elif address is not None:
+            self._node = router.resolve(address, request.kind, batch)
+        asked = attach.target
+        assert isinstance(asked, Target)
+        self._container.claim_link(self._peer.container_id, self._link, incoming=True)
+        self._link.accept(
+            self,
+            source=attach.source,
+            target=Target(
+                address=address,
+                expiry_policy=LINK_DETACH,
+                dynamic=request.dynamic,
+                dynamic_node_properties=asked.dynamic_node_properties,
+                capabilities=asked.capabilities,
+            ),
+        )
+        if self._node is not None:
+            self._node.producers.append(self)
+        self._link.grant(self._container.credit)
+
+    # -- from the link
+
+    def delivered(self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool) -> None:
+        sections = self._container.sections
+        try:
+            sections.read(data, at, end)
+            if sections.message_annotations >= 0:
+                self._check_annotations(sections, data)
+            node = self._node or self._addressed(sections, data)
+            message = read_message(sections, data, self._container.clock)
+            journal = self._container.journal
+            node.put(message, journal.batch)
+        except RoutingError as refusal:
+            self._reject(delivery_id, as_link_fault(refusal), settled)
+            return
+        except LinkFault as fault:
+            self._reject(delivery_id, fault, settled)
+            return
+        stats = self._container.stats
+        stats.published += 1
+        stats.published_bytes += end - at
+        if settled:
+            return
+        if message.durable:
+            journal.submit(Receipt(self._link, delivery_id))
+        else:
+            self._link.accept_delivery(delivery_id)
+
+    def _check_annotations(self, sections: Sections, data: bytes) -> None:
+        if sections.annotation(data, DELIVERY_TIME) is not None:
+            raise LinkFault(NOT_IMPLEMENTED, "delayed delivery is not offered")
+
+    def _addressed(self, sections: Sections, data: bytes) -> Node:
+        """The node that a message to the relay names itself (PRD-01)."""
+        to = sections.to(data)
+        if not to:
+            raise LinkFault(NOT_FOUND, "a message to the anonymous relay names its address in `to`")
+        kind = kind_of_destination(sections, data)
+        return self._container.router.resolve(to, kind, self._container.journal.batch)
+
+    def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
+        """Refuse one message: its outcome says why, or, where none is awaited, the detach (PRD-02)."""
+        self._container.stats.unroutable += 1
+        if settled:
+            if not self._request.discard_unroutable:
+                raise LinkFault(fault.condition, fault.description, self._with_tag(fault))
+            return
+        told = LinkFault(fault.condition, fault.description, self._with_tag(fault))
+        self._link.settle(delivery_id, Rejected(error_of(told)))
+
+    def _with_tag(self, fault: Fault) -> dict[Symbol, object]:
+        info: dict[Symbol, object] = {Symbol("delivery-tag"): self._link.delivery_tag()}
+        if fault.info is not None:
+            info.update(fault.info)
+        return info
+
+    def credit_low(self) -> None:
+        node = self._node
+        if node is None or node.may_grant(self, self._container.router):
+            self._link.grant(self._container.credit)
+
+    def incoming_ended(self, closed: bool) -> None:
+        self._container.forget_link(self._peer.container_id, self._link, incoming=True)
+        node = self._node
+        self._node = None
+        if node is not None:
+            node.leave(self)
+            if self._request.dynamic:
+                self._container.router.delete(node, self._container.journal.batch)
+
+    # -- from the node
+
+    def resume(self) -> None:
+        self._link.grant(self._container.credit)
+
+    def node_gone(self) -> None:
+        self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
+
+
+def kind_of_destination(sections: Sections, data: bytes) -> str:
+    """The kind that a message's own annotations give its destination, or empty (DST-03, DST-04)."""
+    number = sections.annotation(data, DESTINATION)
+    if isinstance(number, Integer):
+        number = number.value
+    if isinstance(number, int) and 0 <= number < len(KINDS_BY_NUMBER):
+        return KINDS_BY_NUMBER[number]
+    words = sections.annotation(data, DESTINATION_TYPE)
+    if isinstance(words, str):
+        kinds = [word.strip() for word in words.split(",")]
+        if TOPIC in kinds:
+            return TOPIC
+        if QUEUE in kinds:
+            return QUEUE
+    return ""

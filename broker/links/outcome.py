@@ -1,0 +1,59 @@
+"""What an outcome means for the queue (core 3.4, RCV-02, RCV-08). Decided here, done by `Queue`."""
+
+from typing import assert_never
+
+from broker.amqp.errors import NOT_IMPLEMENTED, LinkFault
+from broker.amqp.outcomes import (
+    Accepted,
+    Declared,
+    DeliveryState,
+    Modified,
+    Received,
+    Rejected,
+    Released,
+    TransactionalState,
+)
+from broker.routing.redelivery import Disposal
+
+
+def disposal(state: DeliveryState) -> Disposal:
+    """The disposal that a consumer's state asks for; LinkFault where it cannot be a last word."""
+    match state:
+        case Accepted():
+            return Disposal.REMOVE
+        case Released():
+            return Disposal.RELEASE
+        case Rejected():
+            return Disposal.DEAD_LETTER
+        case Modified():
+            return _disposal_of_modified(state)
+        case Received():
+            # settled without an outcome: how far the peer got does not matter, it has let go
+            return Disposal.RELEASE
+        case Declared() | TransactionalState():
+            raise LinkFault(NOT_IMPLEMENTED, "transactions are not offered")
+        case _:
+            assert_never(state)
+
+
+def _disposal_of_modified(modified: Modified) -> Disposal:
+    if modified.undeliverable_here:
+        return Disposal.FAIL_ELSEWHERE if modified.delivery_failed else Disposal.ELSEWHERE
+    return Disposal.FAIL if modified.delivery_failed else Disposal.RELEASE
+
+
+def abandonment(default_outcome: DeliveryState | None) -> Disposal:
+    """The disposal of a delivery that ended with its link, with no outcome (RCV-08).
+
+    The source's default-outcome, `released` where it names none. What counts is
+    counted, but not held against the redelivery limit: nobody has said that the
+    message is bad. And a link that is gone needs no "not here".
+    """
+    if default_outcome is None:
+        return Disposal.RELEASE
+    wanted = disposal(default_outcome)
+    if wanted is Disposal.FAIL or wanted is Disposal.FAIL_ELSEWHERE:
+        return Disposal.COUNT
+    if wanted is Disposal.ELSEWHERE:
+        return Disposal.RELEASE
+    return wanted

@@ -1,0 +1,161 @@
+"""Messages out: from a queue to a link within its credit, and the outcome back to the queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.delivery import Delivery
+from broker.amqp.errors import NOT_IMPLEMENTED, RESOURCE_DELETED, LinkFault
+from broker.amqp.events import OutgoingHandler
+from broker.amqp.link import OutgoingLink
+from broker.amqp.outcomes import Outcome, read_state
+from broker.amqp.performatives import Attach
+from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
+from broker.links.attach import ConsumeRequest
+from broker.links.outcome import abandonment, disposal
+from broker.routing.entry import QueueEntry
+from broker.routing.node import QUEUE, TOPIC, Node
+from broker.routing.party import Consumer
+from broker.routing.queue import Queue
+if TYPE_CHECKING:
+    from broker.links.peer import Peer
+
+OUTCOMES: Final = (
+    "amqp:accepted:list",
+    "amqp:rejected:list",
+    "amqp:released:list",
+    "amqp:modified:list",
+)
+
+
+@final
+class LinkConsumer(Consumer, OutgoingHandler):
+    """The consumer behind an outgoing link. A browser gets copies and acquires nothing."""
+
+    def __init__(self, peer: Peer, link: OutgoingLink) -> None:
+        self._peer: Final = peer
+        self._container: Final = peer.container
+        self._link: Final = link
+        self._default_outcome: Outcome | None = None
+        self._node: Node | None = None
+        self._queue: Queue | None = None
+        self._owns_node = False
+
+    def attach(self, attach: Attach, request: ConsumeRequest) -> None:
+        """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
+        router = self._container.router
+        address = request.address
+        if address is None:
+            node = router.create_temporary(request.kind or QUEUE, self._peer.id)
+            self._owns_node = True
+        else:
+            node = router.resolve(address, request.kind, self._container.journal.batch)
+            router.check_consumable(node, self._peer.id)
+        if request.durable and node.kind == TOPIC:
+            raise LinkFault(NOT_IMPLEMENTED, "durable subscriptions are not offered")
+        asked = attach.source
+        assert asked is not None
+        self._default_outcome = asked.default_outcome
+        browses = request.copies and node.kind == QUEUE
+        self._container.claim_link(self._peer.container_id, self._link, incoming=False)
+        self._link.accept(
+            self,
+            source=self._source(asked, node, browses),
+            target=attach.target if isinstance(attach.target, Target) else None,
+        )
+        self._node = node
+        if browses and isinstance(node, Queue):
+            node.attach_browser(self)
+            self._queue = node
+        else:
+            self._queue = node.attach_consumer(self)
+
+    def _source(self, asked: Source, node: Node, browses: bool) -> Source:
+        """The source as it really is, which may be less than was asked for (2.6.3)."""
+        return Source(
+            address=node.address,
+            expiry_policy=LINK_DETACH,
+            dynamic=asked.dynamic,
+            dynamic_node_properties=asked.dynamic_node_properties,
+            distribution_mode=COPY if browses else MOVE,
+            default_outcome=asked.default_outcome,
+            outcomes=list(OUTCOMES),
+            capabilities=asked.capabilities or [node.kind],
+        )
+
+    # -- from the queue
+
+    def has_room(self) -> bool:
+        return self._link.has_room()
+
+    def has_credit(self) -> bool:
+        return self._link.credit > 0
+
+    def deliver(self, entry: QueueEntry) -> None:
+        link = self._link
+        message = entry.message
+        container = self._container
+        container.stats.delivered += 1
+        header = message.header(entry.delivery_count, container.clock)
+        if link.sends_settled:
+            link.send(None, header, message.encoded)
+            entry.queue.accept(entry, container.journal.batch)
+        else:
+            entry.sent_to = self
+            link.send(entry, header, message.encoded)
+
+    def browsed(self, entry: QueueEntry) -> None:
+        link = self._link
+        message = entry.message
+        self._container.stats.delivered += 1
+        header = message.header(entry.delivery_count, self._container.clock)
+        copy: Delivery | None = None
+        if not link.sends_settled:
+            copy = Delivery()
+            copy.sent_to = self
+        link.send(copy, header, message.encoded)
+
+    def nothing_waits(self) -> None:
+        self._link.drained()
+
+    def node_deleted(self) -> None:
+        self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
+
+    # -- from the link
+
+    def credit_changed(self, drain: bool) -> None:
+        queue = self._queue
+        if queue is not None:
+            queue.consumer_ready(self, drain=drain)
+
+    def accepted(self, delivery: Delivery) -> None:
+        if isinstance(delivery, QueueEntry):
+            delivery.queue.accept(delivery, self._container.journal.batch)
+
+    def settled(self, delivery: Delivery, data: bytes, state_at: i64) -> None:
+        if not isinstance(delivery, QueueEntry):
+            return  # a browser's copy
+        if state_at < 0:
+            wanted = abandonment(self._default_outcome)
+        else:
+            wanted = disposal(read_state(data, state_at, i64(len(data))))
+        delivery.queue.dispose(delivery, wanted, self._container.journal.batch)
+
+    def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:
+        self._container.forget_link(self._peer.container_id, self._link, incoming=False)
+        batch = self._container.journal.batch
+        wanted = abandonment(self._default_outcome)
+        for delivery in unsettled:
+            if isinstance(delivery, QueueEntry):
+                delivery.queue.dispose(delivery, wanted, batch)
+            delivery.sent_to = None
+        node, queue = self._node, self._queue
+        self._node = None
+        self._queue = None
+        if node is None or queue is None:
+            return
+        node.detach_consumer(self, queue, batch)
+        if self._owns_node:
+            self._container.router.delete(node, batch)

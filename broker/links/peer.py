@@ -1,0 +1,205 @@
+"""One connected peer: the owner of its `Connection`, and what it has of the container."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Final, final
+
+from mypy_extensions import i64, mypyc_attr
+
+from broker.amqp.connection import NO_DEADLINE, Connection
+from broker.amqp.errors import (
+    CONNECTION_FORCED,
+    NOT_IMPLEMENTED,
+    ConnectionFault,
+    LinkFault,
+)
+from broker.amqp.events import ConnectionHandler
+from broker.amqp.link import IncomingLink, Link, OutgoingLink
+from broker.amqp.performatives import Attach, Open
+from broker.amqp.sasl_frames import SASL_OK, SASL_SYS_TEMP
+from broker.links.attach import consume_request, publish_request
+from broker.links.container import Container
+from broker.links.incoming import LinkProducer
+from broker.links.outgoing import LinkConsumer
+from broker.links.refusal import as_link_fault
+from broker.links.uniqueness import SOLE_CONNECTION, Claim, claim_of
+from broker.routing.agenda import Due
+from broker.routing.errors import RoutingError
+
+ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
+ESTABLISHMENT_FAILED: Final = "amqp:connection-establishment-failed"
+
+OFFERED: Final = (ANONYMOUS_RELAY, SOLE_CONNECTION)
+"""What our open offers (CON-07, as far as it is there)."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Outlet:
+    """The socket of a peer, as far as it is written to."""
+
+    @abstractmethod
+    def write(self, chunks: list[bytes]) -> None:
+        """Send these, in order, when the socket takes them."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the socket once everything has been sent."""
+
+
+@final
+class Alarm(Due):
+    """A connection's place in the agenda. Forgets the connection when that ends."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer: Peer | None = peer
+        self.armed_for_ms: i64 = NO_DEADLINE
+
+    def due(self, now_ms: i64) -> None:
+        peer = self.peer
+        if peer is not None:
+            self.armed_for_ms = NO_DEADLINE
+            peer.connection.tick(now_ms)
+            peer.deadline_changed()
+
+
+@final
+class Peer(ConnectionHandler):
+    """A client. It is `open` between its admission and its end; `user` is empty for anonymous."""
+
+    def __init__(self, container: Container, outlet: Outlet, address: str) -> None:
+        self.container: Final = container
+        self.address: Final = address
+        self.id: Final[i64] = container.next_peer_id()
+        self.container_id = ""
+        self.user = ""
+        self.claim: Claim = Claim(exclusive=False)
+        self.is_open = False
+        self._outlet: Outlet | None = outlet
+        self._alarm: Final = Alarm(self)
+        authenticator = container.authenticator
+        self.connection: Final = Connection(
+            self,
+            container.limits,
+            container_id=container.name,
+            mechanisms=authenticator.mechanisms(),
+            requires_sasl=authenticator.requires_sasl(),
+            now_ms=container.clock.now_ms(),
+        )
+        self.deadline_changed()
+
+    # -- from the socket
+
+    def receive(self, data: bytes) -> None:
+        """Take what the peer sent, and do a round of work."""
+        self.connection.receive(data, self.container.clock.now_ms())
+        self.container.run_round()
+
+    def lost(self) -> None:
+        """The socket has gone."""
+        self._outlet = None
+        self.connection.receive_eof()
+        self.container.run_round()
+
+    def output_drained(self) -> None:
+        """The socket takes output again."""
+        self.connection.output_drained()
+        self.container.run_round()
+
+    def write(self, now_ms: i64) -> None:
+        """Hand everything that is to be sent to the socket."""
+        connection = self.connection
+        chunks = connection.data_to_send(now_ms)
+        outlet = self._outlet
+        if outlet is None:
+            return
+        outlet.write(chunks)
+        if connection.is_over:
+            self._outlet = None
+            outlet.close()
+        else:
+            connection.written()
+
+    # -- from the connection
+
+    def output_ready(self) -> None:
+        self.container.touched.append(self)
+
+    def deadline_changed(self) -> None:
+        deadline = self.connection.next_deadline_ms
+        armed = self._alarm.armed_for_ms
+        if deadline != NO_DEADLINE and (armed == NO_DEADLINE or deadline < armed):
+            self._alarm.armed_for_ms = deadline
+            self.container.router.agenda.at(deadline, self._alarm)
+
+    def authenticate(self, mechanism: str, response: bytes) -> None:
+        self.container.authenticator.authenticate(self, mechanism, response)
+
+    def authenticated(self, user: str) -> None:
+        """The peer is `user`, or anybody where that is empty."""
+        self.user = user
+        self.connection.sasl_outcome(SASL_OK, self.container.clock.now_ms())
+
+    def rejected(self, reason: str) -> None:
+        """The peer is not who it says, or nobody may enter this way."""
+        self.container.stats.authentication_failures += 1
+        self.container.watcher.refused(self, reason)
+        self.connection.sasl_failed(self.container.clock.now_ms())
+
+    def undecided(self, reason: str) -> None:
+        """Who the peer is cannot be found out now; it may try again (sasl-code sys-temp)."""
+        self.container.watcher.refused(self, reason)
+        self.connection.sasl_outcome(SASL_SYS_TEMP, self.container.clock.now_ms())
+
+    def opened(self, open: Open) -> None:
+        container = self.container
+        self.container_id = open.container_id
+        try:
+            if container.closing:
+                raise ConnectionFault(CONNECTION_FORCED, "the broker is stopping")
+            self.claim = claim_of(open)
+            container.admit(self, open, self.claim)
+        except ConnectionFault as fault:
+            container.stats.connections_refused += 1
+            container.watcher.refused(self, str(fault))
+            self.connection.refuse(fault, properties={ESTABLISHMENT_FAILED: True})
+            return
+        self.is_open = True
+        container.stats.connections_opened += 1
+        self.connection.accept(offered_capabilities=list(OFFERED), properties=container.product)
+        container.watcher.opened(self)
+
+    def incoming_attached(self, link: IncomingLink, attach: Attach) -> None:
+        try:
+            request = publish_request(attach)
+            LinkProducer(self, link, request).attach(attach)
+        except RoutingError as refusal:
+            self._refuse(link, as_link_fault(refusal))
+        except LinkFault as fault:
+            self._refuse(link, fault)
+
+    def outgoing_attached(self, link: OutgoingLink, attach: Attach) -> None:
+        try:
+            if attach.has_unsettled and attach.incomplete_unsettled:
+                raise LinkFault(NOT_IMPLEMENTED, "resuming deliveries")
+            request = consume_request(attach)
+            LinkConsumer(self, link).attach(attach, request)
+        except RoutingError as refusal:
+            self._refuse(link, as_link_fault(refusal))
+        except LinkFault as fault:
+            self._refuse(link, fault)
+
+    def _refuse(self, link: Link, fault: LinkFault) -> None:
+        self.container.stats.links_refused += 1
+        link.refuse(fault)
+
+    def ended(self) -> None:
+        self._alarm.peer = None
+        if self.is_open:
+            self.is_open = False
+            self.container.leave(self)
+            self.container.stats.connections_closed += 1
+            self.container.watcher.closed(self, self.connection.end_reason)
+
+    def failed(self, error: Exception) -> None:
+        self.container.watcher.failed(self, error)

@@ -1,0 +1,35 @@
+"""From a router's refusal to an AMQP fault: the only such table."""
+
+from typing import Final
+
+from broker.amqp.errors import (
+    INVALID_FIELD,
+    NOT_FOUND,
+    RESOURCE_LIMIT_EXCEEDED,
+    RESOURCE_LOCKED,
+    UNAUTHORIZED_ACCESS,
+    LinkFault,
+)
+from broker.routing.errors import (
+    HeldExclusively,
+    InvalidAddress,
+    LimitReached,
+    NoSuchNode,
+    NotPermitted,
+    QueueFull,
+    RoutingError,
+)
+
+CONDITIONS: Final[dict[type[RoutingError], str]] = {
+    NoSuchNode: NOT_FOUND,
+    InvalidAddress: INVALID_FIELD,
+    NotPermitted: UNAUTHORIZED_ACCESS,
+    HeldExclusively: RESOURCE_LOCKED,
+    QueueFull: RESOURCE_LIMIT_EXCEEDED,
+    LimitReached: RESOURCE_LIMIT_EXCEEDED,
+}
+
+
+def as_link_fault(refusal: RoutingError) -> LinkFault:
+    """The error that tells a peer of `refusal`. `tests/unit` checks that no class is missing."""
+    return LinkFault(CONDITIONS[type(refusal)], str(refusal))

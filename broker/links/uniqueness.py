@@ -1,0 +1,75 @@
+"""Sole use of a container-id (WD10 2.1, "Enforcing Connection Uniqueness"): who may stay.
+
+CON-02 to CON-06 as pure functions; `Container` acts on the verdict.
+"""
+
+from enum import Enum
+from typing import Final, final
+
+from broker.amqp.errors import INVALID_FIELD, ConnectionFault
+from broker.amqp.performatives import Open
+from broker.amqp.types import Integer
+
+SOLE_CONNECTION: Final = "sole-connection-for-container"
+ENFORCEMENT_POLICY: Final = "sole-connection-enforcement-policy"
+DETECTION_POLICY: Final = "sole-connection-detection-policy"
+
+REFUSE_CONNECTION: Final = 0
+CLOSE_EXISTING: Final = 1
+STRONG: Final = 0
+WEAK: Final = 1
+
+
+@final
+class Claim:
+    """What a connection wants of its container-id."""
+
+    def __init__(self, *, exclusive: bool, closes_existing: bool = False, weak: bool = False) -> None:
+        self.exclusive: Final = exclusive
+        self.closes_existing: Final = closes_existing
+        self.weak: Final = weak
+
+
+class Verdict(Enum):
+    """What happens to a newcomer, and to those who hold its container-id."""
+
+    ADMIT = "admit"
+    REFUSE = "refuse the newcomer"
+    CLOSE_EXISTING = "close the holders, admit the newcomer"
+
+
+def claim_of(open: Open) -> Claim:
+    """The claim in an open; ConnectionFault for a policy that is not one."""
+    return Claim(
+        exclusive=SOLE_CONNECTION in open.desired_capabilities,
+        closes_existing=_policy(open, ENFORCEMENT_POLICY) == CLOSE_EXISTING,
+        weak=_policy(open, DETECTION_POLICY) == WEAK,
+    )
+
+
+def _policy(open: Open, name: str) -> int:
+    value = open.properties.get(name)
+    if value is None:
+        return 0
+    number = value.value if isinstance(value, Integer) else value
+    if number != 0 and number != 1:
+        raise ConnectionFault(INVALID_FIELD, f"{name} is 0 or 1")
+    return 1 if number == 1 else 0
+
+
+def verdict(newcomer: Claim, holders: list[Claim]) -> Verdict:
+    """Judge a newcomer. Where they collide, the holders' policy wins (CON-05)."""
+    rivals = [holder for holder in holders if _collide(newcomer, holder)]
+    if not rivals:
+        return Verdict.ADMIT
+    for holder in rivals:
+        if not holder.closes_existing:
+            return Verdict.REFUSE
+    return Verdict.CLOSE_EXISTING
+
+
+def _collide(one: Claim, other: Claim) -> bool:
+    """Both exclusive; or one of them, unless it asked for weak detection."""
+    if one.exclusive and other.exclusive:
+        return True
+    return (one.exclusive and not one.weak) or (other.exclusive and not other.weak)

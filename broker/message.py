@@ -1,0 +1,117 @@
+"""A message inside the broker: its bytes as they came, and the few fields that routing reads.
+
+Only the header is ever rewritten (PRD-05). `encoded` is everything from the
+message-annotations on; it is one chunk today, and this class is the one place
+that will know when a large message becomes several.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64, mypyc_attr
+
+from broker.amqp.sections import PRIORITY_DEFAULT, Sections, put_header
+from broker.clock import Clock
+
+
+def _header(durable: bool, priority: i64, ttl: i64, delivery_count: i64) -> bytes:
+    out = BytesWriter()
+    put_header(
+        out,
+        durable=durable,
+        priority=priority,
+        ttl=ttl,
+        first_acquirer=delivery_count == 0,
+        delivery_count=delivery_count,
+    )
+    return out.getvalue()
+
+
+PLAIN_HEADER: Final = _header(False, PRIORITY_DEFAULT, -1, 0)
+DURABLE_HEADER: Final = _header(True, PRIORITY_DEFAULT, -1, 0)
+
+NEVER: Final[i64] = 0
+"""The expiry of a message that lives until it is consumed."""
+
+
+def first_header(durable: bool, priority: i64, ttl_ms: i64) -> bytes:
+    """The header of a first delivery; nearly every message shares one of two."""
+    if priority == PRIORITY_DEFAULT and ttl_ms < 0:
+        return DURABLE_HEADER if durable else PLAIN_HEADER
+    return _header(durable, priority, ttl_ms, 0)
+
+
+@mypyc_attr(acyclic=True)
+@final
+class Message:
+    """One message, shared by all queues that hold it; never changed. Times are wall time in ms."""
+
+    def __init__(
+        self, encoded: bytes, durable: bool, priority: i64, ttl_ms: i64, arrived_ms: i64,
+        expires_at_ms: i64,
+    ) -> None:
+        self.encoded: Final = encoded
+        self.durable: Final = durable
+        self.priority: Final[i64] = priority
+        self.ttl_ms: Final[i64] = ttl_ms
+        self.arrived_ms: Final[i64] = arrived_ms
+        self.expires_at_ms: Final[i64] = expires_at_ms
+        self.first_header: Final = first_header(durable, priority, ttl_ms)
+
+    def size(self) -> i64:
+        """What the message counts for in limits, in bytes."""
+        return i64(len(self.encoded))
+
+    def header(self, delivery_count: i64, clock: Clock) -> bytes:
+        """The header section of a delivery that so many failed before (RCV-01, PRD-04)."""
+        if delivery_count == 0 and self.ttl_ms < 0:
+            return self.first_header
+        ttl: i64 = -1
+        if self.ttl_ms >= 0:
+            ttl = remaining_ttl(
+                ttl_ms=self.ttl_ms, arrived_ms=self.arrived_ms, now_ms=clock.wall_ms()
+            )
+        return _header(self.durable, self.priority, ttl, delivery_count)
+
+    def without_expiry(self) -> Message:
+        """The same message, to be kept where expired messages go."""
+        return Message(self.encoded, self.durable, self.priority, -1, self.arrived_ms, NEVER)
+
+
+def read_message(sections: Sections, data: bytes, clock: Clock) -> Message:
+    """The message that `sections` found in `data`."""
+    encoded = data[sections.start_kept : sections.end]
+    if sections.ttl < 0 and sections.absolute_expiry_time <= 0:
+        return Message(encoded, sections.durable, sections.priority, -1, 0, NEVER)
+    now_ms = clock.wall_ms()
+    return Message(
+        encoded,
+        sections.durable,
+        sections.priority,
+        sections.ttl,
+        now_ms,
+        expires_at(
+            ttl_ms=sections.ttl, absolute_ms=sections.absolute_expiry_time, arrived_ms=now_ms
+        ),
+    )
+
+
+def expires_at(*, ttl_ms: i64, absolute_ms: i64, arrived_ms: i64) -> i64:
+    """The wall time of a message's end, or NEVER: what header.ttl or absolute-expiry-time says first.
+
+    Both are -1 where absent; 0 is how JMS writes "never".
+    """
+    by_ttl = arrived_ms + ttl_ms if ttl_ms > 0 else NEVER
+    by_clock = absolute_ms if absolute_ms > 0 else NEVER
+    if by_ttl == NEVER or by_clock == NEVER:
+        return by_ttl + by_clock
+    return min(by_ttl, by_clock)
+
+
+def remaining_ttl(*, ttl_ms: i64, arrived_ms: i64, now_ms: i64) -> i64:
+    """The ttl to send on: reduced by the time spent here, at least 1 ms. 0 stays "never"."""
+    if ttl_ms == 0:
+        return 0
+    return max(1, ttl_ms - max(0, now_ms - arrived_ms))

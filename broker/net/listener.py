@@ -1,0 +1,48 @@
+"""The sockets on which clients are awaited."""
+
+import asyncio
+import socket
+from typing import Final
+
+from broker.links.container import Container
+from broker.net.pump import Pump
+from broker.net.timer import Timer
+
+BACKLOG: Final = 4096
+"""Connections that the kernel may keep waiting; a fleet that reconnects comes all at once."""
+
+
+class Listener:
+    """A TCP listener of one container."""
+
+    def __init__(self, container: Container, *, stall_timeout_ms: int) -> None:
+        self._container = container
+        self._stall_timeout_ms = stall_timeout_ms
+        self._server: asyncio.Server | None = None
+        self._timer: Timer | None = None
+
+    async def listen(self, host: str, port: int) -> int:
+        """Accept connections on `host`; the port in use, which `port` 0 leaves to the kernel."""
+        loop = asyncio.get_running_loop()
+        timer = Timer(self._container, loop)
+        self._timer = timer
+        self._server = await loop.create_server(
+            lambda: Pump(self._container, timer, stall_timeout_ms=self._stall_timeout_ms),
+            host,
+            port,
+            backlog=BACKLOG,
+            family=socket.AF_UNSPEC,
+        )
+        name = self._server.sockets[0].getsockname()
+        return int(name[1])
+
+    def stop_accepting(self) -> None:
+        """Refuse newcomers; connections that are open stay."""
+        if self._server is not None:
+            self._server.close()
+
+    def close(self) -> None:
+        """Stop everything that may still fire."""
+        self.stop_accepting()
+        if self._timer is not None:
+            self._timer.close()

@@ -1,0 +1,116 @@
+"""Bytes between one socket and one peer.
+
+The loop hands over what it has read; the peer does a round of work and writes
+back through the transport. A transport that is full stops deliveries to its
+peer; one that stays full ends the connection. Nothing here is called per message.
+"""
+
+import asyncio
+from typing import Final, cast
+
+from broker.links.container import Container
+from broker.links.peer import Outlet, Peer
+from broker.net.timer import Timer
+
+WRITE_BUFFER_HIGH: Final = 1024 * 1024
+WRITE_BUFFER_LOW: Final = 256 * 1024
+
+STALLED_AT: Final = 4 * 1024 * 1024
+"""With so much unsent output, a peer is not read from either: it may be making us answer."""
+
+
+class Pump(asyncio.Protocol, Outlet):
+    """The protocol of one connection, and the outlet of its peer."""
+
+    def __init__(self, container: Container, timer: Timer, *, stall_timeout_ms: int) -> None:
+        self._container = container
+        self._timer = timer
+        self._stall_timeout_s = stall_timeout_ms / 1000
+        self._stalled: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+        self._peer: Peer | None = None
+        self._reading = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports do everything that asyncio's do, but derive from nothing
+        transport = cast(asyncio.Transport, transport)
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH, low=WRITE_BUFFER_LOW)
+        self._transport = transport
+        self._peer = Peer(self._container, self, address_of(transport))
+        self._timer.arm()
+
+    def data_received(self, data: bytes) -> None:
+        if self._peer is not None:
+            self._peer.receive(data)
+            self._timer.arm()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        peer = self._peer
+        self._transport = None
+        self._peer = None
+        self._cancel_stall()
+        if peer is not None:
+            peer.lost()
+            self._timer.arm()
+
+    # -- the socket's own pace
+
+    def pause_writing(self) -> None:
+        if self._peer is not None:
+            self._peer.connection.output_blocked()
+        if self._stall_timeout_s > 0 and self._stalled is None:
+            loop = asyncio.get_running_loop()
+            self._stalled = loop.call_later(self._stall_timeout_s, self._give_up)
+
+    def resume_writing(self) -> None:
+        self._cancel_stall()
+        if self._transport is not None and not self._reading:
+            self._reading = True
+            self._transport.resume_reading()
+        if self._peer is not None:
+            self._peer.output_drained()
+            self._timer.arm()
+
+    def _give_up(self) -> None:
+        """The peer has not taken anything for the whole stall timeout."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _cancel_stall(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    # -- the peer's outlet
+
+    def write(self, chunks: list[bytes]) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        if len(chunks) == 1:
+            transport.write(chunks[0])
+        else:
+            transport.writelines(chunks)
+        if self._reading and self._stalled is not None:
+            self._stop_reading_when_stalled(transport)
+
+    def _stop_reading_when_stalled(self, transport: asyncio.Transport) -> None:
+        if transport.get_write_buffer_size() > STALLED_AT:
+            self._reading = False
+            transport.pause_reading()
+
+    def close(self) -> None:
+        self._peer = None
+        if self._transport is not None:
+            self._transport.close()
+
+
+def address_of(transport: asyncio.BaseTransport) -> str:
+    """The peer's address, for people to read."""
+    name = transport.get_extra_info("peername")
+    if isinstance(name, tuple) and len(name) >= 2:
+        return f"{name[0]}:{name[1]}"
+    return "unknown"

@@ -1,0 +1,38 @@
+"""Which texts are addresses, and the addresses of temporary nodes."""
+
+import secrets
+from typing import Final
+
+from broker.routing.errors import InvalidAddress
+
+ADDRESS_BYTES_MAX: Final = 255
+"""Longest address in UTF-8 (`reliability.md` S4): keys of any store take it."""
+
+TEMPORARY_PREFIX: Final = "$tmp/"
+"""Nobody may create a node below it by name, so a guessed name meets no node."""
+
+
+def check(address: str) -> str:
+    """`address` itself where it can name a node, else InvalidAddress saying why not."""
+    if not address:
+        raise InvalidAddress("an address is not empty")
+    try:
+        size = len(address.encode())
+    except UnicodeEncodeError:
+        raise InvalidAddress("an address is well-formed Unicode") from None
+    if size > ADDRESS_BYTES_MAX:
+        raise InvalidAddress(f"an address has at most {ADDRESS_BYTES_MAX} bytes, this one has {size}")
+    for character in address:
+        if character < " " or character == "\x7f":
+            raise InvalidAddress("an address has no control characters")
+    return address
+
+
+def is_temporary(address: str) -> bool:
+    """Whether only the broker itself may make a node of this address."""
+    return address.startswith(TEMPORARY_PREFIX)
+
+
+def new_temporary(kind: str) -> str:
+    """A fresh address that nobody can guess (TMP-01)."""
+    return f"{TEMPORARY_PREFIX}{kind}/{secrets.token_urlsafe(16)}"

@@ -1,0 +1,99 @@
+"""Browsers of a queue: each sees every message once, and changes nothing (RCV-04)."""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.backlog import Backlog
+from broker.routing.party import Consumer
+
+LOOK_AHEAD: Final[i64] = 64
+
+
+@final
+class Cursor:
+    """How far one browser has come, in each priority."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer: Final = consumer
+        self.ready = False
+        self.seen: Final[list[int]] = [-1] * 10
+
+
+@final
+class Browsers:
+    """The cursors of a queue's browsers."""
+
+    def __init__(self) -> None:
+        self.any_ready = False
+        self._cursors: Final[list[Cursor]] = []
+
+    def join(self, consumer: Consumer) -> None:
+        """`consumer` looks from the start."""
+        self._cursors.append(Cursor(consumer))
+
+    def leave(self, consumer: Consumer) -> None:
+        """`consumer` has gone."""
+        cursor = self._cursor(consumer)
+        if cursor is not None:
+            self._cursors.remove(cursor)
+
+    def node_deleted(self) -> None:
+        """Every browser learns that the queue is gone."""
+        for cursor in list(self._cursors):
+            cursor.consumer.node_deleted()
+        self._cursors.clear()
+
+    def has(self, consumer: Consumer) -> bool:
+        """Whether `consumer` browses."""
+        return bool(self._cursors) and self._cursor(consumer) is not None
+
+    def ready(self, consumer: Consumer) -> None:
+        """`consumer` has room."""
+        cursor = self._cursor(consumer)
+        if cursor is not None:
+            cursor.ready = True
+            self.any_ready = True
+
+    def _cursor(self, consumer: Consumer) -> Cursor | None:
+        for cursor in self._cursors:
+            if cursor.consumer is consumer:
+                return cursor
+        return None
+
+    def show(self, backlogs: list[Backlog | None]) -> None:
+        """Send copies of what each ready browser has not seen, highest priority first.
+
+        A browser with room left stays ready, and sees what arrives later.
+        """
+        self.any_ready = False
+        for cursor in self._cursors:
+            if cursor.ready:
+                cursor.ready = self._show(cursor, backlogs)
+                self.any_ready = self.any_ready or cursor.ready
+
+    def _show(self, cursor: Cursor, backlogs: list[Backlog | None]) -> bool:
+        """False once there is no room."""
+        for priority in range(9, -1, -1):
+            backlog = backlogs[priority]
+            while backlog is not None:
+                found = backlog.after(cursor.seen[priority], LOOK_AHEAD)
+                if not found:
+                    break
+                for entry in found:
+                    if not cursor.consumer.has_room():
+                        return False
+                    cursor.consumer.browsed(entry)
+                    cursor.seen[priority] = int(entry.position)
+        return True
+
+    def has_more(self, consumer: Consumer, backlogs: list[Backlog | None]) -> bool:
+        """Whether `consumer` has not seen everything that waits."""
+        cursor = self._cursor(consumer)
+        if cursor is None:
+            return False
+        for priority in range(10):
+            backlog = backlogs[priority]
+            if backlog is not None and backlog.after(cursor.seen[priority], 1):
+                return True
+        return False

@@ -1,0 +1,29 @@
+"""Why the router refuses, in the words of messaging; `links.refusal` translates to AMQP."""
+
+
+class RoutingError(Exception):
+    """A request that routing does not carry out. Nothing has changed."""
+
+
+class NoSuchNode(RoutingError):
+    """The address names nothing, and may not be created."""
+
+
+class InvalidAddress(RoutingError):
+    """The address can never name anything."""
+
+
+class NotPermitted(RoutingError):
+    """The user lacks the right."""
+
+
+class HeldExclusively(RoutingError):
+    """Somebody else has the sole use of this node."""
+
+
+class QueueFull(RoutingError):
+    """The node has reached the limit configured for its address."""
+
+
+class LimitReached(RoutingError):
+    """The broker as a whole, or this connection, may not have more of these."""

@@ -1,0 +1,90 @@
+"""What a link may do to a destination, be it queue or topic."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from broker.message import Message
+from broker.routing.agenda import Due
+from broker.routing.pacing import PATIENCE_MS, Pacing
+from broker.routing.party import Consumer, Producer
+from broker.routing.policy import AddressPolicy
+from storage.api import Batch
+
+if TYPE_CHECKING:
+    from broker.routing.queue import Queue
+    from broker.routing.router import Router
+
+QUEUE: Final = "queue"
+TOPIC: Final = "topic"
+
+
+class Node(Due):
+    """A named place that messages are put into.
+
+    `owner` is the key of the connection that a temporary node belongs to
+    (TMP-03), -1 for every other node.
+    """
+
+    def __init__(
+        self, *, address: str, kind: str, policy: AddressPolicy, pacing_mark: i64, owner: i64
+    ) -> None:
+        self.address: Final = address
+        self.kind: Final = kind
+        self.policy: Final = policy
+        self.owner: Final[i64] = owner
+        self.producers: Final[list[Producer]] = []
+        self.pacing: Final = Pacing(pacing_mark)
+        self.published: i64 = 0
+
+    def is_temporary(self) -> bool:
+        return self.owner >= 0
+
+    @abstractmethod
+    def put(self, message: Message, batch: Batch) -> None:
+        """Take a message for whoever consumes here; raises QueueFull, then nothing has changed."""
+
+    @abstractmethod
+    def attach_consumer(self, consumer: Consumer) -> Queue:
+        """The queue from which `consumer` takes from now on."""
+
+    @abstractmethod
+    def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:
+        """`consumer` has gone; what it held has been disposed of before."""
+
+    @abstractmethod
+    def backlog(self) -> i64:
+        """How many messages wait for the slowest consumer."""
+
+    @abstractmethod
+    def is_consumed(self) -> bool:
+        """Whether anybody takes messages away."""
+
+    @abstractmethod
+    def delete(self, batch: Batch) -> None:
+        """Drop all messages and tell every link. The router has forgotten the node already."""
+
+    def may_grant(self, producer: Producer, router: Router) -> bool:
+        """Whether `producer` gets credit now; otherwise it is resumed within the patience."""
+        pacing = self.pacing
+        if pacing.may_grant(backlog=self.backlog(), consumed=self.is_consumed()):
+            return True
+        if not pacing.is_waited_for():
+            router.agenda.at(router.clock.now_ms() + PATIENCE_MS, self)
+        pacing.wait(producer, router.clock.now_ms())
+        return False
+
+    def leave(self, producer: Producer) -> None:
+        """`producer` has gone."""
+        self.pacing.leave(producer)
+        if producer in self.producers:
+            self.producers.remove(producer)
+
+    def tell_producers(self) -> None:
+        """Every producer learns that the node is gone."""
+        for producer in list(self.producers):
+            producer.node_gone()
+        self.producers.clear()

@@ -1,0 +1,67 @@
+"""Holding producers back while consumers are behind, briefly.
+
+A short backlog is delivered faster than a long one. So a producer whose
+credit runs out while consumers have a backlog above the mark waits, at most
+`PATIENCE_MS` at a time. Where that did not bring the backlog down, consumers
+are slow in earnest, and pacing is off until they have caught up.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.party import Producer
+
+PATIENCE_MS: Final[i64] = 10
+IDLE: Final[i64] = -1
+
+
+@final
+class Pacing:
+    """The producers of one node that wait for credit."""
+
+    def __init__(self, mark: i64) -> None:
+        self.deadline_ms: i64 = IDLE
+        self._mark: Final[i64] = mark
+        self._waiting: list[Producer] = []
+        self._off = False
+
+    def may_grant(self, *, backlog: i64, consumed: bool) -> bool:
+        """Whether a producer gets credit at once; `consumed`: the node has consumers."""
+        if backlog <= self._mark:
+            self._off = False
+            return True
+        return self._off or not consumed
+
+    def wait(self, producer: Producer, now_ms: i64) -> None:
+        """Resume `producer` when the backlog falls, or when patience ends."""
+        self._waiting.append(producer)
+        if self.deadline_ms == IDLE:
+            self.deadline_ms = now_ms + PATIENCE_MS
+
+    def leave(self, producer: Producer) -> None:
+        """`producer` has gone."""
+        if producer in self._waiting:
+            self._waiting.remove(producer)
+
+    def fell(self, backlog: i64) -> None:
+        """The backlog is shorter now."""
+        if self._waiting and backlog <= self._mark:
+            self._resume()
+
+    def tick(self, now_ms: i64, backlog: i64) -> None:
+        """Let everybody go on once the deadline is over."""
+        if self.deadline_ms != IDLE and now_ms >= self.deadline_ms:
+            self._off = backlog > self._mark
+            self._resume()
+
+    def _resume(self) -> None:
+        waiting = self._waiting
+        self._waiting = []
+        self.deadline_ms = IDLE
+        for producer in waiting:
+            producer.resume()
+
+    def is_waited_for(self) -> bool:
+        """Whether producers wait."""
+        return bool(self._waiting)

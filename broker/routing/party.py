@@ -1,0 +1,52 @@
+"""The two parties of a node as it sees them: who puts messages in, and who takes them out."""
+
+from abc import abstractmethod
+
+from mypy_extensions import mypyc_attr, trait
+
+from broker.routing.entry import QueueEntry
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Consumer:
+    """Takes entries from one queue.
+
+    `has_room` and `deliver` are called per message; the rest is rare.
+    """
+
+    @abstractmethod
+    def has_room(self) -> bool:
+        """Whether `deliver` may be called: there is credit, and nothing holds up output."""
+
+    @abstractmethod
+    def has_credit(self) -> bool:
+        """Whether the peer still waits for messages, room or not."""
+
+    @abstractmethod
+    def deliver(self, entry: QueueEntry) -> None:
+        """Send `entry`, which is acquired for this consumer until it is disposed of."""
+
+    @abstractmethod
+    def browsed(self, entry: QueueEntry) -> None:
+        """Send a copy of `entry`, which stays where it is."""
+
+    @abstractmethod
+    def nothing_waits(self) -> None:
+        """The queue holds nothing more that this consumer could take: a drain is over."""
+
+    @abstractmethod
+    def node_deleted(self) -> None:
+        """The node has gone, and with it all entries."""
+
+
+@trait
+class Producer:
+    """Puts messages into a node, as fast as it is granted credit."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """The node has room again: grant credit."""
+
+    @abstractmethod
+    def node_gone(self) -> None:
+        """The node was deleted."""

@@ -1,0 +1,46 @@
+"""What is configured for addresses, and which pattern an address falls under."""
+
+from fnmatch import fnmatchcase
+from typing import Final, final
+
+from mypy_extensions import i64
+
+
+@final
+class AddressPolicy:
+    """The settings of one address. `0` means no limit, an empty address none."""
+
+    def __init__(
+        self,
+        *,
+        auto_create: bool = True,
+        dead_letter: str = "DLQ",
+        expiry: str = "",
+        max_delivery_count: int = 20,
+        max_messages: int = 0,
+        max_bytes: int = 0,
+    ) -> None:
+        self.auto_create: Final = auto_create
+        self.dead_letter: Final = dead_letter
+        self.expiry: Final = expiry
+        self.max_delivery_count: Final[i64] = max_delivery_count
+        self.max_messages: Final[i64] = max_messages
+        self.max_bytes: Final[i64] = max_bytes
+
+
+@final
+class Policies:
+    """The configured patterns in their order; the first that matches an address counts."""
+
+    def __init__(
+        self, patterns: list[tuple[str, AddressPolicy]], default: AddressPolicy, default_kind: str
+    ) -> None:
+        self._patterns: Final = patterns
+        self._default: Final = default
+        self.default_kind: Final = default_kind
+
+    def of(self, address: str) -> AddressPolicy:
+        for pattern, policy in self._patterns:
+            if fnmatchcase(address, pattern):
+                return policy
+        return self._default

@@ -1,0 +1,396 @@
+"""A queue: order, acquisition, return, settlement.
+
+An entry is *waiting* (in a `Backlog`), or *acquired* (held by one consumer),
+or gone. Nothing here awaits; what must last is noted in the batch at hand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.message import NEVER, Message
+from broker.routing import expiry, redelivery
+from broker.routing.backlog import Backlog
+from broker.routing.browser import Browsers
+from broker.routing.dispatch import Turn
+from broker.routing.entry import History, QueueEntry
+from broker.routing.errors import QueueFull
+from broker.routing.node import QUEUE, Node
+from broker.routing.party import Consumer
+from broker.routing.policy import AddressPolicy
+from broker.routing.redelivery import Disposal
+from storage.api import Batch
+from storage.records import StoredMessage
+
+if TYPE_CHECKING:
+    from broker.routing.router import Router
+    from broker.routing.topic import Topic
+
+SWEEP_EVERY_MS: Final[i64] = 1000
+SWEEP_AT_MOST: Final[i64] = 10_000
+"""Entries looked at for expiry at a time: bounded work a tick (`reliability.md` R7)."""
+
+
+@final
+class Queue(Node):
+    """Messages in order of priority and arrival, each for one consumer (RCV-03).
+
+    `topic` is set for the queue of a subscription, which no address names.
+    """
+
+    def __init__(
+        self, *, address: str, policy: AddressPolicy, router: Router, owner: i64 = -1,
+        topic: Topic | None = None,
+    ) -> None:
+        super().__init__(
+            address=address, kind=QUEUE, policy=policy, pacing_mark=router.pacing_mark, owner=owner
+        )
+        self.router: Final = router
+        self.topic: Final = topic
+        self.consumers: Final[list[Consumer]] = []
+        self.browsers: Final = Browsers()
+        self.waiting: i64 = 0
+        self.acquired: i64 = 0
+        self.bytes: i64 = 0
+        self.is_pending = False
+        self._backlogs: Final[list[Backlog | None]] = [None] * 10
+        self._top: i64 = 0
+        self._turn: Final = Turn()
+        self._draining: list[Consumer] = []
+        self._mortal: i64 = 0
+        self._sweeping = False
+        self._sweep_due = False
+        self._sweep_from: i64 = -1
+
+    # -- in
+
+    def put(self, message: Message, batch: Batch) -> None:
+        self.check_room(message)
+        self.publish(message, batch)
+
+    def check_room(self, message: Message) -> None:
+        """Raise QueueFull where the address's limit does not leave room for `message`."""
+        policy = self.policy
+        if 0 < policy.max_messages <= self.waiting + self.acquired:
+            raise QueueFull(f"{self.address} holds its {policy.max_messages} messages")
+        if policy.max_bytes > 0 and self.bytes + message.size() > policy.max_bytes:
+            raise QueueFull(f"{self.address} holds its {policy.max_bytes} bytes")
+
+    def publish(self, message: Message, batch: Batch) -> None:
+        """Append an entry; there is room (`check_room`)."""
+        backlog = self._backlogs[message.priority]
+        if backlog is None:
+            backlog = Backlog()
+            self._backlogs[message.priority] = backlog
+        entry = QueueEntry(self, message, backlog.next_position)
+        backlog.append(entry)
+        self.published += 1
+        self.waiting += 1
+        self.bytes += message.size()
+        if message.priority > self._top:
+            self._top = message.priority
+        if message.expires_at_ms != NEVER:
+            self._mortal += 1
+            self._sweep_later()
+        if message.durable and self.topic is None:
+            batch.append(self.address, stored(entry))
+        self.router.wake(self)
+
+    # -- out
+
+    def attach_consumer(self, consumer: Consumer) -> Queue:
+        self.consumers.append(consumer)
+        return self
+
+    def attach_browser(self, consumer: Consumer) -> None:
+        """`consumer` will see copies of what waits, and acquire nothing."""
+        self.browsers.join(consumer)
+
+    def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:
+        self._turn.leave(consumer)
+        if consumer in self._draining:
+            self._draining.remove(consumer)
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+        self.browsers.leave(consumer)
+        if not self.consumers:
+            self.fell()
+
+    def consumer_ready(self, consumer: Consumer, *, drain: bool) -> None:
+        """`consumer` has credit again. With `drain` it is told when nothing more waits."""
+        if self.browsers.has(consumer):
+            self.browsers.ready(consumer)
+        else:
+            self._turn.join(consumer)
+        if drain and consumer not in self._draining:
+            self._draining.append(consumer)
+        self.router.wake(self)
+
+    def dispatch(self, now_ms: i64, batch: Batch) -> None:
+        """Hand waiting entries to consumers with room; then let browsers look, and end drains."""
+        if self._sweep_due:
+            self._sweep(batch)
+        before = self.waiting
+        passed_over: list[Consumer] = []
+        while self.waiting > 0:
+            consumer = self._turn.next()
+            if consumer is None:
+                break
+            if not self._serve(consumer, now_ms, batch):
+                self._turn.leave(consumer)
+                passed_over.append(consumer)
+        for consumer in passed_over:
+            self._turn.join(consumer)
+        if self.browsers.any_ready:
+            self.browsers.show(self._backlogs)
+        if self._draining:
+            self._end_drains()
+        if self.waiting < before:
+            self.fell()
+
+    def _serve(self, consumer: Consumer, now_ms: i64, batch: Batch) -> bool:
+        """Deliver one entry, or as many as there is room for where nobody else has any.
+
+        False where nothing that waits may go to `consumer`.
+        """
+        alone = self._turn.size() == 1
+        while True:
+            entry = self._take(consumer, now_ms, batch)
+            if entry is None:
+                return False
+            entry.consumer = consumer
+            self.acquired += 1
+            consumer.deliver(entry)
+            if not alone or self.waiting == 0 or not consumer.has_room():
+                return True
+
+    def _take(self, consumer: Consumer, now_ms: i64, batch: Batch) -> QueueEntry | None:
+        """Take the first waiting entry that may go to `consumer`; expired ones fall out here."""
+        priority = self._top
+        while priority >= 0:
+            backlog = self._backlogs[priority]
+            if backlog is None or backlog.waiting == 0:
+                if priority == self._top and priority > 0:
+                    self._top -= 1
+                priority -= 1
+                continue
+            entry = backlog.first()
+            assert entry is not None
+            if entry.history is not None:
+                entry = self._allowed(backlog, consumer, now_ms)
+                if entry is None:
+                    priority -= 1
+                    continue
+            if entry.message.expires_at_ms != NEVER and self._expire(entry, backlog, batch):
+                continue
+            backlog.remove(entry)
+            self.waiting -= 1
+            return entry
+        return None
+
+    def _allowed(self, backlog: Backlog, consumer: Consumer, now_ms: i64) -> QueueEntry | None:
+        """The first entry whose history lets it go to `consumer`; ends at one without a history."""
+        position: i64 = -1
+        while True:
+            found = backlog.after(position, 16)
+            for entry in found:
+                history = entry.history
+                if history is None or history.allows(consumer, now_ms):
+                    return entry
+                position = entry.position
+            if not found:
+                return None
+
+    def _end_drains(self) -> None:
+        still: list[Consumer] = []
+        for consumer in self._draining:
+            if not consumer.has_credit():
+                continue
+            if consumer.has_room() or not self._may_take(consumer):
+                consumer.nothing_waits()
+            else:
+                still.append(consumer)
+        self._draining = still
+
+    def _may_take(self, consumer: Consumer) -> bool:
+        """Whether entries are left for `consumer`, which lacks room for now."""
+        if self.browsers.has(consumer):
+            return self.browsers.has_more(consumer, self._backlogs)
+        return self.waiting > 0
+
+    def fell(self) -> None:
+        """The backlog is shorter, or has lost its consumers: producers may go on."""
+        node = self.topic
+        if node is None:
+            self.pacing.fell(self.waiting if self.consumers else 0)
+        elif node.pacing.is_waited_for():
+            node.pacing.fell(node.backlog())
+
+    # -- back
+
+    def accept(self, entry: QueueEntry, batch: Batch) -> None:
+        """The message has been consumed (core 3.4.2)."""
+        self.acquired -= 1
+        self.router.stats.acknowledged += 1
+        self._forget(entry, batch)
+
+    def dispose(self, entry: QueueEntry, disposal: Disposal, batch: Batch) -> None:
+        """End the acquisition of `entry` as `disposal` says."""
+        consumer = entry.consumer
+        assert consumer is not None
+        self.acquired -= 1
+        if disposal is Disposal.REMOVE:
+            self.router.stats.acknowledged += 1
+            self._forget(entry, batch)
+            return
+        if disposal is Disposal.DEAD_LETTER:
+            self._dead_letter(entry, batch)
+            return
+        if self._note(entry, consumer, disposal, batch):
+            self._dead_letter(entry, batch)
+        else:
+            self._return(entry)
+
+    def _note(
+        self, entry: QueueEntry, consumer: Consumer, disposal: Disposal, batch: Batch
+    ) -> bool:
+        """Write the failed attempt into the entry; True where it was one too many."""
+        if disposal is Disposal.RELEASE:
+            self._note_release(entry, consumer)
+            return False
+        if disposal is Disposal.ELSEWHERE or disposal is Disposal.FAIL_ELSEWHERE:
+            history = entry.history
+            if history is None:
+                history = entry.history = History()
+            if consumer not in history.refused_by:
+                history.refused_by.append(consumer)
+        if disposal is Disposal.ELSEWHERE:
+            return False
+        entry.delivery_count += 1
+        if entry.message.durable and self.topic is None:
+            batch.count(self.address, unique(entry), entry.delivery_count)
+        if disposal is Disposal.COUNT:
+            return False
+        entry.failures += 1
+        return redelivery.is_exhausted(entry.failures, self.policy.max_delivery_count)
+
+    def _note_release(self, entry: QueueEntry, consumer: Consumer) -> None:
+        history = entry.history
+        if history is None:
+            history = entry.history = History()
+        now_ms = self.router.clock.now_ms()
+        pause = history.released(consumer, now_ms)
+        if pause > 0:
+            self.router.agenda.at(now_ms + pause, self)
+
+    def _return(self, entry: QueueEntry) -> None:
+        entry.consumer = None
+        priority = entry.message.priority
+        backlog = self._backlogs[priority]
+        assert backlog is not None
+        backlog.put_back(entry)
+        self.waiting += 1
+        self.router.stats.requeued += 1
+        if priority > self._top:
+            self._top = priority
+        self.router.wake(self)
+
+    def _forget(self, entry: QueueEntry, batch: Batch) -> None:
+        message = entry.message
+        entry.consumer = None
+        self.bytes -= message.size()
+        if message.expires_at_ms != NEVER:
+            self._mortal -= 1
+        if message.durable and self.topic is None:
+            batch.remove(self.address, unique(entry))
+
+    def _dead_letter(self, entry: QueueEntry, batch: Batch) -> None:
+        self._forget(entry, batch)
+        self.router.dead_letter(entry.message, self, batch)
+
+    # -- time
+
+    def _expire(self, entry: QueueEntry, backlog: Backlog, batch: Batch) -> bool:
+        """Drop a waiting entry whose time is over, or move it to the expiry node."""
+        if not expiry.has_expired(entry.message.expires_at_ms, self.router.clock.wall_ms()):
+            return False
+        backlog.remove(entry)
+        self.waiting -= 1
+        self._forget(entry, batch)
+        self.router.expired(entry.message, self, batch)
+        return True
+
+    def _sweep_later(self) -> None:
+        if not self._sweeping:
+            self._sweeping = True
+            self.router.agenda.at(self.router.clock.now_ms() + SWEEP_EVERY_MS, self)
+
+    def due(self, now_ms: i64) -> None:
+        """A pause is over, or it is time to look for expired entries, or patience ends."""
+        self.pacing.tick(now_ms, self.waiting)
+        self._sweep_due = self._sweeping
+        self.router.wake(self)
+
+    def _sweep(self, batch: Batch) -> None:
+        """Look at up to SWEEP_AT_MOST entries of each priority, from where the last sweep ended."""
+        self._sweep_due = False
+        self._sweeping = False
+        last: i64 = -1
+        for backlog in self._backlogs:
+            if backlog is None:
+                continue
+            looked_at = backlog.after(self._sweep_from, SWEEP_AT_MOST)
+            for entry in looked_at:
+                if entry.message.expires_at_ms != NEVER:
+                    self._expire(entry, backlog, batch)
+            if i64(len(looked_at)) == SWEEP_AT_MOST:
+                last = max(last, looked_at[-1].position)
+        self._sweep_from = last
+        if self._mortal > 0:
+            self._sweep_later()
+
+    # -- the node
+
+    def backlog(self) -> i64:
+        return self.waiting
+
+    def is_consumed(self) -> bool:
+        return bool(self.consumers)
+
+    def clear(self, batch: Batch) -> None:
+        """Forget every waiting entry."""
+        for priority in range(10):
+            backlog = self._backlogs[priority]
+            if backlog is not None:
+                for entry in backlog.after(-1, backlog.waiting):
+                    self._forget(entry, batch)
+                self._backlogs[priority] = None
+        self.waiting = 0
+
+    def delete(self, batch: Batch) -> None:
+        self.clear(batch)
+        for consumer in list(self.consumers):
+            consumer.node_deleted()
+        self.consumers.clear()
+        self.browsers.node_deleted()
+        self.tell_producers()
+
+
+def unique(entry: QueueEntry) -> i64:
+    """The key of `entry` in the store: positions count by priority, so the priority is a part."""
+    return entry.position * 10 + entry.message.priority
+
+
+def stored(entry: QueueEntry) -> StoredMessage:
+    """What the store keeps of `entry`."""
+    message = entry.message
+    return StoredMessage(
+        position=unique(entry),
+        encoded=message.encoded,
+        priority=message.priority,
+        ttl_ms=message.ttl_ms,
+        arrived_ms=message.arrived_ms,
+        delivery_count=entry.delivery_count,
+    )

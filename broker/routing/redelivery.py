@@ -1,0 +1,40 @@
+"""What a failed delivery leads to (RCV-02, RCV-08): attempt limits, and pauses for released loops."""
+
+from enum import Enum
+from typing import Final
+
+from mypy_extensions import i64
+
+
+class Disposal(Enum):
+    """What becomes of a queue entry once its delivery has ended."""
+
+    REMOVE = "remove"
+    RELEASE = "return, uncounted"
+    COUNT = "return and raise delivery-count, not held against the limit"
+    FAIL = "return and count the failure"
+    ELSEWHERE = "return, never again to this link"
+    FAIL_ELSEWHERE = "return and count the failure, never again to this link"
+    DEAD_LETTER = "dead-letter"
+
+
+RELEASES_FREE: Final[i64] = 9
+"""How often in a row a link may release one entry before the next release costs it a pause."""
+
+PAUSE_FIRST_MS: Final[i64] = 100
+PAUSE_MAX_MS: Final[i64] = 5000
+
+
+def pause_after(releases: i64) -> i64:
+    """How long, in ms, an entry released so often in a row by one link waits for that link."""
+    over = releases - RELEASES_FREE
+    if over <= 0:
+        return 0
+    if over > 6:
+        return PAUSE_MAX_MS
+    return min(PAUSE_MAX_MS, PAUSE_FIRST_MS << (over - 1))
+
+
+def is_exhausted(failures: i64, max_delivery_count: i64) -> bool:
+    """Whether an entry that failed so often goes to the dead-letter node; 0 = never."""
+    return 0 < max_delivery_count <= failures

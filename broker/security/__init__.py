@@ -1,0 +1,1 @@
+"""Who is this, and may they enter. Knows no frames and no sockets."""

@@ -1,0 +1,255 @@
+"""Who is this: the users file, its passwords, and whether strangers may enter.
+
+The file holds one user a line, `name:hash`, the hash as argon2 writes it; lines
+that begin with `#` are kept. It is read anew when it has changed, so a user
+added while the broker runs may enter at once. Every answer to a password costs
+one hash, whether the user exists or not.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from broker.settings import Settings, SettingsError
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
+NAME_BYTES_MAX: Final = 255
+
+# OWASP's least for argon2id. RFC 9106 asks for 64 MiB, which two logins at once would
+# add to a broker that otherwise runs in 30.
+MEMORY_KIB: Final = 19_456
+PASSES: Final = 2
+LANES: Final = 1
+
+NOBODY: Final = (
+    "$argon2id$v=19$m=19456,t=2,p=1$"
+    "g43qHeIl5uJANlzJXapyIw$SXXeivewY13A+m+qnQosAvXZ9C1aa5lElUEM2wdqUCk"
+)
+"""Checked for users that do not exist, so that they take as long as those that do."""
+
+
+class UsersError(ValueError):
+    """A users file or a change to it that cannot be. The text says what to do."""
+
+
+class Users:
+    """Those who may enter with a password: the users file, and the first user of the settings."""
+
+    def __init__(self, file: Path, *, first: tuple[str, str] | None = None) -> None:
+        self._file: Final = file
+        self._first: Final = first
+        self._hashes: dict[str, str] = {}
+        self._read_at: tuple[int, int] | None = None
+
+    def check(self, name: str, password: str) -> bool:
+        """Whether `password` is that of `name`. Takes a core for tens of milliseconds.
+
+        To be called off the event loop, from any thread. The first user of the
+        settings wins over one of the same name in the file.
+        """
+        known = self._current().get(name, NOBODY)
+        right = _matches(known, password)
+        if self._first is not None and self._first[0] == name:
+            right = hmac.compare_digest(self._first[1].encode(), password.encode())
+        # An empty password is what a client sends that has none (`reliability.md` A5).
+        return right and password != ""
+
+    def is_empty(self) -> bool:
+        """Whether nobody could enter with a password."""
+        return self._first is None and not self._current()
+
+    def names(self) -> list[str]:
+        """Everybody in the file, sorted."""
+        return sorted(self._current())
+
+    def add(self, name: str, password: str) -> bool:
+        """Write `name` into the file, or give it a new password. Whether it is new."""
+        refusal = refusal_of_name(name) or refusal_of_password(password)
+        if refusal is not None:
+            raise UsersError(refusal)
+        line = f"{name}:{_hasher().hash(password)}"
+        return not _replace(self._file, name, line)
+
+    def remove(self, name: str) -> None:
+        """Take `name` out of the file; UsersError where it is not in it."""
+        if not _replace(self._file, name, None):
+            raise UsersError(f"no user {name!r} in {self._file}")
+
+    def _current(self) -> dict[str, str]:
+        """The hashes by name, read anew when the file has changed."""
+        try:
+            status = self._file.stat()
+        except FileNotFoundError:
+            self._hashes = {}
+            self._read_at = None
+            return self._hashes
+        changed = (status.st_mtime_ns, status.st_ino)
+        if changed != self._read_at:
+            self._hashes = _parse(self._file)
+            self._read_at = changed
+        return self._hashes
+
+
+def open_users(settings: Settings) -> tuple[Users, bool]:
+    """The users that `settings` name, and whether those without a password may enter.
+
+    Raises SettingsError where the broker must not start so.
+    """
+    users = Users(settings.users_file, first=_first_user(settings))
+    try:
+        nobody = users.is_empty()
+    except UsersError as error:
+        raise SettingsError(str(error)) from None
+    return users, anonymous_allowed(settings, users_exist=not nobody)
+
+
+def anonymous_allowed(settings: Settings, *, users_exist: bool) -> bool:
+    """Whether whoever reaches the port may enter.
+
+    The default is yes as long as only this machine reaches it and there are no
+    users. SettingsError where nobody at all could enter, or anybody by oversight.
+    """
+    if settings.allow_anonymous is None:
+        if users_exist:
+            return False
+        if is_loopback(settings.bind):
+            return True
+        raise SettingsError(
+            f"bind = {settings.bind!r} lets other machines in, and there are no users: add one with"
+            " `jms-broker user add NAME`, or set JMS_BROKER_USER and JMS_BROKER_PASSWORD, or let"
+            " everybody in with JMS_BROKER_ALLOW_ANONYMOUS=true"
+        )
+    if not settings.allow_anonymous and not users_exist:
+        raise SettingsError(
+            f"allow_anonymous = false, and there are no users in {settings.users_file}: add one"
+            " with `jms-broker user add NAME`"
+        )
+    return settings.allow_anonymous
+
+
+def is_loopback(bind: str) -> bool:
+    """Whether only this machine reaches `bind`. Of names, `localhost` alone is trusted."""
+    if bind == "localhost":
+        return True
+    try:
+        return ip_address(bind).is_loopback
+    except ValueError:
+        return False
+
+
+def refusal_of_name(name: str) -> str | None:
+    """Why nobody may be called `name`, or None."""
+    if not name or name.startswith("#") or name != name.strip():
+        return "a user's name is not empty, does not begin with #, and has no space around it"
+    if ":" in name or not name.isprintable():
+        return "a user's name has no colon and no control characters"
+    if len(name.encode()) > NAME_BYTES_MAX:
+        return f"a user's name has at most {NAME_BYTES_MAX} bytes"
+    return None
+
+
+def refusal_of_password(password: str) -> str | None:
+    """Why nobody may have `password`, or None."""
+    if not password:
+        return "a password is not empty"
+    if "\0" in password:
+        return "a password has no NUL: SASL PLAIN could not carry it"
+    return None
+
+
+def _first_user(settings: Settings) -> tuple[str, str] | None:
+    if settings.user is None:
+        return None
+    if settings.password_file is not None:
+        password = _read_password(settings.password_file)
+    else:
+        assert settings.password is not None  # Settings has seen to it
+        password = settings.password.get_secret_value()
+    refusal = refusal_of_name(settings.user) or refusal_of_password(password)
+    if refusal is not None:
+        raise SettingsError(f"user {settings.user!r}: {refusal}")
+    return settings.user, password
+
+
+def _read_password(file: Path) -> str:
+    """The file's text without the line end that an editor leaves."""
+    try:
+        return file.read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise SettingsError(f"password_file = {str(file)!r}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"password_file = {str(file)!r}: not UTF-8") from None
+
+
+def _matches(known: str, password: str) -> bool:
+    from argon2.exceptions import InvalidHashError, VerificationError  # noqa: PLC0415
+
+    try:
+        return _hasher().verify(known, password)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def _hasher() -> PasswordHasher:
+    # A broker that nobody has logged in to does not carry argon2.
+    from argon2 import PasswordHasher  # noqa: PLC0415
+
+    return PasswordHasher(time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES)
+
+
+def _parse(file: Path) -> dict[str, str]:
+    """The hashes by name. UsersError names the first line that is none."""
+    hashes: dict[str, str] = {}
+    for number, line in enumerate(_lines(file), start=1):
+        if not line or line.startswith("#"):
+            continue
+        name, _, known = line.partition(":")
+        if refusal_of_name(name) is not None or not known.startswith("$argon2"):
+            raise UsersError(f"{file}, line {number}: not `name:hash` as `jms-broker user add` writes")
+        hashes[name] = known
+    return hashes
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UsersError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsersError(f"{file}: not UTF-8") from None
+
+
+def _replace(file: Path, name: str, line: str | None) -> bool:
+    """Put `line` in the place of the line of `name`, in one step. Whether there was one.
+
+    The new file is there under another name until it is whole; that name also
+    keeps two changes from being made at once.
+    """
+    _parse(file)
+    lines = _lines(file)
+    kept = [each for each in lines if each.partition(":")[0] != name]
+    found = len(kept) < len(lines)
+    if line is None and not found:
+        return False
+    content = "\n".join([*kept, *([line] if line is not None else [])])
+    new = file.with_name(f"{file.name}.new")
+    try:
+        descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        raise UsersError(f"{new} exists: somebody else changes the users; else remove it") from None
+    except OSError as error:
+        raise UsersError(f"{new}: {error.strerror}") from None
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(content + "\n" if content else "")
+        out.flush()
+        os.fsync(out.fileno())
+    new.replace(file)
+    return found

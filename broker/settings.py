@@ -1,0 +1,275 @@
+"""What an operator may set, where it is read from, and what a wrong setting is told.
+
+The only reader of configuration. Later sources win: the defaults here, the
+TOML file, environment variables `JMS_BROKER_<NAME>`, the command line. A
+setting that is unknown or bad stops the start; nothing is guessed.
+`config/broker.toml` shows every setting; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    SettingsConfigDict,
+)
+from pydantic_settings import SettingsError as UnreadableVariable
+
+ENVIRONMENT_PREFIX: Final = "JMS_BROKER_"
+
+OTHER_VARIABLES: Final = frozenset({"JMS_BROKER_CONFIG", "JMS_BROKER_URL"})
+"""Variables of the command line that are no settings: which file, and which broker to talk to."""
+
+UINT_MAX: Final = 2**32 - 1
+
+
+class SettingsError(ValueError):
+    """Settings that the broker must not start with. The text says what to change."""
+
+
+def _no_flag(value: object) -> object:
+    """Python counts `true` as 1; an operator who writes it for a number is mistaken."""
+    if isinstance(value, bool):
+        raise ValueError("Input should be a number")  # noqa: TRY004 - pydantic reports no other
+    return value
+
+
+Number = Annotated[int, BeforeValidator(_no_flag)]
+Uint = Annotated[Number, Field(ge=0, le=UINT_MAX)]
+Count = Annotated[Number, Field(ge=0, le=2**53)]
+
+
+class LogSettings(BaseModel):
+    """How the broker reports what it does."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal["console", "json"] = "console"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class AddressSettings(BaseModel):
+    """One `[[address]]`: what differs for the addresses that match `pattern`.
+
+    What is left out (None) is as set for all addresses.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pattern: Annotated[str, Field(min_length=1, max_length=255)]
+    auto_create: bool | None = None
+    dead_letter: str | None = None
+    expiry: str | None = None
+    max_delivery_count: Count | None = None
+    max_messages: Count | None = None
+    max_bytes: Count | None = None
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. Times are milliseconds, sizes bytes, 0 is "no limit"."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX,
+        # JMS_BROKER_LOG_LEVEL is log.level; split once, as names contain underscores themselves
+        env_nested_delimiter="_",
+        env_nested_max_split=1,
+        extra="forbid",
+        frozen=True,
+    )
+
+    # where it listens
+    bind: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    port: Annotated[Number, Field(ge=0, le=65535)] = 5672
+
+    # where messages are kept
+    store: Literal["memory"] = "memory"
+
+    # who may enter
+    users_file: Path = Path("jms-broker.users")
+    allow_anonymous: bool | None = None
+    user: str | None = None
+    password: SecretStr | None = None
+    password_file: Path | None = None
+
+    # what a peer may ask of a connection (core spec 2.7.1 and 2.7.2)
+    max_frame_size: Annotated[Number, Field(ge=512, le=2**31 - 1)] = 1024 * 1024
+    channel_max: Annotated[Number, Field(ge=0, le=65535)] = 1023
+    handle_max: Uint = 4095
+    incoming_window: Annotated[Number, Field(ge=1, le=2**31 - 1)] = 2048
+    max_message_size: Annotated[Number, Field(ge=1, le=2**31 - 1)] = 128 * 1024 * 1024
+    partial_bytes_max: Annotated[Number, Field(ge=1, le=2**53)] = 8 * 1024 * 1024
+    idle_time_out_ms: Uint = 60_000
+    handshake_timeout_ms: Annotated[Number, Field(ge=1, le=UINT_MAX)] = 10_000
+    stall_timeout_ms: Uint = 60_000
+
+    # how producers are held to the pace of consumers
+    credit: Annotated[Number, Field(ge=1, le=2**31 - 1)] = 500
+    pacing_backlog: Count = 2000
+
+    # addresses, unless an [[address]] says otherwise
+    default_kind: Literal["queue", "topic"] = "queue"
+    auto_create: bool = True
+    dead_letter: str = "DLQ"
+    expiry: str = ""
+    max_delivery_count: Count = 20
+    max_messages: Count = 0
+    max_bytes: Count = 0
+
+    log: LogSettings = LogSettings()
+    address: tuple[AddressSettings, ...] = ()
+
+    @model_validator(mode="after")
+    def _first_user_is_whole(self) -> Settings:
+        passwords = [given for given in (self.password, self.password_file) if given is not None]
+        if self.user is None and passwords:
+            raise ValueError("there is a password, but no user: set JMS_BROKER_USER, too")
+        if self.user is not None and len(passwords) != 1:
+            raise ValueError(
+                f"user {self.user!r} needs either JMS_BROKER_PASSWORD or JMS_BROKER_PASSWORD_FILE"
+            )
+        return self
+
+
+def load_settings(config: Path | None = None, **overrides: object) -> Settings:
+    """The settings in force: `overrides` that are not None, environment, file, defaults.
+
+    Raises SettingsError, whose text names every wrong key, its value, where it
+    comes from, and what is allowed.
+    """
+    chosen = {name: value for name, value in overrides.items() if value is not None}
+    written = _read_file(config) if config is not None else {}
+    _refuse_unknown_variables(os.environ)
+    sources = (
+        InitSettingsSource(Settings, chosen),
+        EnvSettingsSource(Settings),
+        InitSettingsSource(Settings, written),
+    )
+    try:
+        return Settings(_build_sources=(sources, {}))
+    except UnreadableVariable as error:
+        raise SettingsError(_not_json(error, os.environ)) from None
+    except ValidationError as error:
+        places = _Places(chosen, os.environ, config)
+        raise SettingsError("\n".join(_complaints(error, places))) from None
+
+
+def _read_file(config: Path) -> dict[str, object]:
+    try:
+        with config.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise SettingsError(f"{config}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{config}: not TOML: {error}") from None
+
+
+def variable_names() -> set[str]:
+    """Every environment variable that is a setting."""
+    names = {f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in Settings.model_fields}
+    return names | {f"{ENVIRONMENT_PREFIX}LOG_{name.upper()}" for name in LogSettings.model_fields}
+
+
+def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
+    known = variable_names() | OTHER_VARIABLES
+    unknown = [
+        name
+        for name in environment
+        if name.upper().startswith(ENVIRONMENT_PREFIX) and name.upper() not in known
+    ]
+    if unknown:
+        lines = [
+            f"{name} = {_shown(name, environment[name])}: {_unknown(name, known)}"
+            for name in unknown
+        ]
+        raise SettingsError("\n".join(lines))
+
+
+def _shown(name: str, value: object) -> str:
+    """The value as an error may print it: secrets stay out of logs and terminals."""
+    return "***" if "pass" in name.lower() else repr(value)
+
+
+def _not_json(error: UnreadableVariable, environment: Mapping[str, str]) -> str:
+    """What to tell of a variable that should have held a whole table or list."""
+    for name in KNOWN_IN:
+        variable = f"{ENVIRONMENT_PREFIX}{name.upper()}"
+        if f'"{name}"' in str(error) and variable in environment:
+            known = ", ".join(KNOWN_IN[name])
+            return f"{variable} = {environment[variable]!r}: Input should be JSON with {known}"
+    return f"environment: {error}"
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    likely = get_close_matches(name, names, n=1)
+    hint = f"did you mean {likely[0]}? " if likely else ""
+    return f"unknown setting; {hint}known are {', '.join(names)}"
+
+
+class _Places:
+    """Tells by which source a setting got its value, in the order in which they win."""
+
+    def __init__(
+        self, chosen: Mapping[str, object], environment: Mapping[str, str], config: Path | None
+    ) -> None:
+        self._chosen = chosen
+        self._variables = {name.upper(): name for name in environment}
+        self._config = config
+
+    def of(self, path: tuple[int | str, ...]) -> str:
+        """Where the setting at `path` was written, as an operator would look for it."""
+        if path[0] in self._chosen:
+            return "command line"
+        for length in (len(path), 1):
+            name = ENVIRONMENT_PREFIX + "_".join(str(part).upper() for part in path[:length])
+            if name in self._variables:
+                return self._variables[name]
+        return str(self._config) if self._config is not None else "defaults"
+
+
+KNOWN_IN: Final[dict[str, Iterable[str]]] = {
+    "log": LogSettings.model_fields,
+    "address": AddressSettings.model_fields,
+}
+
+
+def _complaints(error: ValidationError, places: _Places) -> Iterable[str]:
+    """One line for each wrong setting."""
+    for problem in error.errors(include_url=False):
+        path = problem["loc"]
+        message = problem["msg"].removeprefix("Value error, ")
+        if not path:  # a rule between settings
+            yield message
+            continue
+        if problem["type"] == "extra_forbidden":
+            known = KNOWN_IN[str(path[0])] if len(path) > 1 else Settings.model_fields
+            allowed = _unknown(str(path[-1]), known)
+        else:
+            allowed = message
+        shown = _shown(str(path[-1]), problem["input"])
+        yield f"{places.of(path)}: {_dotted(path)} = {shown}: {allowed}"
+
+
+def _dotted(path: tuple[int | str, ...]) -> str:
+    """`address[0].pattern`, as TOML's readers would say it."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")

@@ -1,0 +1,49 @@
+"""Counters that the broker keeps of itself; exporters read them, nothing here exports."""
+
+from typing import final
+
+from mypy_extensions import i64
+
+
+@final
+class Stats:
+    """Totals since the start, one instance a broker. Every attribute only grows."""
+
+    def __init__(self) -> None:
+        self.connections_opened: i64 = 0
+        self.connections_closed: i64 = 0
+        self.connections_refused: i64 = 0
+        self.authentication_failures: i64 = 0
+        self.links_attached: i64 = 0
+        self.links_refused: i64 = 0
+        self.links_stolen: i64 = 0
+        self.published: i64 = 0
+        self.published_bytes: i64 = 0
+        self.unroutable: i64 = 0
+        self.delivered: i64 = 0
+        self.acknowledged: i64 = 0
+        self.requeued: i64 = 0
+        self.expired: i64 = 0
+        self.dead_lettered: i64 = 0
+        self.dropped: i64 = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """Every counter by its name, in the order of declaration."""
+        return {
+            "connections_opened": self.connections_opened,
+            "connections_closed": self.connections_closed,
+            "connections_refused": self.connections_refused,
+            "authentication_failures": self.authentication_failures,
+            "links_attached": self.links_attached,
+            "links_refused": self.links_refused,
+            "links_stolen": self.links_stolen,
+            "published": self.published,
+            "published_bytes": self.published_bytes,
+            "unroutable": self.unroutable,
+            "delivered": self.delivered,
+            "acknowledged": self.acknowledged,
+            "requeued": self.requeued,
+            "expired": self.expired,
+            "dead_lettered": self.dead_lettered,
+            "dropped": self.dropped,
+        }

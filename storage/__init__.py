@@ -1,0 +1,1 @@
+"""What outlives the broker: the store's contract and its fillings. Knows nothing of the broker."""

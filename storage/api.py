@@ -1,0 +1,84 @@
+"""The contract between the broker and whatever keeps its messages.
+
+Changes gather in a `Batch`; `Store.commit` makes a batch durable as a whole
+or not at all. A queue is named by its address, a message in it by its
+position, which the broker gives and never gives twice.
+"""
+
+from abc import ABC, abstractmethod
+
+from mypy_extensions import i64, mypyc_attr
+
+from storage.records import StoredMessage, StoredNode
+
+
+class StoreError(Exception):
+    """The store could not do as asked. Nothing of the batch concerned is certain."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Batch(ABC):
+    """Changes that become durable together, or not at all. Noting one costs no I/O."""
+
+    @abstractmethod
+    def append(self, queue: str, message: StoredMessage) -> None:
+        """Add `message` to `queue` at its position."""
+
+    @abstractmethod
+    def remove(self, queue: str, position: i64) -> None:
+        """Forget a message. One that is gone already stays gone."""
+
+    @abstractmethod
+    def count(self, queue: str, position: i64, delivery_count: i64) -> None:
+        """Remember how many deliveries of a message have failed."""
+
+    @abstractmethod
+    def add_node(self, node: StoredNode) -> None:
+        """Remember a queue or topic. Adding it again changes nothing."""
+
+    @abstractmethod
+    def remove_node(self, node: StoredNode) -> None:
+        """Forget a queue or topic with all of its messages."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether nothing has been noted, so that a commit could be spared."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Store(ABC):
+    """Keeps nodes and messages. `tests/contract` holds every filling to one meaning."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The word for this store in the ready line, such as `memory`."""
+
+    @property
+    @abstractmethod
+    def commits_at_once(self) -> bool:
+        """Whether `commit_now` may be called: the store has no I/O to wait for."""
+
+    @abstractmethod
+    def batch(self) -> Batch:
+        """A new empty batch, to be committed here and nowhere else."""
+
+    @abstractmethod
+    def commit_now(self, batch: Batch) -> None:
+        """Make `batch` durable without waiting. Only where `commits_at_once`."""
+
+    @abstractmethod
+    async def commit(self, batch: Batch) -> None:
+        """Make `batch` durable. It has survived a crash once this returns; raises StoreError."""
+
+    @abstractmethod
+    async def nodes(self) -> list[StoredNode]:
+        """Every node, in the order in which they were added."""
+
+    @abstractmethod
+    async def messages(self, queue: str) -> list[StoredMessage]:
+        """The messages of `queue` by ascending position."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Give up what is open. Committed batches stay durable."""

@@ -1,0 +1,110 @@
+"""A store that forgets everything with its process: the reference meaning of `storage.api`."""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from storage.api import Batch, Store, StoreError
+from storage.records import StoredMessage, StoredNode
+
+
+@final
+class MemoryBatch(Batch):
+    """Changes in the order in which they were noted; applied by `MemoryStore`."""
+
+    def __init__(self) -> None:
+        self.appended: Final[list[tuple[str, StoredMessage]]] = []
+        self.removed: Final[list[tuple[str, int]]] = []
+        self.counted: Final[list[tuple[str, int, int]]] = []
+        self.nodes_added: Final[list[StoredNode]] = []
+        self.nodes_removed: Final[list[StoredNode]] = []
+
+    def append(self, queue: str, message: StoredMessage) -> None:
+        self.appended.append((queue, message))
+
+    def remove(self, queue: str, position: i64) -> None:
+        self.removed.append((queue, int(position)))
+
+    def count(self, queue: str, position: i64, delivery_count: i64) -> None:
+        self.counted.append((queue, int(position), int(delivery_count)))
+
+    def add_node(self, node: StoredNode) -> None:
+        self.nodes_added.append(node)
+
+    def remove_node(self, node: StoredNode) -> None:
+        self.nodes_removed.append(node)
+
+    def is_empty(self) -> bool:
+        return not (
+            self.appended
+            or self.removed
+            or self.counted
+            or self.nodes_added
+            or self.nodes_removed
+        )
+
+
+@final
+class MemoryStore(Store):
+    """Dictionaries in place of a disk: what it keeps is lost with the process."""
+
+    def __init__(self) -> None:
+        self._nodes: Final[dict[tuple[str, str], StoredNode]] = {}
+        self._messages: Final[dict[str, dict[int, StoredMessage]]] = {}
+
+    @property
+    def name(self) -> str:
+        return "memory"
+
+    @property
+    def commits_at_once(self) -> bool:
+        return True
+
+    def batch(self) -> Batch:
+        return MemoryBatch()
+
+    def commit_now(self, batch: Batch) -> None:
+        if not isinstance(batch, MemoryBatch):
+            raise StoreError("a batch is committed by the store that made it")
+        for node in batch.nodes_added:
+            self._nodes.setdefault((node.kind, node.address), node)
+        for queue, message in batch.appended:
+            self._messages.setdefault(queue, {})[int(message.position)] = message
+        for queue, position, delivery_count in batch.counted:
+            self._count(queue, position, delivery_count)
+        for queue, position in batch.removed:
+            self._messages.get(queue, {}).pop(position, None)
+        for node in batch.nodes_removed:
+            self._nodes.pop((node.kind, node.address), None)
+            if node.kind == "queue":
+                self._messages.pop(node.address, None)
+
+    def _count(self, queue: str, position: int, delivery_count: int) -> None:
+        old = self._messages.get(queue, {}).get(position)
+        if old is not None:
+            self._messages[queue][position] = StoredMessage(
+                position=old.position,
+                encoded=old.encoded,
+                priority=old.priority,
+                ttl_ms=old.ttl_ms,
+                arrived_ms=old.arrived_ms,
+                delivery_count=delivery_count,
+            )
+
+    async def commit(self, batch: Batch) -> None:
+        self.commit_now(batch)
+
+    async def nodes(self) -> list[StoredNode]:
+        return list(self._nodes.values())
+
+    async def messages(self, queue: str) -> list[StoredMessage]:
+        return sorted(self._messages.get(queue, {}).values(), key=_position)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _position(message: StoredMessage) -> int:
+    return int(message.position)
+
+

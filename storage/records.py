@@ -1,0 +1,40 @@
+"""What a store keeps, as immutable records. They hold encoded messages, never decoded ones."""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+
+@final
+class StoredMessage:
+    """One message in one queue.
+
+    `encoded` holds the sections from message-annotations on, as they came;
+    the header's fields are kept apart because the broker rewrites it.
+    """
+
+    def __init__(
+        self,
+        *,
+        position: i64,
+        encoded: bytes,
+        priority: i64,
+        ttl_ms: i64,
+        arrived_ms: i64,
+        delivery_count: i64,
+    ) -> None:
+        self.position: Final[i64] = position
+        self.encoded: Final = encoded
+        self.priority: Final[i64] = priority
+        self.ttl_ms: Final[i64] = ttl_ms
+        self.arrived_ms: Final[i64] = arrived_ms
+        self.delivery_count: Final[i64] = delivery_count
+
+
+@final
+class StoredNode:
+    """A queue or topic that a restart brings back (DST-02)."""
+
+    def __init__(self, *, address: str, kind: str) -> None:
+        self.address: Final = address
+        self.kind: Final = kind
