@@ -39,6 +39,7 @@ class App:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.port = settings.port
         self.stats = Stats()
         self.store: Store = MemoryStore()
         self.journal = Journal(self.store)
@@ -65,27 +66,21 @@ class App:
         self.listener = Listener(self.container, stall_timeout_ms=settings.stall_timeout_ms)
         self._committing: asyncio.Task[None] | None = None
 
-    async def start(self) -> int:
-        """Listen; the port in use."""
+    async def start(self) -> None:
+        """Listen on the settings' address; `port` is known from then on."""
         self._committing = asyncio.get_running_loop().create_task(self.journal.run())
-        return await self.listener.listen(self.settings.bind, self.settings.port)
+        self.port = await self.listener.listen(self.settings.bind, self.settings.port)
 
     async def stop(self) -> None:
         """Close every connection with `amqp:connection:forced`, then everything else."""
         self.listener.stop_accepting()
         self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
         self.container.run_round()
-        await self._until_all_have_left()
-        self.listener.close()
+        await self.listener.close(STOP_TIMEOUT_S)
         self.journal.close()
         if self._committing is not None:
             await self._committing
         await self.store.close()
-
-    async def _until_all_have_left(self) -> None:
-        deadline = asyncio.get_running_loop().time() + STOP_TIMEOUT_S
-        while self.container.peer_count() and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.01)
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -136,15 +131,15 @@ async def serve(settings: Settings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError):  # Windows: the signal ends the process
             loop.add_signal_handler(name, _on_signal, stop)
-    port = await app.start()
+    await app.start()
     host = f"[{settings.bind}]" if ":" in settings.bind else settings.bind
-    print(f"ready amqp://{host}:{port} store={app.store.name} pid={os.getpid()}", flush=True)
+    sys.stdout.write(f"ready amqp://{host}:{app.port} store={app.store.name} pid={os.getpid()}\n")
+    sys.stdout.flush()
     await stop.wait()
     await app.stop()
 
 
 def _on_signal(stop: asyncio.Event) -> None:
     if stop.is_set():
-        sys.stdout.flush()
         os._exit(1)
     stop.set()

@@ -49,7 +49,12 @@ class Message:
     """One message, shared by all queues that hold it; never changed. Times are wall time in ms."""
 
     def __init__(
-        self, encoded: bytes, durable: bool, priority: i64, ttl_ms: i64, arrived_ms: i64,
+        self,
+        encoded: bytes,
+        durable: bool,
+        priority: i64,
+        ttl_ms: i64,
+        arrived_ms: i64,
         expires_at_ms: i64,
     ) -> None:
         self.encoded: Final = encoded

@@ -36,11 +36,7 @@ class MemoryBatch(Batch):
 
     def is_empty(self) -> bool:
         return not (
-            self.appended
-            or self.removed
-            or self.counted
-            or self.nodes_added
-            or self.nodes_removed
+            self.appended or self.removed or self.counted or self.nodes_added or self.nodes_removed
         )
 
 
@@ -106,5 +102,3 @@ class MemoryStore(Store):
 
 def _position(message: StoredMessage) -> int:
     return int(message.position)
-
-

@@ -8,6 +8,9 @@ from broker.links.container import Container
 from broker.net.pump import Pump
 from broker.net.timer import Timer
 
+CUT_OFF_S: Final = 1.0
+"""An aborted transport takes one turn of the loop to be gone."""
+
 BACKLOG: Final = 4096
 """Connections that the kernel may keep waiting; a fleet that reconnects comes all at once."""
 
@@ -20,6 +23,7 @@ class Listener:
         self._stall_timeout_ms = stall_timeout_ms
         self._server: asyncio.Server | None = None
         self._timer: Timer | None = None
+        self._pumps: set[Pump] = set()
 
     async def listen(self, host: str, port: int) -> int:
         """Accept connections on `host`; the port in use, which `port` 0 leaves to the kernel."""
@@ -27,7 +31,9 @@ class Listener:
         timer = Timer(self._container, loop)
         self._timer = timer
         self._server = await loop.create_server(
-            lambda: Pump(self._container, timer, stall_timeout_ms=self._stall_timeout_ms),
+            lambda: Pump(
+                self._container, timer, self._pumps, stall_timeout_ms=self._stall_timeout_ms
+            ),
             host,
             port,
             backlog=BACKLOG,
@@ -41,8 +47,21 @@ class Listener:
         if self._server is not None:
             self._server.close()
 
-    def close(self) -> None:
-        """Stop everything that may still fire."""
+    async def close(self, patience_s: float) -> None:
+        """Wait so long for clients to leave, then cut off the rest. Nothing fires afterwards."""
         self.stop_accepting()
+        waited = await self._until_gone(patience_s)
+        for pump in list(self._pumps):
+            pump.abort()
+        if not waited:
+            await self._until_gone(CUT_OFF_S)
         if self._timer is not None:
             self._timer.close()
+
+    async def _until_gone(self, patience_s: float) -> bool:
+        """Whether all connections have ended within the time."""
+        gone = [pump.gone() for pump in self._pumps]
+        if not gone:
+            return True
+        _, left = await asyncio.wait(gone, timeout=patience_s)
+        return not left

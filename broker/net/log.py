@@ -44,9 +44,9 @@ class Log(Watcher):
         }
 
 
-def configure_logging(format: str, level: str, stream: TextIO = sys.stderr) -> None:
+def configure_logging(form: str, level: str, stream: TextIO = sys.stderr) -> None:
     """Write lines of `level` and above to `stream`, for people (`console`) or programs (`json`)."""
-    for_programs = format == "json"
+    for_programs = form == "json"
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

@@ -22,20 +22,25 @@ STALLED_AT: Final = 4 * 1024 * 1024
 class Pump(asyncio.Protocol, Outlet):
     """The protocol of one connection, and the outlet of its peer."""
 
-    def __init__(self, container: Container, timer: Timer, *, stall_timeout_ms: int) -> None:
+    def __init__(
+        self, container: Container, timer: Timer, pumps: "set[Pump]", *, stall_timeout_ms: int
+    ) -> None:
         self._container = container
         self._timer = timer
+        self._pumps = pumps
         self._stall_timeout_s = stall_timeout_ms / 1000
         self._stalled: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._peer: Peer | None = None
         self._reading = True
+        self._gone: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do everything that asyncio's do, but derive from nothing
         transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH, low=WRITE_BUFFER_LOW)
         self._transport = transport
+        self._pumps.add(self)
         self._peer = Peer(self._container, self, address_of(transport))
         self._timer.arm()
 
@@ -47,11 +52,14 @@ class Pump(asyncio.Protocol, Outlet):
     def eof_received(self) -> bool:
         return False
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
         peer = self._peer
         self._transport = None
         self._peer = None
+        self._pumps.discard(self)
         self._cancel_stall()
+        if self._gone is not None:
+            self._gone.set_result(None)
         if peer is not None:
             peer.lost()
             self._timer.arm()
@@ -63,7 +71,7 @@ class Pump(asyncio.Protocol, Outlet):
             self._peer.connection.output_blocked()
         if self._stall_timeout_s > 0 and self._stalled is None:
             loop = asyncio.get_running_loop()
-            self._stalled = loop.call_later(self._stall_timeout_s, self._give_up)
+            self._stalled = loop.call_later(self._stall_timeout_s, self.abort)
 
     def resume_writing(self) -> None:
         self._cancel_stall()
@@ -74,8 +82,16 @@ class Pump(asyncio.Protocol, Outlet):
             self._peer.output_drained()
             self._timer.arm()
 
-    def _give_up(self) -> None:
-        """The peer has not taken anything for the whole stall timeout."""
+    def gone(self) -> "asyncio.Future[None]":
+        """Done once the connection has ended. Made on demand: a stop asks, and nobody else."""
+        if self._gone is None:
+            self._gone = asyncio.get_running_loop().create_future()
+            if self._transport is None:
+                self._gone.set_result(None)
+        return self._gone
+
+    def abort(self) -> None:
+        """End the connection at once, whatever is unsent."""
         if self._transport is not None:
             self._transport.abort()
 

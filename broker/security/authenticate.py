@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import os
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -53,7 +54,11 @@ class Users:
         To be called off the event loop, from any thread. The first user of the
         settings wins over one of the same name in the file.
         """
-        known = self._current().get(name, NOBODY)
+        try:
+            hashes = self._current()
+        except UsersError:
+            hashes = self._hashes  # spoilt by hand since: who could enter still can
+        known = hashes.get(name, NOBODY)
         right = _matches(known, password)
         if self._first is not None and self._first[0] == name:
             right = hmac.compare_digest(self._first[1].encode(), password.encode())
@@ -89,6 +94,8 @@ class Users:
             self._hashes = {}
             self._read_at = None
             return self._hashes
+        except OSError as error:
+            raise UsersError(f"{self._file}: {error.strerror}") from None
         changed = (status.st_mtime_ns, status.st_ino)
         if changed != self._read_at:
             self._hashes = _parse(self._file)
@@ -147,7 +154,7 @@ def refusal_of_name(name: str) -> str | None:
     """Why nobody may be called `name`, or None."""
     if not name or name.startswith("#") or name != name.strip():
         return "a user's name is not empty, does not begin with #, and has no space around it"
-    if ":" in name or not name.isprintable():
+    if ":" in name or not name.isprintable():  # surrogates are not printable either
         return "a user's name has no colon and no control characters"
     if len(name.encode()) > NAME_BYTES_MAX:
         return f"a user's name has at most {NAME_BYTES_MAX} bytes"
@@ -158,8 +165,8 @@ def refusal_of_password(password: str) -> str | None:
     """Why nobody may have `password`, or None."""
     if not password:
         return "a password is not empty"
-    if "\0" in password:
-        return "a password has no NUL: SASL PLAIN could not carry it"
+    if "\0" in password or any("\ud800" <= character <= "\udfff" for character in password):
+        return "a password is UTF-8 without NUL: SASL PLAIN could not carry it otherwise"
     return None
 
 
@@ -188,7 +195,7 @@ def _read_password(file: Path) -> str:
 
 
 def _matches(known: str, password: str) -> bool:
-    from argon2.exceptions import InvalidHashError, VerificationError  # noqa: PLC0415
+    from argon2.exceptions import InvalidHashError, VerificationError
 
     try:
         return _hasher().verify(known, password)
@@ -198,7 +205,7 @@ def _matches(known: str, password: str) -> bool:
 
 def _hasher() -> PasswordHasher:
     # A broker that nobody has logged in to does not carry argon2.
-    from argon2 import PasswordHasher  # noqa: PLC0415
+    from argon2 import PasswordHasher
 
     return PasswordHasher(time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES)
 
@@ -211,7 +218,9 @@ def _parse(file: Path) -> dict[str, str]:
             continue
         name, _, known = line.partition(":")
         if refusal_of_name(name) is not None or not known.startswith("$argon2"):
-            raise UsersError(f"{file}, line {number}: not `name:hash` as `jms-broker user add` writes")
+            raise UsersError(
+                f"{file}, line {number}: not `name:hash` as `jms-broker user add` writes"
+            )
         hashes[name] = known
     return hashes
 
@@ -233,23 +242,37 @@ def _replace(file: Path, name: str, line: str | None) -> bool:
     The new file is there under another name until it is whole; that name also
     keeps two changes from being made at once.
     """
-    _parse(file)
-    lines = _lines(file)
-    kept = [each for each in lines if each.partition(":")[0] != name]
-    found = len(kept) < len(lines)
-    if line is None and not found:
-        return False
-    content = "\n".join([*kept, *([line] if line is not None else [])])
-    new = file.with_name(f"{file.name}.new")
+    target = file.resolve()
+    new = target.with_name(f"{target.name}.new")
     try:
         descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         raise UsersError(f"{new} exists: somebody else changes the users; else remove it") from None
     except OSError as error:
         raise UsersError(f"{new}: {error.strerror}") from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        out.write(content + "\n" if content else "")
-        out.flush()
-        os.fsync(out.fileno())
-    new.replace(file)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            _parse(target)
+            before = _lines(target)
+            after = [each for each in before if each.partition(":")[0] != name]
+            found = len(after) < len(before)
+            if line is not None:
+                after.append(line)
+            out.writelines(f"{each}\n" for each in after)
+            out.flush()
+            os.fsync(out.fileno())
+        _keep_owner(target, new)
+        new.replace(target)
+    finally:
+        new.unlink(missing_ok=True)
     return found
+
+
+def _keep_owner(old: Path, new: Path) -> None:
+    """Who could read the file can still read it: root may add users for another account."""
+    if not old.exists() or not hasattr(os, "chown"):
+        return
+    status = old.stat()
+    with suppress(PermissionError):  # not our file, but in our folder
+        os.chown(new, status.st_uid, status.st_gid)
+    new.chmod(status.st_mode & 0o777)

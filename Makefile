@@ -1,0 +1,117 @@
+# The project's commands; each line also runs by hand. What they make lies in .venv and build.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PINNED := $(PIP) install --require-hashes
+SOURCES := $(shell find broker storage -name '*.py')
+
+# Whether this machine can build C extensions: the compiler that Python names, and its headers.
+CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
+	compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]; \
+	sys.exit(not (shutil.which(compiler) \
+		and pathlib.Path(sysconfig.get_path("include"), "Python.h").exists()))'
+NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
+
+.PHONY: run build test check bench requirements coverage pins clean
+
+# The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on.
+run: $(STAMPS)/runtime
+	@if $(CAN_COMPILE); then \
+		$(MAKE) --no-print-directory build && \
+		exec $(BIN)/jms-broker serve --config config/broker.toml $(ARGS); \
+	else \
+		echo "$(NO_COMPILER): the broker runs interpreted, at about a twentieth of its speed"; \
+		exec $(BIN)/python -m broker serve --config config/broker.toml $(ARGS); \
+	fi
+
+# Compiled and installed into .venv. The two halves share no files: two cores do both at once.
+build:
+	@$(MAKE) --no-print-directory -j2 $(STAMPS)/compiled $(STAMPS)/client
+
+# The quick suites on the checkout's .py files, then every suite on the compiled broker.
+test: $(STAMPS)/test
+	@if $(CAN_COMPILE); then \
+		$(MAKE) --no-print-directory build && \
+		$(BIN)/python -m pytest tests/unit tests/wire tests/test_tidy.py && \
+		$(BIN)/pytest --compiled tests; \
+	elif [ "$$CI" = true ]; then \
+		echo "$(NO_COMPILER): the compiled broker cannot be tested"; exit 1; \
+	else \
+		echo "SKIPPED the compiled suites: $(NO_COMPILER)"; \
+		$(BIN)/python -m pytest tests; \
+	fi
+
+# Style, types, who imports whom, caps.
+check: $(STAMPS)/test
+	@if $(CAN_COMPILE); then $(MAKE) --no-print-directory $(STAMPS)/client; fi
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/test_tidy.py
+
+# Speed, never a pass or fail: `make bench PEERS=artemis ARGS="--work one-to-one"`.
+bench: $(STAMPS)/test build
+	$(BIN)/python -m tests.bench $(if $(PEERS),--peers $(PEERS)) $(ARGS)
+
+# Which requirements have tests; fails where one that must have has none.
+requirements: $(STAMPS)/test
+	@$(BIN)/python -m pytest -q --collect-only --requirements tests
+
+coverage: $(STAMPS)/test
+	$(BIN)/coverage run -m pytest tests/unit tests/wire
+	$(BIN)/coverage report --skip-covered
+
+# The requirements files, anew from pyproject.toml. Existing pins stay unless UPGRADE=--upgrade.
+PIP_COMPILE := $(BIN)/pip-compile --quiet $(UPGRADE) --strip-extras --generate-hashes \
+	--allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+pins: $(STAMPS)/runtime
+	$(PIP) install pip-tools==7.6.2
+	$(PIP_COMPILE) -o requirements.txt pyproject.toml
+	$(PIP_COMPILE) --extra build -c requirements.txt -o requirements-build.txt pyproject.toml
+	$(PIP_COMPILE) --extra client -c requirements-build.txt \
+		-o requirements-client.txt pyproject.toml
+	$(PIP_COMPILE) --extra build --extra test -c requirements-build.txt \
+		-o requirements-test.txt pyproject.toml
+
+clean:
+	rm -rf $(VENV) build
+
+# ---- what the commands stand on: each stamp is made again when what it names has changed ----
+
+$(STAMPS)/venv:
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/runtime: requirements.txt | $(STAMPS)/venv
+	@echo "installing what the broker needs into $(VENV)"
+	@$(PINNED) -r requirements.txt
+	@touch $@
+
+$(STAMPS)/tools: requirements-build.txt $(STAMPS)/runtime
+	@$(PINNED) -r requirements-build.txt
+	@touch $@
+
+$(STAMPS)/test: requirements-test.txt $(STAMPS)/tools
+	@$(PINNED) -r requirements-test.txt
+	@touch $@
+
+# Proton comes as C source. It is built with the pinned setuptools and cffi that `tools` brought.
+$(STAMPS)/client: requirements-client.txt | $(STAMPS)/tools
+	@echo "building the client library"
+	@$(PINNED) --no-build-isolation -r requirements-client.txt
+	@touch $@
+
+# A copy is built: the hook leaves .so files in its tree, which would hide the .py files here.
+$(STAMPS)/compiled: pyproject.toml README.md $(SOURCES) | $(STAMPS)/tools
+	@echo "compiling the broker"
+	@rm -rf build/tree build/wheel && mkdir -p build/tree
+	@cp -R broker storage pyproject.toml README.md build/tree
+	@find build/tree \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
+	@HATCH_BUILD_HOOKS_ENABLE=true \
+		$(PIP) wheel --no-deps --no-build-isolation -w build/wheel ./build/tree
+	@$(PIP) install --no-deps --no-index --force-reinstall build/wheel/*.whl
+	@touch $@

@@ -1,0 +1,65 @@
+"""The commands and options of `jms-broker`, their help and completion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from broker import __version__
+from broker.cli import serve as server
+from broker.cli.messages import browse, receive, send
+from broker.cli.users import users
+
+application = typer.Typer(
+    help="A JMS message broker that speaks AMQP 1.0, and a client for it and others.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"jms-broker {__version__}")
+        raise typer.Exit
+
+
+@application.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+@application.command()
+def serve(
+    config: Annotated[
+        Path | None,
+        typer.Option(envvar=server.CONFIG_VARIABLE, help="The TOML file with the settings."),
+    ] = None,
+    bind: Annotated[
+        str | None, typer.Option(help="The address to listen on. [default: 127.0.0.1]")
+    ] = None,
+    port: Annotated[
+        str | None, typer.Option(help="The port; 0 takes a free one. [default: 5672]")
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option(help="Where messages are kept. [default: memory]")
+    ] = None,
+) -> None:
+    """Run a broker until SIGTERM or SIGINT."""
+    file = str(config) if config is not None else None
+    server.run({"config": file, "bind": bind, "port": port, "store": store})
+
+
+application.command()(send)
+application.command()(receive)
+application.command()(browse)
+application.add_typer(users, name="user")

@@ -1,0 +1,84 @@
+"""A message as text: one line of JSON with all that it says of itself, or its body alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+from uuid import UUID
+
+from proton import Array, Described, Message
+
+SYMBOLS = ("content_type", "content_encoding")
+PLAIN_FIELDS = (
+    "id",
+    "address",
+    "subject",
+    "reply_to",
+    "correlation_id",
+    "group_id",
+    "reply_to_group_id",
+)
+
+
+def as_json(message: Message) -> str:
+    """One line: what the message holds, without what it leaves out."""
+    facts: dict[str, object] = {
+        "durable": message.durable,
+        "priority": message.priority,
+        "delivery_count": message.delivery_count,
+    }
+    # In AMQP's own units: milliseconds. Proton counts seconds.
+    times = {
+        "ttl_ms": message.ttl,
+        "creation_time_ms": message.creation_time,
+        "expiry_time_ms": message.expiry_time,
+    }
+    facts |= {name: round(value * 1000) for name, value in times.items() if value}
+    facts |= {name: value for name in PLAIN_FIELDS if (value := getattr(message, name)) is not None}
+    # proton makes a symbol of the None that says that there is none
+    facts |= {name: value for name in SYMBOLS if (value := getattr(message, name)) != "None"}
+    if message.user_id:
+        facts["user_id"] = message.user_id
+    if message.group_id is not None:
+        facts["group_sequence"] = message.group_sequence
+    facts["annotations"] = message.annotations
+    facts["properties"] = message.properties
+    written = {name: plain(value) for name, value in facts.items() if value not in (None, {})}
+    return json.dumps(written | {"body": plain(message.body)}, ensure_ascii=False)
+
+
+def body_as_text(message: Message) -> bytes:
+    """The body as a program behind a pipe would want it: text and bytes as they are."""
+    body = message.body
+    if body is None:
+        return b""
+    if isinstance(body, bytes | memoryview):
+        return bytes(body)
+    if isinstance(body, str):
+        return body.encode()
+    return json.dumps(plain(body), ensure_ascii=False).encode()
+
+
+def plain(value: object) -> object:
+    """`value` in JSON's types. Binary becomes {"base64": …}, as JSON cannot tell it from text."""
+    match value:
+        case bytes() | bytearray() | memoryview():
+            return {"base64": base64.b64encode(bytes(value)).decode()}
+        case dict():
+            return {_key(key): plain(item) for key, item in value.items()}
+        case Described():
+            return {"descriptor": plain(value.descriptor), "value": plain(value.value)}
+        case Array():
+            return [plain(item) for item in value.elements]
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case UUID():
+            return str(value)
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            return str(value)
+
+
+def _key(key: object) -> str:
+    return key if isinstance(key, str) else json.dumps(plain(key))

@@ -1,0 +1,230 @@
+"""`jms-broker send`, `receive` and `browse`: what they take, and what they print."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from proton import Message
+
+EXIT_INTERRUPTED: Final = 130
+ANSWER_TIMEOUT_S: Final = 10.0
+
+
+class Capability(Enum):
+    """What kind of node an address names; without it the broker decides."""
+
+    QUEUE = "queue"
+    TOPIC = "topic"
+
+
+Address = Annotated[str, typer.Argument(help="The queue or topic.", show_default=False)]
+Url = Annotated[
+    str,
+    typer.Option(
+        envvar="JMS_BROKER_URL", help="The broker, amqp://USER:PASSWORD@HOST:PORT or amqps://…"
+    ),
+]
+Kind = Annotated[
+    Capability | None,
+    typer.Option(help="What ADDRESS is, where both exist or neither.", show_default=False),
+]
+Limit = Annotated[
+    int | None, typer.Option(min=1, help="Stop after so many messages.", show_default=False)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a message.")]
+
+LOCAL: Final = "amqp://127.0.0.1:5672"
+
+
+def send(
+    address: Address,
+    text: Annotated[
+        list[str] | None, typer.Argument(help="One message each.", show_default=False)
+    ] = None,
+    url: Url = LOCAL,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Send a file as one message: text where it is UTF-8, bytes otherwise.",
+            show_default=False,
+        ),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Send it all so many times.")] = 1,
+    capability: Kind = None,
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.001, help="Give up when the broker is silent for so many seconds."),
+    ] = ANSWER_TIMEOUT_S,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Send messages: TEXT, files, or a message for each line of standard input."""
+    given = len(text or []) + len(file or [])
+    if given == 0 and count > 1:
+        _fail("--count needs TEXT or --file: standard input can be read only once")
+    bodies = _given(text or [], file or [], count) if given else _lines()
+    with _errors_told(), _progress("sent", given * count or None) as progress:
+        from broker.cli.client import send as send_all
+
+        sent = send_all(
+            url,
+            address,
+            bodies,
+            capability=capability.value if capability else None,
+            timeout_s=timeout,
+            confirmed=progress.one,
+        )
+    typer.echo(f'{{"sent": {sent}}}' if json else f"sent {sent}")
+
+
+def receive(
+    address: Address,
+    url: Url = LOCAL,
+    count: Limit = None,
+    capability: Kind = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, help="Stop when none has come for so many seconds.", show_default=False
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Take messages from a queue or topic and print them, until --count, --timeout or ^C."""
+    with _errors_told():
+        from broker.cli.client import receive as receive_all
+
+        messages = receive_all(
+            url,
+            address,
+            capability=capability.value if capability else None,
+            count=count,
+            timeout_s=timeout,
+        )
+        received = _print_all(messages, as_json=json, expected=count)
+    if count is not None and received < count:
+        _fail(f"received {received} of {count}")
+
+
+def browse(
+    address: Address,
+    url: Url = LOCAL,
+    count: Limit = None,
+    capability: Kind = None,
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.001, help="Give up when the broker is silent for so many seconds."),
+    ] = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Print the messages of a queue and leave them there."""
+    with _errors_told():
+        from broker.cli.client import browse as browse_all
+
+        messages = browse_all(
+            url,
+            address,
+            capability=capability.value if capability else None,
+            count=count,
+            timeout_s=timeout,
+        )
+        _print_all(messages, as_json=json, expected=count)
+
+
+def _given(texts: list[str], files: list[Path], count: int) -> Iterator[str | bytes]:
+    for _ in range(count):
+        yield from texts
+        for file in files:
+            yield _text_if_possible(file.read_bytes())
+
+
+def _lines() -> Iterator[str]:
+    """A body for each line of standard input."""
+    for line in sys.stdin:
+        yield line.rstrip("\r\n")
+
+
+def _text_if_possible(content: bytes) -> str | bytes:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
+
+def _print_all(messages: Iterable[Message], *, as_json: bool, expected: int | None) -> int:
+    """Print each message before the broker may forget it. How many there were."""
+    from broker.cli import message_text
+
+    printed = 0
+    # A bar between the messages would spoil both, so only where they go elsewhere.
+    with _progress("received", expected, wanted=not sys.stdout.isatty()) as progress:
+        for message in messages:
+            line = (
+                message_text.as_json(message).encode()
+                if as_json
+                else message_text.body_as_text(message)
+            )
+            sys.stdout.buffer.write(line + b"\n")
+            sys.stdout.buffer.flush()
+            printed += 1
+            progress.one()
+    return printed
+
+
+class _Bar:
+    """A progress bar, or nothing where standard error is no terminal."""
+
+    def __init__(self, progress: Progress | None, total: int | None, text: str) -> None:
+        self._progress: Final = progress
+        self._task: Final = progress.add_task(text, total=total) if progress is not None else None
+
+    def one(self) -> None:
+        """One message more."""
+        if self._progress is not None and self._task is not None:
+            self._progress.advance(self._task)
+
+
+@contextmanager
+def _progress(text: str, total: int | None, *, wanted: bool = True) -> Iterator[_Bar]:
+    if not (wanted and sys.stderr.isatty()):
+        yield _Bar(None, total, text)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    ) as progress:
+        yield _Bar(progress, total, text)
+
+
+@contextmanager
+def _errors_told() -> Iterator[None]:
+    """End the command in one line where something goes wrong, and quietly at ^C."""
+    try:
+        from broker.cli.client import ClientError
+    except ImportError as error:
+        _fail(f"{error.name} is missing: pip install 'jms-broker[client]' (it needs a C compiler)")
+    try:
+        yield
+    except ClientError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except BrokenPipeError:
+        # Whoever read our output has enough; what was not printed goes back to the broker.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
+
+
+def _fail(text: str) -> NoReturn:
+    typer.echo(f"jms-broker: {text}", err=True)
+    raise typer.Exit(1)

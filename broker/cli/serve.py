@@ -1,0 +1,81 @@
+"""`jms-broker serve`: settings, then a broker until it is told to stop.
+
+Imports neither typer nor anything else that only a command line needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+if TYPE_CHECKING:
+    from broker.settings import Settings
+
+CONFIG_VARIABLE: Final = "JMS_BROKER_CONFIG"
+
+OPTIONS: Final = {"--config": "config", "--bind": "bind", "--port": "port", "--store": "store"}
+"""Each of these takes a value. A test holds them to those that typer knows."""
+
+EXIT_FAILURE: Final = 1
+EXIT_USAGE: Final = 2
+
+
+def plain_options(arguments: Sequence[str]) -> dict[str, str] | None:
+    """The options by name where they are written out plainly, else None: typer must judge."""
+    chosen: dict[str, str] = {}
+    rest = list(arguments)
+    while rest:
+        name, separator, value = rest.pop(0).partition("=")
+        if name not in OPTIONS:
+            return None
+        if not separator:
+            if not rest or rest[0].startswith("-"):
+                return None
+            value = rest.pop(0)
+        chosen[OPTIONS[name]] = value
+    return chosen
+
+
+def run(options: Mapping[str, str | None]) -> None:
+    """Serve with `options`, until a signal. Ends the process where the settings are wrong."""
+    from broker.settings import SettingsError, load_settings
+
+    file = options.get("config") or os.environ.get(CONFIG_VARIABLE)
+    chosen = {name: value for name, value in options.items() if name != "config"}
+    try:
+        settings = load_settings(Path(file) if file else None, **chosen)
+    except SettingsError as error:
+        _fail(str(error), EXIT_USAGE)
+    try:
+        _serve_without_rich(settings)
+    except SettingsError as error:  # such as need a look at the users file
+        _fail(str(error), EXIT_USAGE)
+    except OSError as error:
+        _fail(f"cannot listen on {settings.bind}:{settings.port}: {error.strerror}", EXIT_FAILURE)
+
+
+def _serve_without_rich(settings: Settings) -> None:
+    # structlog would import rich, 4 MiB, for tracebacks in colour.
+    kept = sys.modules.get("rich")
+    if kept is None:
+        sys.modules["rich"] = None  # type: ignore[assignment]  # what import takes for "not there"
+    from broker.app import serve
+
+    if kept is None:
+        del sys.modules["rich"]
+    try:
+        from uvloop import run as run_loop
+    except ImportError:
+        asyncio.run(serve(settings))
+    else:
+        run_loop(serve(settings))
+
+
+def _fail(text: str, status: int) -> NoReturn:
+    for line in text.splitlines():
+        print(f"jms-broker: {line}", file=sys.stderr)
+    sys.exit(status)

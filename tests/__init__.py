@@ -1,0 +1,1 @@
+"""Everything that shows whether the broker does what it says; README.md tells how to run it."""

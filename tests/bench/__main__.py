@@ -1,0 +1,184 @@
+"""`python -m tests.bench`: measure the broker, and others beside it, and print one table."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from tests.bench import machine, report, work
+from tests.bench.client import LoadClient
+from tests.bench.peers import peer_of
+from tests.bench.places import BenchError
+from tests.bench.report import Series
+from tests.bench.server import OurBroker, Server
+
+FILES_WANTED: Final = 10_000 + 500
+FILES_SPARE: Final = 300
+CALM_SHARE: Final = 0.03  # of a core, of all brokers together
+CALM_CHECK_SECONDS: Final = 0.5
+CALM_SECONDS_MAX: Final = 20.0
+
+
+def say(text: str) -> None:
+    """Progress, beside the results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def await_calm(servers: Sequence[Server]) -> None:
+    """Return once no broker is busy: a JVM compiles and collects for seconds after its load."""
+    deadline = time.monotonic() + CALM_SECONDS_MAX
+    while time.monotonic() < deadline:
+        before = sum(server.cpu_seconds() for server in servers)
+        time.sleep(CALM_CHECK_SECONDS)
+        spent = sum(server.cpu_seconds() for server in servers) - before
+        if spent < CALM_SHARE * CALM_CHECK_SECONDS:
+            return
+    say("a broker does not come to rest; going on")
+
+
+class Bench:
+    """One invocation: the brokers, the scale, and the figures as they come in."""
+
+    def __init__(
+        self, servers: Sequence[Server], client: LoadClient, *, scale: work.Scale, repeat: int
+    ) -> None:
+        self._servers = servers
+        self._client = client
+        self._scale = scale
+        self._repeat = repeat
+        self.series: list[Series] = []
+
+    def run(self, works: Sequence[work.Work]) -> None:
+        """Every work: first those that share a running broker, then those that need a fresh one."""
+        with ExitStack() as running:
+            shared = [one for one in works if not one.fresh and not one.alone]
+            if shared:
+                for server in self._servers:
+                    say(f"starting {server.name}")
+                    running.enter_context(server)
+            for one in shared:
+                self._in_turn(one)
+        for one in works:
+            if one.alone:
+                self._without_broker(one)
+            elif one.fresh:
+                self._on_fresh_brokers(one)
+
+    def _site(self, server: Server | None) -> work.Site:
+        return work.Site(self._client, server, self._scale)
+
+    def _counted(self, series: Series, number: str, run: work.Run) -> None:
+        series.runs.append(run)
+        print(report.run_line(series, number, run), flush=True)
+
+    def _in_turn(self, one: work.Work) -> None:
+        """A discarded run on each broker, then the brokers in turn, A B A B."""
+        sites = [
+            (Series(one, server.name, server.manner()), self._site(server))
+            for server in self._servers
+        ]
+        self.series += [series for series, _ in sites]
+        for series, site in sites:
+            say(f"{one.name}: warming {series.broker}")
+            await_calm(self._servers)
+            discarded = one.run(site)
+            say(report.run_line(series, "discarded", discarded))
+        for number in range(1, self._repeat + 1):
+            for series, site in sites:
+                await_calm(self._servers)
+                self._counted(series, f"{number}/{self._repeat}", one.run(site))
+
+    def _on_fresh_brokers(self, one: work.Work) -> None:
+        for server in self._servers:
+            series = Series(one, server.name, "")
+            self.series.append(series)
+            for number in range(1, self._repeat + 1):
+                say(f"{one.name}: starting a fresh {server.name}")
+                with server:
+                    series.manner = server.manner()
+                    run = one.run(self._site(server))
+                self._counted(series, f"{number}/{self._repeat}", run)
+
+    def _without_broker(self, one: work.Work) -> None:
+        series = Series(one, OurBroker.name, "in process")
+        self.series.append(series)
+        for number in range(1, self._repeat + 1):
+            self._counted(series, f"{number}/{self._repeat}", one.run(self._site(None)))
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    names = [one.name for one in work.ALL]
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--peers", default="", help="run in turn: artemis, or a path")
+    parser.add_argument("--only", action="append", choices=names, help="one row (repeatable)")
+    parser.add_argument("--repeat", type=int, default=3, help="counted runs of each row")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work: figures to try")
+    parser.add_argument("--json", type=Path, help="write every run to this file")
+    parser.add_argument("--without-ours", action="store_true", help="measure only the peers")
+    return parser.parse_args(arguments)
+
+
+def written(path: Path, bench: Bench, facts: dict[str, str]) -> None:
+    """Every run with every figure, for later comparison."""
+    runs = [
+        {
+            "work": series.work.name,
+            "broker": series.broker,
+            "manner": series.manner,
+            "runs": [{"figures": run.figures, "problems": run.problems} for run in series.runs],
+        }
+        for series in bench.series
+    ]
+    path.write_text(json.dumps({"machine": facts, "series": runs}, indent=2) + "\n")
+
+
+def summary(bench: Bench, facts: dict[str, str], repeat: int) -> str:
+    """The table and what belongs beside it. Where ours was left out, the peer takes its column."""
+    names = list(dict.fromkeys(series.broker for series in bench.series))
+    first, others = names[0], names[1:]
+    by_name = {name: [s for s in bench.series if s.broker == name] for name in names}
+    legend = f"best of {repeat} by a row's first figure; in brackets the range of all runs."
+    lines = [
+        f"{first} ({by_name[first][0].manner}); {legend}",
+        "Machine: " + "; ".join(f"{key} {value}" for key, value in facts.items()) + ".",
+        "",
+        report.table(by_name[first], {name: by_name[name] for name in others}),
+    ]
+    found = report.problems(bench.series)
+    return "\n".join(lines + [""] * bool(found) + [f"PROBLEM {text}" for text in found])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is asked for. The figures never decide the exit status, only failures do."""
+    options = parsed(arguments)
+    works = [one for one in work.ALL if options.only is None or one.name in options.only]
+    facts = machine.description()
+    try:
+        files = machine.raise_file_limit(FILES_WANTED)
+        servers: list[Server] = [] if options.without_ours else [OurBroker()]
+        servers += [peer_of(name) for name in options.peers.split(",") if name]
+        for server in servers:
+            server.idle_connections = min(server.idle_connections, files - FILES_SPARE)
+        scale = work.QUICK if options.quick else work.FULL
+        bench = Bench(servers, LoadClient.build(), scale=scale, repeat=max(options.repeat, 1))
+        if options.without_ours:
+            works = [one for one in works if not one.alone]
+        bench.run(works)
+    except BenchError as error:
+        say(f"bench: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say("bench: interrupted; the brokers are stopped")
+        return 130
+    print("\n" + summary(bench, facts, max(options.repeat, 1)))
+    if options.json is not None:
+        written(options.json, bench, facts)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

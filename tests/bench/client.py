@@ -1,0 +1,146 @@
+"""The load client: built from load.c, started and read as one process per role."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tests.bench.places import SOURCES, BenchError, cache_folder
+
+SOURCE_NAMES: Final = ("load.c", "idle.c", "idle.h")
+# Debian's development package has the first name; elsewhere the library may come in two parts, or
+# without link names at all.
+LIBRARIES: Final = (
+    ("-lqpid-proton",),
+    ("-lqpid-proton-core", "-lqpid-proton-proactor"),
+    ("-l:libqpid-proton.so.11",),
+    ("-l:libqpid-proton-core.so.10", "-l:libqpid-proton-proactor.so.1"),
+)
+STOP_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one client process reported about itself. Latencies are in microseconds."""
+
+    count: int
+    seconds: float
+    per_second: float
+    not_accepted: int
+    disordered: int
+    lost: int
+    p50: float
+    p99: float
+    p999: float
+    cpu_seconds: float
+    first_ns: int
+    last_ns: int
+    complaint: str
+
+    @classmethod
+    def parse(cls, text: str, complaint: str) -> Self:
+        """Read the JSON object that the client prints; what a role does not report is zero."""
+        try:
+            report = json.loads(text)
+        except ValueError:
+            raise BenchError(f"the load client ended without a report: {complaint}") from None
+        latency = report.get("latency_us", {})
+        return cls(
+            count=int(report["count"]),
+            seconds=float(report["seconds"]),
+            per_second=float(report.get("per_second", 0)),
+            not_accepted=int(report.get("not_accepted", 0)),
+            disordered=int(report.get("disordered", 0)),
+            lost=int(report.get("lost", 0)),
+            p50=float(latency.get("p50", 0)),
+            p99=float(latency.get("p99", 0)),
+            p999=float(latency.get("p999", 0)),
+            cpu_seconds=float(report.get("cpu_seconds", 0)),
+            first_ns=int(report.get("first_ns", 0)),
+            last_ns=int(report.get("last_ns", 0)),
+            complaint=complaint,
+        )
+
+
+class Client:
+    """One running client process. It ends by itself: bounded by its count and by its timeout."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self._process = subprocess.Popen(
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(STOP_SECONDS)
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+    def await_attached(self) -> None:
+        """Return once every link is answered; a receiver has given credit by then."""
+        assert self._process.stderr is not None
+        line = self._process.stderr.readline().strip()
+        if line != "attached":
+            raise BenchError(f"the load client did not attach: {line or 'it ended'}")
+
+    def finish(self) -> Outcome:
+        """What the client reports when it ends; its standard input is closed for it to notice."""
+        text, complaint = self._process.communicate()
+        lines = [line for line in complaint.splitlines() if line != "attached"]
+        return Outcome.parse(text, "; ".join(lines[:3]))
+
+
+class LoadClient:
+    """The built program, from which clients are started against one peer."""
+
+    def __init__(self, program: Path) -> None:
+        self._program = program
+
+    @classmethod
+    def build(cls) -> Self:
+        """Compile the client where it is missing or older than its sources."""
+        program = cache_folder("bench") / "load"
+        sources = [SOURCES / name for name in SOURCE_NAMES]
+        if program.exists() and all(
+            program.stat().st_mtime > source.stat().st_mtime for source in sources
+        ):
+            return cls(program)
+        errors = ""
+        command = ["cc", "-O2", "-Wall", "-Wextra", "-o", str(program)]
+        command += [str(source) for source in sources if source.suffix == ".c"]
+        for libraries in LIBRARIES:
+            built = subprocess.run(command + list(libraries), capture_output=True, text=True)
+            if built.returncode == 0:
+                return cls(program)
+            errors = errors or built.stderr
+        raise BenchError(
+            "the load client does not build (apt-get install gcc libqpid-proton11-dev):\n"
+            + errors[:2000]
+        )
+
+    def start(
+        self, role: str, peer: str, address: str, *, count: int, **options: float | str
+    ) -> Client:
+        """Start a sender, a receiver or a fanout of receivers; options as load.c lists them."""
+        arguments = [str(self._program), role, peer, address, str(count)]
+        return Client(arguments + [f"{key}={value}" for key, value in options.items()])
+
+    def start_idle(self, peer: str, count: int) -> Client:
+        """Start `count` connections that do nothing until the client is finished."""
+        return Client([str(self._program), "idle", peer, str(count)])

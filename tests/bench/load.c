@@ -1,0 +1,454 @@
+/* load: a neutral AMQP 1.0 load client on Qpid Proton's proactor. It knows no broker and measures from outside.
+ *
+ *   load send    HOST:PORT ADDRESS COUNT [key=value ...]   one link sends COUNT messages
+ *   load receive HOST:PORT ADDRESS COUNT [key=value ...]   one link receives and accepts COUNT messages
+ *   load fanout  HOST:PORT ADDRESS COUNT [key=value ...]   ten links (links=10), each on a connection of its own, receive
+ *                                                          COUNT messages each: ten subscribers in one process and one
+ *                                                          thread, where ten processes would fight for the cores
+ *   load idle    HOST:PORT COUNT                           COUNT connections with a session each, held (see idle.c)
+ *
+ *     size=100         bytes of body, at least 16: they start with the time of sending and a running number
+ *     durable=0        1: header.durable
+ *     settled=0        1: the sender sends settled
+ *     rate=0           messages a second, 0 = as fast as credit allows; for a receiver how fast it takes them
+ *     credit=1000      a receiver's window
+ *     capability=      queue | topic on the terminus
+ *     name= container= link name and container-id (numbered where there are several links)
+ *     durability=0     0 | 2: the source's terminus-durability; 2 goes with expiry-policy never
+ *     user= password=  SASL PLAIN; without them ANONYMOUS
+ *     hold=0           1: a receiver ends in order when standard input closes, however far it is
+ *     timeout=60       seconds without progress after which it gives up; with hold=1 seconds in all
+ *
+ * Says "attached" on standard error once every link is answered (a receiver's credit is out by then), and at the end
+ * one JSON object on standard output. Exit status 1 where fewer than COUNT messages went through or the peer complained.
+ * Build: cc -O2 -o load load.c idle.c -lqpid-proton   (Debian: libqpid-proton11-dev). */
+#include "idle.h"
+
+#include <poll.h>
+#include <proton/codec.h>
+#include <proton/condition.h>
+#include <proton/connection.h>
+#include <proton/delivery.h>
+#include <proton/event.h>
+#include <proton/link.h>
+#include <proton/proactor.h>
+#include <proton/sasl.h>
+#include <proton/session.h>
+#include <proton/terminus.h>
+#include <proton/transport.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STAMP_BYTES = 16, STAMPS_SHARED_BY = 16, SESSION_BYTES = 1 << 22, NAME_BYTES = 96 };
+
+struct options {
+  const char *operation, *peer, *address, *capability, *name, *container, *user, *password;
+  bool sending, durable, settled, hold;
+  int size, credit, links, durability, timeout_s;
+  long count;
+  double rate;
+};
+
+/* One connection with one session and one link: what a client application would have. */
+struct lane {
+  pn_connection_t *connection;
+  pn_link_t *link;
+  char name[NAME_BYTES], container[NAME_BYTES];
+  long done;     /* settled by the peer (sender), taken (receiver) */
+  int64_t last_number; /* the running number last taken: they must rise */
+  bool open, attached;
+};
+
+struct load {
+  struct options options;
+  pn_proactor_t *proactor;
+  struct lane *lanes;
+  int lanes_open, lanes_attached;
+  long sent, done, not_accepted, disordered;
+  char *message, *scratch;
+  size_t message_bytes, scratch_bytes;
+  uint64_t *latency_ns;
+  int64_t started_ns, first_ns, last_ns, progress_ns;
+  bool failed, stopping;
+};
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static void *allocated(void *memory) {
+  if (!memory) {
+    fprintf(stderr, "out of memory\n");
+    exit(1);
+  }
+  return memory;
+}
+
+/* How many messages the rate allows by now, the first one at `first_ns`. */
+static long allowed_by(const struct load *load, int64_t now) {
+  if (load->options.rate <= 0) return load->options.count;
+  if (!load->first_ns) return 0;
+  long allowed = (long)((now - load->first_ns) / 1e9 * load->options.rate) + 1;
+  return allowed < load->options.count ? allowed : load->options.count;
+}
+
+/* ---- sending ---- */
+
+/* One message is encoded once, header and one data section; only its stamp changes from message to message. */
+static void encode_message(struct load *load) {
+  uint32_t size = (uint32_t)load->options.size;
+  const char header[] = {0x00, 0x53, 0x70, (char)0xc0, 2, 1, load->options.durable ? 0x41 : 0x42};
+  const char data[] = {0x00, 0x53, 0x75, (char)0xb0, (char)(size >> 24), (char)(size >> 16), (char)(size >> 8), (char)size};
+  load->message_bytes = sizeof header + sizeof data + size;
+  load->message = allocated(malloc(load->message_bytes));
+  memcpy(load->message, header, sizeof header);
+  memcpy(load->message + sizeof header, data, sizeof data);
+  memset(load->message + sizeof header + sizeof data, 'x', size);
+}
+
+static void send_one(struct load *load, struct lane *lane, int64_t stamp) {
+  int64_t number = load->sent++;
+  char *body = load->message + load->message_bytes - load->options.size;
+  memcpy(body, &stamp, sizeof stamp);
+  memcpy(body + sizeof stamp, &number, sizeof number);
+  pn_delivery_t *delivery = pn_delivery(lane->link, pn_dtag((const char *)&number, sizeof number));
+  pn_link_send(lane->link, load->message, load->message_bytes);
+  if (load->options.settled) {
+    pn_delivery_settle(delivery);
+    load->done = ++lane->done;
+  } else {
+    pn_link_advance(lane->link);
+  }
+}
+
+static void send_some(struct load *load, struct lane *lane) {
+  if (!lane->link || pn_link_credit(lane->link) <= 0) return;
+  int64_t now = now_ns();
+  if (!load->first_ns) load->first_ns = now;
+  long allowed = allowed_by(load, now);
+  for (int burst = 0; load->sent < allowed && pn_link_credit(lane->link) > 0; burst++) {
+    if (load->options.rate > 0 || burst % STAMPS_SHARED_BY == 0) now = now_ns();
+    send_one(load, lane, now);
+    load->progress_ns = now;
+  }
+  if (load->options.settled && lane->done >= load->options.count && !load->last_ns) {
+    load->last_ns = now_ns();
+    pn_connection_close(lane->connection);
+  }
+}
+
+static void note_outcome(struct load *load, struct lane *lane, pn_delivery_t *delivery) {
+  if (!pn_delivery_updated(delivery)) return;
+  if (pn_delivery_remote_state(delivery) != PN_ACCEPTED) load->not_accepted++;
+  pn_delivery_settle(delivery);
+  load->done = ++lane->done;
+  load->progress_ns = load->last_ns = now_ns();
+  if (lane->done >= load->options.count) pn_connection_close(lane->connection);
+}
+
+/* ---- receiving ---- */
+
+static void read_stamp(struct load *load, struct lane *lane, const char *message, size_t bytes, int64_t now) {
+  int64_t stamp = now, number = lane->last_number;
+  if (bytes >= (size_t)load->options.size) {
+    const char *body = message + bytes - load->options.size;
+    memcpy(&stamp, body, sizeof stamp);
+    memcpy(&number, body + sizeof stamp, sizeof number);
+  }
+  if (number <= lane->last_number) load->disordered++;
+  lane->last_number = number;
+  load->latency_ns[load->done] = now > stamp ? (uint64_t)(now - stamp) : 0;
+}
+
+static void take(struct load *load, struct lane *lane, pn_delivery_t *delivery) {
+  size_t waiting = pn_delivery_pending(delivery);
+  if (waiting > load->scratch_bytes) {
+    load->scratch_bytes = waiting * 2;
+    load->scratch = allocated(realloc(load->scratch, load->scratch_bytes));
+  }
+  ssize_t got = pn_link_recv(lane->link, load->scratch, waiting);
+  int64_t now = now_ns();
+  read_stamp(load, lane, load->scratch, got > 0 ? (size_t)got : 0, now);
+  pn_link_advance(lane->link);
+  if (!pn_delivery_settled(delivery)) pn_delivery_update(delivery, PN_ACCEPTED);
+  pn_delivery_settle(delivery);
+  if (!load->first_ns) load->first_ns = now;
+  load->last_ns = load->progress_ns = now;
+  load->done++;
+  int missing = load->options.credit - pn_link_credit(lane->link);
+  if (missing > load->options.credit / 2) pn_link_flow(lane->link, missing);
+  if (++lane->done >= load->options.count) pn_connection_close(lane->connection);
+}
+
+/* Takes what has arrived whole and, on a receiver with a rate, is due. */
+static void take_some(struct load *load, struct lane *lane) {
+  if (!lane->link) return;
+  pn_delivery_t *delivery;
+  while (lane->done < load->options.count && (delivery = pn_link_current(lane->link)) != NULL) {
+    if (!pn_delivery_readable(delivery) || pn_delivery_partial(delivery)) return;
+    if (!load->first_ns) load->first_ns = now_ns();
+    if (load->options.rate > 0 && load->done >= allowed_by(load, now_ns())) return;
+    take(load, lane, delivery);
+  }
+}
+
+/* ---- connections ---- */
+
+static void set_terminus(const struct options *options, pn_terminus_t *terminus) {
+  pn_terminus_set_address(terminus, options->address);
+  if (options->durability) {
+    pn_terminus_set_durability(terminus, (pn_durability_t)options->durability);
+    pn_terminus_set_expiry_policy(terminus, PN_EXPIRE_NEVER);
+  }
+  if (*options->capability) {
+    pn_data_t *capabilities = pn_terminus_capabilities(terminus);
+    pn_data_put_array(capabilities, false, PN_SYMBOL);
+    pn_data_enter(capabilities);
+    pn_data_put_symbol(capabilities, pn_bytes(strlen(options->capability), options->capability));
+    pn_data_exit(capabilities);
+  }
+}
+
+/* Opens everything at once; the frames are pipelined, as AMQP allows. */
+static void open_lane(const struct options *options, struct lane *lane) {
+  pn_connection_set_container(lane->connection, lane->container);
+  pn_connection_set_hostname(lane->connection, "localhost");
+  if (options->user) {
+    pn_connection_set_user(lane->connection, options->user);
+    pn_connection_set_password(lane->connection, options->password ? options->password : "");
+  }
+  pn_connection_open(lane->connection);
+  pn_session_t *session = pn_session(lane->connection);
+  pn_session_set_incoming_capacity(session, SESSION_BYTES);
+  pn_session_open(session);
+  lane->link = options->sending ? pn_sender(session, lane->name) : pn_receiver(session, lane->name);
+  set_terminus(options, options->sending ? pn_link_target(lane->link) : pn_link_source(lane->link));
+  pn_link_set_snd_settle_mode(lane->link, options->settled ? PN_SND_SETTLED : PN_SND_UNSETTLED);
+  pn_link_open(lane->link);
+  if (!options->sending) pn_link_flow(lane->link, options->credit);
+}
+
+static void note_attached(struct load *load, struct lane *lane) {
+  pn_terminus_t *answer = load->options.sending ? pn_link_remote_target(lane->link) : pn_link_remote_source(lane->link);
+  if (lane->attached || pn_terminus_get_type(answer) == PN_UNSPECIFIED) return; /* null: refused, a detach follows */
+  lane->attached = true;
+  if (++load->lanes_attached == load->options.links) fprintf(stderr, "attached\n");
+}
+
+static void complain(struct load *load, const char *where, pn_condition_t *condition) {
+  if (!pn_condition_is_set(condition)) return;
+  const char *description = pn_condition_get_description(condition);
+  fprintf(stderr, "%s: %s: %s\n", where, pn_condition_get_name(condition), description ? description : "");
+  load->failed = true;
+}
+
+static struct lane *lane_of(pn_event_t *event) {
+  pn_connection_t *connection = pn_event_connection(event);
+  return connection ? pn_connection_get_context(connection) : NULL;
+}
+
+/* ---- time ---- */
+
+static pn_millis_t tick_ms(const struct options *options) {
+  if (options->rate >= 1000) return 1;
+  if (options->rate >= 10) return (pn_millis_t)(1000 / options->rate);
+  return options->hold ? 100 : 1000;
+}
+
+static bool input_closed(void) {
+  struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+  char byte;
+  return poll(&input, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
+}
+
+/* Every tick: gives up where nothing moves, and wakes the links that have something to do. False to end. */
+static bool tick(struct load *load) {
+  int64_t since = load->options.hold ? load->started_ns : load->progress_ns;
+  if (now_ns() - since > load->options.timeout_s * 1000000000LL) {
+    fprintf(stderr, "no %s for %d s\n", load->options.hold ? "end" : "progress", load->options.timeout_s);
+    load->failed = true;
+    return false;
+  }
+  if (load->options.hold && input_closed()) load->stopping = true;
+  for (int i = 0; i < load->options.links; i++)
+    if (load->lanes[i].open) pn_connection_wake(load->lanes[i].connection);
+  pn_proactor_set_timeout(load->proactor, tick_ms(&load->options));
+  return true;
+}
+
+static void work(struct load *load, struct lane *lane) {
+  if (load->stopping) pn_connection_close(lane->connection);
+  else if (load->options.sending) send_some(load, lane);
+  else take_some(load, lane);
+}
+
+/* ---- events ---- */
+
+static void handle_close(struct load *load, pn_event_t *event) {
+  switch (pn_event_type(event)) {
+  case PN_LINK_REMOTE_CLOSE:
+  case PN_LINK_REMOTE_DETACH: complain(load, "link", pn_link_remote_condition(pn_event_link(event))); break;
+  case PN_SESSION_REMOTE_CLOSE: complain(load, "session", pn_session_remote_condition(pn_event_session(event))); break;
+  default: complain(load, "connection", pn_connection_remote_condition(pn_event_connection(event))); break;
+  }
+  pn_connection_close(pn_event_connection(event));
+}
+
+/* False when all is over. */
+static bool handle(struct load *load, pn_event_t *event) {
+  struct lane *lane = lane_of(event);
+  switch (pn_event_type(event)) {
+  case PN_CONNECTION_INIT: open_lane(&load->options, lane); break;
+  case PN_CONNECTION_BOUND:
+    pn_transport_require_auth(pn_event_transport(event), false);
+    pn_sasl_set_allow_insecure_mechs(pn_sasl(pn_event_transport(event)), true);
+    break;
+  case PN_LINK_REMOTE_OPEN: note_attached(load, lane); break;
+  case PN_LINK_FLOW:
+    if (load->options.sending) send_some(load, lane);
+    break;
+  case PN_DELIVERY:
+    if (load->options.sending) note_outcome(load, lane, pn_event_delivery(event));
+    work(load, lane);
+    break;
+  case PN_CONNECTION_WAKE: work(load, lane); break;
+  case PN_PROACTOR_TIMEOUT: return tick(load);
+  case PN_LINK_REMOTE_CLOSE:
+  case PN_LINK_REMOTE_DETACH:
+  case PN_SESSION_REMOTE_CLOSE:
+  case PN_CONNECTION_REMOTE_CLOSE: handle_close(load, event); break;
+  case PN_TRANSPORT_CLOSED:
+    complain(load, "transport", pn_transport_condition(pn_event_transport(event)));
+    lane->open = false;
+    lane->link = NULL;
+    return --load->lanes_open > 0 && !load->failed;
+  default: break;
+  }
+  return true;
+}
+
+static void run(struct load *load) {
+  load->proactor = pn_proactor();
+  for (int i = 0; i < load->options.links; i++) {
+    struct lane *lane = &load->lanes[i];
+    lane->connection = pn_connection();
+    lane->open = true;
+    lane->last_number = -1;
+    snprintf(lane->name, NAME_BYTES, i ? "%s-%d" : "%s", load->options.name, i);
+    snprintf(lane->container, NAME_BYTES, i ? "%s-%d" : "%s", load->options.container, i);
+    pn_connection_set_context(lane->connection, lane);
+    pn_proactor_connect2(load->proactor, lane->connection, NULL, load->options.peer);
+  }
+  load->lanes_open = load->options.links;
+  pn_proactor_set_timeout(load->proactor, tick_ms(&load->options));
+  for (bool going = true; going;) {
+    pn_event_batch_t *batch = pn_proactor_wait(load->proactor);
+    pn_event_t *event;
+    while (going && (event = pn_event_batch_next(batch)) != NULL) going = handle(load, event);
+    pn_proactor_done(load->proactor, batch);
+  }
+}
+
+/* ---- report ---- */
+
+static int by_size(const void *a, const void *b) {
+  uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+  return left < right ? -1 : left > right;
+}
+
+static void print_latencies(uint64_t *sorted, long count) {
+  qsort(sorted, (size_t)count, sizeof *sorted, by_size);
+  printf(", \"latency_us\": {\"p50\": %.1f, \"p99\": %.1f, \"p999\": %.1f, \"max\": %.1f}", sorted[count / 2] / 1e3,
+         sorted[count * 99 / 100] / 1e3, sorted[count * 999 / 1000] / 1e3, sorted[count - 1] / 1e3);
+}
+
+static double cpu_seconds(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static void report(struct load *load) {
+  double seconds = load->last_ns > load->first_ns ? (load->last_ns - load->first_ns) / 1e9 : 0;
+  double cpu = cpu_seconds(); /* before sorting */
+  printf("{\"operation\": \"%s\", \"count\": %ld, \"seconds\": %.4f, \"per_second\": %.0f", load->options.operation,
+         load->done, seconds, seconds > 0 ? load->done / seconds : 0);
+  if (load->options.sending) printf(", \"not_accepted\": %ld", load->not_accepted);
+  else printf(", \"disordered\": %ld", load->disordered);
+  if (!load->options.sending && load->done) print_latencies(load->latency_ns, load->done);
+  printf(", \"cpu_seconds\": %.3f, \"first_ns\": %lld, \"last_ns\": %lld}\n", cpu, (long long)load->first_ns,
+         (long long)load->last_ns);
+}
+
+/* ---- options ---- */
+
+static bool set_option(struct options *options, const char *key, const char *value) {
+  if (!strcmp(key, "size")) options->size = atoi(value);
+  else if (!strcmp(key, "durable")) options->durable = atoi(value);
+  else if (!strcmp(key, "settled")) options->settled = atoi(value);
+  else if (!strcmp(key, "rate")) options->rate = atof(value);
+  else if (!strcmp(key, "credit")) options->credit = atoi(value);
+  else if (!strcmp(key, "links")) options->links = atoi(value);
+  else if (!strcmp(key, "capability")) options->capability = value;
+  else if (!strcmp(key, "name")) options->name = value;
+  else if (!strcmp(key, "container")) options->container = value;
+  else if (!strcmp(key, "durability")) options->durability = atoi(value);
+  else if (!strcmp(key, "user")) options->user = value;
+  else if (!strcmp(key, "password")) options->password = value;
+  else if (!strcmp(key, "hold")) options->hold = atoi(value);
+  else if (!strcmp(key, "timeout")) options->timeout_s = atoi(value);
+  else return false;
+  return true;
+}
+
+static void read_options(struct options *options, int argc, char **argv) {
+  static char identity[NAME_BYTES];
+  snprintf(identity, sizeof identity, "load-%s-%d-%lld", argv[1], (int)getpid(), (long long)now_ns());
+  *options = (struct options){.operation = argv[1], .peer = argv[2], .address = argv[3], .count = atol(argv[4]),
+                              .capability = "", .name = identity, .container = identity, .size = 100, .credit = 1000,
+                              .links = strcmp(argv[1], "fanout") ? 1 : 10, .timeout_s = 60,
+                              .sending = !strcmp(argv[1], "send")};
+  for (int i = 5; i < argc; i++) {
+    char *value = strchr(argv[i], '=');
+    if (value) *value++ = 0;
+    if (!value || !set_option(options, argv[i], value)) {
+      fprintf(stderr, "no such option: %s\n", argv[i]);
+      exit(2);
+    }
+  }
+  if (options->size < STAMP_BYTES) options->size = STAMP_BYTES;
+  if (options->count < 1 || options->links < 1 || (options->sending && (options->links > 1 || options->hold))) {
+    fprintf(stderr, "COUNT and links start at 1; a sender has one link and nothing to hold\n");
+    exit(2);
+  }
+}
+
+static bool known(const char *operation) {
+  return !strcmp(operation, "send") || !strcmp(operation, "receive") || !strcmp(operation, "fanout");
+}
+
+int main(int argc, char **argv) {
+  if (argc == 4 && !strcmp(argv[1], "idle")) return hold_idle(argv[2], atol(argv[3]));
+  if (argc < 5 || !known(argv[1])) {
+    fprintf(stderr, "usage: load send|receive|fanout HOST:PORT ADDRESS COUNT [key=value ...]\n"
+                    "       load idle HOST:PORT COUNT\n");
+    return 2;
+  }
+  static struct load load;
+  read_options(&load.options, argc, argv);
+  load.lanes = allocated(calloc((size_t)load.options.links, sizeof *load.lanes));
+  load.latency_ns = allocated(calloc((size_t)load.options.links * (size_t)load.options.count, sizeof *load.latency_ns));
+  load.started_ns = load.progress_ns = now_ns();
+  encode_message(&load);
+  run(&load);
+  report(&load);
+  return load.failed || (!load.options.hold && load.done < load.options.count * load.options.links);
+}

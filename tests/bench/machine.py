@@ -1,0 +1,57 @@
+"""What a reader must know of the machine to read the figures."""
+
+import os
+import platform
+import resource
+import subprocess
+from pathlib import Path
+
+from tests.bench.places import ROOT
+
+
+def cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            return value.strip()
+    return platform.machine()
+
+
+def revision() -> str:
+    """The commit measured, with a plus where files differ from it."""
+    asked = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+"], cwd=ROOT, capture_output=True, text=True
+    )
+    return asked.stdout.strip() or "no commit"
+
+
+def description() -> dict[str, str]:
+    """Facts by name, in the order in which they are printed."""
+    memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
+    hypervisor = "virtual machine" if "hypervisor" in Path("/proc/cpuinfo").read_text() else "bare"
+    return {
+        "cores": f"{os.cpu_count()}, shared by broker and load clients",
+        "CPU": f"{cpu_model()} ({hypervisor})",
+        "memory": f"{memory_kib / 2**20:.0f} GiB",
+        "kernel": platform.release(),
+        "Python": platform.python_version(),
+        "revision": revision(),
+        "load before": f"{os.getloadavg()[0]:.2f}",
+    }
+
+
+def busy_seconds() -> float:
+    """CPU time that all processes and the hypervisor have taken from this machine's cores."""
+    user, nice, system, _, _, irq, softirq, steal = (
+        int(ticks) for ticks in Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
+    )
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def raise_file_limit(wanted: int) -> int:
+    """Allow ourselves and our children up to `wanted` open files; what is allowed in the end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft

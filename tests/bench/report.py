@@ -1,0 +1,127 @@
+"""Figures as text: a line per run, and the table for the README."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.bench.work import Measure, Run, Work
+
+NOTHING: Final = "-"
+ROUNDED_FROM: Final = 10_000
+ALSO: Final = (
+    ("per_second", "{:,.0f} msg/s"),
+    ("beside_per_second", "{:,.0f} msg/s beside a slow consumer"),
+    ("ratio_percent", "{:.0f} %"),
+    ("cpu_us", "CPU {:.3f} µs/msg"),
+    ("settling_us", "of it {:.3f} µs for settling"),
+    ("client_cpu_us", "clients' CPU {:.2f} µs/msg"),
+    ("p50_us", "p50 {:,.0f} µs"),
+    ("p99_us", "p99 {:,.0f} µs"),
+    ("p999_us", "p99.9 {:,.0f} µs"),
+    ("rss_mib", "RSS {:.1f} MiB"),
+    ("others_percent", "others took {:.0f} % of a core"),
+    ("bytes_per_message", "{:.0f} B more per message held"),
+    ("rest_mib", "RSS at rest {:.1f} MiB"),
+    ("after_mib", "after {:.1f} MiB"),
+    ("kib_each", "{:.1f} KiB a connection"),
+    ("connections", "{:,.0f} connections"),
+    ("opened_per_second", "opened at {:,.0f}/s"),
+)
+
+
+@dataclass
+class Series:
+    """All counted runs of one work on one broker."""
+
+    work: Work
+    broker: str
+    manner: str
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def best(self) -> Run:
+        """The run that is best by the figure that ranks; its other figures go with it."""
+        by_key = {measure.key: measure for measure in self.work.measures}
+        ranking = by_key[self.work.ranked_by or self.work.measures[0].key]
+        sign = 1 if ranking.more_is_better else -1
+        return max(self.runs, key=lambda run: sign * run.figures[ranking.key])
+
+    def cell(self, measure: Measure) -> str:
+        """The best run's figure, and the range over all runs where there was more than one."""
+        values = sorted(run.figures[measure.key] for run in self.runs)
+        best = shown(self.best.figures[measure.key], measure)
+        if len(values) == 1:
+            return best
+        return f"{best} ({shown(values[0], measure)} to {shown(values[-1], measure)})"
+
+
+def shown(value: float, measure: Measure) -> str:
+    """Three or more leading digits, no more than the measurement bears."""
+    if value >= ROUNDED_FROM:
+        return f"{round(value, -3):,.0f}"
+    return f"{value:,.{measure.digits}f}"
+
+
+def run_line(series: Series, number: str, run: Run) -> str:
+    """One run in one line, with everything that was measured."""
+    parts = [text.format(run.figures[key]) for key, text in ALSO if key in run.figures]
+    trouble = "".join(f" !! {problem}" for problem in run.problems)
+    head = f"{series.work.name:7} {series.broker} ({series.manner}) {number}: "
+    return head + " · ".join(parts) + trouble
+
+
+def reach_of(measure: Measure) -> str:
+    if measure.reach is None:
+        return NOTHING
+    return ("≥ " if measure.more_is_better else "≤ ") + shown(measure.reach, measure)
+
+
+def verdict(series: Series, measure: Measure) -> str:
+    """Whether the best run reaches the mark."""
+    if measure.reach is None:
+        return NOTHING
+    value = series.best.figures[measure.key]
+    reached = value >= measure.reach if measure.more_is_better else value <= measure.reach
+    return "yes" if reached else "**no**"
+
+
+def advantage(ours: Series, theirs: Series, measure: Measure) -> str:
+    """How many times better we are; below 1 they are."""
+    mine, other = ours.best.figures[measure.key], theirs.best.figures[measure.key]
+    if min(mine, other) <= 0:
+        return NOTHING
+    return f"{mine / other if measure.more_is_better else other / mine:.1f} x"
+
+
+def table(ours: Sequence[Series], theirs: Mapping[str, Sequence[Series]]) -> str:
+    """Markdown: a row per figure, with a pair of columns for every other broker."""
+    heads = ["work", "figure", "reach", ours[0].broker, "reached"]
+    for name in theirs:
+        heads += [name, "better by"]
+    lines = [heads, ["---"] * len(heads)]
+    for series in ours:
+        for measure in series.work.measures:
+            title = series.work.title if measure is series.work.measures[0] else ""
+            row = [title, measure.unit, reach_of(measure), series.cell(measure)]
+            row.append(verdict(series, measure))
+            for others in theirs.values():
+                row += peer_cells(series, others, measure)
+            lines.append(row)
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def peer_cells(ours: Series, others: Sequence[Series], measure: Measure) -> list[str]:
+    for series in others:
+        if series.work is ours.work and series.runs:
+            return [series.cell(measure), advantage(ours, series, measure)]
+    return [NOTHING, NOTHING]
+
+
+def problems(all_series: Sequence[Series]) -> list[str]:
+    """Whatever went wrong, said once more at the end, where it cannot be missed."""
+    return [
+        f"{series.work.name} on {series.broker}: {problem}"
+        for series in all_series
+        for run in series.runs
+        for problem in run.problems
+    ]

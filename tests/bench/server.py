@@ -1,0 +1,144 @@
+"""A broker under test: a process of ours, started, read from /proc and stopped by its own pid."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tests.bench.places import ROOT, BenchError
+
+START_SECONDS: Final = 90.0
+STOP_SECONDS: Final = 20.0
+POLL_SECONDS: Final = 0.02
+INSTALLED: Final = ROOT / ".venv" / "bin" / "jms-broker"
+CLOCK_OF_ALL_THREADS: Final = 2  # CPUCLOCK_SCHED, the scheduler's own count in nanoseconds
+
+
+class Server(ABC):
+    """One broker. Its output goes to a log file, in which its line of readiness is looked for."""
+
+    name: str
+    ready: re.Pattern[str]  # group 1 is the port, where the line tells it
+    idle_connections = 10_000  # what the row of idle connections opens
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.folder = Path()  # for the files of the process that runs now
+        self.port = 0
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """What to run."""
+
+    @abstractmethod
+    def manner(self) -> str:
+        """Compiled, interpreted, or what else tells how its code runs."""
+
+    @property
+    def peer(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start a fresh process and return when it is ready for connections."""
+        self._temporary = tempfile.TemporaryDirectory(prefix="bench-")
+        self.folder = Path(self._temporary.name)
+        command = self.command()
+        log = self.folder / "output.log"
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            self._await_ready(log)
+        except BenchError:
+            self.stop()
+            raise
+
+    def _await_ready(self, log: Path) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            text = log.read_text(errors="replace")
+            found = self.ready.search(text)
+            if found is not None:
+                self.port = int(found.group(1)) if found.groups() else self.port
+                return
+            if self._process.poll() is not None:
+                raise BenchError(f"{self.name} ended at once:\n{text[-2000:]}")
+            time.sleep(POLL_SECONDS)
+        raise BenchError(f"{self.name} is not ready after {START_SECONDS:.0f} s")
+
+    def stop(self) -> None:
+        """Ask the process to end, and end it where it does not."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                print(f"{self.name} did not stop; killed", file=sys.stderr)
+                process.kill()
+                process.wait()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all threads so far, from the kernel's nanosecond clock."""
+        return time.clock_gettime(~self.pid << 3 | CLOCK_OF_ALL_THREADS)
+
+    def rss_mib(self) -> float:
+        """Resident memory now."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+class OurBroker(Server):
+    """This project's broker as `make run` installs it, or as it is installed elsewhere."""
+
+    name = "jms-broker"
+    ready = re.compile(r"ready amqp://127\.0\.0\.1:(\d+) ")
+
+    def __init__(self, program: Path = INSTALLED) -> None:
+        super().__init__()
+        self._program = program
+        if program != INSTALLED:
+            self.name = f"jms-broker of {program}"
+
+    def command(self) -> list[str]:
+        if not self._program.exists():
+            raise BenchError(f"{self._program} is missing: `make build` installs it")
+        return [str(self._program), "serve", "--port", "0"]
+
+    def manner(self) -> str:
+        """Compiled where the process has the engine's shared objects mapped."""
+        maps = Path(f"/proc/{self.pid}/maps").read_text()
+        return "compiled" if re.search(r"/broker/amqp/\w+\.cpython\S+\.so", maps) else "interpreted"

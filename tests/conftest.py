@@ -1,0 +1,86 @@
+"""What every suite shares: which build is tested, and which requirements have tests.
+
+Without options the checkout's .py files are tested. `--compiled` tests the
+installed wheel instead, and refuses to run where its modules are not compiled.
+"""
+
+import importlib
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+REQUIREMENT_IDS = Path(__file__).parent / "requirement_ids.txt"
+COMPILED_SUFFIXES = (".so", ".pyd")
+A_COMPILED_MODULE = "broker.amqp.connection"
+
+tested_requirements = pytest.StashKey[Counter[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--compiled", action="store_true", help="test the installed, compiled wheel")
+    parser.addoption(
+        "--requirements", action="store_true", help="list which requirement ids have tests"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--compiled"):
+        if not _compiled():
+            raise pytest.UsageError(
+                f"--compiled, but {A_COMPILED_MODULE} is {_place()}: run `make build`, and pytest"
+                " as `.venv/bin/pytest` (`python -m pytest` puts the checkout first)"
+            )
+    else:
+        sys.path.insert(0, str(ROOT))
+
+
+def pytest_report_header() -> str:
+    return f"broker: {'compiled' if _compiled() else 'interpreted'}, {_place()}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Count tests by requirement, and skip what compiled code cannot show."""
+    counts: Counter[str] = Counter()
+    unseen = pytest.mark.skip(reason="reaches into what compiled code does not show")
+    for item in items:
+        for mark in item.iter_markers("requirement"):
+            counts.update(_ids(item, mark))
+        if config.getoption("--compiled") and item.get_closest_marker("incompatible_with_mypyc"):
+            item.add_marker(unseen)
+    config.stash[tested_requirements] = counts
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if not session.config.getoption("--requirements"):
+        return
+    counts = session.config.stash[tested_requirements]
+    wanted = REQUIREMENT_IDS.read_text().split()
+    for name in sorted({*wanted, *counts}):
+        print(f"{name}  {counts[name] or 'NO TEST'}")
+    missing = [name for name in wanted if not counts[name]]
+    if missing:
+        pytest.exit(f"no test names {', '.join(missing)}", returncode=1)
+    pytest.exit(f"all {len(wanted)} requirements have tests", returncode=0)
+
+
+def _ids(item: pytest.Item, mark: pytest.Mark) -> tuple[str, ...]:
+    for name in mark.args:
+        if not re.fullmatch(r"[A-Z]{3}-\d\d", name):
+            raise pytest.UsageError(f"{item.nodeid}: requirement {name!r} is not like CON-01")
+    return mark.args
+
+
+def _place() -> str:
+    try:
+        module = importlib.import_module(A_COMPILED_MODULE)
+    except ModuleNotFoundError as error:
+        return f"not importable: {error}"
+    return str(module.__file__)
+
+
+def _compiled() -> bool:
+    return _place().endswith(COMPILED_SUFFIXES)

@@ -1,0 +1,1 @@
+"""One suite for every filling of a contract."""

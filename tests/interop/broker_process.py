@@ -1,0 +1,126 @@
+"""A broker in a process of its own, started as a user starts it: `jms-broker serve`."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+USER: Final = "alice"
+PASSWORD: Final = "sesame"
+"""Who may enter a secured broker."""
+
+READY: Final = re.compile(r"^ready (?P<url>amqp://\S+) store=(?P<store>\S+) pid=(?P<pid>\d+)$")
+READY_SECONDS: Final = 30
+STOP_SECONDS: Final = 15
+"""The broker promises ten."""
+
+CONFIG: Final = """\
+# Addresses that a test needs to be missing.
+[[address]]
+pattern = "closed.*"
+auto_create = false
+"""
+
+
+def command() -> list[str]:
+    """`jms-broker` of the environment that runs the tests, or the checkout where there is none."""
+    script = Path(sys.executable).with_name("jms-broker")
+    return [str(script)] if script.exists() else [sys.executable, "-m", "broker"]
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """This process's environment without its broker settings, and with `variables`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("JMS_BROKER_")}
+    if command()[1:]:
+        kept["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [kept.get("PYTHONPATH")])])
+    return kept | variables
+
+
+class Broker:
+    """A broker at `url`, whoever runs it."""
+
+    def __init__(self, url: str) -> None:
+        self.url: Final = url
+
+
+class BrokerProcess(Broker):
+    """One running broker. `url` is where it listens, `log` holds all that it printed."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        arguments: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        config = folder / "broker.toml"
+        config.write_text(CONFIG)
+        self.log: Final = folder / "broker.log"
+        self._lines: Final[SimpleQueue[str]] = SimpleQueue()
+        self._process: Final = subprocess.Popen(
+            [*command(), "serve", "--port", "0", "--config", str(config), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=folder,
+            env=environment(**(variables or {})),
+        )
+        self._reader: Final = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        super().__init__(self._ready_url())
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self.log.open("w") as log, self._process.stdout as output:
+            for line in output:
+                log.write(line)
+                log.flush()
+                self._lines.put(line)
+        self._lines.put("")
+
+    def _ready_url(self) -> str:
+        """The address in the ready line; the process is ended where none comes."""
+        printed = ""
+        try:
+            while line := self._lines.get(timeout=READY_SECONDS):
+                printed += line
+                if ready := READY.match(line.rstrip()):
+                    return ready["url"]
+        except Empty:
+            pass
+        self.stop()
+        raise RuntimeError(f"the broker did not get ready; it printed:\n{printed}")
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def terminate(self) -> None:
+        """Ask it to stop, as an operator does."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> int:
+        """Its exit code, once it has stopped; the last of what it printed is in `log` then."""
+        code = self._process.wait(timeout=STOP_SECONDS)
+        self._reader.join(timeout=STOP_SECONDS)
+        return code
+
+    def stop(self) -> int:
+        """Stop it. A broker that does not stop when asked is killed, and that is an error."""
+        self.terminate()
+        try:
+            return self.wait()
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self.wait()
+            raise

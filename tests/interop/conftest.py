@@ -1,0 +1,86 @@
+"""Brokers for the interop tests, and what a missing tool means."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+# Behind everything else, so that the checkout does not hide an installed wheel. tests/conftest.py
+# comes too late for this file where pytest is given this folder alone.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from tests.interop.broker_process import (
+    PASSWORD,
+    USER,
+    Broker,
+    BrokerProcess,
+)
+
+
+def not_available(reason: str) -> NoReturn:
+    """Skip with `reason`; in continuous integration nothing may be missing."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{reason}; under CI=true that is an error", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The broker that most tests share; anonymous users may enter."""
+    if url := os.environ.get("INTEROP_BROKER_URL"):
+        yield Broker(url)
+        return
+    process = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    yield process
+    assert process.running, f"the broker died, see {process.log}"
+    assert process.stop() == 0
+
+
+@pytest.fixture(scope="session")
+def secured_broker(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Broker]:
+    """A broker that knows one user and has short time-outs."""
+    if url := os.environ.get("INTEROP_SECURED_BROKER_URL"):
+        yield Broker(url)
+        return
+    variables = {
+        "JMS_BROKER_USER": USER,
+        "JMS_BROKER_PASSWORD": PASSWORD,
+        "JMS_BROKER_IDLE_TIME_OUT_MS": "2000",
+        "JMS_BROKER_HANDSHAKE_TIMEOUT_MS": "3000",
+    }
+    process = BrokerProcess(tmp_path_factory.mktemp("secured-broker"), variables=variables)
+    yield process
+    assert process.running, f"the broker died, see {process.log}"
+    assert process.stop() == 0
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker of this test alone, which may stop it."""
+    process = BrokerProcess(tmp_path)
+    yield process
+    if process.running:
+        process.stop()
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest) -> str:
+    """An address that no other test uses, and no other run."""
+    return f"{request.node.originalname}-{os.urandom(4).hex()}"
+
+
+@pytest.fixture(scope="session")
+def maven() -> str:
+    """The command `mvn`, with a JDK that it can use."""
+    for tool in ("java", "javac", "mvn"):
+        if shutil.which(tool) is None:
+            not_available(f"{tool} is not installed: no test with Qpid JMS")
+    return "mvn"

@@ -1,0 +1,175 @@
+package interop;
+
+import jakarta.jms.Connection;
+import jakarta.jms.Destination;
+import jakarta.jms.JMSException;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.Queue;
+import jakarta.jms.Session;
+import jakarta.jms.TextMessage;
+import jakarta.jms.Topic;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.apache.qpid.jms.JmsConnectionFactory;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assertions;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.TestInfo;
+
+/** What every test has: the broker's address, connections that are closed for it, and a name nobody else uses. */
+abstract class BrokerTest {
+    static final String URL = System.getProperty("broker.url", "amqp://127.0.0.1:5672");
+
+    /** Long enough for a loaded machine; a message that is due comes at once. */
+    static final long SOON = 15_000;
+
+    /** How long an idle connection must survive: several of the idle timeouts that the tests ask for. */
+    static final long IDLE_MS = 5_000;
+
+    /** Session mode of Qpid JMS: acknowledge() is for one message. */
+    static final int INDIVIDUAL = 101;
+
+    private final List<Connection> opened = new ArrayList<>();
+    private String name;
+
+    @BeforeEach
+    void chooseName(TestInfo test) {
+        name = test.getTestMethod().orElseThrow().getName() + "-" + UUID.randomUUID().toString().substring(0, 8);
+    }
+
+    @AfterEach
+    void closeConnections() {
+        for (Connection connection : opened) {
+            try {
+                connection.close();
+            } catch (JMSException alreadyGone) {
+                // the test has said what it thinks of that
+            }
+        }
+    }
+
+    /** An address of this test alone. */
+    String name() {
+        return name;
+    }
+
+    /** A factory for `url` that gives up instead of waiting for ever; options such as "jms.prefetchPolicy.all=0". */
+    static JmsConnectionFactory factory(String url, String... options) {
+        StringBuilder full = new StringBuilder(url).append("?jms.sendTimeout=30000&jms.requestTimeout=20000&jms.closeTimeout=20000");
+        for (String option : options) {
+            full.append('&').append(option);
+        }
+        return new JmsConnectionFactory(full.toString());
+    }
+
+    /** Have `connection` closed when the test is over. */
+    <C extends Connection> C keep(C connection) {
+        opened.add(connection);
+        return connection;
+    }
+
+    /** A started connection to the broker. */
+    Connection connect(String... options) throws JMSException {
+        Connection connection = keep(factory(URL, options).createConnection());
+        connection.start();
+        return connection;
+    }
+
+    /** A session of its own connection. */
+    Session session(int acknowledgeMode, String... options) throws JMSException {
+        return connect(options).createSession(acknowledgeMode);
+    }
+
+    Session session() throws JMSException {
+        return session(Session.AUTO_ACKNOWLEDGE);
+    }
+
+    Queue queue(Session session) throws JMSException {
+        return session.createQueue(name);
+    }
+
+    Topic topic(Session session) throws JMSException {
+        return session.createTopic(name);
+    }
+
+    /** Send one text message for each of `texts`; the broker has them all when this returns. */
+    static void send(Session session, Destination destination, String... texts) throws JMSException {
+        MessageProducer producer = session.createProducer(destination);
+        for (String text : texts) {
+            producer.send(session.createTextMessage(text));
+        }
+        producer.close();
+    }
+
+    /** Fill this test's queue from a connection that is closed again. */
+    void fill(String... texts) throws JMSException {
+        try (Connection connection = factory(URL).createConnection()) {
+            Session session = connection.createSession();
+            send(session, queue(session), texts);
+        }
+    }
+
+    /** The next message, which must be there soon. */
+    static TextMessage next(MessageConsumer consumer) throws JMSException {
+        Message message = consumer.receive(SOON);
+        if (message == null) {
+            throw new AssertionError("no message came");
+        }
+        return (TextMessage) message;
+    }
+
+    /** The texts of the next `count` messages. */
+    static List<String> texts(MessageConsumer consumer, int count) throws JMSException {
+        List<String> texts = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            texts.add(next(consumer).getText());
+        }
+        return texts;
+    }
+
+    /** The texts of everything that the queue has for a new consumer, taken from it. */
+    static List<String> drain(MessageConsumer consumer) throws JMSException {
+        List<String> texts = new ArrayList<>();
+        for (Message message = consumer.receiveNoWait(); message != null; message = consumer.receiveNoWait()) {
+            texts.add(((TextMessage) message).getText());
+        }
+        return texts;
+    }
+
+    /** What is left in this test's queue for a newcomer. */
+    List<String> left() throws JMSException {
+        try (Connection connection = factory(URL).createConnection()) {
+            connection.start();
+            Session session = connection.createSession();
+            return drain(session.createConsumer(queue(session)));
+        }
+    }
+
+    /** `connection` carries a message to this test's queue and back. */
+    void works(Connection connection) throws JMSException {
+        connection.start();
+        Session session = connection.createSession();
+        send(session, queue(session), "works");
+        Assertions.assertEquals("works", next(session.createConsumer(queue(session))).getText());
+        session.close();
+    }
+
+    /** `connection` stays whole for IDLE_MS without a frame from the application, and works then. */
+    void survivesIdleness(Connection connection) throws Exception {
+        CountDownLatch failed = new CountDownLatch(1);
+        connection.setExceptionListener(failure -> failed.countDown());
+        connection.start();
+        connection.createSession();
+        Assertions.assertFalse(failed.await(IDLE_MS, TimeUnit.MILLISECONDS), "the connection was lost while idle");
+        works(connection);
+    }
+
+    static int deliveryCount(Message message) throws JMSException {
+        return message.getIntProperty("JMSXDeliveryCount");
+    }
+}

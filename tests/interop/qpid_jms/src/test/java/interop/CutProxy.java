@@ -1,0 +1,110 @@
+package interop;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.URI;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** A TCP proxy on loopback before the broker whose connections a test can cut, as a broken network would. */
+final class CutProxy implements AutoCloseable {
+    private final ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final InetSocketAddress broker;
+    private final List<Socket> sockets = new ArrayList<>();
+    private final AtomicLong passed = new AtomicLong();
+
+    CutProxy(String brokerUrl) throws IOException {
+        URI uri = URI.create(brokerUrl);
+        broker = new InetSocketAddress(uri.getHost(), uri.getPort());
+        daemon(this::accept);
+    }
+
+    String url() {
+        return "amqp://127.0.0.1:" + listener.getLocalPort();
+    }
+
+    /** Reset every connection, on both sides, without a word of AMQP; new ones are still accepted. */
+    synchronized void cut() throws IOException {
+        for (Socket socket : sockets) {
+            if (!socket.isClosed()) {
+                socket.setSoLinger(true, 0);
+                socket.close();
+            }
+        }
+        sockets.clear();
+    }
+
+    /** End every connection with a TCP FIN, on both sides, without a word of AMQP. */
+    synchronized void hangUp() throws IOException {
+        for (Socket socket : sockets) {
+            if (!socket.isClosed()) {
+                socket.shutdownOutput();
+            }
+        }
+        sockets.clear();
+    }
+
+    /** Return once `bytes` have gone through, both ways together. */
+    void awaitTraffic(long bytes) throws InterruptedException {
+        synchronized (passed) {
+            while (passed.get() < bytes) {
+                passed.wait();
+            }
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        listener.close();
+        cut();
+    }
+
+    private void accept() {
+        try {
+            while (true) {
+                join(listener.accept());
+            }
+        } catch (IOException closed) {
+            // the test is over
+        }
+    }
+
+    private synchronized void join(Socket client) throws IOException {
+        Socket server = new Socket();
+        server.connect(broker);
+        sockets.add(client);
+        sockets.add(server);
+        daemon(() -> copy(client, server));
+        daemon(() -> copy(server, client));
+    }
+
+    private void copy(Socket from, Socket to) {
+        byte[] buffer = new byte[65536];
+        try {
+            InputStream in = from.getInputStream();
+            OutputStream out = to.getOutputStream();
+            for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
+                out.write(buffer, 0, n);
+                synchronized (passed) {
+                    passed.addAndGet(n);
+                    passed.notifyAll();
+                }
+            }
+            to.shutdownOutput();
+        } catch (IOException gone) {
+            // cut, or closed by one side: the other direction ends by itself
+        }
+    }
+
+    private static void daemon(Runnable work) {
+        Thread thread = new Thread(work, "cut-proxy");
+        thread.setDaemon(true);
+        thread.start();
+    }
+}

@@ -1,0 +1,119 @@
+package interop;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import jakarta.jms.Connection;
+import jakarta.jms.InvalidDestinationException;
+import jakarta.jms.JMSException;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.Session;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.DisplayName;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+
+/** A test moves out of here with the feature that it waits for. */
+@DisplayName("What is refused: at once, by the right exception, and the connection goes on")
+class NotYetImplementedTest extends BrokerTest {
+    private Connection connection;
+    private Session session;
+
+    @BeforeEach
+    void open() throws Exception {
+        connection = keep(factory(URL).createConnection());
+        connection.setClientID(name());
+        connection.start();
+        session = connection.createSession();
+    }
+
+    private void refused(Executable attempt) throws JMSException {
+        assertThrows(JMSException.class, attempt);
+        goesOn();
+    }
+
+    private void goesOn() throws JMSException {
+        send(session, queue(session), "goes on");
+        assertEquals("goes on", next(session.createConsumer(queue(session))).getText());
+    }
+
+    @Test
+    @DisplayName("a durable subscriber")
+    void durableSubscriber() throws Exception {
+        refused(() -> session.createDurableConsumer(topic(session), "subscription"));
+    }
+
+    @Test
+    @DisplayName("a shared subscriber")
+    void sharedSubscriber() throws Exception {
+        refused(() -> session.createSharedConsumer(topic(session), "subscription"));
+    }
+
+    @Test
+    @DisplayName("a shared durable subscriber")
+    void sharedDurableSubscriber() throws Exception {
+        refused(() -> session.createSharedDurableConsumer(topic(session), "subscription"));
+    }
+
+    @Test
+    @DisplayName("a transacted session")
+    void transactedSession() throws Exception {
+        refused(() -> connection.createSession(true, Session.SESSION_TRANSACTED));
+    }
+
+    @Test
+    @DisplayName("a selector on a queue")
+    void queueSelector() throws Exception {
+        refused(() -> session.createConsumer(queue(session), "colour = 'red'"));
+    }
+
+    @Test
+    @DisplayName("a selector on a topic")
+    void topicSelector() throws Exception {
+        refused(() -> session.createConsumer(topic(session), "colour = 'red'"));
+    }
+
+    @Test
+    @DisplayName("a selector on a browser")
+    void browserSelector() throws Exception {
+        refused(() -> session.createBrowser(queue(session), "colour = 'red'").getEnumeration());
+    }
+
+    @Test
+    @DisplayName("a subscriber that does not want its own messages")
+    void noLocal() throws Exception {
+        refused(() -> session.createConsumer(topic(session), null, true));
+    }
+
+    @Test
+    @DisplayName("a delivery delay")
+    void deliveryDelay() throws Exception {
+        refused(() -> {
+            MessageProducer producer = session.createProducer(queue(session));
+            producer.setDeliveryDelay(1000);
+            producer.send(session.createTextMessage("later"));
+        });
+    }
+
+    @Test
+    @DisplayName("unsubscribing from a subscription that nobody has")
+    void unsubscribe() throws Exception {
+        assertThrows(JMSException.class, () -> session.unsubscribe("nobody's"));
+        goesOn();
+    }
+
+    @Test
+    @DisplayName("a producer, a consumer and a browser of a queue that may not be created: InvalidDestinationException")
+    @Tag("DST-01")
+    @Tag("DST-02")
+    void missingNode() throws Exception {
+        String missing = "closed." + name();
+        assertThrows(InvalidDestinationException.class, () -> session.createProducer(session.createQueue(missing)));
+        assertThrows(InvalidDestinationException.class, () -> session.createConsumer(session.createQueue(missing)));
+        assertThrows(InvalidDestinationException.class, () -> session.createConsumer(session.createTopic(missing)));
+        assertThrows(InvalidDestinationException.class,
+            () -> session.createBrowser(session.createQueue(missing)).getEnumeration());
+        goesOn();
+    }
+}

@@ -1,0 +1,219 @@
+package interop;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import jakarta.jms.Connection;
+import jakarta.jms.Destination;
+import jakarta.jms.InvalidDestinationException;
+import jakarta.jms.JMSException;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.Session;
+import jakarta.jms.TemporaryQueue;
+import jakarta.jms.TemporaryTopic;
+import jakarta.jms.TextMessage;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.DisplayName;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+
+@DisplayName("Temporary queues and topics")
+class TemporaryDestinationTest extends BrokerTest {
+    /** Answer one request on this test's queue, from another connection. */
+    private void answerOne() throws JMSException {
+        Session session = session();
+        session.createConsumer(queue(session)).setMessageListener(request -> {
+            try {
+                TextMessage reply = session.createTextMessage("re: " + request.getBody(String.class));
+                reply.setJMSCorrelationID(request.getJMSMessageID());
+                session.createProducer(request.getJMSReplyTo()).send(reply);
+            } catch (JMSException broken) {
+                throw new IllegalStateException(broken);
+            }
+        });
+    }
+
+    private void request(Session session, Destination replyTo) throws JMSException {
+        MessageConsumer replies = session.createConsumer(replyTo);
+        TextMessage request = session.createTextMessage("question");
+        request.setJMSReplyTo(replyTo);
+        session.createProducer(queue(session)).send(request);
+        TextMessage reply = next(replies);
+        assertEquals("re: question", reply.getText());
+        assertEquals(request.getJMSMessageID(), reply.getJMSCorrelationID());
+        assertEquals(replyTo, reply.getJMSDestination());
+    }
+
+    /** Wait until `destination` has gone for senders of other connections; each try is answered by the broker. */
+    private void awaitGone(Session session, Destination destination) throws JMSException {
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(SOON);
+        while (System.nanoTime() < deadline) {
+            try {
+                session.createProducer(destination).close();
+            } catch (InvalidDestinationException gone) {
+                return;
+            }
+        }
+        throw new AssertionError(destination + " is still there");
+    }
+
+    @Test
+    @DisplayName("a request is answered over a temporary queue")
+    @Tag("TMP-01")
+    void queueReply() throws Exception {
+        answerOne();
+        Session session = session();
+        request(session, session.createTemporaryQueue());
+    }
+
+    @Test
+    @DisplayName("a request is answered over a temporary topic")
+    @Tag("TMP-01")
+    void topicReply() throws Exception {
+        answerOne();
+        Session session = session();
+        request(session, session.createTemporaryTopic());
+    }
+
+    @Test
+    @DisplayName("the reply may also go through an anonymous producer")
+    @Tag("TMP-01")
+    @Tag("PRD-01")
+    void anonymousReply() throws Exception {
+        Session session = session();
+        TemporaryQueue queue = session.createTemporaryQueue();
+        TemporaryTopic topic = session.createTemporaryTopic();
+        MessageConsumer onQueue = session.createConsumer(queue);
+        MessageConsumer onTopic = session.createConsumer(topic);
+        Session other = session();
+        MessageProducer anonymous = other.createProducer(null);
+        anonymous.send(queue, other.createTextMessage("to the queue"));
+        anonymous.send(topic, other.createTextMessage("to the topic"));
+        assertEquals("to the queue", next(onQueue).getText());
+        assertEquals("to the topic", next(onTopic).getText());
+    }
+
+    @Test
+    @DisplayName("every temporary destination has an address of its own")
+    @Tag("TMP-01")
+    void unique() throws Exception {
+        Session session = session();
+        Session other = session();
+        String first = session.createTemporaryQueue().getQueueName();
+        String second = session.createTemporaryQueue().getQueueName();
+        String third = other.createTemporaryTopic().getTopicName();
+        assertNotNull(first);
+        assertNotEquals(first, second);
+        assertNotEquals(first, third);
+        assertNotEquals(second, third);
+    }
+
+    @Test
+    @DisplayName("a temporary queue outlives the session that made it")
+    @Tag("TMP-01")
+    void outlivesSession() throws Exception {
+        Connection connection = connect();
+        Session maker = connection.createSession();
+        TemporaryQueue queue = maker.createTemporaryQueue();
+        maker.close();
+        Session session = connection.createSession();
+        send(session, queue, "still here");
+        assertEquals("still here", next(session.createConsumer(queue)).getText());
+    }
+
+    @Test
+    @DisplayName("delete() destroys it: others can send to it no more")
+    @Tag("TMP-03")
+    void deleted() throws Exception {
+        TemporaryQueue queue = session().createTemporaryQueue();
+        Session other = session();
+        MessageProducer attached = other.createProducer(queue);
+        attached.send(other.createTextMessage("in time"));
+        queue.delete();
+        assertThrows(JMSException.class, () -> attached.send(other.createTextMessage("too late")));
+        assertThrows(InvalidDestinationException.class, () -> other.createProducer(queue));
+        MessageProducer anonymous = other.createProducer(null);
+        assertThrows(InvalidDestinationException.class, () -> anonymous.send(queue, other.createTextMessage("too late")));
+    }
+
+    @Test
+    @DisplayName("a temporary topic deleted by its maker refuses publishers")
+    @Tag("TMP-03")
+    void deletedTopic() throws Exception {
+        TemporaryTopic topic = session().createTemporaryTopic();
+        Session other = session();
+        other.createProducer(topic).send(other.createTextMessage("nobody listens"));
+        topic.delete();
+        assertThrows(InvalidDestinationException.class, () -> other.createProducer(topic));
+    }
+
+    @Test
+    @DisplayName("closing the connection destroys it")
+    @Tag("TMP-03")
+    void connectionClosed() throws Exception {
+        Connection owner = connect();
+        TemporaryQueue queue = owner.createSession().createTemporaryQueue();
+        Session other = session();
+        other.createProducer(queue).close();
+        owner.close();
+        awaitGone(other, queue);
+    }
+
+    @Test
+    @DisplayName("losing the connection destroys it")
+    @Tag("TMP-03")
+    void connectionLost() throws Exception {
+        try (CutProxy proxy = new CutProxy(URL)) {
+            Connection owner = keep(factory(proxy.url()).createConnection());
+            owner.start();
+            CountDownLatch lost = new CountDownLatch(1);
+            owner.setExceptionListener(failure -> lost.countDown());
+            TemporaryQueue queue = owner.createSession().createTemporaryQueue();
+            Session other = session();
+            other.createProducer(queue).close();
+            proxy.cut();
+            lost.await();
+            awaitGone(other, queue);
+        }
+    }
+
+    @Test
+    @DisplayName("the client does not let another connection consume from it")
+    @Tag("TMP-01")
+    void foreignConsumer() throws Exception {
+        TemporaryQueue queue = session().createTemporaryQueue();
+        Session other = session();
+        assertThrows(InvalidDestinationException.class, () -> other.createConsumer(queue));
+    }
+
+    @Test
+    @DisplayName("the broker does not let another connection consume or browse it by its plain name")
+    @Tag("TMP-04")
+    void foreignConsumerByName() throws Exception {
+        Session owner = session();
+        TemporaryQueue queue = owner.createTemporaryQueue();
+        send(owner, queue, "private");
+        Session other = session();
+        assertThrows(JMSException.class, () -> other.createConsumer(other.createQueue(queue.getQueueName())));
+        assertThrows(JMSException.class, () -> other.createBrowser(other.createQueue(queue.getQueueName())).getEnumeration());
+        assertEquals("private", next(owner.createConsumer(queue)).getText());
+    }
+
+    @Test
+    @DisplayName("messages of a temporary queue go with it, and its name is not left behind")
+    @Tag("TMP-03")
+    void nothingLeftBehind() throws Exception {
+        Connection owner = connect();
+        Session session = owner.createSession();
+        TemporaryQueue queue = session.createTemporaryQueue();
+        send(session, queue, "lost with it");
+        queue.delete();
+        TemporaryQueue another = session.createTemporaryQueue();
+        assertNotEquals(queue.getQueueName(), another.getQueueName());
+        assertEquals(java.util.List.of(), drain(session.createConsumer(another)));
+    }
+}

@@ -1,0 +1,1 @@
+"""Clients, clocks and builders that the suites share; fakes with behaviour, no mocks."""

@@ -1,0 +1,1 @@
+"""Golden frames: bytes as other implementations and the specification write them."""
