@@ -28,12 +28,12 @@ from broker.amqp.encode import (
     BytesWriter,
     put_binary,
     put_bool,
+    put_compound,
     put_descriptor,
     put_null,
     put_string,
     put_symbol,
     put_symbols,
-    put_u32,
     put_ubyte,
     put_uint,
     put_ulong,
@@ -156,19 +156,10 @@ class FieldWriter:
     def close(self, out: BytesWriter, descriptor: i64) -> None:
         """Write the composite to `out`, in the shortest form."""
         put_descriptor(out, descriptor)
-        size = len(self._out)
         if self._count == 0:
             out.append(0x45)
-            return
-        if size < 0xFF:
-            out.append(0xC0)
-            out.append(int(size + 1))
-            out.append(int(self._count))
         else:
-            out.append(0xD0)
-            put_u32(out, size + 4)
-            put_u32(out, self._count)
-        out.write(self._out.getvalue())
+            put_compound(out, 0xC0, self._count, self._out)
 
 
 @final

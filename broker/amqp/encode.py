@@ -50,6 +50,7 @@ __all__ = [
     "put_bool",
     "put_byte",
     "put_char",
+    "put_compound",
     "put_descriptor",
     "put_double",
     "put_float",
@@ -211,7 +212,7 @@ def put_symbols(out: BytesWriter, texts: list[str]) -> None:
     content.append(int(code))
     for symbol in raw:
         _put_variable_body(content, code, symbol)
-    _put_compound(out, 0xE0, len(raw), content)
+    put_compound(out, 0xE0, len(raw), content)
 
 
 def put_array(out: BytesWriter, value: Array) -> None:
@@ -277,13 +278,13 @@ class _Encoder:
         self._enter()
         if isinstance(value, list):
             if value:
-                _put_compound(out, 0xC0, len(value), self._items(value))
+                put_compound(out, 0xC0, len(value), self._items(value))
             else:
                 out.append(0x45)
         elif isinstance(value, Map):
-            _put_compound(out, 0xC1, 2 * len(value), self._pairs(value.pairs))
+            put_compound(out, 0xC1, 2 * len(value), self._pairs(value.pairs))
         elif isinstance(value, dict):
-            _put_compound(out, 0xC1, 2 * len(value), self._pairs(list(value.items())))
+            put_compound(out, 0xC1, 2 * len(value), self._pairs(list(value.items())))
         elif isinstance(value, Described):
             out.append(0x00)
             self.value(out, value.descriptor)
@@ -315,7 +316,7 @@ class _Encoder:
         content.append(value.code)
         for element in value.values:
             self._element(content, value.code, element)
-        _put_compound(out, 0xE0, len(value), content)
+        put_compound(out, 0xE0, len(value), content)
 
     def _element(self, out: BytesWriter, code: i64, value: object) -> None:
         """A value without its constructor, in the form that the array's constructor asks."""
@@ -448,7 +449,7 @@ def _put_variable_body(out: BytesWriter, code: i64, raw: bytes) -> None:
     out.write(raw)
 
 
-def _put_compound(out: BytesWriter, code: i64, count: i64, content: BytesWriter) -> None:
+def put_compound(out: BytesWriter, code: i64, count: i64, content: BytesWriter) -> None:
     """A list, map or array of which `code` is the narrow form."""
     if len(content) >= 0xFF or count > 0xFF:
         code |= 0x10

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from broker.amqp.composite import FieldReader, FieldWriter
 from broker.amqp.decode import encoded_value, malformed, open_compound, take_value
 from broker.amqp.descriptors import COORDINATOR, SOURCE, TARGET
-from broker.amqp.encode import BytesWriter, put_symbol, put_u32
+from broker.amqp.encode import BytesWriter, put_compound, put_symbol
 from broker.amqp.errors import INVALID_FIELD, LinkFault
 from broker.amqp.limits import FIELD_VALUES_MAX
 from broker.amqp.outcomes import Outcome, put_state, read_outcome
@@ -272,7 +272,4 @@ def _put_filters(out: BytesWriter, filters: list[Filter]) -> None:
     for each in filters:
         put_symbol(content, each.key)
         content.write(each.encoded)
-    out.append(0xD1)
-    put_u32(out, len(content) + 4)
-    put_u32(out, 2 * len(filters))
-    out.write(content.getvalue())
+    put_compound(out, 0xC1, 2 * len(filters), content)

@@ -168,6 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.without_ours:
             works = [one for one in works if not one.alone]
         bench.run(works)
+        facts["speed after"] = machine.speed()
     except BenchError as error:
         say(f"bench: {error}")
         return 1

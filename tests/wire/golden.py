@@ -29,6 +29,25 @@ class Golden:
         return bytes.fromhex(self.hex)
 
 
+def composite(code: int, *fields: str) -> str:
+    """A described list in the narrow form, in hex: sizes counted here, not by our codec."""
+    content = bytes.fromhex("".join(fields))
+    if not fields:
+        return f"0053{code:02x}45"
+    return f"0053{code:02x}c0{len(content) + 1:02x}{len(fields):02x}{content.hex()}"
+
+
+def mapping(*items: str) -> str:
+    """A map in the narrow form, in hex: keys and values in turn."""
+    content = bytes.fromhex("".join(items))
+    return f"c1{len(content) + 1:02x}{len(items):02x}{content.hex()}"
+
+
+def symbol(text: str) -> str:
+    """A symbol in the narrow form, in hex."""
+    return f"a3{len(text):02x}{text.encode().hex()}"
+
+
 def form(name: str, body: str, meaning: dict[str, object], *, ours: bool = True) -> Golden:
     """A frame made by hand after the specification's text, of which `body` is the body."""
     raw = bytes.fromhex(body)

@@ -1,0 +1,260 @@
+"""Settings: who wins, what an operator is told, and that config/broker.toml tells the truth."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from broker.settings import (
+    OTHER_VARIABLES,
+    AddressSettings,
+    LogSettings,
+    Settings,
+    SettingsError,
+    load_settings,
+)
+
+CONFIG = Path(__file__).parents[2] / "config" / "broker.toml"
+
+WITHOUT_DEFAULT = {"users_file", "allow_anonymous", "user", "password", "password_file"}
+"""What config/broker.toml shows an example of instead, or a path in other words."""
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "broker.toml"
+    file.write_text(text)
+    return file
+
+
+def test_without_anything_the_defaults_count() -> None:
+    settings = load_settings()
+    assert (settings.bind, settings.port, settings.store) == ("127.0.0.1", 5672, "memory")
+    assert settings.allow_anonymous is None
+
+
+def test_the_file_wins_over_defaults(tmp_path: Path) -> None:
+    assert load_settings(written(tmp_path, "port = 1")).port == 1
+
+
+def test_the_environment_wins_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JMS_BROKER_PORT", "2")
+    assert load_settings(written(tmp_path, "port = 1")).port == 2
+
+
+def test_the_command_line_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JMS_BROKER_PORT", "2")
+    assert load_settings(port="3").port == 3
+
+
+def test_an_option_that_was_not_given_changes_nothing() -> None:
+    assert load_settings(port=None).port == 5672
+
+
+def test_a_table_is_merged_setting_by_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JMS_BROKER_LOG_LEVEL", "debug")
+    settings = load_settings(written(tmp_path, '[log]\nformat = "json"\n'))
+    assert settings.log == LogSettings(format="json", level="debug")
+
+
+def test_names_with_underscores_are_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JMS_BROKER_MAX_FRAME_SIZE", "512")
+    assert load_settings().max_frame_size == 512
+
+
+def test_addresses_keep_their_order_and_leave_out_what_is_not_set(tmp_path: Path) -> None:
+    text = '[[address]]\npattern = "b"\nmax_bytes = 5\n[[address]]\npattern = "a"\n'
+    first, second = load_settings(written(tmp_path, text)).address
+    assert (first.pattern, first.max_bytes, first.auto_create) == ("b", 5, None)
+    assert second == AddressSettings(pattern="a")
+
+
+def test_addresses_may_come_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JMS_BROKER_ADDRESS", '[{"pattern": "a", "expiry": "late"}]')
+    assert load_settings().address == (AddressSettings(pattern="a", expiry="late"),)
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load_settings().port = 1  # type: ignore[misc]
+
+
+WRONG_FILES = [
+    pytest.param(
+        "port = 70000",
+        ["broker.toml: port = 70000: ", "less than or equal to 65535"],
+        id="a number out of range",
+    ),
+    pytest.param("port = -1", ["port = -1", "greater than or equal to 0"], id="a negative number"),
+    pytest.param("port = true", ["port = True", "a number"], id="a flag for a number"),
+    pytest.param('port = "many"', ["port = 'many'", "valid integer"], id="a word for a number"),
+    pytest.param('bind = ""', ["bind = ''", "at least 1 character"], id="an empty address"),
+    pytest.param('store = "sql"', ["store = 'sql'", "'memory'"], id="a store that is not there"),
+    pytest.param("max_frame_size = 511", ["max_frame_size = 511", "512"], id="frames too small"),
+    pytest.param(
+        "prot = 1", ["broker.toml: prot = 1: ", "did you mean port?"], id="a setting misspelt"
+    ),
+    pytest.param(
+        "colour = 1", ["colour = 1", "known are ", "auto_create", "users_file"], id="unknown"
+    ),
+    pytest.param(
+        '[log]\nlevel = "loud"',
+        ["log.level = 'loud'", "'debug', 'info', 'warning' or 'error'"],
+        id="a log level",
+    ),
+    pytest.param("[log]\nlevle = 1", ["log.levle = 1", "did you mean level?"], id="in a table"),
+    pytest.param(
+        '[[address]]\npattern = "a"\n[[address]]\npattern = ""',
+        ["address[1].pattern = ''", "at least 1 character"],
+        id="in the second address",
+    ),
+    pytest.param(
+        '[[address]]\npattern = "a"\nkind = 1', ["address[0].kind = 1", "pattern"], id="of address"
+    ),
+    pytest.param("[[address]]\n", ["address[0].pattern", "required"], id="address without pattern"),
+    pytest.param("port = 1\nbind = = 2", ["broker.toml: not TOML: ", "line 2"], id="not TOML"),
+    pytest.param('user = "alice"', ["'alice'", "JMS_BROKER_PASSWORD_FILE"], id="no password"),
+    pytest.param('password = "x"', ["no user", "JMS_BROKER_USER"], id="a password for nobody"),
+    pytest.param(
+        'user = "a"\npassword = "x"\npassword_file = "f"',
+        ["either JMS_BROKER_PASSWORD or JMS_BROKER_PASSWORD_FILE"],
+        id="two passwords",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), WRONG_FILES)
+def test_a_wrong_file_is_told_apart(tmp_path: Path, text: str, told: list[str]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(written(tmp_path, text))
+    for part in told:
+        assert part in str(caught.value)
+
+
+WRONG_VARIABLES = [
+    pytest.param(
+        "JMS_BROKER_PORT", "70000", ["JMS_BROKER_PORT: port = '70000'", "65535"], id="out of range"
+    ),
+    pytest.param(
+        "JMS_BROKER_LOG_LEVEL", "loud", ["JMS_BROKER_LOG_LEVEL: log.level", "'debug'"], id="nested"
+    ),
+    pytest.param(
+        "JMS_BROKER_PROT",
+        "1",
+        ["JMS_BROKER_PROT = '1'", "did you mean JMS_BROKER_PORT?"],
+        id="name",
+    ),
+    pytest.param(
+        "JMS_BROKER_ADDRESS", "[{", ["JMS_BROKER_ADDRESS = '[{'", "JSON", "pattern"], id="not JSON"
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "told"), WRONG_VARIABLES)
+def test_a_wrong_variable_is_told_apart(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: list[str]
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    for part in told:
+        assert part in str(caught.value)
+
+
+def test_every_wrong_setting_has_a_line(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(written(tmp_path, 'port = -1\nstore = "sql"\ncolour = 1'))
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_a_wrong_option_is_the_command_lines() -> None:
+    with pytest.raises(SettingsError, match="command line: port = 'x'"):
+        load_settings(port="x")
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"none\.toml: No such file"):
+        load_settings(tmp_path / "none.toml")
+
+
+def test_the_files_of_other_commands_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in OTHER_VARIABLES:
+        monkeypatch.setenv(name, "x")
+    assert load_settings().port == 5672
+
+
+SECRET = "tell-nobody"
+
+LEAKS = [
+    pytest.param({"JMS_BROKER_PASSWORD": SECRET}, id="a password without user"),
+    pytest.param({"JMS_BROKER_PASSWROD": SECRET, "JMS_BROKER_USER": "a"}, id="misspelt"),
+    pytest.param(
+        {"JMS_BROKER_PASSWORD": SECRET, "JMS_BROKER_USER": "a", "JMS_BROKER_PORT": "x"},
+        id="something else is wrong",
+    ),
+]
+
+
+@pytest.mark.parametrize("variables", LEAKS)
+def test_no_error_shows_a_password(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert SECRET not in str(caught.value)
+
+
+def test_settings_do_not_print_the_password() -> None:
+    settings = load_settings(user="alice", password=SecretStr(SECRET))
+    assert SECRET not in repr(settings)
+
+
+# ---- config/broker.toml ---------------------------------------------------------------------
+
+
+def uncommented() -> dict[str, object]:
+    """The file with its commented settings switched on; prose begins with `# `."""
+    text = re.sub(r"^#(?! )", "", CONFIG.read_text(), flags=re.MULTILINE)
+    return tomllib.loads(text)
+
+
+def test_the_file_as_it_is_changes_nothing() -> None:
+    assert tomllib.loads(CONFIG.read_text()) == {}
+
+
+def test_the_file_shows_every_setting_and_no_other() -> None:
+    shown = uncommented()
+    assert set(shown) == set(Settings.model_fields)
+    assert set(tables(shown, "log")) == set(LogSettings.model_fields)
+    assert set(tables(shown, "address")) == set(AddressSettings.model_fields)
+
+
+def tables(shown: dict[str, object], name: str) -> dict[str, object]:
+    table = shown[name]
+    if isinstance(table, list):
+        (table,) = table
+    assert isinstance(table, dict)
+    return table
+
+
+def test_the_file_shows_the_defaults() -> None:
+    shown = uncommented()
+    defaults = Settings()
+    for name in set(Settings.model_fields) - WITHOUT_DEFAULT - {"log", "address"}:
+        assert shown[name] == getattr(defaults, name), name
+    assert shown["users_file"] == str(defaults.users_file)
+    assert tables(shown, "log") == defaults.log.model_dump()
+
+
+def test_an_address_shows_what_counts_when_it_says_nothing() -> None:
+    shown = tables(uncommented(), "address")
+    defaults = Settings()
+    for name in set(AddressSettings.model_fields) - {"pattern"}:
+        assert shown[name] == getattr(defaults, name), name
