@@ -48,7 +48,8 @@ class Journal:
             self._work.set()
             return
         batch, waiting = self._take()
-        self._store.commit_now(batch)
+        if not batch.is_empty():
+            self._store.commit_now(batch)
         for waiter in waiting:
             waiter.committed()
 
@@ -60,11 +61,14 @@ class Journal:
 
     async def run(self) -> None:
         """Commit until `close`. A StoreError ends it: nobody waiting is told anything (PRD-03)."""
-        while not self._closing:
+        closing = False
+        while not closing:
             await self._work.wait()
             self._work.clear()
+            closing = self._closing
             batch, waiting = self._take()
-            await self._store.commit(batch)
+            if not batch.is_empty():
+                await self._store.commit(batch)
             for waiter in waiting:
                 waiter.committed()
 

@@ -12,11 +12,11 @@ from typing import Final, final
 from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
-from broker.amqp.sections import PRIORITY_DEFAULT, Sections, put_header
+from broker.amqp.sections import Sections, put_header
 from broker.clock import Clock
 
 
-def _header(durable: bool, priority: i64, ttl: i64, delivery_count: i64) -> bytes:
+def _header(*, durable: bool, priority: i64, ttl: i64, delivery_count: i64) -> bytes:
     out = BytesWriter()
     put_header(
         out,
@@ -29,18 +29,19 @@ def _header(durable: bool, priority: i64, ttl: i64, delivery_count: i64) -> byte
     return out.getvalue()
 
 
-PLAIN_HEADER: Final = _header(False, PRIORITY_DEFAULT, -1, 0)
-DURABLE_HEADER: Final = _header(True, PRIORITY_DEFAULT, -1, 0)
+def _first_headers(*, durable: bool) -> list[bytes]:
+    return [
+        _header(durable=durable, priority=priority, ttl=-1, delivery_count=0)
+        for priority in range(10)
+    ]
+
+
+PLAIN_HEADERS: Final = _first_headers(durable=False)
+DURABLE_HEADERS: Final = _first_headers(durable=True)
+"""By priority, the headers of first deliveries without ttl: of nearly all there are."""
 
 NEVER: Final[i64] = 0
 """The expiry of a message that lives until it is consumed."""
-
-
-def first_header(durable: bool, priority: i64, ttl_ms: i64) -> bytes:
-    """The header of a first delivery; nearly every message shares one of two."""
-    if priority == PRIORITY_DEFAULT and ttl_ms < 0:
-        return DURABLE_HEADER if durable else PLAIN_HEADER
-    return _header(durable, priority, ttl_ms, 0)
 
 
 @mypyc_attr(acyclic=True)
@@ -50,6 +51,7 @@ class Message:
 
     def __init__(
         self,
+        *,
         encoded: bytes,
         durable: bool,
         priority: i64,
@@ -63,7 +65,7 @@ class Message:
         self.ttl_ms: Final[i64] = ttl_ms
         self.arrived_ms: Final[i64] = arrived_ms
         self.expires_at_ms: Final[i64] = expires_at_ms
-        self.first_header: Final = first_header(durable, priority, ttl_ms)
+        self.first_header: Final = (DURABLE_HEADERS if durable else PLAIN_HEADERS)[priority]
 
     def size(self) -> i64:
         """What the message counts for in limits, in bytes."""
@@ -78,33 +80,43 @@ class Message:
             ttl = remaining_ttl(
                 ttl_ms=self.ttl_ms, arrived_ms=self.arrived_ms, now_ms=clock.wall_ms()
             )
-        return _header(self.durable, self.priority, ttl, delivery_count)
+        return _header(
+            durable=self.durable, priority=self.priority, ttl=ttl, delivery_count=delivery_count
+        )
 
     def without_expiry(self) -> Message:
         """The same message, to be kept where expired messages go."""
-        return Message(self.encoded, self.durable, self.priority, -1, self.arrived_ms, NEVER)
+        return Message(
+            encoded=self.encoded,
+            durable=self.durable,
+            priority=self.priority,
+            ttl_ms=-1,
+            arrived_ms=self.arrived_ms,
+            expires_at_ms=NEVER,
+        )
 
 
 def read_message(sections: Sections, data: bytes, clock: Clock) -> Message:
     """The message that `sections` found in `data`."""
-    encoded = data[sections.start_kept : sections.end]
-    if sections.ttl < 0 and sections.absolute_expiry_time <= 0:
-        return Message(encoded, sections.durable, sections.priority, -1, 0, NEVER)
-    now_ms = clock.wall_ms()
+    arrived_ms: i64 = 0
+    expires_at_ms = NEVER
+    if sections.ttl >= 0 or sections.absolute_expiry_time > 0:
+        arrived_ms = clock.wall_ms()
+        expires_at_ms = expires_at(
+            ttl_ms=sections.ttl, absolute_ms=sections.absolute_expiry_time, arrived_ms=arrived_ms
+        )
     return Message(
-        encoded,
-        sections.durable,
-        sections.priority,
-        sections.ttl,
-        now_ms,
-        expires_at(
-            ttl_ms=sections.ttl, absolute_ms=sections.absolute_expiry_time, arrived_ms=now_ms
-        ),
+        encoded=data[sections.start_kept : sections.end],
+        durable=sections.durable,
+        priority=sections.priority,
+        ttl_ms=sections.ttl,
+        arrived_ms=arrived_ms,
+        expires_at_ms=expires_at_ms,
     )
 
 
 def expires_at(*, ttl_ms: i64, absolute_ms: i64, arrived_ms: i64) -> i64:
-    """The wall time of a message's end, or NEVER: what header.ttl or absolute-expiry-time says first.
+    """The wall time of a message's end, or NEVER: header.ttl or absolute-expiry-time, the earlier.
 
     Both are -1 where absent; 0 is how JMS writes "never".
     """

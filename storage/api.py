@@ -18,7 +18,11 @@ class StoreError(Exception):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Batch(ABC):
-    """Changes that become durable together, or not at all. Noting one costs no I/O."""
+    """Changes that become durable together, or not at all. Noting one costs no I/O.
+
+    They take effect in the order in which they were noted: a queue that is
+    removed and added anew in one batch keeps what was appended after that.
+    """
 
     @abstractmethod
     def append(self, queue: str, message: StoredMessage) -> None:

@@ -10,7 +10,7 @@ from storage.records import StoredMessage, StoredNode
 
 @final
 class MemoryBatch(Batch):
-    """Changes in the order in which they were noted; applied by `MemoryStore`."""
+    """Changes by their kind. Removing a node also takes back what was noted for it before."""
 
     def __init__(self) -> None:
         self.appended: Final[list[tuple[str, StoredMessage]]] = []
@@ -33,6 +33,12 @@ class MemoryBatch(Batch):
 
     def remove_node(self, node: StoredNode) -> None:
         self.nodes_removed.append(node)
+        self.nodes_added[:] = [added for added in self.nodes_added if not _are_same(added, node)]
+        if node.kind == "queue":
+            queue = node.address
+            self.appended[:] = [change for change in self.appended if change[0] != queue]
+            self.counted[:] = [change for change in self.counted if change[0] != queue]
+            self.removed[:] = [change for change in self.removed if change[0] != queue]
 
     def is_empty(self) -> bool:
         return not (
@@ -62,6 +68,10 @@ class MemoryStore(Store):
     def commit_now(self, batch: Batch) -> None:
         if not isinstance(batch, MemoryBatch):
             raise StoreError("a batch is committed by the store that made it")
+        for node in batch.nodes_removed:
+            self._nodes.pop((node.kind, node.address), None)
+            if node.kind == "queue":
+                self._messages.pop(node.address, None)
         for node in batch.nodes_added:
             self._nodes.setdefault((node.kind, node.address), node)
         for queue, message in batch.appended:
@@ -70,10 +80,6 @@ class MemoryStore(Store):
             self._count(queue, position, delivery_count)
         for queue, position in batch.removed:
             self._messages.get(queue, {}).pop(position, None)
-        for node in batch.nodes_removed:
-            self._nodes.pop((node.kind, node.address), None)
-            if node.kind == "queue":
-                self._messages.pop(node.address, None)
 
     def _count(self, queue: str, position: int, delivery_count: int) -> None:
         old = self._messages.get(queue, {}).get(position)
@@ -98,6 +104,10 @@ class MemoryStore(Store):
 
     async def close(self) -> None:
         """Nothing is open."""
+
+
+def _are_same(one: StoredNode, other: StoredNode) -> bool:
+    return one.kind == other.kind and one.address == other.address
 
 
 def _position(message: StoredMessage) -> int:

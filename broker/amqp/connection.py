@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from broker.amqp.decode import descriptor_at, u16_at, u32_at
+from broker.amqp.channels import Channels
+from broker.amqp.deadlines import NO_DEADLINE, Deadlines, earlier, is_due
+from broker.amqp.decode import descriptor_at, u16_at
 from broker.amqp.descriptors import (
     ATTACH,
     BEGIN,
@@ -45,29 +46,27 @@ from broker.amqp.errors import (
 from broker.amqp.events import ConnectionHandler
 from broker.amqp.frames import (
     AMQP_FRAME,
-    AMQP_HEADER,
     EMPTY_FRAME,
     HEAD_SIZE,
     SASL_FRAME,
-    SASL_HEADER,
     body_at,
     frame_size,
-    put_frame,
     put_sasl_frame,
 )
+from broker.amqp.handshake import expects_header, header_event, our_open, wanted_header
 from broker.amqp.lifecycle import (
     ConnectionEvent,
     ConnectionState,
-    SessionState,
     connection_after,
 )
 from broker.amqp.limits import BUFFER_BEFORE_OPEN, FRAME_BEFORE_OPEN, FRAME_SIZE_MIN, Limits
 from broker.amqp.outcomes import error_of
+from broker.amqp.output import Output
 from broker.amqp.performatives import (
+    Begin,
     Close,
     Disposition,
     Open,
-    Performative,
     Transfer,
     read_attach,
     read_begin,
@@ -78,27 +77,12 @@ from broker.amqp.performatives import (
     read_open,
 )
 from broker.amqp.sasl_frames import (
-    SASL_AUTH,
     SASL_OK,
     SaslMechanisms,
     SaslOutcome,
     read_sasl_init,
 )
 from broker.amqp.session import Session
-
-OUTPUT_FULL: Final[i64] = 1024 * 1024
-"""So much output waits at most before deliveries stop (`reliability.md` R4)."""
-
-WRITER_KEPT: Final[i64] = 128 * 1024
-"""A writer that grew beyond this is given back once it is empty."""
-
-NO_DEADLINE: Final[i64] = -1
-
-HEARTBEAT_MIN_MS: Final[i64] = 50
-"""However short a peer's idle time-out, we send no empty frames more often than this."""
-
-CLOSE_GRACE_MS: Final[i64] = 2000
-"""So long we wait for the answer to our close."""
 
 
 @final
@@ -120,13 +104,13 @@ class Connection:
         self.state: ConnectionState = ConnectionState.START
         self.is_over = False
         self.end_reason = "connection lost"
-        self.remote_max_frame_size: i64 = FRAME_SIZE_MIN
+        self.output: Final = Output(handler)
         self.next_deadline_ms: i64 = now_ms + limits.handshake_timeout_ms
         self._container_id: Final = container_id
         self._mechanisms: Final = mechanisms
         self._requires_sasl: Final = requires_sasl
-        self._answering = False
         self._open_sent = False
+        self._times: Final = Deadlines(limits, now_ms)
         # input
         self._pieces: list[bytes] = []
         self._have: i64 = 0
@@ -136,25 +120,8 @@ class Connection:
         self._transfer: Final = Transfer()
         self._disposition: Final = Disposition()
         self._partial_bytes: i64 = 0
-        # sessions by the peer's channel
-        self._sessions: list[Session | None] = []
-        self._our_channels: Final[set[int]] = set()
-        self._remote_channel_max: i64 = 0
-        # output
-        self._writer = BytesWriter()
-        self._chunks: list[bytes] = []
-        self._chunk_bytes: i64 = 0
-        self._touched = False
-        self._full = False
-        self._blocked = False
+        self._channels: Final = Channels(limits.channel_max)
         self._owing: list[Session] = []
-        # time
-        self._handshake_deadline_ms: i64 = now_ms + limits.handshake_timeout_ms
-        self._last_input_ms: i64 = now_ms
-        self._last_output_ms: i64 = now_ms
-        self._partial_since_ms: i64 = NO_DEADLINE
-        self._heartbeat_ms: i64 = 0
-        self._close_deadline_ms: i64 = NO_DEADLINE
 
     # -- input
 
@@ -162,7 +129,7 @@ class Connection:
         """Take what the peer has sent. Frames that are not complete wait for the rest."""
         if self.is_over:
             return
-        self._last_input_ms = now_ms
+        self._times.last_input_ms = now_ms
         if self._pieces:
             self._pieces.append(data)
             self._have += i64(len(data))
@@ -181,7 +148,7 @@ class Connection:
         except Fault as fault:
             self.close(fault)
             at = i64(len(data))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a bug may end one connection, not the broker
             self.handler.failed(error)
             self.close(ConnectionFault(INTERNAL_ERROR))
             at = i64(len(data))
@@ -191,13 +158,14 @@ class Connection:
     def _keep(self, data: bytes, at: i64, now_ms: i64) -> None:
         """Keep what lies behind `at` for the next `receive`."""
         self._have = i64(len(data)) - at
+        times = self._times
         if self._have == 0 or self.is_over:
-            self._partial_since_ms = NO_DEADLINE
+            times.partial_ms = NO_DEADLINE
             return
         self._pieces.append(data[at:])
-        if not self._awaiting_outcome:
-            self._partial_since_ms = now_ms
-            self.deadline_at(now_ms + self.limits.handshake_timeout_ms)
+        if not self._awaiting_outcome and (at > 0 or times.partial_ms == NO_DEADLINE):
+            times.frame_begun(now_ms)
+            self.deadline_at(times.partial_ms)
         self._check_buffer()
 
     def _check_buffer(self) -> None:
@@ -211,7 +179,7 @@ class Connection:
         end = i64(len(data))
         at: i64 = 0
         while end - at >= HEAD_SIZE and not self._awaiting_outcome and not self.is_over:
-            if self._expects_header():
+            if expects_header(self.state):
                 self._on_header(data[at : at + HEAD_SIZE])
                 at += HEAD_SIZE
                 continue
@@ -225,42 +193,36 @@ class Connection:
         self._need = HEAD_SIZE
         return at
 
-    def _expects_header(self) -> bool:
-        return self.state is ConnectionState.START or self.state is ConnectionState.AUTHENTICATED
-
     def _on_header(self, header: bytes) -> None:
-        """Core 2.2 and 5.3.1: an unacceptable header is answered with the one we want."""
-        if header == SASL_HEADER and self.state is ConnectionState.START:
-            self.state = connection_after(self.state, ConnectionEvent.SASL_HEADER_IN)
-            self._write(SASL_HEADER)
-            put_sasl_frame(self.writer_for(0), SaslMechanisms(self._mechanisms))
+        out = self.output.writer()
+        event = header_event(header, self.state, requires_sasl=self._requires_sasl)
+        if event is None:
+            out.write(wanted_header(self.state, requires_sasl=self._requires_sasl))
+            self._over()
             return
-        bypass = self.state is ConnectionState.START and self._requires_sasl
-        if header == AMQP_HEADER and not bypass:
-            self.state = connection_after(self.state, ConnectionEvent.AMQP_HEADER_IN)
-            self._write(AMQP_HEADER)
-            if not self._answering:
-                self._handshake_deadline_ms = NO_DEADLINE
-            return
-        self._write(SASL_HEADER if self._requires_sasl else AMQP_HEADER)
-        self._over()
+        self.state = connection_after(self.state, event)
+        out.write(header)
+        if self.state is ConnectionState.SASL:
+            put_sasl_frame(out, SaslMechanisms(self._mechanisms))
+        else:
+            self._times.handshake_ms = NO_DEADLINE
 
     def _on_frame(self, data: bytes, at: i64, end: i64, now_ms: i64) -> None:
         body = body_at(data, at)
         if self.state is ConnectionState.OPENED and data[at + 5] == AMQP_FRAME:
             if body == end:
                 return
-            if data[body] == 0 and data[body + 1] == 0x53:
+            if end - body > 2 and data[body] == 0 and data[body + 1] == 0x53:
                 code = i64(data[body + 2])
                 behind = body + 3
             else:
                 code, behind = descriptor_at(data, body, end)
             if code == TRANSFER:
-                session = self._session(u16_at(data, at + 6))
+                session = self._channels.session(u16_at(data, at + 6))
                 if session is not None:
                     self._on_transfer(session, data, behind, end)
             elif code == DISPOSITION:
-                session = self._session(u16_at(data, at + 6))
+                session = self._channels.session(u16_at(data, at + 6))
                 if session is not None:
                     self._disposition.read(data, behind, end)
                     self._on_disposition(session, data, end)
@@ -286,7 +248,9 @@ class Connection:
         """Frames before open, and after our close."""
         kind = SASL_FRAME if self.state is ConnectionState.SASL else AMQP_FRAME
         if data[at + 5] != kind:
-            raise ConnectionFault(FRAMING_ERROR, f"frame type {data[at + 5]} while {self.state.value}")
+            raise ConnectionFault(
+                FRAMING_ERROR, f"frame type {data[at + 5]} while {self.state.value}"
+            )
         if body == end:
             return
         code, behind = descriptor_at(data, body, end)
@@ -308,26 +272,17 @@ class Connection:
         self, code: i64, channel: i64, data: bytes, at: i64, end: i64, now_ms: i64
     ) -> None:
         if code == BEGIN:
-            self._on_begin(channel, data, at, end)
+            self._on_begin(channel, read_begin(data, at, end))
             return
         if code == CLOSE:
-            error = read_close(data, at, end).error
-            self.end_reason = "closed by the peer" if error is None else f"closed by the peer: {error.condition}"
-            self.state = connection_after(self.state, ConnectionEvent.CLOSE_IN)
-            self._drop_sessions()
-            self.put(0, Close())
-            self._over()
+            self._on_close(read_close(data, at, end))
             return
         if code == OPEN:
             raise ConnectionFault(ILLEGAL_STATE, "a second open")
-        session = self._session(channel)
+        session = self._channels.session(channel)
         if code == END:
             read_end(data, at, end)
-            ending = self._sessions[channel]
-            if ending is not None:
-                self._sessions[channel] = None
-                ending.on_end()
-                self._our_channels.discard(int(ending.our_channel))
+            self._on_end(channel)
             return
         if session is None:
             return
@@ -343,73 +298,46 @@ class Connection:
         except SessionFault as fault:
             session.end(fault)
 
-    def _session(self, channel: i64) -> Session | None:
-        """The session on `channel`; None where we have ended it and the peer does not know yet."""
-        if channel < i64(len(self._sessions)):
-            session = self._sessions[channel]
-            if session is not None:
-                return session if session.state is SessionState.MAPPED else None
-        raise ConnectionFault(NOT_ALLOWED, f"no session on channel {channel}")
+    def _on_end(self, channel: i64) -> None:
+        """The peer ends a session, or answers our end: its channel is free."""
+        session = self._channels.remove(channel)
+        if session is not None:
+            session.on_end()
 
-    def _on_begin(self, channel: i64, data: bytes, at: i64, end: i64) -> None:
-        if channel > self.limits.channel_max:
-            raise ConnectionFault(
-                FRAMING_ERROR, f"channel {channel} is above {self.limits.channel_max}"
-            )
-        begin = read_begin(data, at, end)
+    def _on_begin(self, channel: i64, begin: Begin) -> None:
         if begin.remote_channel >= 0:
             raise ConnectionFault(NOT_ALLOWED, "an answer to a begin that was never sent")
-        while i64(len(self._sessions)) <= channel:
-            self._sessions.append(None)
-        if self._sessions[channel] is not None:
-            raise ConnectionFault(NOT_ALLOWED, f"channel {channel} has a session")
-        self._sessions[channel] = Session(self, begin, channel, self._claim_channel(channel))
-
-    def _claim_channel(self, wanted: i64) -> i64:
-        ours = int(wanted)
-        if wanted > self._remote_channel_max or ours in self._our_channels:
-            ours = 0
-            while ours in self._our_channels:
-                ours += 1
-            if ours > self._remote_channel_max:
-                raise ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "no channel is left within channel-max")
-        self._our_channels.add(ours)
-        return ours
+        ours = self._channels.claim(channel)
+        self._channels.add(Session(self, begin, channel, ours))
 
     # -- open and close
 
     def sasl_outcome(self, code: i64, now_ms: i64) -> None:
-        """Answer `authenticate`: 0 lets the peer in, anything else ends the connection (5.3.3.6)."""
+        """Answer `authenticate`: 0 lets the peer in, all else ends the connection (5.3.3.6)."""
         if self.is_over or self.state is not ConnectionState.SASL:
             return
         self._awaiting_outcome = False
-        put_sasl_frame(self.writer_for(0), SaslOutcome(code))
+        put_sasl_frame(self.output.writer(), SaslOutcome(code))
         if code != SASL_OK:
             self._over()
             return
         self.state = connection_after(self.state, ConnectionEvent.SASL_OUTCOME_OUT)
-        self._handshake_deadline_ms = NO_DEADLINE
+        self._times.handshake_ms = NO_DEADLINE
         if self._pieces and not self._data:
             waiting = b"".join(self._pieces)
             self._pieces = []
             self._take(waiting, now_ms)
 
-    def sasl_failed(self, now_ms: i64) -> None:
-        """The peer is not who it says."""
-        self.sasl_outcome(SASL_AUTH, now_ms)
-
     def _on_open(self, open: Open) -> None:
         self.state = connection_after(self.state, ConnectionEvent.OPEN_IN)
         if open.max_frame_size < FRAME_SIZE_MIN:
             raise ConnectionFault(NOT_ALLOWED, f"max-frame-size is at least {FRAME_SIZE_MIN}")
-        self._remote_channel_max = open.channel_max
+        self._channels.remote_channel_max = open.channel_max
+        self.output.frame_size_max = open.max_frame_size
         self.handler.opened(open)
-        self.remote_max_frame_size = open.max_frame_size
-        if open.idle_time_out > 0:
-            self._heartbeat_ms = max(HEARTBEAT_MIN_MS, open.idle_time_out >> 1)
-            self.deadline_at(self._last_output_ms + self._heartbeat_ms)
-        if self.limits.idle_time_out_ms > 0:
-            self.deadline_at(self._last_input_ms + self.limits.idle_time_out_ms)
+        if not self.is_over:
+            self._times.opened(open.idle_time_out)
+            self.deadline_at(self._times.earliest())
 
     def accept(self, *, offered_capabilities: list[str], properties: dict[str, object]) -> None:
         """Answer the peer's open."""
@@ -422,20 +350,13 @@ class Connection:
 
     def _send_open(self, offered_capabilities: list[str], properties: dict[str, object]) -> None:
         self._open_sent = True
-        self.put(
-            0,
-            Open(
-                container_id=self._container_id,
-                max_frame_size=self.limits.max_frame_size,
-                channel_max=self.limits.channel_max,
-                # half of what we bear, so that a punctual peer is never late (2.4.5)
-                idle_time_out=self.limits.idle_time_out_ms >> 1
-                if self.limits.idle_time_out_ms > 0
-                else -1,
-                offered_capabilities=offered_capabilities,
-                properties=properties,
-            ),
+        ours = our_open(
+            self._container_id,
+            self.limits,
+            offered_capabilities=offered_capabilities,
+            properties=properties,
         )
+        self.output.put(0, ours)
 
     def close(self, fault: Fault) -> None:
         """Close the connection from our side; input is ignored from now on, but for the answer."""
@@ -451,9 +372,16 @@ class Connection:
             self._send_open([], {})
         self.end_reason = str(fault)
         self.state = connection_after(self.state, ConnectionEvent.CLOSE_OUT)
-        self.put(0, Close(error=error_of(fault)))
-        self._close_deadline_ms = self._last_input_ms + CLOSE_GRACE_MS
-        self.deadline_at(self._close_deadline_ms)
+        self.output.put(0, Close(error=error_of(fault)))
+
+    def _on_close(self, close: Close) -> None:
+        self.end_reason = "closed by the peer"
+        if close.error is not None:
+            self.end_reason += f": {close.error.condition}"
+        self.state = connection_after(self.state, ConnectionEvent.CLOSE_IN)
+        self._drop_sessions()
+        self.output.put(0, Close())
+        self._over()
 
     def receive_eof(self) -> None:
         """The stream has ended, in whatever state."""
@@ -461,20 +389,17 @@ class Connection:
         self._over()
 
     def _drop_sessions(self) -> None:
-        sessions = self._sessions
-        self._sessions = []
         self._owing = []
-        for session in sessions:
-            if session is not None:
-                session.flush_accepted()
-                session.lost()
-        self._our_channels.clear()
+        for session in self._channels.remove_all():
+            session.flush_accepted()
+            session.lost()
 
     def _over(self) -> None:
         if not self.is_over:
             self.is_over = True
+            self.state = connection_after(self.state, ConnectionEvent.LOST)
             self._pieces = []
-            self._touch()
+            self.output.touch()
             self.handler.ended()
 
     # -- deliveries under way
@@ -494,45 +419,11 @@ class Connection:
 
     # -- output
 
-    def may_write(self) -> bool:
-        """Whether deliveries may go out; where not, sessions are called once they may."""
-        if self._blocked or self._chunk_bytes + i64(len(self._writer)) >= OUTPUT_FULL:
-            self._full = True
-            return False
-        return True
-
-    def writer_for(self, size: i64) -> BytesWriter:
-        """The writer that the next frame goes to."""
-        if not self._touched:
-            self._touch()
-        return self._writer
-
-    def put_reference(self, payload: bytes) -> None:
-        """Send `payload` next, without copying it."""
-        head = self._writer.getvalue()
-        self._writer.truncate(0)
-        self._chunks.append(head)
-        self._chunks.append(payload)
-        self._chunk_bytes += i64(len(head) + len(payload))
-
-    def put(self, channel: i64, performative: Performative) -> None:
-        """Send a control frame."""
-        put_frame(self.writer_for(0), channel, performative)
-
     def owes_dispositions(self, session: Session) -> None:
         """`session` has accepted deliveries to tell of when output is pulled."""
-        if not self._touched:
-            self._touch()
+        self.output.touch()
         if session not in self._owing:
             self._owing.append(session)
-
-    def _write(self, data: bytes) -> None:
-        self.writer_for(0).write(data)
-
-    def _touch(self) -> None:
-        if not self._touched:
-            self._touched = True
-            self.handler.output_ready()
 
     def data_to_send(self, now_ms: i64) -> list[bytes]:
         """Everything that is to be written, in order. Call when the last has been."""
@@ -540,95 +431,69 @@ class Connection:
             for session in self._owing:
                 session.flush_accepted()
             self._owing = []
-        self._touched = False
-        self._last_output_ms = now_ms
-        last = self._writer.getvalue()
-        if i64(len(last)) > WRITER_KEPT:
-            self._writer = BytesWriter()
-        else:
-            self._writer.truncate(0)
-        if not self._chunks:
-            return [last]
-        chunks = self._chunks
-        self._chunks = []
-        self._chunk_bytes = 0
-        chunks.append(last)
-        return chunks
+        self._times.last_output_ms = now_ms
+        if self.state is ConnectionState.CLOSE_SENT:
+            self._times.close_written(now_ms)
+            self.deadline_at(self._times.close_ms)
+        return self.output.take()
 
     def written(self) -> None:
-        """What `data_to_send` gave has gone to the socket: more may follow, unless it is blocked."""
-        if self._full and not self._blocked:
-            self.output_drained()
+        """What `data_to_send` gave has gone to the socket: more may follow unless it is blocked."""
+        if self.output.has_room_again():
+            for session in self._channels.sessions:
+                if session is not None:
+                    session.room_again()
 
     def output_blocked(self) -> None:
         """The socket takes no more for now."""
-        self._blocked = True
+        self.output.block()
 
     def output_drained(self) -> None:
         """The socket takes output: whoever was held up may go on."""
-        self._blocked = False
-        if self._full:
-            self._full = False
-            for session in self._sessions:
-                if session is not None:
-                    session.room_again()
+        self.output.unblock()
+        self.written()
 
     # -- time
 
     def deadline_at(self, deadline_ms: i64) -> None:
         """Be called by `tick` no later than that."""
+        if deadline_ms == NO_DEADLINE:
+            return
         if self.next_deadline_ms == NO_DEADLINE or deadline_ms < self.next_deadline_ms:
             self.next_deadline_ms = deadline_ms
             self.handler.deadline_changed()
 
     def tick(self, now_ms: i64) -> None:
         """Do what is due: heartbeats, echoes, and the end of peers that keep silent."""
-        if self.is_over:
-            return
-        if self._close_deadline_ms != NO_DEADLINE and now_ms >= self._close_deadline_ms:
-            self._over()
-            return
-        if self._is_late(self._handshake_deadline_ms, now_ms):
-            self._over()
-            return
-        if self._partial_since_ms != NO_DEADLINE and self._is_late(
-            self._partial_since_ms + self.limits.handshake_timeout_ms, now_ms
-        ):
-            self.close(ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "a frame took too long to come"))
-            return
-        if self.state is ConnectionState.OPENED:
-            self._tick_open(now_ms)
+        self._do_what_is_due(now_ms)
         self.next_deadline_ms = self._earliest()
 
-    def _tick_open(self, now_ms: i64) -> None:
-        patience = self.limits.idle_time_out_ms
-        if patience > 0 and now_ms - self._last_input_ms >= patience:
-            self.close(ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "local-idle-timeout expired"))
+    def _do_what_is_due(self, now_ms: i64) -> None:
+        times = self._times
+        if self.is_over:
             return
-        if self._heartbeat_ms > 0 and now_ms - self._last_output_ms >= self._heartbeat_ms:
-            self._write(EMPTY_FRAME)
-            self._last_output_ms = now_ms
-        for session in self._sessions:
-            if session is not None:
-                session.tick(now_ms)
-
-    def _is_late(self, deadline_ms: i64, now_ms: i64) -> bool:
-        return deadline_ms != NO_DEADLINE and now_ms >= deadline_ms
+        if self.state is ConnectionState.CLOSE_SENT:
+            if is_due(times.close_ms, now_ms):
+                self._over()
+        elif is_due(times.handshake_ms, now_ms):
+            self._over()
+        elif is_due(times.partial_ms, now_ms):
+            self.close(ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "a frame took too long to come"))
+        elif times.is_idle(now_ms):
+            self.close(ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "local-idle-timeout expired"))
+        else:
+            if times.owes_heartbeat(now_ms):
+                self.output.writer().write(EMPTY_FRAME)
+                times.last_output_ms = now_ms
+            for session in self._channels.sessions:
+                if session is not None:
+                    session.tick(now_ms)
 
     def _earliest(self) -> i64:
-        deadlines: list[i64] = [self._handshake_deadline_ms, self._close_deadline_ms]
-        if self._partial_since_ms != NO_DEADLINE:
-            deadlines.append(self._partial_since_ms + self.limits.handshake_timeout_ms)
-        if self.state is ConnectionState.OPENED:
-            if self.limits.idle_time_out_ms > 0:
-                deadlines.append(self._last_input_ms + self.limits.idle_time_out_ms)
-            if self._heartbeat_ms > 0:
-                deadlines.append(self._last_output_ms + self._heartbeat_ms)
-            for session in self._sessions:
-                if session is not None:
-                    deadlines.append(session.echo_due_ms)
-        earliest: i64 = NO_DEADLINE
-        for deadline in deadlines:
-            if deadline != NO_DEADLINE and (earliest == NO_DEADLINE or deadline < earliest):
-                earliest = deadline
-        return earliest
+        if self.is_over:
+            return NO_DEADLINE
+        found = self._times.earliest()
+        for session in self._channels.sessions:
+            if session is not None:
+                found = earlier(found, session.echo_due_ms)
+        return found

@@ -17,7 +17,7 @@ CLOSE_GRACE_MS: Final[i64] = 2000
 
 @final
 class Deadlines:
-    """Moments on the steady clock, in ms. The first and the last bytes of a peer begin nothing.
+    """Moments on the steady clock, in ms; NO_DEADLINE where there is none.
 
     `handshake_ms` holds until the peer is let in; between that and open it may
     take its time (client contract 13.10). A frame that has begun to come has a

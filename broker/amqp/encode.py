@@ -79,7 +79,7 @@ FALSE: Final = 0x42
 
 def put_u16(out: BytesWriter, value: i64) -> None:
     """Two bytes without a constructor."""
-    write_i16_be(out, i16(value))
+    write_i16_be(out, i16(value if value < 0x8000 else value - 0x1_0000))
 
 
 def put_u32(out: BytesWriter, value: i64) -> None:
@@ -102,7 +102,7 @@ def put_ubyte(out: BytesWriter, value: i64) -> None:
 
 def put_ushort(out: BytesWriter, value: i64) -> None:
     out.append(0x60)
-    _put_short_body(out, value if value < 0x8000 else value - 0x1_0000)
+    put_u16(out, value)
 
 
 def put_uint(out: BytesWriter, value: i64) -> None:
@@ -135,7 +135,7 @@ def put_byte(out: BytesWriter, value: i64) -> None:
 
 def put_short(out: BytesWriter, value: i64) -> None:
     out.append(0x61)
-    _put_short_body(out, value)
+    write_i16_be(out, i16(value))
 
 
 def put_int(out: BytesWriter, value: i64) -> None:
@@ -417,10 +417,6 @@ def _one_of(code: i64, narrow: i64, wide: i64) -> i64:
 def _decimal_code(value: Decimal) -> int:
     size = len(value.raw)
     return 0x74 if size == 4 else 0x84 if size == 8 else 0x94
-
-
-def _put_short_body(out: BytesWriter, value: i64) -> None:
-    write_i16_be(out, i16(value))
 
 
 def _put_integer_body(out: BytesWriter, code: i64, value: int) -> None:

@@ -13,7 +13,9 @@ from mypy_extensions import i64, mypyc_attr, trait
 
 if TYPE_CHECKING:
     from broker.amqp.delivery import Delivery
-    from broker.amqp.link import IncomingLink, OutgoingLink
+    from broker.amqp.incoming_link import IncomingLink
+    from broker.amqp.outcomes import DeliveryState
+    from broker.amqp.outgoing_link import OutgoingLink
     from broker.amqp.performatives import Attach, Open
 
 
@@ -59,9 +61,7 @@ class IncomingHandler:
     """The owner of a link on which the peer sends."""
 
     @abstractmethod
-    def delivered(
-        self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool
-    ) -> None:
+    def delivered(self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool) -> None:
         """A whole message lies in `data[at:end]`. Unless `settled`, `link.settle` is owed."""
 
     @abstractmethod
@@ -87,8 +87,8 @@ class OutgoingHandler:
         """The peer has accepted `delivery`; it is settled."""
 
     @abstractmethod
-    def settled(self, delivery: Delivery, data: bytes, state_at: i64) -> None:
-        """The peer is done with `delivery`; its state is at `data[state_at]`, or absent (-1)."""
+    def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:
+        """The peer is done with `delivery`, in `state` where it says one."""
 
     @abstractmethod
     def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:

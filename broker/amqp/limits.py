@@ -40,6 +40,10 @@ BUFFER_BEFORE_OPEN: Final = 64 * 1024
 # Answers to flow(echo=true) are gathered for so long, per session (Broker-J's figure).
 ECHO_INTERVAL_MS: Final = 10
 
+# Deliveries that a sender has not settled, where it wants to settle first (rcv-settle-mode
+# second), per session: each costs us memory until it does.
+UNSETTLED_IN_MAX: Final = 65_536
+
 # A delivery may have one transfer per so many bytes of the largest message, and never
 # fewer than the second figure: frames without payload must end some time.
 BYTES_PER_TRANSFER: Final = 256
@@ -58,7 +62,7 @@ class Limits:
         handle_max: i64 = 4095,
         incoming_window: i64 = 2048,
         max_message_size: i64 = 128 * 1024 * 1024,
-        partial_bytes_max: i64 = 8 * 1024 * 1024,
+        partial_bytes_max: i64 = 256 * 1024 * 1024,
         handshake_timeout_ms: i64 = 10_000,
         idle_time_out_ms: i64 = 60_000,
     ) -> None:
@@ -67,7 +71,9 @@ class Limits:
         self.handle_max: Final[i64] = handle_max
         self.incoming_window: Final[i64] = incoming_window
         self.max_message_size: Final[i64] = max_message_size
-        # deliveries of a connection that are not complete yet, all together
+        # Deliveries of a connection that are not complete yet, all together. Until messages
+        # stream, this holds them whole: less than two of the largest would refuse one of
+        # them while another link is in the middle of its own.
         self.partial_bytes_max: Final[i64] = partial_bytes_max
         self.handshake_timeout_ms: Final[i64] = handshake_timeout_ms
         self.idle_time_out_ms: Final[i64] = idle_time_out_ms

@@ -1,4 +1,4 @@
-"""What waits to be written: one writer for frames, references to large payloads, and when to stop."""
+"""What waits to be written: a writer for frames, references to large payloads, when to stop."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ class Output:
         size = i64(len(out)) - start
         if size > self.frame_size_max:
             out.truncate(int(start))
-            raise ConnectionFault(
-                FRAME_SIZE_TOO_SMALL, f"an answer takes {size} bytes in a frame"
-            )
+            raise ConnectionFault(FRAME_SIZE_TOO_SMALL, f"an answer takes {size} bytes in a frame")
 
     def put_reference(self, payload: bytes) -> None:
         """Write `payload` next, without copying it."""

@@ -18,6 +18,7 @@ from broker.amqp.errors import (
     FRAMING_ERROR,
     HANDLE_IN_USE,
     INVALID_FIELD,
+    NOT_ALLOWED,
     RESOURCE_LIMIT_EXCEEDED,
     UNATTACHED_HANDLE,
     ConnectionFault,
@@ -26,11 +27,14 @@ from broker.amqp.errors import (
     SessionFault,
 )
 from broker.amqp.events import OutgoingHandler
-from broker.amqp.lifecycle import SessionEvent, SessionState, session_after
-from broker.amqp.limits import ECHO_INTERVAL_MS
-from broker.amqp.link import IncomingLink, Link, OutgoingLink
+from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
+from broker.amqp.incoming_link import IncomingLink
+from broker.amqp.lifecycle import LinkState, SessionEvent, SessionState, session_after
+from broker.amqp.limits import ECHO_INTERVAL_MS, UNSETTLED_IN_MAX
+from broker.amqp.link import Link
 from broker.amqp.outcomes import ACCEPTED as ACCEPTED_STATE
-from broker.amqp.outcomes import State, error_of, read_state
+from broker.amqp.outcomes import DeliveryState, State, error_of, read_state
+from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import (
     RECEIVER,
     SENDER,
@@ -44,7 +48,6 @@ from broker.amqp.performatives import (
     Transfer,
 )
 from broker.amqp.transfer import put_disposition
-from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
 from broker.amqp.unsettled import Unsettled
 from broker.amqp.window import IncomingWindow, OutgoingWindow
 
@@ -76,7 +79,7 @@ class Session:
         self.unsettled_out: Final = Unsettled()
         self.unfinished: list[OutgoingLink] = []
         self.echo_due_ms: i64 = NO_ECHO
-        self._unsettled_in: Final[dict[int, bool]] = {}
+        self._unsettled_in: Final[dict[int, IncomingLink]] = {}
         self._expected_delivery_id: i64 = -1
         self._remote_handle_max: Final[i64] = begin.handle_max
         self._links: list[Link | None] = []
@@ -103,7 +106,7 @@ class Session:
         self.incoming_window.take()
         link = self._link(transfer.handle)
         if not isinstance(link, IncomingLink):
-            raise SessionFault(INVALID_FIELD, f"handle {transfer.handle} is a receiver's")
+            raise SessionFault(NOT_ALLOWED, f"handle {transfer.handle} is a receiver's")
         try:
             link.on_transfer(transfer, data, at, end)
         except LinkFault as fault:
@@ -121,35 +124,46 @@ class Session:
             disposition.state_code < 0 or disposition.state_code == RECEIVED
         ):
             return  # nothing final has been said yet
+        state: DeliveryState | None = None
+        if disposition.state_code == ACCEPTED:
+            state = ACCEPTED_STATE
+        elif disposition.state_at >= 0:
+            # before anything is taken: after a fault all deliveries must be found in their place
+            state = read_state(data, disposition.state_at, end)
         if disposition.first == disposition.last:
             delivery = self.unsettled_out.take(disposition.first)
             if delivery is None:
                 return  # of a link that has been detached, or settled already
-            self._ended(delivery, disposition, data)
+            self._ended(delivery, state)
         else:
             taken = self.unsettled_out.take_range(disposition.first, disposition.last)
+            if not taken:
+                return
             for delivery in taken:
-                self._ended(delivery, disposition, data)
-        if not disposition.settled:
+                self._ended(delivery, state)
+        if not disposition.settled and state is not None:
             # the receiver settles second, and waits for us (2.6.12)
             self.put_disposition(
                 role=SENDER,
                 first=disposition.first,
                 last=disposition.last,
                 settled=True,
-                state=read_state(data, disposition.state_at, end),
+                state=state,
             )
 
-    def _ended(self, delivery: Delivery, disposition: Disposition, data: bytes) -> None:
+    def _ended(self, delivery: Delivery, state: DeliveryState | None) -> None:
         owner = delivery.sent_to
         if owner is None:
             return
-        if disposition.state_code == ACCEPTED:
+        if state is ACCEPTED_STATE:
             owner.accepted(delivery)
         else:
-            owner.settled(delivery, data, disposition.state_at)
+            owner.settled(delivery, state)
 
     def _settled_by_sender(self, first: i64, last: i64) -> None:
+        if first == last:
+            self._unsettled_in.pop(int(first), None)
+            return
         for delivery_id in list(self._unsettled_in):
             if 0 <= serial.ahead(i64(delivery_id), first) <= serial.ahead(last, first):
                 del self._unsettled_in[delivery_id]
@@ -231,7 +245,7 @@ class Session:
         self._links[detach.handle] = None
         link.on_detach(detach)
         self._ours.discard(int(link.our_handle))
-        self._forget(link)
+        self.forget(link)
 
     def _link(self, handle: i64) -> Link:
         if handle < i64(len(self._links)):
@@ -240,15 +254,12 @@ class Session:
                 return link
         raise SessionFault(UNATTACHED_HANDLE, f"handle {handle} is not attached")
 
-    def _forget(self, link: Link) -> None:
+    def forget(self, link: Link) -> None:
+        """Nothing more is sent on `link`."""
         if link in self._echoing:
             self._echoing.remove(link)
         if isinstance(link, OutgoingLink) and link in self.unfinished:
             self.unfinished.remove(link)
-
-    def link_ending(self, link: Link) -> None:
-        """We detach `link`: nothing more is sent on it."""
-        self._forget(link)
 
     # -- the life of the session
 
@@ -258,6 +269,7 @@ class Session:
         self.state = session_after(self.state, SessionEvent.END_IN)
         if answer:
             self._drop_links()
+            self.flush_accepted()
             self.put(End())
 
     def end(self, fault: Fault) -> None:
@@ -296,6 +308,12 @@ class Session:
             raise SessionFault(INVALID_FIELD, f"delivery-id {delivery_id}, {expected} was next")
         self._expected_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
 
+    def skip_delivery(self, delivery_id: i64) -> None:
+        """Count a delivery that is ignored, where this is its first frame."""
+        expected = self._expected_delivery_id
+        if delivery_id >= 0 and (expected < 0 or delivery_id == expected):
+            self._expected_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
+
     def accept(self, delivery_id: i64, *, settled: bool) -> None:
         """Accept a delivery; it joins the range before it where it continues that."""
         if self._accepted_first >= 0:
@@ -306,6 +324,8 @@ class Session:
                 self._accepted_last = delivery_id
                 return
             self.flush_accepted()
+        if self.state is not SessionState.MAPPED:
+            return  # what was accepted late, once durable, is no longer asked for
         self._accepted_first = delivery_id
         self._accepted_last = delivery_id
         self._accepted_settled = settled
@@ -324,38 +344,55 @@ class Session:
                 state=ACCEPTED_STATE,
             )
 
-    def await_settlement(self, delivery_id: i64) -> None:
+    def await_settlement(self, delivery_id: i64, link: IncomingLink) -> None:
         """The sender wants to settle before us: remember that this delivery is not settled."""
-        self._unsettled_in[int(delivery_id)] = True
+        if self.state is not SessionState.MAPPED:
+            return
+        if len(self._unsettled_in) >= UNSETTLED_IN_MAX:
+            self.end(SessionFault(RESOURCE_LIMIT_EXCEEDED, "too many deliveries are unsettled"))
+            return
+        self._unsettled_in[int(delivery_id)] = link
+
+    def forget_settlements(self, link: IncomingLink) -> None:
+        """`link` has ended, and its deliveries with it."""
+        for delivery_id, owner in list(self._unsettled_in.items()):
+            if owner is link:
+                del self._unsettled_in[delivery_id]
 
     # -- frames out
 
     def put(self, performative: Performative) -> None:
         """Send a frame on this session's channel."""
-        self.connection.put(self.our_channel, performative)
+        self.connection.output.put(self.our_channel, performative)
 
     def put_disposition(
         self, *, role: bool, first: i64, last: i64, settled: bool, state: State
     ) -> None:
         """Send a disposition, behind what was accepted before."""
+        if self.state is not SessionState.MAPPED:
+            return
         self.flush_accepted()
         self._put_disposition(role=role, first=first, last=last, settled=settled, state=state)
 
     def _put_disposition(
         self, *, role: bool, first: i64, last: i64, settled: bool, state: State
     ) -> None:
-        out = self.connection.writer_for(0)
+        output = self.connection.output
+        out = output.writer()
         start = begin_frame(out, AMQP_FRAME, self.our_channel)
         put_disposition(out, role=role, first=first, last=last, settled=settled, state=state)
+        if i64(len(out)) - start > output.frame_size_max:
+            # an outcome of the peer's own, echoed, is more than it takes: it knows what it said
+            out.truncate(int(start))
+            start = begin_frame(out, AMQP_FRAME, self.our_channel)
+            put_disposition(out, role=role, first=first, last=last, settled=settled, state=None)
         end_frame(out, start)
 
     def put_flow(self) -> None:
         """Open the whole incoming window again, and say so."""
         self.put_link_flow(handle=-1, delivery_count=-1, credit=-1, drain=False)
 
-    def put_link_flow(
-        self, *, handle: i64, delivery_count: i64, credit: i64, drain: bool
-    ) -> None:
+    def put_link_flow(self, *, handle: i64, delivery_count: i64, credit: i64, drain: bool) -> None:
         """Send a flow for a link, or for the session alone where `handle` is -1."""
         if self.state is not SessionState.MAPPED:
             return
@@ -378,7 +415,7 @@ class Session:
             return
         if self.unfinished:
             self.unfinished = [link for link in self.unfinished if not link.send_rest()]
-        if self.connection.may_write():
+        if self.connection.output.may_write():
             for link in self._links:
                 if isinstance(link, OutgoingLink) and link.credit > 0:
                     handler: OutgoingHandler | None = link.handler
@@ -389,7 +426,7 @@ class Session:
 
     def _echo(self, link: Link | None, now_ms: i64) -> None:
         """Owe the peer a flow; within 10 ms of the last one, later (`reliability.md` C14)."""
-        if link is not None and link not in self._echoing:
+        if link is not None and link.state is LinkState.ATTACHED and link not in self._echoing:
             self._echoing.append(link)
         if self._last_echo_ms >= 0 and now_ms - self._last_echo_ms < ECHO_INTERVAL_MS:
             if self.echo_due_ms == NO_ECHO:

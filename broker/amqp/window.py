@@ -34,12 +34,13 @@ class IncomingWindow:
         return self.size
 
     def announced(self, next_outgoing_id: i64) -> None:
-        """The peer says what its next transfer will be; it may not go back (`peers.md`)."""
+        """Take over what the peer says its next transfer will be; it may not go back (2.5.6)."""
         if serial.ahead(next_outgoing_id, self.next_id) < 0:
             raise SessionFault(
                 WINDOW_VIOLATION,
                 f"next-outgoing-id went back from {self.next_id} to {next_outgoing_id}",
             )
+        self.next_id = next_outgoing_id
 
 
 @final

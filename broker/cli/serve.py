@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -51,28 +51,34 @@ def run(options: Mapping[str, str | None]) -> None:
     except SettingsError as error:
         _fail(str(error), EXIT_USAGE)
     try:
-        _serve_without_rich(settings)
+        _run_loop(load_server()(settings))
     except SettingsError as error:  # such as need a look at the users file
         _fail(str(error), EXIT_USAGE)
     except OSError as error:
         _fail(f"cannot listen on {settings.bind}:{settings.port}: {error.strerror}", EXIT_FAILURE)
 
 
-def _serve_without_rich(settings: Settings) -> None:
-    # structlog would import rich, 4 MiB, for tracebacks in colour.
-    kept = sys.modules.get("rich")
-    if kept is None:
+def load_server() -> Callable[[Settings], Coroutine[None, None, None]]:
+    """`broker.app.serve`. Structlog would import rich, 4 MiB, for tracebacks in colour."""
+    hidden = "rich" not in sys.modules
+    if hidden:
         sys.modules["rich"] = None  # type: ignore[assignment]  # what import takes for "not there"
-    from broker.app import serve
-
-    if kept is None:
-        del sys.modules["rich"]
     try:
-        from uvloop import run as run_loop
+        from broker.app import serve
+    finally:
+        if hidden:
+            del sys.modules["rich"]
+    return serve
+
+
+def _run_loop(serving: Coroutine[None, None, None]) -> None:
+    """Run `serving` on uvloop where there is one."""
+    try:
+        import uvloop
     except ImportError:
-        asyncio.run(serve(settings))
+        asyncio.run(serving)
     else:
-        run_loop(serve(settings))
+        uvloop.run(serving)
 
 
 def _fail(text: str, status: int) -> NoReturn:

@@ -91,7 +91,7 @@ def consume_request(attach: Attach) -> ConsumeRequest:
     source = attach.source
     if source is None:
         # the lookup of a durable subscription (SUB-09), of which there are none
-        raise LinkFault(NOT_FOUND, f"no durable subscription {attach.name}")
+        raise LinkFault(NOT_FOUND, f"no durable subscription {attach.name:.50}")
     if SHARED in source.capabilities or GLOBAL in source.capabilities:
         raise LinkFault(NOT_IMPLEMENTED, "shared and global subscriptions are not offered")
     if source.dynamic:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from broker.amqp.errors import RESOURCE_LOCKED, STOLEN, ConnectionFault, Fault, LinkFault
+from broker.amqp.errors import (
+    INVALID_FIELD,
+    RESOURCE_LOCKED,
+    STOLEN,
+    ConnectionFault,
+    Fault,
+    LinkFault,
+)
 from broker.amqp.limits import Limits
 from broker.amqp.link import Link
 from broker.amqp.performatives import Open
@@ -109,25 +116,28 @@ class Container:
     # -- connections
 
     def admit(self, peer: Peer, open: Open, claim: Claim) -> None:
-        """Let `peer` have its container-id, or raise the fault to refuse it with (CON-02 to CON-06)."""
-        holders = self._peers.get(open.container_id, [])
+        """Let `peer` have its container-id; ConnectionFault to refuse it with (CON-02 to CON-06)."""
+        holders = [holder for holder in self._holders(open.container_id) if holder.is_live()]
         judged = verdict(claim, [holder.claim for holder in holders])
         if judged is Verdict.REFUSE:
             raise ConnectionFault(
-                "amqp:invalid-field",
-                f"container-id {open.container_id} is in use",
+                INVALID_FIELD,
+                f"container-id {open.container_id:.50} is in use",
                 {Symbol("invalid-field"): Symbol("container-id")},
             )
         if judged is Verdict.CLOSE_EXISTING:
-            for holder in list(holders):
+            for holder in holders:
                 holder.connection.close(
                     ConnectionFault(
                         RESOURCE_LOCKED,
-                        f"container-id {open.container_id} was claimed by another connection",
+                        f"container-id {open.container_id:.50} was claimed by another connection",
                         {Symbol("sole-connection-enforcement"): True},
                     )
                 )
         self._peers.setdefault(open.container_id, []).append(peer)
+
+    def _holders(self, container_id: str) -> list[Peer]:
+        return self._peers.get(container_id, [])
 
     def leave(self, peer: Peer) -> None:
         """The container-id of `peer` is free again (CON-04)."""
@@ -160,7 +170,7 @@ class Container:
         held = self._links.get(key)
         if held is not None:
             self.stats.links_stolen += 1
-            held.detach(LinkFault(STOLEN, f"link {link.name} was attached again"))
+            held.detach(LinkFault(STOLEN, f"link {link.name:.50} was attached again"))
         self._links[key] = link
         self.stats.links_attached += 1
 

@@ -14,7 +14,7 @@ from broker.amqp.errors import (
     LinkFault,
 )
 from broker.amqp.events import IncomingHandler
-from broker.amqp.link import IncomingLink
+from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.outcomes import Rejected, error_of
 from broker.amqp.performatives import Attach
 from broker.amqp.sections import Sections
@@ -76,6 +76,8 @@ class LinkProducer(IncomingHandler, Producer):
         asked = attach.target
         assert isinstance(asked, Target)
         self._container.claim_link(self._peer.container_id, self._link, incoming=True)
+        if self._node is not None:
+            self._node.producers.append(self)
         self._link.accept(
             self,
             source=attach.source,
@@ -87,8 +89,6 @@ class LinkProducer(IncomingHandler, Producer):
                 capabilities=asked.capabilities,
             ),
         )
-        if self._node is not None:
-            self._node.producers.append(self)
         self._link.grant(self._container.credit)
 
     # -- from the link
@@ -132,13 +132,13 @@ class LinkProducer(IncomingHandler, Producer):
         return self._container.router.resolve(to, kind, self._container.journal.batch)
 
     def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
-        """Refuse one message: its outcome says why, or, where none is awaited, the detach (PRD-02)."""
+        """Refuse a message: its outcome says why or, where none is awaited, the detach (PRD-02)."""
         self._container.stats.unroutable += 1
-        if settled:
-            if not self._request.discard_unroutable:
-                raise LinkFault(fault.condition, fault.description, self._with_tag(fault))
+        if settled and self._request.discard_unroutable:
             return
         told = LinkFault(fault.condition, fault.description, self._with_tag(fault))
+        if settled:
+            raise told
         self._link.settle(delivery_id, Rejected(error_of(told)))
 
     def _with_tag(self, fault: Fault) -> dict[Symbol, object]:
@@ -152,7 +152,7 @@ class LinkProducer(IncomingHandler, Producer):
         if node is None or node.may_grant(self, self._container.router):
             self._link.grant(self._container.credit)
 
-    def incoming_ended(self, closed: bool) -> None:
+    def incoming_ended(self, closed: bool) -> None:  # noqa: ARG002 - nothing here outlives a link
         self._container.forget_link(self._peer.container_id, self._link, incoming=True)
         node = self._node
         self._node = None

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64
-
 from broker.amqp.delivery import Delivery
 from broker.amqp.errors import NOT_IMPLEMENTED, RESOURCE_DELETED, LinkFault
 from broker.amqp.events import OutgoingHandler
-from broker.amqp.link import OutgoingLink
-from broker.amqp.outcomes import Outcome, read_state
+from broker.amqp.outcomes import DeliveryState, Outcome
+from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
 from broker.links.attach import ConsumeRequest
@@ -19,6 +17,8 @@ from broker.routing.entry import QueueEntry
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Consumer
 from broker.routing.queue import Queue
+from broker.routing.redelivery import Disposal
+
 if TYPE_CHECKING:
     from broker.links.peer import Peer
 
@@ -45,32 +45,37 @@ class LinkConsumer(Consumer, OutgoingHandler):
 
     def attach(self, attach: Attach, request: ConsumeRequest) -> None:
         """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
-        router = self._container.router
-        address = request.address
-        if address is None:
-            node = router.create_temporary(request.kind or QUEUE, self._peer.id)
-            self._owns_node = True
-        else:
-            node = router.resolve(address, request.kind, self._container.journal.batch)
-            router.check_consumable(node, self._peer.id)
-        if request.durable and node.kind == TOPIC:
-            raise LinkFault(NOT_IMPLEMENTED, "durable subscriptions are not offered")
         asked = attach.source
         assert asked is not None
         self._default_outcome = asked.default_outcome
+        node = self._find(request)
         browses = request.copies and node.kind == QUEUE
         self._container.claim_link(self._peer.container_id, self._link, incoming=False)
-        self._link.accept(
-            self,
-            source=self._source(asked, node, browses),
-            target=attach.target if isinstance(attach.target, Target) else None,
-        )
         self._node = node
         if browses and isinstance(node, Queue):
             node.attach_browser(self)
             self._queue = node
         else:
             self._queue = node.attach_consumer(self)
+        self._link.accept(
+            self,
+            source=self._source(asked, node, browses),
+            target=attach.target if isinstance(attach.target, Target) else None,
+        )
+
+    def _find(self, request: ConsumeRequest) -> Node:
+        """The node to receive from: an existing one, or one made now."""
+        router = self._container.router
+        if request.durable and request.kind == TOPIC:
+            raise no_durable_subscriptions()
+        if request.address is None:
+            self._owns_node = True
+            return router.create_temporary(request.kind or QUEUE, self._peer.id)
+        node = router.resolve(request.address, request.kind, self._container.journal.batch)
+        router.check_consumable(node, self._peer.id)
+        if request.durable and node.kind == TOPIC:
+            raise no_durable_subscriptions()
+        return node
 
     def _source(self, asked: Source, node: Node, browses: bool) -> Source:
         """The source as it really is, which may be less than was asked for (2.6.3)."""
@@ -121,6 +126,9 @@ class LinkConsumer(Consumer, OutgoingHandler):
         self._link.drained()
 
     def node_deleted(self) -> None:
+        # its entries have gone with it: nothing is to be returned, nothing to be left
+        self._node = None
+        self._queue = None
         self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
 
     # -- from the link
@@ -134,28 +142,44 @@ class LinkConsumer(Consumer, OutgoingHandler):
         if isinstance(delivery, QueueEntry):
             delivery.queue.accept(delivery, self._container.journal.batch)
 
-    def settled(self, delivery: Delivery, data: bytes, state_at: i64) -> None:
+    def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:
         if not isinstance(delivery, QueueEntry):
             return  # a browser's copy
-        if state_at < 0:
-            wanted = abandonment(self._default_outcome)
-        else:
-            wanted = disposal(read_state(data, state_at, i64(len(data))))
-        delivery.queue.dispose(delivery, wanted, self._container.journal.batch)
-
-    def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:
-        self._container.forget_link(self._peer.container_id, self._link, incoming=False)
-        batch = self._container.journal.batch
         wanted = abandonment(self._default_outcome)
-        for delivery in unsettled:
-            if isinstance(delivery, QueueEntry):
-                delivery.queue.dispose(delivery, wanted, batch)
-            delivery.sent_to = None
+        fault: LinkFault | None = None
+        if state is not None:
+            try:
+                wanted = disposal(state)
+            except LinkFault as refusal:
+                fault = refusal
+        self._return(delivery, wanted)
+        if fault is not None:
+            self._link.detach(fault)
+
+    def _return(self, entry: QueueEntry, wanted: Disposal) -> None:
+        entry.sent_to = None
+        entry.queue.dispose(entry, wanted, self._container.journal.batch)
+
+    def outgoing_ended(
+        self,
+        closed: bool,  # noqa: ARG002 - only durable subscriptions outlive a link
+        unsettled: list[Delivery],
+    ) -> None:
+        self._container.forget_link(self._peer.container_id, self._link, incoming=False)
         node, queue = self._node, self._queue
         self._node = None
         self._queue = None
         if node is None or queue is None:
             return
+        wanted = abandonment(self._default_outcome)
+        for delivery in unsettled:
+            if isinstance(delivery, QueueEntry):
+                self._return(delivery, wanted)
+        batch = self._container.journal.batch
         node.detach_consumer(self, queue, batch)
         if self._owns_node:
             self._container.router.delete(node, batch)
+
+
+def no_durable_subscriptions() -> LinkFault:
+    return LinkFault(NOT_IMPLEMENTED, "durable subscriptions are not offered")

@@ -7,7 +7,8 @@ from typing import Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from broker.amqp.connection import NO_DEADLINE, Connection
+from broker.amqp.connection import Connection
+from broker.amqp.deadlines import NO_DEADLINE
 from broker.amqp.errors import (
     CONNECTION_FORCED,
     NOT_IMPLEMENTED,
@@ -15,16 +16,19 @@ from broker.amqp.errors import (
     LinkFault,
 )
 from broker.amqp.events import ConnectionHandler
-from broker.amqp.link import IncomingLink, Link, OutgoingLink
+from broker.amqp.incoming_link import IncomingLink
+from broker.amqp.lifecycle import ConnectionState
+from broker.amqp.link import Link
+from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach, Open
-from broker.amqp.sasl_frames import SASL_OK, SASL_SYS_TEMP
+from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP
 from broker.links.attach import consume_request, publish_request
 from broker.links.container import Container
 from broker.links.incoming import LinkProducer
 from broker.links.outgoing import LinkConsumer
 from broker.links.refusal import as_link_fault
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, claim_of
-from broker.routing.agenda import Due
+from broker.routing.agenda import Agenda, Due
 from broker.routing.errors import RoutingError
 
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
@@ -49,16 +53,27 @@ class Outlet:
 
 @final
 class Alarm(Due):
-    """A connection's place in the agenda. Forgets the connection when that ends."""
+    """A connection's place in the agenda, where nothing is ever taken out before its time.
+
+    So it keeps what it has there, latest first, and adds only what comes before
+    all of that. Forgets the connection when that ends.
+    """
 
     def __init__(self, peer: Peer) -> None:
         self.peer: Peer | None = peer
-        self.armed_for_ms: i64 = NO_DEADLINE
+        self._set_for: Final[list[int]] = []
+
+    def set(self, agenda: Agenda, deadline_ms: i64) -> None:
+        """Have the connection's `tick` called no later than `deadline_ms`."""
+        if deadline_ms == NO_DEADLINE or (self._set_for and self._set_for[-1] <= deadline_ms):
+            return
+        self._set_for.append(int(deadline_ms))
+        agenda.at(deadline_ms, self)
 
     def due(self, now_ms: i64) -> None:
+        self._set_for.pop()
         peer = self.peer
         if peer is not None:
-            self.armed_for_ms = NO_DEADLINE
             peer.connection.tick(now_ms)
             peer.deadline_changed()
 
@@ -87,6 +102,10 @@ class Peer(ConnectionHandler):
             now_ms=container.clock.now_ms(),
         )
         self.deadline_changed()
+
+    def is_live(self) -> bool:
+        """Whether the connection is open, and neither end is closing it."""
+        return self.connection.state is ConnectionState.OPENED
 
     # -- from the socket
 
@@ -126,11 +145,7 @@ class Peer(ConnectionHandler):
         self.container.touched.append(self)
 
     def deadline_changed(self) -> None:
-        deadline = self.connection.next_deadline_ms
-        armed = self._alarm.armed_for_ms
-        if deadline != NO_DEADLINE and (armed == NO_DEADLINE or deadline < armed):
-            self._alarm.armed_for_ms = deadline
-            self.container.router.agenda.at(deadline, self._alarm)
+        self._alarm.set(self.container.router.agenda, self.connection.next_deadline_ms)
 
     def authenticate(self, mechanism: str, response: bytes) -> None:
         self.container.authenticator.authenticate(self, mechanism, response)
@@ -144,7 +159,7 @@ class Peer(ConnectionHandler):
         """The peer is not who it says, or nobody may enter this way."""
         self.container.stats.authentication_failures += 1
         self.container.watcher.refused(self, reason)
-        self.connection.sasl_failed(self.container.clock.now_ms())
+        self.connection.sasl_outcome(SASL_AUTH, self.container.clock.now_ms())
 
     def undecided(self, reason: str) -> None:
         """Who the peer is cannot be found out now; it may try again (sasl-code sys-temp)."""

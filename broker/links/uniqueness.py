@@ -24,7 +24,9 @@ WEAK: Final = 1
 class Claim:
     """What a connection wants of its container-id."""
 
-    def __init__(self, *, exclusive: bool, closes_existing: bool = False, weak: bool = False) -> None:
+    def __init__(
+        self, *, exclusive: bool, closes_existing: bool = False, weak: bool = False
+    ) -> None:
         self.exclusive: Final = exclusive
         self.closes_existing: Final = closes_existing
         self.weak: Final = weak

@@ -21,7 +21,9 @@ def check(address: str) -> str:
     except UnicodeEncodeError:
         raise InvalidAddress("an address is well-formed Unicode") from None
     if size > ADDRESS_BYTES_MAX:
-        raise InvalidAddress(f"an address has at most {ADDRESS_BYTES_MAX} bytes, this one has {size}")
+        raise InvalidAddress(
+            f"an address has at most {ADDRESS_BYTES_MAX} bytes, this one has {size}"
+        )
     for character in address:
         if character < " " or character == "\x7f":
             raise InvalidAddress("an address has no control characters")

@@ -1,20 +1,29 @@
 """The waiting entries of one priority in their order, with room for those that come back.
 
-New entries go into a ring, indexed by position. An entry that is taken leaves
-a gap; one that comes back lands in its gap, or, where the ring has moved on,
-in a small heap whose entries all precede the ring's.
+Positions lie in chunks of `CHUNK`, and a chunk exists while an entry waits in
+it. So an entry that was taken leaves a gap and returns to it at any time, and
+what is empty costs neither memory nor a search.
 """
 
-from heapq import heapify, heappop, heappush
 from typing import Final, final
 
 from mypy_extensions import i64
 
 from broker.routing.entry import QueueEntry
 
-RING_MIN: Final[i64] = 16
-RING_KEPT: Final[i64] = 4096
-"""A ring larger than this is given back when it runs empty."""
+CHUNK: Final[i64] = 64
+SHIFT: Final[i64] = 6
+MASK: Final[i64] = CHUNK - 1
+
+
+@final
+class Chunk:
+    """The entries at positions `number * CHUNK` and up; `count` of the slots are taken."""
+
+    def __init__(self, number: i64) -> None:
+        self.number: i64 = number
+        self.count: i64 = 0
+        self.slots: Final[list[QueueEntry | None]] = [None] * 64
 
 
 @final
@@ -24,96 +33,123 @@ class Backlog:
     def __init__(self) -> None:
         self.waiting: i64 = 0
         self.next_position: i64 = 0
-        self._ring: list[QueueEntry | None] = [None] * 16
-        self._mask: i64 = RING_MIN - 1
-        self._head: i64 = 0
-        self._returned: list[tuple[int, QueueEntry]] = []
+        self._head = Chunk(0)
+        self._at: i64 = 0
+        self._tail: Chunk = self._head
+        self._chunks: Final[list[Chunk]] = [self._head]
 
     def append(self, entry: QueueEntry) -> None:
         """Take `entry` at the end; its position must be `next_position`."""
         position = entry.position
-        if position - self._head > self._mask:
-            self._make_room()
-        self._ring[position & self._mask] = entry
+        tail = self._tail
+        if position >> SHIFT != tail.number:
+            tail = self._next_chunk(position >> SHIFT)
+        tail.slots[position & MASK] = entry
+        tail.count += 1
         self.next_position = position + 1
         self.waiting += 1
 
-    def _make_room(self) -> None:
-        self._skip_gaps()
-        if self.next_position - self._head <= self._mask:
-            return
-        old, old_mask = self._ring, self._mask
-        mask = old_mask * 2 + 1
-        ring: list[QueueEntry | None] = [None] * int(mask + 1)
-        position = self._head
-        while position < self.next_position:
-            ring[position & mask] = old[position & old_mask]
-            position += 1
-        self._ring = ring
-        self._mask = mask
-
-    def _skip_gaps(self) -> None:
-        """Move the head to the first entry in the ring, or behind the last position."""
-        head, end, ring, mask = self._head, self.next_position, self._ring, self._mask
-        while head < end and ring[head & mask] is None:
-            head += 1
-        self._head = head
-        if head == end and mask >= RING_KEPT:
-            self._ring = [None] * 16
-            self._mask = RING_MIN - 1
+    def _next_chunk(self, number: i64) -> Chunk:
+        """A chunk at the end, which is the emptied last one where that can be used again."""
+        tail = self._tail
+        if tail.count == 0:
+            tail.number = number
+        else:
+            tail = Chunk(number)
+            self._tail = tail
+            self._chunks.append(tail)
+        if self._head is tail:
+            self._at = 0
+        return tail
 
     def first(self) -> QueueEntry | None:
         """The entry that waits longest; it stays."""
-        if self._returned:
-            return self._returned[0][1]
         if self.waiting == 0:
             return None
-        entry = self._ring[self._head & self._mask]
-        if entry is None:
-            self._skip_gaps()
-            entry = self._ring[self._head & self._mask]
+        head = self._head
+        if head.count == 0:
+            del self._chunks[0]
+            head = self._head = self._chunks[0]
+            self._at = 0
+        entry = head.slots[self._at]
+        while entry is None:
+            self._at += 1
+            entry = head.slots[self._at]
         return entry
 
     def put_back(self, entry: QueueEntry) -> None:
         """Return `entry` to where it was."""
+        position = entry.position
         self.waiting += 1
-        if entry.position < self._head:
-            heappush(self._returned, (int(entry.position), entry))
-        else:
-            self._ring[entry.position & self._mask] = entry
+        chunk = self._chunk_of(position >> SHIFT)
+        chunk.slots[position & MASK] = entry
+        chunk.count += 1
+        if chunk is self._head:
+            self._at = min(self._at, position & MASK)
+
+    def _chunk_of(self, number: i64) -> Chunk:
+        """The chunk of that number, made where there is none."""
+        index = self._index(number)
+        if index < i64(len(self._chunks)):
+            found = self._chunks[index]
+            if found.number == number:
+                return found
+        chunk = Chunk(number)
+        self._chunks.insert(int(index), chunk)
+        if index == 0:
+            self._new_head(chunk)
+        return chunk
+
+    def _new_head(self, chunk: Chunk) -> None:
+        old = self._head
+        if old.count == 0 and old is not self._tail:
+            del self._chunks[1]
+        self._head = chunk
+        self._at = MASK
+
+    def _index(self, number: i64) -> i64:
+        """Where the first chunk of at least that number lies."""
+        low: i64 = 0
+        high = i64(len(self._chunks))
+        while low < high:
+            middle = (low + high) >> 1
+            if self._chunks[middle].number < number:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def remove(self, entry: QueueEntry) -> None:
         """Take `entry` from wherever it waits. It must be here."""
+        number = entry.position >> SHIFT
+        chunk = self._head
+        index: i64 = 0
+        if chunk.number != number:
+            index = self._index(number)
+            chunk = self._chunks[index]
+        chunk.slots[entry.position & MASK] = None
+        chunk.count -= 1
         self.waiting -= 1
-        position = entry.position
-        if position < self._head:
-            self._remove_returned(entry)
-            return
-        self._ring[position & self._mask] = None
-        if position == self._head:
-            self._head = position + 1
-            if self._head == self.next_position and self._mask >= RING_KEPT:
-                self._skip_gaps()
-
-    def _remove_returned(self, entry: QueueEntry) -> None:
-        if self._returned[0][1] is entry:
-            heappop(self._returned)
-        else:
-            self._returned.remove((int(entry.position), entry))
-            heapify(self._returned)
+        if chunk.count == 0 and index > 0 and chunk is not self._tail:
+            del self._chunks[index]
 
     def after(self, position: i64, at_most: i64) -> list[QueueEntry]:
         """Up to `at_most` waiting entries whose positions are greater than `position`, in order."""
         found: list[QueueEntry] = []
-        for _, entry in sorted(self._returned):
-            if entry.position > position:
-                found.append(entry)
-                if i64(len(found)) >= at_most:
-                    return found
-        at = max(position + 1, self._head)
-        while at < self.next_position and i64(len(found)) < at_most:
-            waiting = self._ring[at & self._mask]
-            if waiting is not None:
-                found.append(waiting)
-            at += 1
+        start = position + 1
+        index = self._index(start >> SHIFT)
+        while index < i64(len(self._chunks)) and i64(len(found)) < at_most:
+            chunk = self._chunks[index]
+            at = start & MASK if chunk.number == start >> SHIFT else i64(0)
+            _gather(chunk, at, at_most, found)
+            index += 1
         return found
+
+
+def _gather(chunk: Chunk, at: i64, at_most: i64, found: list[QueueEntry]) -> None:
+    """Add the entries of `chunk` from slot `at` on, until there are `at_most`."""
+    while at < CHUNK and i64(len(found)) < at_most:
+        entry = chunk.slots[at]
+        if entry is not None:
+            found.append(entry)
+        at += 1

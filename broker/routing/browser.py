@@ -4,6 +4,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from broker.routing import expiry
 from broker.routing.backlog import Backlog
 from broker.routing.party import Consumer
 
@@ -61,31 +62,38 @@ class Browsers:
                 return cursor
         return None
 
-    def show(self, backlogs: list[Backlog | None]) -> None:
+    def show(self, backlogs: list[Backlog | None], wall_ms: i64) -> None:
         """Send copies of what each ready browser has not seen, highest priority first.
 
-        A browser with room left stays ready, and sees what arrives later.
+        A browser with room left stays ready, and sees what arrives later. What
+        has expired is not shown, though it may wait to be swept.
         """
         self.any_ready = False
         for cursor in self._cursors:
             if cursor.ready:
-                cursor.ready = self._show(cursor, backlogs)
+                cursor.ready = self._show(cursor, backlogs, wall_ms)
                 self.any_ready = self.any_ready or cursor.ready
 
-    def _show(self, cursor: Cursor, backlogs: list[Backlog | None]) -> bool:
+    def _show(self, cursor: Cursor, backlogs: list[Backlog | None], wall_ms: i64) -> bool:
         """False once there is no room."""
         for priority in range(9, -1, -1):
             backlog = backlogs[priority]
-            while backlog is not None:
-                found = backlog.after(cursor.seen[priority], LOOK_AHEAD)
-                if not found:
-                    break
-                for entry in found:
-                    if not cursor.consumer.has_room():
-                        return False
-                    cursor.consumer.browsed(entry)
-                    cursor.seen[priority] = int(entry.position)
+            if backlog is not None and not self._show_priority(cursor, priority, backlog, wall_ms):
+                return False
         return True
+
+    def _show_priority(self, cursor: Cursor, priority: int, backlog: Backlog, wall_ms: i64) -> bool:
+        consumer = cursor.consumer
+        while True:
+            found = backlog.after(cursor.seen[priority], LOOK_AHEAD)
+            if not found:
+                return True
+            for entry in found:
+                if not consumer.has_room():
+                    return False
+                cursor.seen[priority] = int(entry.position)
+                if not expiry.has_expired(entry.message.expires_at_ms, wall_ms):
+                    consumer.browsed(entry)
 
     def has_more(self, consumer: Consumer, backlogs: list[Backlog | None]) -> bool:
         """Whether `consumer` has not seen everything that waits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -35,36 +35,60 @@ class QueueEntry(Delivery):
         self.consumer: Consumer | None = None
         self.history: History | None = None
 
+    def may_go_to(self, consumer: i64, now_ms: i64) -> bool:
+        """Whether the consumer of that number may have this entry now."""
+        history = self.history
+        while history is not None:
+            if history.consumer == consumer:
+                return not history.refused and history.paused_until_ms <= now_ms
+            history = history.next
+        return True
 
+    def history_with(self, consumer: i64, consumers: list[Consumer]) -> History:
+        """What the consumer of that number did with this entry; begun where it did nothing yet.
+
+        What the entry went through with others than `consumers` is then forgotten.
+        """
+        history = self.history
+        while history is not None:
+            if history.consumer == consumer:
+                return history
+            history = history.next
+        if self.history is not None:
+            self._forget_others({int(present.number) for present in consumers})
+        self.history = History(consumer, self.history)
+        return self.history
+
+    def _forget_others(self, present: set[int]) -> None:
+        kept: History | None = None
+        history = self.history
+        while history is not None:
+            following = history.next
+            if int(history.consumer) in present:
+                history.next = kept
+                kept = history
+            history = following
+        self.history = kept
+
+
+@mypyc_attr(acyclic=True)
 @final
 class History:
-    """Which consumers an entry may not go to: for ever, or for a while."""
+    """What one consumer, known by its number, did with an entry; `next` is another's.
 
-    def __init__(self) -> None:
-        self.refused_by: list[Consumer] = []
-        self.released_by: Consumer | None = None
+    A number, because a reference would keep a link alive that has ended.
+    """
+
+    def __init__(self, consumer: i64, following: History | None) -> None:
+        self.consumer: Final[i64] = consumer
+        self.refused = False
         self.releases: i64 = 0
         self.paused_until_ms: i64 = 0
+        self.next = following
 
-    def allows(self, consumer: Consumer, now_ms: i64) -> bool:
-        """Whether the entry may go to `consumer` now."""
-        if self.released_by is consumer and now_ms < self.paused_until_ms:
-            return False
-        return consumer not in self.refused_by
-
-    def released(self, consumer: Consumer, now_ms: i64) -> i64:
-        """Note a release; the pause in ms that `consumer` has to wait for this entry."""
-        if self.released_by is not consumer:
-            self.released_by = consumer
-            self.releases = 0
+    def release(self, now_ms: i64) -> i64:
+        """Note one more release; the pause in ms that the consumer has to wait for the entry."""
         self.releases += 1
         pause = pause_after(self.releases)
         self.paused_until_ms = now_ms + pause
         return pause
-
-    def forget(self, consumer: Consumer) -> None:
-        """`consumer` has gone; a later one starts with a clean sheet."""
-        if self.released_by is consumer:
-            self.released_by = None
-        if consumer in self.refused_by:
-            self.refused_by.remove(consumer)

@@ -23,7 +23,7 @@ class Pacing:
     def __init__(self, mark: i64) -> None:
         self.deadline_ms: i64 = IDLE
         self._mark: Final[i64] = mark
-        self._waiting: list[Producer] = []
+        self._waiting: dict[Producer, None] = {}
         self._off = False
 
     def may_grant(self, *, backlog: i64, consumed: bool) -> bool:
@@ -34,15 +34,16 @@ class Pacing:
         return self._off or not consumed
 
     def wait(self, producer: Producer, now_ms: i64) -> None:
-        """Resume `producer` when the backlog falls, or when patience ends."""
-        self._waiting.append(producer)
+        """Resume `producer` once, when the backlog falls, or when patience ends."""
+        self._waiting[producer] = None
         if self.deadline_ms == IDLE:
             self.deadline_ms = now_ms + PATIENCE_MS
 
     def leave(self, producer: Producer) -> None:
         """`producer` has gone."""
-        if producer in self._waiting:
-            self._waiting.remove(producer)
+        self._waiting.pop(producer, None)
+        if not self._waiting:
+            self.deadline_ms = IDLE
 
     def fell(self, backlog: i64) -> None:
         """The backlog is shorter now."""
@@ -57,7 +58,7 @@ class Pacing:
 
     def _resume(self) -> None:
         waiting = self._waiting
-        self._waiting = []
+        self._waiting = {}
         self.deadline_ms = IDLE
         for producer in waiting:
             producer.resume()

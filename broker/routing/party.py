@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 
-from mypy_extensions import mypyc_attr, trait
+from mypy_extensions import i64, mypyc_attr, trait
 
 from broker.routing.entry import QueueEntry
 
@@ -11,8 +11,13 @@ from broker.routing.entry import QueueEntry
 class Consumer:
     """Takes entries from one queue.
 
-    `has_room` and `deliver` are called per message; the rest is rare.
+    `has_room` and `deliver` are called per message; the rest is rare. `number`
+    and `passed` belong to the queue: which of its consumers this one is, and
+    up to which position of each priority nothing waits that it may have.
     """
+
+    number: i64 = 0
+    passed: list[int] | None = None
 
     @abstractmethod
     def has_room(self) -> bool:

@@ -31,17 +31,27 @@ if TYPE_CHECKING:
 SWEEP_EVERY_MS: Final[i64] = 1000
 SWEEP_AT_MOST: Final[i64] = 10_000
 """Entries looked at for expiry at a time: bounded work a tick (`reliability.md` R7)."""
+NO_SWEEP: Final[i64] = -1
+
+LOOK_AHEAD: Final[i64] = 16
+"""Entries looked at together where a consumer may not have the first one."""
 
 
 @final
 class Queue(Node):
     """Messages in order of priority and arrival, each for one consumer (RCV-03).
 
-    `topic` is set for the queue of a subscription, which no address names.
+    `topic` is set for the queue of a subscription, which no address names. Only
+    messages of a queue that outlives its connections are kept in the store.
     """
 
     def __init__(
-        self, *, address: str, policy: AddressPolicy, router: Router, owner: i64 = -1,
+        self,
+        *,
+        address: str,
+        policy: AddressPolicy,
+        router: Router,
+        owner: i64 = -1,
         topic: Topic | None = None,
     ) -> None:
         super().__init__(
@@ -55,13 +65,18 @@ class Queue(Node):
         self.acquired: i64 = 0
         self.bytes: i64 = 0
         self.is_pending = False
+        self.is_deleted = False
+        self._is_stored: Final = topic is None and owner < 0
         self._backlogs: Final[list[Backlog | None]] = [None] * 10
         self._top: i64 = 0
-        self._turn: Final = Turn()
+        self._turn = Turn()
         self._draining: list[Consumer] = []
+        self._last_number: i64 = 0
+        self._any_passed = False
         self._mortal: i64 = 0
-        self._sweeping = False
+        self._sweep_at_ms: i64 = NO_SWEEP
         self._sweep_due = False
+        self._sweep_priority: i64 = 0
         self._sweep_from: i64 = -1
 
     # -- in
@@ -94,13 +109,16 @@ class Queue(Node):
         if message.expires_at_ms != NEVER:
             self._mortal += 1
             self._sweep_later()
-        if message.durable and self.topic is None:
+        if message.durable and self._is_stored:
             batch.append(self.address, stored(entry))
         self.router.wake(self)
 
     # -- out
 
     def attach_consumer(self, consumer: Consumer) -> Queue:
+        self._last_number += 1
+        consumer.number = self._last_number
+        consumer.passed = None
         self.consumers.append(consumer)
         return self
 
@@ -119,20 +137,22 @@ class Queue(Node):
             self.fell()
 
     def consumer_ready(self, consumer: Consumer, *, drain: bool) -> None:
-        """`consumer` has credit again. With `drain` it is told when nothing more waits."""
+        """`consumer` has credit again. A drain goes on until nothing more waits, or it says so."""
         if self.browsers.has(consumer):
             self.browsers.ready(consumer)
         else:
             self._turn.join(consumer)
-        if drain and consumer not in self._draining:
+        if self._draining and consumer in self._draining:
+            self._draining.remove(consumer)
+        if drain:
             self._draining.append(consumer)
         self.router.wake(self)
 
     def dispatch(self, now_ms: i64, batch: Batch) -> None:
         """Hand waiting entries to consumers with room; then let browsers look, and end drains."""
+        before = self.waiting
         if self._sweep_due:
             self._sweep(batch)
-        before = self.waiting
         passed_over: list[Consumer] = []
         while self.waiting > 0:
             consumer = self._turn.next()
@@ -144,7 +164,7 @@ class Queue(Node):
         for consumer in passed_over:
             self._turn.join(consumer)
         if self.browsers.any_ready:
-            self.browsers.show(self._backlogs)
+            self.browsers.show(self._backlogs, self.router.clock.wall_ms())
         if self._draining:
             self._end_drains()
         if self.waiting < before:
@@ -179,7 +199,7 @@ class Queue(Node):
             entry = backlog.first()
             assert entry is not None
             if entry.history is not None:
-                entry = self._allowed(backlog, consumer, now_ms)
+                entry = self._passing(backlog, priority, consumer, now_ms=now_ms)
                 if entry is None:
                     priority -= 1
                     continue
@@ -190,18 +210,38 @@ class Queue(Node):
             return entry
         return None
 
-    def _allowed(self, backlog: Backlog, consumer: Consumer, now_ms: i64) -> QueueEntry | None:
-        """The first entry whose history lets it go to `consumer`; ends at one without a history."""
-        position: i64 = -1
+    def _passing(
+        self, backlog: Backlog, priority: i64, consumer: Consumer, *, now_ms: i64
+    ) -> QueueEntry | None:
+        """The first entry that may go to `consumer`, past those that may not.
+
+        These are not looked at again (`_return` and `due` say when they are):
+        a consumer that refuses most of a queue would otherwise cost the square
+        of it.
+        """
+        passed = consumer.passed
+        if passed is None:
+            passed = consumer.passed = [-1] * 10
+            self._any_passed = True
         while True:
-            found = backlog.after(position, 16)
-            for entry in found:
-                history = entry.history
-                if history is None or history.allows(consumer, now_ms):
-                    return entry
-                position = entry.position
+            found = backlog.after(passed[priority], LOOK_AHEAD)
             if not found:
                 return None
+            for entry in found:
+                if entry.may_go_to(consumer.number, now_ms):
+                    return entry
+                passed[priority] = int(entry.position)
+
+    def _look_again(self, entry: QueueEntry) -> None:
+        """`entry` is back: let consumers meet it again that have gone past its place."""
+        now_ms = self.router.clock.now_ms()
+        priority = entry.message.priority
+        for consumer in self.consumers:
+            passed = consumer.passed
+            if passed is None or passed[priority] < entry.position:
+                continue
+            if entry.may_go_to(consumer.number, now_ms):
+                passed[priority] = int(entry.position) - 1
 
     def _end_drains(self) -> None:
         still: list[Consumer] = []
@@ -238,59 +278,55 @@ class Queue(Node):
 
     def dispose(self, entry: QueueEntry, disposal: Disposal, batch: Batch) -> None:
         """End the acquisition of `entry` as `disposal` says."""
-        consumer = entry.consumer
-        assert consumer is not None
-        self.acquired -= 1
         if disposal is Disposal.REMOVE:
-            self.router.stats.acknowledged += 1
+            self.accept(entry, batch)
+            return
+        self.acquired -= 1
+        if self.is_deleted:
             self._forget(entry, batch)
-            return
-        if disposal is Disposal.DEAD_LETTER:
-            self._dead_letter(entry, batch)
-            return
-        if self._note(entry, consumer, disposal, batch):
-            self._dead_letter(entry, batch)
+        elif disposal is Disposal.DEAD_LETTER or self._note(entry, disposal, batch):
+            self._forget(entry, batch)
+            self.router.dead_letter(entry.message, self, batch)
         else:
             self._return(entry)
 
-    def _note(
-        self, entry: QueueEntry, consumer: Consumer, disposal: Disposal, batch: Batch
-    ) -> bool:
+    def _note(self, entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:
         """Write the failed attempt into the entry; True where it was one too many."""
         if disposal is Disposal.RELEASE:
-            self._note_release(entry, consumer)
+            self._note_release(entry)
             return False
         if disposal is Disposal.ELSEWHERE or disposal is Disposal.FAIL_ELSEWHERE:
-            history = entry.history
-            if history is None:
-                history = entry.history = History()
-            if consumer not in history.refused_by:
-                history.refused_by.append(consumer)
+            self._history(entry).refused = True
         if disposal is Disposal.ELSEWHERE:
             return False
         entry.delivery_count += 1
-        if entry.message.durable and self.topic is None:
+        if entry.message.durable and self._is_stored:
             batch.count(self.address, unique(entry), entry.delivery_count)
         if disposal is Disposal.COUNT:
             return False
         entry.failures += 1
         return redelivery.is_exhausted(entry.failures, self.policy.max_delivery_count)
 
-    def _note_release(self, entry: QueueEntry, consumer: Consumer) -> None:
-        history = entry.history
-        if history is None:
-            history = entry.history = History()
+    def _note_release(self, entry: QueueEntry) -> None:
         now_ms = self.router.clock.now_ms()
-        pause = history.released(consumer, now_ms)
+        pause = self._history(entry).release(now_ms)
         if pause > 0:
             self.router.agenda.at(now_ms + pause, self)
 
+    def _history(self, entry: QueueEntry) -> History:
+        consumer = entry.consumer
+        assert consumer is not None
+        return entry.history_with(consumer.number, self.consumers)
+
     def _return(self, entry: QueueEntry) -> None:
         entry.consumer = None
+        entry.sent_to = None
         priority = entry.message.priority
         backlog = self._backlogs[priority]
         assert backlog is not None
         backlog.put_back(entry)
+        if self._any_passed:
+            self._look_again(entry)
         self.waiting += 1
         self.router.stats.requeued += 1
         if priority > self._top:
@@ -303,12 +339,8 @@ class Queue(Node):
         self.bytes -= message.size()
         if message.expires_at_ms != NEVER:
             self._mortal -= 1
-        if message.durable and self.topic is None:
+        if message.durable and self._is_stored and not self.is_deleted:
             batch.remove(self.address, unique(entry))
-
-    def _dead_letter(self, entry: QueueEntry, batch: Batch) -> None:
-        self._forget(entry, batch)
-        self.router.dead_letter(entry.message, self, batch)
 
     # -- time
 
@@ -323,33 +355,49 @@ class Queue(Node):
         return True
 
     def _sweep_later(self) -> None:
-        if not self._sweeping:
-            self._sweeping = True
-            self.router.agenda.at(self.router.clock.now_ms() + SWEEP_EVERY_MS, self)
+        if self._sweep_at_ms == NO_SWEEP:
+            self._sweep_at_ms = self.router.clock.now_ms() + SWEEP_EVERY_MS
+            self.router.agenda.at(self._sweep_at_ms, self)
 
     def due(self, now_ms: i64) -> None:
         """A pause is over, or it is time to look for expired entries, or patience ends."""
+        if self.is_deleted:
+            return
         self.pacing.tick(now_ms, self.waiting)
-        self._sweep_due = self._sweeping
+        if self._sweep_at_ms != NO_SWEEP and now_ms >= self._sweep_at_ms:
+            self._sweep_due = True
+        if self._any_passed:
+            self._any_passed = False
+            for consumer in self.consumers:
+                consumer.passed = None
         self.router.wake(self)
 
     def _sweep(self, batch: Batch) -> None:
-        """Look at up to SWEEP_AT_MOST entries of each priority, from where the last sweep ended."""
+        """Look at up to SWEEP_AT_MOST entries, from where the last sweep ended."""
         self._sweep_due = False
-        self._sweeping = False
-        last: i64 = -1
-        for backlog in self._backlogs:
-            if backlog is None:
-                continue
-            looked_at = backlog.after(self._sweep_from, SWEEP_AT_MOST)
-            for entry in looked_at:
-                if entry.message.expires_at_ms != NEVER:
-                    self._expire(entry, backlog, batch)
-            if i64(len(looked_at)) == SWEEP_AT_MOST:
-                last = max(last, looked_at[-1].position)
-        self._sweep_from = last
+        self._sweep_at_ms = NO_SWEEP
+        left = SWEEP_AT_MOST
+        while left > 0 and self._sweep_priority < 10:
+            left -= self._sweep_part(left, batch)
+            if left > 0:
+                self._sweep_priority += 1
+                self._sweep_from = -1
+        if self._sweep_priority == 10:
+            self._sweep_priority = 0
         if self._mortal > 0:
             self._sweep_later()
+
+    def _sweep_part(self, at_most: i64, batch: Batch) -> i64:
+        """Sweep on within one priority; how many entries were looked at."""
+        backlog = self._backlogs[self._sweep_priority]
+        if backlog is None:
+            return 0
+        looked_at = backlog.after(self._sweep_from, at_most)
+        for entry in looked_at:
+            self._sweep_from = entry.position
+            if entry.message.expires_at_ms != NEVER:
+                self._expire(entry, backlog, batch)
+        return i64(len(looked_at))
 
     # -- the node
 
@@ -359,8 +407,22 @@ class Queue(Node):
     def is_consumed(self) -> bool:
         return bool(self.consumers)
 
-    def clear(self, batch: Batch) -> None:
-        """Forget every waiting entry."""
+    def delete(self, batch: Batch) -> None:
+        """Forget every waiting entry at once, and each acquired one when it comes back.
+
+        The store forgets them with the node.
+        """
+        self.is_deleted = True
+        self._clear(batch)
+        for consumer in list(self.consumers):
+            consumer.node_deleted()
+        self.consumers.clear()
+        self._turn = Turn()
+        self._draining.clear()
+        self.browsers.node_deleted()
+        self.tell_producers()
+
+    def _clear(self, batch: Batch) -> None:
         for priority in range(10):
             backlog = self._backlogs[priority]
             if backlog is not None:
@@ -368,14 +430,6 @@ class Queue(Node):
                     self._forget(entry, batch)
                 self._backlogs[priority] = None
         self.waiting = 0
-
-    def delete(self, batch: Batch) -> None:
-        self.clear(batch)
-        for consumer in list(self.consumers):
-            consumer.node_deleted()
-        self.consumers.clear()
-        self.browsers.node_deleted()
-        self.tell_producers()
 
 
 def unique(entry: QueueEntry) -> i64:

@@ -1,4 +1,4 @@
-"""What a failed delivery leads to (RCV-02, RCV-08): attempt limits, and pauses for released loops."""
+"""What a failed delivery leads to (RCV-02, RCV-08): attempt limits, pauses for release loops."""
 
 from enum import Enum
 from typing import Final

@@ -36,7 +36,12 @@ class Router:
     """
 
     def __init__(
-        self, *, clock: Clock, stats: Stats, policies: Policies, pacing_mark: i64 = 2000,
+        self,
+        *,
+        clock: Clock,
+        stats: Stats,
+        policies: Policies,
+        pacing_mark: i64 = 2000,
         nodes_max: i64 = NODES_MAX,
     ) -> None:
         self.clock: Final = clock
@@ -139,11 +144,8 @@ class Router:
     # -- ends of messages
 
     def dead_letter(self, message: Message, queue: Queue, batch: Batch) -> None:
-        """Move a message that could not be consumed to the dead-letter node, or drop it (RCV-02)."""
-        target = queue.policy.dead_letter
-        if queue.is_temporary() or queue.address == target:
-            target = ""
-        if self._move(message, target, batch):
+        """Move a message that could not be consumed to the dead-letter node, or drop it."""
+        if self._move(message, batch, origin=queue, target=queue.policy.dead_letter):
             self.stats.dead_lettered += 1
         else:
             self.stats.dropped += 1
@@ -151,15 +153,17 @@ class Router:
     def expired(self, message: Message, queue: Queue, batch: Batch) -> None:
         """Drop an expired message, or move it to the node configured for them (RCV-02)."""
         self.stats.expired += 1
-        target = queue.policy.expiry
-        if target and queue.address != target and not queue.is_temporary():
-            self._move(message.without_expiry(), target, batch)
+        if queue.policy.expiry:
+            self._move(message.without_expiry(), batch, origin=queue, target=queue.policy.expiry)
 
-    def _move(self, message: Message, target: str, batch: Batch) -> bool:
-        if not target:
+    def _move(self, message: Message, batch: Batch, *, origin: Queue, target: str) -> bool:
+        """False where `origin` or the queue `target` does not allow it."""
+        node: Node | None = self.queues.get(target)
+        if not target or origin.is_temporary() or node is origin:
             return False
         try:
-            node = self.queues.get(target) or self.create(target, QUEUE, batch)
+            if node is None:
+                node = self.create(target, QUEUE, batch)
             node.put(message, batch)
         except (QueueFull, LimitReached):
             return False

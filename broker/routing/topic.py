@@ -41,7 +41,13 @@ class Topic(Node):
 
     def attach_consumer(self, consumer: Consumer) -> Queue:
         """A subscription of its own for `consumer`: non-durable, unshared (SUB-01)."""
-        queue = Queue(address=self.address, policy=self.policy, router=self.router, topic=self)
+        queue = Queue(
+            address=self.address,
+            policy=self.policy,
+            router=self.router,
+            owner=self.owner,
+            topic=self,
+        )
         queue.attach_consumer(consumer)
         self.subscriptions.append(queue)
         return queue
@@ -51,7 +57,7 @@ class Topic(Node):
         queue.detach_consumer(consumer, queue, batch)
         if queue in self.subscriptions:
             self.subscriptions.remove(queue)
-        queue.clear(batch)
+        queue.delete(batch)
         self.pacing.fell(self.backlog())
 
     def backlog(self) -> i64:

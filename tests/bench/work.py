@@ -170,6 +170,7 @@ class Filling:
     messages: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    others_seconds: float = 0.0
 
     @property
     def per_second(self) -> float:
@@ -178,12 +179,14 @@ class Filling:
     def fill(self, site: Site, address: str) -> Outcome:
         """Send into one queue more; the sender's own account of it."""
         server, count = site.server, site.scale.filled
-        cpu_before = server.cpu_seconds()
+        cpu_before, busy_before = server.cpu_seconds(), busy_seconds()
         with site.client.start(
             "send", server.peer, address, count=count, size=100, capability="queue"
         ) as sender:
             sent = sender.finish()
-        self.cpu_seconds += server.cpu_seconds() - cpu_before
+        spent = server.cpu_seconds() - cpu_before
+        self.cpu_seconds += spent
+        self.others_seconds += busy_seconds() - busy_before - spent - sent.cpu_seconds
         self.messages += sent.count
         self.seconds += sent.seconds
         return sent
@@ -231,12 +234,14 @@ def fill(site: Site) -> Run:
         taken, wrong = fill_beside(site, beside)
         slowly += taken
         problems += wrong
+    others = alone.others_seconds + beside.others_seconds
     figures = {
         "per_second": alone.per_second,
         "beside_per_second": beside.per_second,
         "ratio_percent": 100 * beside.per_second / alone.per_second,
         "cpu_us": alone.cpu_seconds * 1e6 / alone.messages,
         "cpu_beside_us": beside.cpu_seconds * 1e6 / beside.messages,
+        "others_percent": max(100 * others / (alone.seconds + beside.seconds), 0),
         "rss_mib": rss_mib,
         "bytes_per_message": held_bytes,
         "slow_consumer_took": slowly,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import signal
@@ -32,16 +33,23 @@ auto_create = false
 """
 
 
+def from_checkout() -> bool:
+    """Whether the tests import the checkout's broker, not an installed one (`--compiled`)."""
+    found = importlib.util.find_spec("broker")
+    return found is not None and Path(str(found.origin)).is_relative_to(ROOT / "broker")
+
+
 def command() -> list[str]:
-    """`jms-broker` of the environment that runs the tests, or the checkout where there is none."""
-    script = Path(sys.executable).with_name("jms-broker")
-    return [str(script)] if script.exists() else [sys.executable, "-m", "broker"]
+    """The `jms-broker` that belongs to the broker under test."""
+    if from_checkout():
+        return [sys.executable, "-m", "broker"]
+    return [str(Path(sys.executable).with_name("jms-broker"))]
 
 
 def environment(**variables: str) -> dict[str, str]:
     """This process's environment without its broker settings, and with `variables`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("JMS_BROKER_")}
-    if command()[1:]:
+    if from_checkout():
         kept["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [kept.get("PYTHONPATH")])])
     return kept | variables
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import pytest
 
@@ -22,12 +23,33 @@ from tests.interop.broker_process import (
     BrokerProcess,
 )
 
+NEED_PROTON: Final = {
+    "test_command_line.py",
+    *(path.name for path in Path(__file__).parent.glob("test_qpid_proton_*.py")),
+}
+
 
 def not_available(reason: str) -> NoReturn:
     """Skip with `reason`; in continuous integration nothing may be missing."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason}; under CI=true that is an error", pytrace=False)
     pytest.skip(reason)
+
+
+class NotCollected(pytest.Module):
+    """A module of tests that cannot be imported, for a reason to be told."""
+
+    def collect(self) -> NoReturn:
+        not_available("python-qpid-proton is not installed: no test with it")
+
+
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
+    if importlib.util.find_spec("proton") is None and module_path.name in NEED_PROTON:
+        module: pytest.Module = NotCollected.from_parent(parent, path=module_path)
+        return module
+    return None
 
 
 @pytest.fixture(scope="session")

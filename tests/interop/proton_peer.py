@@ -51,7 +51,7 @@ class RefusedError(Exception):
 
 
 class LostError(Exception):
-    """The socket ended while the test still waited for something."""
+    """The connection ended while the test still waited for something."""
 
 
 class Peer:
@@ -144,19 +144,26 @@ class Peer:
             self.transport.pop(self._socket.send(chunk))
 
     def until(self, claim: Callable[[], object], *, seconds: float = SOON) -> None:
-        """Exchange bytes until `claim` holds. Raises LostError where the socket ends first."""
+        """Exchange bytes until `claim` holds. Raises LostError where the broker ends first."""
         deadline = time.monotonic() + seconds
         while not claim():
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError(f"not within {seconds} s")
-            if self.eof:
+            if self.eof or self.transport.closed:
                 raise LostError(str(self.transport.condition))
+            if self.connection.state & Endpoint.REMOTE_CLOSED and self._active:
+                raise LostError(str(self.connection.remote_condition))
             try:
                 self.turn(left)
             except (ConnectionError, TransportException) as error:
                 self.eof = True
                 raise LostError(str(error)) from error
+
+    @property
+    def _active(self) -> bool:
+        """Nobody has asked for the end of this connection on this side."""
+        return bool(self.connection.state & Endpoint.LOCAL_ACTIVE)
 
     def flush(self) -> None:
         """Hand everything written so far to the operating system."""

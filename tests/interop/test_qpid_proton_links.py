@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 from proton import (
+    Data,
     Delivery,
     Described,
     Endpoint,
@@ -28,12 +29,16 @@ SELECTOR: Final = Described(ulong(0x0000468C00000004), "colour = 'red'")
 NO_LOCAL: Final = Described(ulong(0x0000468C00000003), "NoLocalFilter{}")
 JMS_QUEUE: Final = byte(0)
 JMS_TOPIC: Final = byte(1)
+JMS_TEMPORARY_QUEUE: Final = byte(2)
 
 
 def asking(terminus: Terminus, *capabilities: str) -> None:
     """Put `capabilities` on `terminus`."""
+    terminus.capabilities.put_array(False, Data.SYMBOL)
+    terminus.capabilities.enter()
     for capability in capabilities:
-        terminus.capabilities.put_object(symbol(capability))
+        terminus.capabilities.put_symbol(capability)
+    terminus.capabilities.exit()
 
 
 def has(terminus: Terminus) -> list[str]:
@@ -273,6 +278,9 @@ def test_a_temporary_node_goes_with_its_creator_and_takes_others_links_with_it(
         with pytest.raises(RefusedError) as refused:
             other.attach(again)
         assert refused.value.condition == "amqp:not-found"
+        lost = Message(address=address, body="lost")
+        lost.annotations = {symbol("x-opt-jms-dest"): JMS_TEMPORARY_QUEUE}
+        assert other.outcome(other.post(relay(other), lost)) == Delivery.REJECTED
 
 
 @pytest.mark.requirement("TMP-03")

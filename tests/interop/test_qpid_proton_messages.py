@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 from proton import (
+    UNDESCRIBED,
     Array,
     Data,
     Delivery,
@@ -34,6 +35,8 @@ from tests.interop.proton_peer import Peer
 
 pytestmark = pytest.mark.slow
 
+NO_DESCRIPTOR: Any = UNDESCRIBED
+
 BODIES: Final[dict[str, Any]] = {
     "null": None,
     "true": True,
@@ -59,7 +62,7 @@ BODIES: Final[dict[str, Any]] = {
     "symbol": symbol("a symbol"),
     "list": [1, "two", None, [True, []], {"three": 3}],
     "map": {"key": "value", 7: [uuid.UUID(int=7)], symbol("s"): {}},
-    "array": Array("UNDESCRIBED", Data.INT, 1, 2, 3),
+    "array": Array(NO_DESCRIPTOR, Data.INT, 1, 2, 3),
     "described": Described(symbol("a:descriptor"), "value"),
 }
 

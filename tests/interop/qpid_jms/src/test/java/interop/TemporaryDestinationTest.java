@@ -9,6 +9,7 @@ import jakarta.jms.Connection;
 import jakarta.jms.Destination;
 import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSException;
+import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
@@ -129,26 +130,38 @@ class TemporaryDestinationTest extends BrokerTest {
     @DisplayName("delete() destroys it: others can send to it no more")
     @Tag("TMP-03")
     void deleted() throws Exception {
-        TemporaryQueue queue = session().createTemporaryQueue();
+        Session owner = session();
+        TemporaryQueue queue = owner.createTemporaryQueue();
         Session other = session();
-        MessageProducer attached = other.createProducer(queue);
+        Destination seen = seenBy(other, owner, queue);
+        MessageProducer attached = other.createProducer(seen);
         attached.send(other.createTextMessage("in time"));
         queue.delete();
         assertThrows(JMSException.class, () -> attached.send(other.createTextMessage("too late")));
-        assertThrows(InvalidDestinationException.class, () -> other.createProducer(queue));
+        assertThrows(InvalidDestinationException.class, () -> other.createProducer(seen));
         MessageProducer anonymous = other.createProducer(null);
-        assertThrows(InvalidDestinationException.class, () -> anonymous.send(queue, other.createTextMessage("too late")));
+        assertThrows(InvalidDestinationException.class, () -> anonymous.send(seen, other.createTextMessage("too late")));
+    }
+
+    /** `destination` as another client knows it, from a message to reply to; what its owner knows is local to the owner. */
+    private Destination seenBy(Session other, Session owner, Destination destination) throws JMSException {
+        Message message = owner.createMessage();
+        message.setJMSReplyTo(destination);
+        owner.createProducer(queue(owner)).send(message);
+        return other.createConsumer(queue(other)).receive(SOON).getJMSReplyTo();
     }
 
     @Test
     @DisplayName("a temporary topic deleted by its maker refuses publishers")
     @Tag("TMP-03")
     void deletedTopic() throws Exception {
-        TemporaryTopic topic = session().createTemporaryTopic();
+        Session owner = session();
+        TemporaryTopic topic = owner.createTemporaryTopic();
         Session other = session();
-        other.createProducer(topic).send(other.createTextMessage("nobody listens"));
+        Destination seen = seenBy(other, owner, topic);
+        other.createProducer(seen).send(other.createTextMessage("nobody listens"));
         topic.delete();
-        assertThrows(InvalidDestinationException.class, () -> other.createProducer(topic));
+        assertThrows(InvalidDestinationException.class, () -> other.createProducer(seen));
     }
 
     @Test

@@ -1,0 +1,74 @@
+"""The sessions of one connection: which channel each uses, in both directions (core 2.5.1)."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.errors import (
+    FRAMING_ERROR,
+    NOT_ALLOWED,
+    RESOURCE_LIMIT_EXCEEDED,
+    ConnectionFault,
+)
+from broker.amqp.lifecycle import SessionState
+from broker.amqp.session import Session
+
+
+@final
+class Channels:
+    """Sessions by the peer's channel. Our own number is the same wherever that is free."""
+
+    def __init__(self, channel_max: i64) -> None:
+        self.remote_channel_max: i64 = 0
+        self.sessions: list[Session | None] = []
+        self._channel_max: Final[i64] = channel_max
+        self._ours: Final[set[int]] = set()
+
+    def session(self, channel: i64) -> Session | None:
+        """The session on `channel`; None where we have ended it and the peer does not know yet."""
+        if channel < i64(len(self.sessions)):
+            session = self.sessions[channel]
+            if session is not None:
+                return session if session.state is SessionState.MAPPED else None
+        raise ConnectionFault(NOT_ALLOWED, f"no session on channel {channel}")
+
+    def claim(self, channel: i64) -> i64:
+        """Our number for the session that the peer begins on `channel`, which must be free."""
+        if channel > self._channel_max:
+            raise ConnectionFault(FRAMING_ERROR, f"channel {channel} is above {self._channel_max}")
+        if channel < i64(len(self.sessions)) and self.sessions[channel] is not None:
+            raise ConnectionFault(NOT_ALLOWED, f"channel {channel} has a session")
+        ours = int(channel)
+        if channel > self.remote_channel_max or ours in self._ours:
+            ours = 0
+            while ours in self._ours:
+                ours += 1
+            if ours > self.remote_channel_max:
+                raise ConnectionFault(
+                    RESOURCE_LIMIT_EXCEEDED, "no channel is left within channel-max"
+                )
+        self._ours.add(ours)
+        return ours
+
+    def add(self, session: Session) -> None:
+        """Keep a session, whose numbers have been claimed."""
+        while i64(len(self.sessions)) <= session.channel:
+            self.sessions.append(None)
+        self.sessions[session.channel] = session
+
+    def remove(self, channel: i64) -> Session | None:
+        """Free the numbers of the session on `channel`, and give it up."""
+        session = self.sessions[channel]
+        self.sessions[channel] = None
+        if session is not None:
+            self._ours.discard(int(session.our_channel))
+        return session
+
+    def remove_all(self) -> list[Session]:
+        """Give up every session."""
+        sessions = [session for session in self.sessions if session is not None]
+        self.sessions = []
+        self._ours.clear()
+        return sessions

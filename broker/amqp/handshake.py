@@ -1,0 +1,63 @@
+"""How a connection begins: which protocol header answers the peer's, and what our open says."""
+
+from typing import Final
+
+from broker.amqp.frames import AMQP_HEADER, SASL_HEADER
+from broker.amqp.lifecycle import ConnectionEvent, ConnectionState
+from broker.amqp.limits import Limits
+from broker.amqp.performatives import Open
+
+HEADERS_IN: Final[dict[bytes, ConnectionEvent]] = {
+    SASL_HEADER: ConnectionEvent.SASL_HEADER_IN,
+    AMQP_HEADER: ConnectionEvent.AMQP_HEADER_IN,
+}
+
+
+def expects_header(state: ConnectionState) -> bool:
+    """Whether the next eight bytes are a protocol header."""
+    return state is ConnectionState.START or state is ConnectionState.AUTHENTICATED
+
+
+def header_event(
+    header: bytes, state: ConnectionState, *, requires_sasl: bool
+) -> ConnectionEvent | None:
+    """What a header does in `state`; None where it is refused (2.2, 5.3.1).
+
+    SASL comes once, first, and may be left out only where nobody must authenticate.
+    """
+    event = HEADERS_IN.get(header)
+    if event is ConnectionEvent.SASL_HEADER_IN and state is not ConnectionState.START:
+        return None
+    if (
+        event is ConnectionEvent.AMQP_HEADER_IN
+        and wanted_header(state, requires_sasl=requires_sasl) != AMQP_HEADER
+    ):
+        return None
+    return event
+
+
+def wanted_header(state: ConnectionState, *, requires_sasl: bool) -> bytes:
+    """The header that answers one that is refused: what we had hoped for."""
+    if requires_sasl and state is ConnectionState.START:
+        return SASL_HEADER
+    return AMQP_HEADER
+
+
+def our_open(
+    container_id: str,
+    limits: Limits,
+    *,
+    offered_capabilities: list[str],
+    properties: dict[str, object],
+) -> Open:
+    """What we tell every peer of ourselves (2.7.1)."""
+    patience_ms = limits.idle_time_out_ms
+    return Open(
+        container_id=container_id,
+        max_frame_size=limits.max_frame_size,
+        channel_max=limits.channel_max,
+        # half of what we bear, so that a punctual peer is never late (2.4.5)
+        idle_time_out=patience_ms >> 1 if patience_ms > 0 else -1,
+        offered_capabilities=offered_capabilities,
+        properties=properties,
+    )

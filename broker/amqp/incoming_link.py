@@ -1,0 +1,248 @@
+"""A link on which the peer sends: credit out, deliveries in, outcomes out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp import serial
+from broker.amqp.errors import (
+    INVALID_FIELD,
+    MESSAGE_SIZE_EXCEEDED,
+    NOT_ALLOWED,
+    NOT_IMPLEMENTED,
+    RESOURCE_LIMIT_EXCEEDED,
+    TRANSFER_LIMIT_EXCEEDED,
+    LinkFault,
+)
+from broker.amqp.events import IncomingHandler
+from broker.amqp.lifecycle import LinkState
+from broker.amqp.link import Link
+from broker.amqp.outcomes import State
+from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, Attach, Transfer
+from broker.amqp.terminus import Source, Target
+
+if TYPE_CHECKING:
+    from broker.amqp.session import Session
+
+
+@final
+class IncomingLink(Link):
+    """A link on which the peer sends; we grant credit, count, assemble and settle."""
+
+    def __init__(self, session: Session, attach: Attach, our_handle: i64) -> None:
+        super().__init__(session, attach, our_handle)
+        self.handler: IncomingHandler | None = None
+        self.delivery_count: i64 = max(0, attach.initial_delivery_count)
+        self.credit: i64 = 0
+        self.settles_second: Final = attach.rcv_settle_mode == RCV_SECOND
+        self._low: i64 = 0
+        self._max_message_size: Final[i64] = session.connection.limits.max_message_size
+        self._partial: Partial | None = None
+        self._tag: bytes | None = None
+        self._settled_first: Final[set[int]] = set()
+
+    def accept(
+        self,
+        handler: IncomingHandler,
+        *,
+        source: Source | None,
+        target: Target,
+        offered_capabilities: list[str] | None = None,
+    ) -> None:
+        """Answer the attach with the real `target`; deliveries go to `handler`."""
+        asked = self.asked
+        assert asked is not None
+        self.handler = handler
+        self._answer(
+            source=source,
+            target=target,
+            snd_settle_mode=asked.snd_settle_mode,
+            max_message_size=self._max_message_size,
+            offered_capabilities=offered_capabilities,
+        )
+
+    def grant(self, credit: i64) -> None:
+        """Let the peer send `credit` messages from now on."""
+        if self.state is LinkState.ATTACHED:
+            self.credit = credit
+            self._low = credit >> 1
+            self.session.put_link_flow(
+                handle=self.our_handle,
+                delivery_count=self.delivery_count,
+                credit=credit,
+                drain=False,
+            )
+
+    def on_flow(self, peer_delivery_count: i64) -> None:
+        """The sender tells where it stands; after a drain its delivery-count has jumped."""
+        if peer_delivery_count >= 0:
+            jumped = serial.ahead(peer_delivery_count, self.delivery_count)
+            if jumped < 0 or jumped > self.credit:
+                raise LinkFault(
+                    INVALID_FIELD,
+                    f"delivery-count {peer_delivery_count} after {self.delivery_count}"
+                    f" with credit {self.credit}",
+                )
+            self.delivery_count = peer_delivery_count
+            self.credit -= jumped
+            if jumped > 0:
+                self._ask_for_credit()
+
+    def on_transfer(self, transfer: Transfer, data: bytes, at: i64, end: i64) -> None:
+        """One frame of a delivery; its payload is `data[at:end]`."""
+        if self.state is not LinkState.ATTACHED:
+            # our detach and the peer's transfer have crossed (2.6.5): it is ignored, but counts
+            self.session.skip_delivery(transfer.delivery_id)
+            return
+        handler = self.handler
+        assert handler is not None
+        if self._partial is None:
+            self._begin(transfer)
+            if not transfer.more and not transfer.aborted:
+                if end - at > self._max_message_size:
+                    raise self._too_large()
+                self._tag = None
+                settled = transfer.settled == 1
+                handler.delivered(transfer.delivery_id, data, at, end, settled)
+                if self.credit <= self._low:
+                    self._ask_for_credit()
+                return
+            self._tag = transfer.tag(data)
+            self._partial = Partial(transfer.delivery_id, transfer.message_format)
+        self._continue(transfer, data, at, end)
+
+    def _begin(self, transfer: Transfer) -> None:
+        """Check the first frame of a delivery, and count it."""
+        self.session.expect_delivery(transfer.delivery_id)
+        if transfer.tag_at < 0:
+            raise LinkFault(INVALID_FIELD, "the first transfer of a delivery has a delivery-tag")
+        if self.credit <= 0:
+            raise LinkFault(TRANSFER_LIMIT_EXCEEDED, "no credit is left on this link")
+        if transfer.state_at >= 0:
+            raise LinkFault(NOT_IMPLEMENTED, "deliveries in a transaction, or resumed with a state")
+        if transfer.resume:
+            raise LinkFault(NOT_IMPLEMENTED, "resuming deliveries")
+        if transfer.rcv_settle_mode >= 0:
+            self._note_settle_mode(transfer)
+        self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
+        self.credit -= 1
+
+    def _note_settle_mode(self, transfer: Transfer) -> None:
+        """A delivery may be settled first where its link says second; not the other way (2.7.5)."""
+        if transfer.rcv_settle_mode == RCV_SECOND and not self.settles_second:
+            raise LinkFault(INVALID_FIELD, "rcv-settle-mode second on a link with first")
+        if transfer.rcv_settle_mode == RCV_FIRST and self.settles_second:
+            self._settled_first.add(int(transfer.delivery_id))
+
+    def _continue(self, transfer: Transfer, data: bytes, at: i64, end: i64) -> None:
+        """Add a frame to the delivery under way (2.6.14)."""
+        partial = self._partial
+        assert partial is not None
+        if transfer.aborted:
+            self._drop_partial()
+            if self.credit <= self._low:
+                self._ask_for_credit()
+            return
+        self._check_continuation(transfer, data, partial)
+        connection = self.session.connection
+        partial.add(data[at:end], settled=transfer.settled == 1)
+        connection.hold_partial(end - at)
+        if partial.size > self._max_message_size:
+            raise self._too_large()
+        if partial.transfers > connection.limits.transfers_per_delivery():
+            raise LinkFault(RESOURCE_LIMIT_EXCEEDED, "too many transfers in one delivery")
+        if not transfer.more:
+            self._complete(partial)
+
+    def _check_continuation(self, transfer: Transfer, data: bytes, partial: Partial) -> None:
+        """What a continuation repeats of the first frame must be the same (2.7.5)."""
+        if transfer.delivery_id >= 0 and transfer.delivery_id != partial.delivery_id:
+            raise LinkFault(
+                NOT_ALLOWED,
+                f"delivery {transfer.delivery_id} inside of delivery {partial.delivery_id}",
+            )
+        if transfer.tag_at >= 0 and transfer.tag(data) != self._tag:
+            raise LinkFault(NOT_ALLOWED, "a delivery-tag that changes within its delivery")
+        if transfer.message_format >= 0 and transfer.message_format != partial.message_format:
+            raise LinkFault(NOT_ALLOWED, "a message-format that changes within its delivery")
+
+    def _complete(self, partial: Partial) -> None:
+        handler = self.handler
+        assert handler is not None
+        self._partial = None
+        self.session.connection.hold_partial(-partial.size)
+        whole = b"".join(partial.pieces)
+        handler.delivered(partial.delivery_id, whole, 0, i64(len(whole)), partial.settled)
+        if self.credit <= self._low:
+            self._ask_for_credit()
+
+    def _ask_for_credit(self) -> None:
+        if self.state is LinkState.ATTACHED and self.handler is not None:
+            self.handler.credit_low()
+
+    def _too_large(self) -> LinkFault:
+        return LinkFault(
+            MESSAGE_SIZE_EXCEEDED, f"a message has at most {self._max_message_size} bytes"
+        )
+
+    def _drop_partial(self) -> None:
+        if self._partial is not None:
+            self.session.connection.hold_partial(-self._partial.size)
+            self._partial = None
+
+    def delivery_tag(self) -> bytes:
+        """The tag of the delivery that `delivered` is being called for."""
+        if self._tag is not None:
+            return self._tag
+        return self.session.connection.current_tag()
+
+    def accept_delivery(self, delivery_id: i64) -> None:
+        """Tell the peer that a delivery is accepted; neighbours join in one range."""
+        settled = not self.settles_second or self._settles_now(delivery_id)
+        self.session.accept(delivery_id, settled=settled)
+
+    def settle(self, delivery_id: i64, outcome: State) -> None:
+        """Tell the peer any other outcome of a delivery."""
+        settled = not self.settles_second or self._settles_now(delivery_id)
+        self.session.put_disposition(
+            role=RECEIVER, first=delivery_id, last=delivery_id, settled=settled, state=outcome
+        )
+
+    def _settles_now(self, delivery_id: i64) -> bool:
+        """Where the sender settles first: whether this delivery is an exception."""
+        if int(delivery_id) in self._settled_first:
+            self._settled_first.discard(int(delivery_id))
+            return True
+        self.session.await_settlement(delivery_id, self)
+        return False
+
+    def end(self, *, closed: bool) -> None:
+        self._drop_partial()
+        if self.settles_second:
+            self.session.forget_settlements(self)
+        handler = self.handler
+        self.handler = None
+        if handler is not None:
+            handler.incoming_ended(closed)
+
+
+@final
+class Partial:
+    """A delivery of which not all frames have come."""
+
+    def __init__(self, delivery_id: i64, message_format: i64) -> None:
+        self.delivery_id: Final[i64] = delivery_id
+        self.message_format: Final[i64] = message_format
+        self.pieces: Final[list[bytes]] = []
+        self.size: i64 = 0
+        self.transfers: i64 = 0
+        self.settled = False
+
+    def add(self, piece: bytes, *, settled: bool) -> None:
+        """Take the payload of one more frame; settled on any of them is settled (2.7.5)."""
+        self.pieces.append(piece)
+        self.size += i64(len(piece))
+        self.transfers += 1
+        self.settled = self.settled or settled

@@ -1,0 +1,207 @@
+"""A link on which the peer receives: it grants credit, we send within that and the window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.strings import BytesWriter, write_i16_be, write_i32_be
+from mypy_extensions import i16, i32, i64, u8
+
+from broker.amqp import credit as credits
+from broker.amqp.delivery import Delivery
+from broker.amqp.encode import put_u32
+from broker.amqp.events import OutgoingHandler
+from broker.amqp.lifecycle import LinkState
+from broker.amqp.link import Link
+from broker.amqp.output import Output
+from broker.amqp.performatives import RCV_SECOND, SND_SETTLED, SND_UNSETTLED, Attach
+from broker.amqp.terminus import Source, Target
+
+if TYPE_CHECKING:
+    from broker.amqp.session import Session
+
+TRANSFER_OVERHEAD: Final[i64] = 40
+"""The most that a transfer frame of ours takes beside its payload."""
+
+REFERENCED_FROM: Final[i64] = 4096
+"""Payloads of this size on go out by reference; copying smaller ones is faster."""
+
+
+@final
+class OutgoingLink(Link):
+    """A link on which the peer receives; it grants credit, we send within that and the window."""
+
+    def __init__(self, session: Session, attach: Attach, our_handle: i64) -> None:
+        super().__init__(session, attach, our_handle)
+        self.handler: OutgoingHandler | None = None
+        self.output: Final[Output] = session.connection.output
+        self.delivery_count: i64 = 0
+        self.credit: i64 = 0
+        self.drain = False
+        self.sends_settled: Final = attach.snd_settle_mode == SND_SETTLED
+        self.settles_second: Final = attach.rcv_settle_mode == RCV_SECOND
+        self._rest: bytes | None = None
+        self._rest_at: i64 = 0
+        self._rest_id: i64 = 0
+        self._rest_settled = False
+
+    def accept(
+        self,
+        handler: OutgoingHandler,
+        *,
+        source: Source,
+        target: Target | None,
+        offered_capabilities: list[str] | None = None,
+    ) -> None:
+        """Answer the attach with the real `source`; credit and outcomes go to `handler`."""
+        self.handler = handler
+        self._answer(
+            source=source,
+            target=target,
+            snd_settle_mode=SND_SETTLED if self.sends_settled else SND_UNSETTLED,
+            initial_delivery_count=0,
+            offered_capabilities=offered_capabilities,
+        )
+
+    def on_flow(self, *, peer_delivery_count: i64, link_credit: i64, drain: bool) -> None:
+        """The receiver grants credit, or takes it back."""
+        handler = self.handler
+        if handler is None:
+            return
+        if link_credit >= 0:
+            self.credit = credits.left(
+                peer_delivery_count=peer_delivery_count,
+                link_credit=link_credit,
+                delivery_count=self.delivery_count,
+            )
+        self.drain = drain
+        if drain and self.credit == 0 and self._rest is None:
+            self.put_flow()  # asked twice, or while the last of the credit was on its way
+        handler.credit_changed(drain)
+
+    def drained(self) -> None:
+        """Nothing more is to be sent: give the rest of the credit up, and say so (2.6.7).
+
+        While a delivery is unfinished that has to wait: `credit_changed` is called again.
+        """
+        if self.drain and self.state is LinkState.ATTACHED and self._rest is None:
+            self.delivery_count = credits.drained(self.delivery_count, self.credit)
+            self.credit = 0
+            self.put_flow()
+
+    def put_flow(self) -> None:
+        """Tell the peer where this link stands."""
+        self.session.put_link_flow(
+            handle=self.our_handle,
+            delivery_count=self.delivery_count,
+            credit=self.credit,
+            drain=self.drain,
+        )
+
+    def has_room(self) -> bool:
+        """Whether `send` may be called: credit, window, and an output that is not full."""
+        session = self.session
+        return (
+            self.credit > 0
+            and session.outgoing_window.left > 0
+            and self._rest is None
+            and self.output.may_write()
+        )
+
+    def send(self, delivery: Delivery | None, header: bytes, payload: bytes) -> None:
+        """Send a message; `has_room` must be true. Without `delivery` it goes settled.
+
+        The rest of a message that does not fit into one frame, the window or
+        the output follows as soon as it may.
+        """
+        session = self.session
+        output = self.output
+        delivery_id = session.next_delivery_id
+        session.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
+        self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
+        self.credit -= 1
+        size = i64(len(header)) + i64(len(payload))
+        if delivery is not None:
+            delivery.delivery_id = delivery_id
+            session.unsettled_out.put(delivery)
+        if size + TRANSFER_OVERHEAD > output.frame_size_max:
+            self._rest = header + payload
+            self._rest_at = 0
+            self._rest_id = delivery_id
+            self._rest_settled = delivery is None
+            if not self.send_rest():
+                session.unfinished.append(self)
+            return
+        out = output.writer()
+        self._put_transfer(out, delivery_id, settled=delivery is None, more=False, size=size)
+        out.write(header)
+        if i64(len(payload)) >= REFERENCED_FROM:
+            output.put_reference(payload)
+        else:
+            out.write(payload)
+        session.outgoing_window.send()
+
+    def _put_transfer(
+        self, out: BytesWriter, delivery_id: i64, *, settled: bool, more: bool, size: i64
+    ) -> None:
+        """Write a transfer frame up to its payload of `size` bytes (2.7.5).
+
+        The tag is the delivery-id: unique while unsettled, which is all it must be.
+        """
+        handle = self.our_handle
+        fields: i64 = 17 if handle > 255 else 14
+        if more:
+            fields += 1
+        write_i32_be(out, i32(8 + 3 + 3 + fields + 1 + size))
+        write_i32_be(out, i32(0x0200_0000 | self.session.our_channel))
+        write_i32_be(out, 0x0053_14C0)
+        out.append(u8(fields + 2))
+        out.append(6 if more else 5)
+        if handle > 255:
+            out.append(0x70)
+            write_i32_be(out, i32(handle))
+        else:
+            out.append(0x52)
+            out.append(u8(handle))
+        out.append(0x70)
+        put_u32(out, delivery_id)
+        write_i16_be(out, i16(-0x5FFC))  # a0 04
+        put_u32(out, delivery_id)
+        out.append(0x43)
+        out.append(0x41 if settled else 0x42)
+        if more:
+            out.append(0x41)
+
+    def send_rest(self) -> bool:
+        """Send more of an unfinished delivery; False while something is left."""
+        rest = self._rest
+        if rest is None:
+            return True
+        window = self.session.outgoing_window
+        output = self.output
+        room = output.frame_size_max - TRANSFER_OVERHEAD
+        while window.left > 0 and output.may_write():
+            end = min(self._rest_at + room, i64(len(rest)))
+            more = end < i64(len(rest))
+            piece = rest[self._rest_at : end]
+            out = output.writer()
+            self._put_transfer(
+                out, self._rest_id, settled=self._rest_settled, more=more, size=i64(len(piece))
+            )
+            if i64(len(piece)) >= REFERENCED_FROM:
+                output.put_reference(piece)
+            else:
+                out.write(piece)
+            window.send()
+            self._rest_at = end
+            if not more:
+                self._rest = None
+                return True
+        return False
+
+    def end(self, *, closed: bool) -> None:
+        handler = self.handler
+        self.handler = None
+        self._rest = None
+        if handler is not None:
+            handler.outgoing_ended(closed, self.session.unsettled_out.take_all_of(handler))
