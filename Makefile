@@ -53,7 +53,7 @@ check: $(STAMPS)/test
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/test_tidy.py
 
-# Speed, never a pass or fail: `make bench PEERS=artemis ARGS="--work one-to-one"`.
+# Speed, never a pass or fail: `make bench PEERS=artemis ARGS="--only small"`.
 bench: $(STAMPS)/test build
 	$(BIN)/python -m tests.bench $(if $(PEERS),--peers $(PEERS)) $(ARGS)
 

@@ -1,1 +1,1 @@
-"""Queues, topics and the rules of JMS for them. Knows no frames, sockets, SQL, no clock of its own."""
+"""Queues, topics and the rules of JMS for them. Knows no frames, sockets or SQL; has no clock."""

@@ -126,7 +126,7 @@ class Queue(Node):
         """`consumer` will see copies of what waits, and acquire nothing."""
         self.browsers.join(consumer)
 
-    def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:
+    def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:  # noqa: ARG002 as a topic's
         self._turn.leave(consumer)
         if consumer in self._draining:
             self._draining.remove(consumer)

@@ -1,0 +1,334 @@
+"""A broker without sockets on simulated time, and the clients that speak frames to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from broker.amqp.frames import AMQP_HEADER
+from broker.amqp.limits import Limits
+from broker.amqp.performatives import Attach, Begin, Detach, Flow, Open
+from broker.amqp.sasl import ANONYMOUS, PLAIN, plain_credentials
+from broker.journal import Journal
+from broker.links.container import Authenticator, Container, Watcher
+from broker.links.peer import Outlet, Peer
+from broker.routing.policy import AddressPolicy, Policies
+from broker.routing.queue import Queue
+from broker.routing.router import Router
+from broker.stats import Stats
+from storage.memory import MemoryStore
+from tests.support.clock import SimulatedClock
+from tests.support.frames import (
+    Body,
+    Disposition,
+    Frame,
+    Header,
+    Transfer,
+    attach_receiver,
+    attach_sender,
+    flow,
+    frame,
+    frames_in,
+    message,
+    opening,
+)
+
+P = TypeVar("P", bound=Body)
+
+CREDIT = 100
+
+
+class RecordingOutlet(Outlet):
+    """Takes what a peer writes. It is never full: a test says when it is blocked."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.writes = 0
+        self.closed = False
+
+    def write(self, chunks: list[bytes]) -> None:
+        assert not self.closed, "written after close"
+        self.writes += 1
+        self.data += b"".join(chunks)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Doorman(Authenticator):
+    """Knows passwords. One that is `slow` answers when `answer` is called."""
+
+    def __init__(
+        self,
+        passwords: dict[str, str] | None = None,
+        *,
+        anonymous: bool = True,
+        slow: bool = False,
+    ) -> None:
+        self.passwords = passwords or {}
+        self.anonymous = anonymous
+        self.slow = slow
+        self.waiting: list[tuple[Peer, str, bytes]] = []
+
+    def mechanisms(self) -> list[str]:
+        return [*([PLAIN] if self.passwords else []), *([ANONYMOUS] if self.anonymous else [])]
+
+    def requires_sasl(self) -> bool:
+        return not self.anonymous
+
+    def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
+        self.waiting.append((peer, mechanism, response))
+        if not self.slow:
+            self.answer()
+
+    def answer(self) -> None:
+        """Judge the peer that waits longest."""
+        peer, mechanism, response = self.waiting.pop(0)
+        if mechanism == ANONYMOUS and self.anonymous:
+            peer.authenticated("")
+        elif mechanism == PLAIN:
+            credentials = plain_credentials(response)
+            if self.passwords.get(credentials.user) == credentials.password:
+                peer.authenticated(credentials.user)
+            else:
+                peer.rejected("wrong password")
+        else:
+            peer.rejected(f"mechanism {mechanism}")
+        if self.slow:
+            peer.container.run_round()
+
+
+class RecordingWatcher(Watcher):
+    """Remembers what an operator would be told."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.errors: list[Exception] = []
+
+    def opened(self, peer: Peer) -> None:
+        self.events.append(f"opened {peer.container_id}")
+
+    def refused(self, peer: Peer, reason: str) -> None:
+        self.events.append(f"refused {peer.container_id}: {reason}")
+
+    def closed(self, peer: Peer, reason: str) -> None:
+        self.events.append(f"closed {peer.container_id}: {reason}")
+
+    def failed(self, peer: Peer, error: Exception) -> None:
+        self.events.append(f"failed {peer.container_id}")
+        self.errors.append(error)
+
+
+class Broker:
+    """A container with everything behind it. Nothing happens but what a test makes happen."""
+
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        authenticator: Authenticator | None = None,
+        policy: AddressPolicy | None = None,
+        patterns: Sequence[tuple[str, AddressPolicy]] = (),
+        credit: int = CREDIT,
+        product: dict[str, object] | None = None,
+    ) -> None:
+        self.clock = SimulatedClock()
+        self.stats = Stats()
+        self.watcher = RecordingWatcher()
+        self.store = MemoryStore()
+        self.journal = Journal(self.store)
+        self.router = Router(
+            clock=self.clock,
+            stats=self.stats,
+            policies=Policies(list(patterns), policy or AddressPolicy(), "queue"),
+        )
+        self.container = Container(
+            name="broker",
+            router=self.router,
+            journal=self.journal,
+            clock=self.clock,
+            stats=self.stats,
+            limits=limits or Limits(),
+            authenticator=authenticator or Doorman(),
+            watcher=self.watcher,
+            credit=credit,
+            product=product or {"product": "test"},
+        )
+
+    def dial(self) -> Client:
+        """A client that is connected, and has sent nothing."""
+        return Client(self)
+
+    def connect(self, container_id: str = "client", **fields: object) -> Client:
+        """A client whose open has been answered; that answer has been read."""
+        client = self.dial()
+        client.send_bytes(opening(container_id, **fields))
+        assert client.expect(Header).data == AMQP_HEADER
+        client.expect(Open)
+        return client
+
+    def session(self, container_id: str = "client", **fields: object) -> Client:
+        """A client with a session on channel 0."""
+        client = self.connect(container_id, **fields)
+        client.begin()
+        return client
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass, and do what is due."""
+        self.clock.advance(milliseconds)
+        self.container.tick()
+
+    def queue(self, address: str = "q") -> Queue:
+        return self.router.queues[address]
+
+    def fill(self, address: str = "q", count: int = 1, *, kind: str = "queue") -> None:
+        """Put messages with the bodies `0`, `1`, … into a node, by a client of its own."""
+        sender = self.session("filler")
+        sender.attach(attach_sender(address, kind=kind))
+        sender.expect(Flow)
+        for number in range(count):
+            payload = message(str(number).encode())
+            sender.send(Transfer(delivery_id=number, settled=True, payload=payload))
+        sender.hang_up()
+
+
+class Client:
+    """The other end of a connection: frames in, and every frame that came back, in order."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.outlet = RecordingOutlet()
+        self.peer = Peer(broker.container, self.outlet, "127.0.0.1:1")
+        self._frames: list[Frame] = []
+
+    # -- out
+
+    def send_bytes(self, data: bytes) -> None:
+        self.peer.receive(data)
+
+    def send(self, *bodies: Body, channel: int = 0) -> None:
+        """Send frames, all in one piece."""
+        self.send_bytes(b"".join(frame(each, channel) for each in bodies))
+
+    def hang_up(self) -> None:
+        """Lose the socket."""
+        self.peer.lost()
+
+    def begin(self, channel: int = 0, **fields: object) -> Begin:
+        given: dict[str, object] = {
+            "next_outgoing_id": 0,
+            "incoming_window": 1000,
+            "outgoing_window": 1000,
+            **fields,
+        }
+        self.send(Begin(**given), channel=channel)  # type: ignore[arg-type]
+        return self.expect(Begin)
+
+    def attach(self, attach: Attach, *, channel: int = 0) -> Attach:
+        """Attach a link; the answer, which must be an attach."""
+        self.send(attach, channel=channel)
+        return self.expect(Attach)
+
+    def attach_sender(self, address: str | None = "q", **fields: object) -> Attach:
+        """A link to send on, with its first credit."""
+        answer = self.attach(attach_sender(address, **fields))  # type: ignore[arg-type]
+        self.expect(Flow)
+        return answer
+
+    def attach_receiver(
+        self, address: str | None = "q", *, credit: int = 0, **fields: object
+    ) -> Attach:
+        """A link to receive on, with credit."""
+        answer = self.attach(attach_receiver(address, **fields))  # type: ignore[arg-type]
+        if credit:
+            handle = fields.get("handle", 0)
+            assert isinstance(handle, int)
+            self.send(flow(handle=handle, credit=credit, delivery_count=0))
+        return answer
+
+    def transfer(self, number: int = 0, body: bytes = b"hello", **fields: object) -> None:
+        """Send a whole message as the delivery of that number."""
+        given: dict[str, object] = {
+            "delivery_id": number,
+            "tag": b"%d" % number,
+            "payload": message(body),
+            **fields,
+        }
+        self.send(Transfer(**given))  # type: ignore[arg-type]
+
+    # -- in
+
+    def frames(self) -> list[Frame]:
+        """Every frame that has come since the last look."""
+        data = bytes(self.outlet.data)
+        self.outlet.data.clear()
+        self._frames += frames_in(data)
+        frames = self._frames
+        self._frames = []
+        return frames
+
+    def bodies(self) -> list[Body | None]:
+        """As `frames`, without channels."""
+        return [each.body for each in self.frames()]
+
+    def expect_frame(self, kind: type[P]) -> tuple[int, P]:
+        """The channel and the body of the next frame, which must be of that kind."""
+        frames = self.frames()
+        assert frames, f"{kind.__name__} was expected, nothing came"
+        body = frames[0].body
+        assert isinstance(body, kind), f"{kind.__name__} was expected, not {describe(frames)}"
+        self._frames = frames[1:]
+        return frames[0].channel, body
+
+    def expect(self, kind: type[P]) -> P:
+        """The next frame, which must be of that kind."""
+        return self.expect_frame(kind)[1]
+
+    def expect_last(self, kind: type[P]) -> P:
+        """The next frame, of that kind, behind which nothing comes."""
+        body = self.expect(kind)
+        self.expect_nothing()
+        return body
+
+    def expect_nothing(self) -> None:
+        frames = self.frames()
+        assert not frames, f"nothing was expected, not {describe(frames)}"
+
+    def expect_deliveries(self, *bodies: bytes) -> list[Transfer]:
+        """Whole deliveries with these bodies, and nothing behind them."""
+        from tests.support.frames import body_of
+
+        transfers = [self.expect(Transfer) for _ in bodies]
+        assert [body_of(each.payload) for each in transfers] == list(bodies)
+        self.expect_nothing()
+        return transfers
+
+    def expect_refusal(self, condition: str) -> Attach:
+        """An attach without the terminus that was asked for, and detach(closed) with the reason."""
+        answer = self.expect(Attach)
+        assert (answer.target if answer.role else answer.source) is None
+        detach = self.expect(Detach)
+        assert detach.handle == answer.handle
+        assert detach.closed
+        assert detach.error is not None
+        assert detach.error.condition == condition, detach.error.description
+        return answer
+
+    def is_closed(self) -> bool:
+        """Whether the broker has closed the socket."""
+        return self.outlet.closed
+
+
+def describe(frames: list[Frame]) -> str:
+    """Frames in a failed assertion."""
+    return ", ".join(
+        "empty" if each.body is None else f"{type(each.body).__name__}{_facts(each.body)}"
+        for each in frames
+    )
+
+
+def _facts(body: Body) -> str:
+    if isinstance(body, Transfer | Disposition | Header):
+        return repr(body)
+    error = getattr(body, "error", None)
+    return "" if error is None else f"({error.condition}: {error.description})"

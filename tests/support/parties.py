@@ -1,0 +1,70 @@
+"""The two parties of a node without links: they take what they are told to, and remember it."""
+
+from broker.routing.entry import QueueEntry
+from broker.routing.party import Consumer, Producer
+from broker.routing.redelivery import Disposal
+from storage.api import Batch
+
+
+class RecordingConsumer(Consumer):
+    """Takes as many entries as it has `credit` for, unless `held` up.
+
+    With `settles` its entries are accepted as they come, noted in that batch.
+    """
+
+    def __init__(self, credit: int = 0, *, settles: Batch | None = None) -> None:
+        self.credit = credit
+        self.held = False
+        self.entries: list[QueueEntry] = []
+        self.taken: list[bytes] = []
+        self.copies: list[bytes] = []
+        self.drains = 0
+        self.lost_its_node = False
+        self._settles = settles
+
+    def has_room(self) -> bool:
+        return self.credit > 0 and not self.held
+
+    def has_credit(self) -> bool:
+        return self.credit > 0
+
+    def deliver(self, entry: QueueEntry) -> None:
+        assert self.has_room()
+        self.credit -= 1
+        self.taken.append(entry.message.encoded)
+        if self._settles is None:
+            self.entries.append(entry)
+        else:
+            entry.queue.accept(entry, self._settles)
+
+    def browsed(self, entry: QueueEntry) -> None:
+        assert self.has_room()
+        self.credit -= 1
+        self.copies.append(entry.message.encoded)
+
+    def nothing_waits(self) -> None:
+        self.credit = 0
+        self.drains += 1
+
+    def node_deleted(self) -> None:
+        self.lost_its_node = True
+
+    def dispose(self, disposal: Disposal, batch: Batch, *, index: int = 0) -> QueueEntry:
+        """End one of the acquisitions, the oldest unless `index` says otherwise."""
+        entry = self.entries.pop(index)
+        entry.queue.dispose(entry, disposal, batch)
+        return entry
+
+
+class RecordingProducer(Producer):
+    """Counts how often it may go on."""
+
+    def __init__(self) -> None:
+        self.resumed = 0
+        self.lost_its_node = False
+
+    def resume(self) -> None:
+        self.resumed += 1
+
+    def node_gone(self) -> None:
+        self.lost_its_node = True

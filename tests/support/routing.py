@@ -1,0 +1,123 @@
+"""A router on simulated time with a store behind it, and messages to put into it."""
+
+import asyncio
+from collections.abc import Sequence
+
+from broker.message import NEVER, Message
+from broker.routing.entry import QueueEntry
+from broker.routing.policy import AddressPolicy, Policies
+from broker.routing.queue import Queue
+from broker.routing.router import Router
+from broker.routing.topic import Topic
+from broker.stats import Stats
+from storage.memory import MemoryStore
+from storage.records import StoredMessage
+from tests.support.clock import SimulatedClock
+from tests.support.parties import RecordingConsumer
+
+
+def new_message(
+    body: bytes = b"x", *, priority: int = 4, durable: bool = False, expires_at_ms: int = NEVER
+) -> Message:
+    """A message whose `encoded` is `body`: routing never looks into it."""
+    return Message(
+        encoded=body,
+        durable=durable,
+        priority=priority,
+        ttl_ms=-1,
+        arrived_ms=0,
+        expires_at_ms=expires_at_ms,
+    )
+
+
+class Routing:
+    """Everything between links and store. Nothing happens but what a test makes happen."""
+
+    def __init__(
+        self,
+        *,
+        policy: AddressPolicy | None = None,
+        patterns: Sequence[tuple[str, AddressPolicy]] = (),
+        default_kind: str = "queue",
+        pacing_mark: int = 2000,
+        nodes_max: int = 100_000,
+    ) -> None:
+        self.clock = SimulatedClock()
+        self.stats = Stats()
+        self.store = MemoryStore()
+        self.batch = self.store.batch()
+        self.router = Router(
+            clock=self.clock,
+            stats=self.stats,
+            policies=Policies(list(patterns), policy or AddressPolicy(), default_kind),
+            pacing_mark=pacing_mark,
+            nodes_max=nodes_max,
+        )
+
+    def queue(self, address: str = "q") -> Queue:
+        node = self.router.resolve(address, "queue", self.batch)
+        assert isinstance(node, Queue)
+        return node
+
+    def temporary_queue(self, owner: int = 1) -> Queue:
+        node = self.router.create_temporary("queue", owner)
+        assert isinstance(node, Queue)
+        return node
+
+    def topic(self, address: str = "t") -> Topic:
+        node = self.router.resolve(address, "topic", self.batch)
+        assert isinstance(node, Topic)
+        return node
+
+    def put(self, queue: Queue | Topic, *bodies: bytes, priority: int = 4) -> None:
+        for body in bodies:
+            queue.put(new_message(body, priority=priority), self.batch)
+
+    def consumer(self, queue: Queue, credit: int = 0, *, settles: bool = False) -> RecordingConsumer:
+        """A consumer of `queue` that is ready for as many messages as it has credit for."""
+        consumer = RecordingConsumer(settles=self.batch if settles else None)
+        queue.attach_consumer(consumer)
+        self.give(queue, consumer, credit)
+        return consumer
+
+    def browser(self, queue: Queue, credit: int = 0) -> RecordingConsumer:
+        consumer = RecordingConsumer()
+        queue.attach_browser(consumer)
+        self.give(queue, consumer, credit)
+        return consumer
+
+    def give(
+        self, queue: Queue, consumer: RecordingConsumer, credit: int, *, drain: bool = False
+    ) -> None:
+        """Set the consumer's credit, and dispatch."""
+        consumer.credit = credit
+        queue.consumer_ready(consumer, drain=drain)
+        self.pump()
+
+    def pump(self) -> None:
+        self.router.pump(self.batch)
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass, and do what is due."""
+        self.clock.advance(milliseconds)
+        self.router.agenda.tick(self.clock.now_ms())
+        self.pump()
+
+    def commit(self) -> None:
+        """Make durable what has been noted so far."""
+        self.store.commit_now(self.batch)
+        self.batch = self.store.batch()
+
+    def stored(self, address: str = "q") -> list[StoredMessage]:
+        """What the store keeps of a queue, after a commit."""
+        self.commit()
+        return asyncio.run(self.store.messages(address))
+
+    def stored_nodes(self) -> list[tuple[str, str]]:
+        """The kind and address of every node that the store keeps, after a commit."""
+        self.commit()
+        return [(node.kind, node.address) for node in asyncio.run(self.store.nodes())]
+
+
+def bodies(entries: Sequence[QueueEntry]) -> list[bytes]:
+    return [entry.message.encoded for entry in entries]

@@ -1,0 +1,59 @@
+"""A store whose commits are awaited and take as long as a test wants."""
+
+import asyncio
+from typing import Final
+
+from storage.api import Batch, Store, StoreError
+from storage.memory import MemoryStore
+from storage.records import StoredMessage, StoredNode
+
+
+class GatedStore(Store):
+    """Keeps like memory, but a commit returns only when it is `let_through`.
+
+    `commits` holds the batches whose commit has begun; one that is let through
+    with `failing` raises StoreError and keeps nothing.
+    """
+
+    def __init__(self) -> None:
+        self.commits: Final[list[Batch]] = []
+        self._memory: Final = MemoryStore()
+        self._gates: Final[list[asyncio.Future[None]]] = []
+
+    @property
+    def name(self) -> str:
+        return "gated"
+
+    @property
+    def commits_at_once(self) -> bool:
+        return False
+
+    def batch(self) -> Batch:
+        return self._memory.batch()
+
+    def commit_now(self, batch: Batch) -> None:
+        raise AssertionError("commits are awaited here")
+
+    async def commit(self, batch: Batch) -> None:
+        gate = asyncio.get_running_loop().create_future()
+        self.commits.append(batch)
+        self._gates.append(gate)
+        await gate
+        self._memory.commit_now(batch)
+
+    def let_through(self, *, failing: bool = False) -> None:
+        """Let the oldest commit end."""
+        gate = self._gates.pop(0)
+        if failing:
+            gate.set_exception(StoreError("the disk is full"))
+        else:
+            gate.set_result(None)
+
+    async def nodes(self) -> list[StoredNode]:
+        return await self._memory.nodes()
+
+    async def messages(self, queue: str) -> list[StoredMessage]:
+        return await self._memory.messages(queue)
+
+    async def close(self) -> None:
+        assert not self._gates, "a commit is under way"

@@ -1,0 +1,234 @@
+"""The caps and habits of the house as rules over syntax trees.
+
+Each rule takes one file and yields what is wrong in it, as `line: words`. A
+rule knows nothing of which files it is for: tests/test_tidy.py says that.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+FILE_LINES_MAX: Final = 500
+FUNCTION_LINES_MAX: Final = 50
+POSITIONAL_MAX: Final = 3
+NESTING_MAX: Final = 3
+
+FORBIDDEN_MODULES: Final = {"utils", "util", "helpers", "common", "manager", "base", "misc"}
+FORBIDDEN_CLASSES: Final = re.compile(r"^Abstract|(Impl|Handler|Manager|Helper)$")
+
+BLOCKS: Final = (
+    ast.If,
+    ast.For,
+    ast.While,
+    ast.With,
+    ast.Try,
+    ast.Match,
+    ast.AsyncFor,
+    ast.AsyncWith,
+)
+FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+MUTABLE_DISPLAYS: Final = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+MUTABLE_CALLS: Final = {"list", "dict", "set", "bytearray", "deque", "defaultdict", "Counter"}
+REFLECTION: Final = {"getattr", "setattr", "hasattr", "delattr"}
+MOCKS: Final = {"Mock", "MagicMock", "AsyncMock", "patch"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Source:
+    """One Python file, read once."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path: Final = path
+        self.text: Final = text
+        self.tree: Final = ast.parse(text)
+
+    @classmethod
+    def read(cls, file: Path) -> Source:
+        return cls(file.relative_to(ROOT).as_posix(), file.read_text())
+
+    @property
+    def name(self) -> str:
+        """`broker.amqp.decode` of broker/amqp/decode.py."""
+        return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    def functions(self) -> Iterator[Function]:
+        for node in ast.walk(self.tree):
+            if isinstance(node, FUNCTIONS):
+                yield node
+
+
+Rule = Callable[[Source], Iterator[str]]
+
+
+def file_is_short(source: Source) -> Iterator[str]:
+    lines = source.text.count("\n")
+    if lines > FILE_LINES_MAX:
+        yield f"1: {lines} lines, {FILE_LINES_MAX} at most"
+
+
+def functions_are_short(source: Source) -> Iterator[str]:
+    for function in source.functions():
+        lines = (function.end_lineno or function.lineno) - function.lineno + 1
+        if lines > FUNCTION_LINES_MAX:
+            yield f"{function.lineno}: {function.name} has {lines} lines, {FUNCTION_LINES_MAX} at most"
+
+
+def parameters_are_few_or_named(source: Source) -> Iterator[str]:
+    """More than three: keyword-only. Readers on the data path `(data, at, end, …)` may."""
+    for function in source.functions():
+        names = [each.arg for each in [*function.args.posonlyargs, *function.args.args]]
+        given = [name for name in names if name not in {"self", "cls"}]
+        dunder = function.name.startswith("__") and function.name != "__init__"
+        reader = given[:1] == ["data"] or given[:2] == ["out", "data"]
+        if len(given) > POSITIONAL_MAX and not dunder and not reader:
+            yield f"{function.lineno}: {function.name} takes {len(given)} positional parameters"
+
+
+def nesting_is_shallow(source: Source) -> Iterator[str]:
+    for function in source.functions():
+        for line, depth in _deepest(function.body, 0):
+            if depth > NESTING_MAX:
+                yield f"{line}: {function.name} nests {depth} blocks, {NESTING_MAX} at most"
+                break
+
+
+def _deepest(body: list[ast.stmt], depth: int) -> Iterator[tuple[int, int]]:
+    """Each block's line and how deep it is. An `elif` is as deep as its `if`."""
+    for statement in body:
+        if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+            continue  # judged for itself
+        inside = depth + isinstance(statement, BLOCKS)
+        if isinstance(statement, BLOCKS):
+            yield statement.lineno, inside
+        for part in _bodies(statement):
+            only = part[0] if len(part) == 1 else None
+            is_elif = isinstance(statement, ast.If) and part is statement.orelse
+            chained = is_elif and isinstance(only, ast.If)
+            yield from _deepest(part, depth if chained else inside)
+
+
+def _bodies(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    if isinstance(statement, ast.Match):
+        yield from (case.body for case in statement.cases)
+        return
+    for name in ("body", "orelse", "finalbody"):
+        yield getattr(statement, name, [])
+    if isinstance(statement, ast.Try):
+        yield from (handler.body for handler in statement.handlers)
+
+
+def nothing_is_any(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Name) and node.id == "Any":
+            yield f"{node.lineno}: Any"
+        if isinstance(node, ast.Attribute) and node.attr == "Any":
+            yield f"{node.lineno}: Any"
+
+
+def nothing_reflects(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Name) and node.id in REFLECTION:
+            yield f"{node.lineno}: {node.id}"
+
+
+def globals_do_not_change(source: Source) -> Iterator[str]:
+    """What a module holds for all is Final; nobody rebinds it."""
+    for node in source.tree.body:
+        if isinstance(node, ast.Assign) and _mutable(node.value):
+            names = ", ".join(ast.unparse(target) for target in node.targets)
+            if names != "__all__":
+                yield f"{node.lineno}: {names} can change: make it Final, or somebody's attribute"
+        if isinstance(node, ast.AnnAssign) and node.value is not None and _mutable(node.value):
+            if "Final" not in ast.unparse(node.annotation):
+                yield f"{node.lineno}: {ast.unparse(node.target)} can change"
+    for inner in ast.walk(source.tree):
+        if isinstance(inner, ast.Global):
+            yield f"{inner.lineno}: global {', '.join(inner.names)}"
+
+
+def _mutable(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in MUTABLE_CALLS
+    return isinstance(value, MUTABLE_DISPLAYS)
+
+
+def enums_have_one_name(enums: set[str]) -> Rule:
+    """An alias of an Enum costs sixty times as much in compiled code."""
+
+    def rule(source: Source) -> Iterator[str]:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                value = node.value
+                if isinstance(value, ast.Name) and value.id in enums:
+                    yield f"{node.lineno}: an alias of {value.id}"
+            if isinstance(node, ast.ImportFrom):
+                for name in node.names:
+                    if name.name in enums and name.asname is not None:
+                        yield f"{node.lineno}: {name.asname} is an alias of {name.name}"
+
+    return rule
+
+
+def enums_in(source: Source) -> set[str]:
+    """The Enum classes that the file defines."""
+    kinds = {"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"}
+    return {
+        node.name
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(base, ast.Name) and base.id in kinds for base in node.bases)
+    }
+
+
+def what_is_left_to_do_has_an_issue(source: Source) -> Iterator[str]:
+    for number, line in enumerate(source.text.splitlines(), start=1):
+        if re.search(r"\b(FIXME|XXX)\b|\bTODO\b(?!\(#\d+\))", line):
+            yield f"{number}: write TODO(#issue): what"
+
+
+def names_say_something(source: Source) -> Iterator[str]:
+    if source.name.rpartition(".")[2] in FORBIDDEN_MODULES:
+        yield "1: a module's name is a noun for one concept"
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ClassDef) and FORBIDDEN_CLASSES.search(node.name):
+            yield f"{node.lineno}: class {node.name} could be called by what it is"
+
+
+def module_says_what_it_is_for(source: Source) -> Iterator[str]:
+    if source.tree.body and not ast.get_docstring(source.tree):
+        yield "1: no docstring"
+
+
+def nothing_is_mocked(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "unittest.mock":
+            yield f"{node.lineno}: a fake that behaves is better than a mock"
+        if isinstance(node, ast.Name) and node.id in MOCKS:
+            yield f"{node.lineno}: {node.id}"
+
+
+def nothing_sleeps(source: Source) -> Iterator[str]:
+    """Waiting for time to pass makes a suite slow and still unsure. `sleep(0)` only yields."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "sleep":
+            if ast.unparse(node.args[0]) != "0":
+                yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def imported_modules(source: Source) -> set[str]:
+    """Every module that the file may import, with the names taken from it as submodules."""
+    found: set[str] = set()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            found.update(name.name for name in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            found.add(node.module)
+            found.update(f"{node.module}.{name.name}" for name in node.names)
+    return found

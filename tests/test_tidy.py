@@ -1,0 +1,268 @@
+"""The house is in order: caps, names, one test module for each module that decides.
+
+Each rule is first shown something that breaks it: a rule that catches nothing
+would pass for ever.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from broker.settings import AddressSettings, LogSettings, Settings
+from tests.support import tidy
+from tests.support.tidy import ROOT, Rule, Source
+
+COMPILED: Final[list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"][
+    "build"
+]["targets"]["wheel"]["hooks"]["mypyc"]["include"]
+
+PRODUCT: Final = [
+    Source.read(file)
+    for top in ("broker", "storage")
+    for file in sorted((ROOT / top).rglob("*.py"))
+]
+TESTS: Final = [Source.read(file) for file in sorted((ROOT / "tests").rglob("*.py"))]
+EVERYTHING: Final = [*PRODUCT, *TESTS]
+ENUMS: Final[set[str]] = set().union(*(tidy.enums_in(source) for source in PRODUCT))
+
+
+def compiled(source: Source) -> bool:
+    return any(
+        f"/{source.path}" == pattern or f"/{source.path}".startswith(f"{pattern}/")
+        for pattern in COMPILED
+    )
+
+
+COMPILED_SOURCES: Final = [source for source in PRODUCT if compiled(source)]
+
+RULES: Final[list[tuple[Rule, list[Source]]]] = [
+    (tidy.file_is_short, EVERYTHING),
+    (tidy.functions_are_short, PRODUCT),
+    (tidy.parameters_are_few_or_named, PRODUCT),
+    (tidy.nesting_is_shallow, PRODUCT),
+    (tidy.nothing_is_any, COMPILED_SOURCES),
+    (tidy.nothing_reflects, COMPILED_SOURCES),
+    (tidy.globals_do_not_change, PRODUCT),
+    (tidy.enums_have_one_name(ENUMS), PRODUCT),
+    (tidy.what_is_left_to_do_has_an_issue, EVERYTHING),
+    (tidy.names_say_something, PRODUCT),
+    (tidy.module_says_what_it_is_for, EVERYTHING),
+    (tidy.nothing_is_mocked, TESTS),
+    (tidy.nothing_sleeps, TESTS),
+]
+
+MAY: Final = {
+    # rule: files, and why
+    "functions_are_short": {
+        "broker/amqp/encode.py": "a ladder by type, ordered by frequency",
+        "broker/amqp/decode.py": "a ladder by type, ordered by frequency",
+    },
+    "parameters_are_few_or_named": {
+        "broker/cli/*.py": "typer makes options of the parameters of commands",
+    },
+    "what_is_left_to_do_has_an_issue": {
+        "tests/support/tidy.py": "the rule itself",
+        "tests/test_tidy.py": "its example",
+    },
+    "nothing_is_mocked": {
+        "tests/support/tidy.py": "the rule itself",
+        "tests/unit/http/*.py": "applications of others are replaced there",
+    },
+    "nothing_sleeps": {
+        "tests/bench/*.py": "a benchmark lets the machine calm down, and looks on while it works",
+    },
+}
+
+
+def complaints(rule: Rule, sources: list[Source], name: str) -> Iterator[str]:
+    allowed = MAY.get(name, {})
+    for source in sources:
+        if not any(fnmatch(source.path, pattern) for pattern in allowed):
+            yield from (f"{source.path}:{complaint}" for complaint in rule(source))
+
+
+def name_of(rule: Rule) -> str:
+    return "enums_have_one_name" if rule.__name__ == "rule" else rule.__name__
+
+
+@pytest.mark.parametrize(("rule", "sources"), RULES, ids=[name_of(rule) for rule, _ in RULES])
+def test_rule(rule: Rule, sources: list[Source]) -> None:
+    assert list(complaints(rule, sources, name_of(rule))) == []
+
+
+def test_everything_that_is_allowed_is_still_there() -> None:
+    paths = [source.path for source in EVERYTHING]
+    for rule, allowed in MAY.items():
+        for pattern in allowed:
+            if pattern != "tests/unit/http/*.py":
+                assert any(fnmatch(path, pattern) for path in paths), (rule, pattern)
+
+
+EXAMPLES: Final = [
+    pytest.param(tidy.file_is_short, "x = 1\n" * 501, id="a long file"),
+    pytest.param(tidy.functions_are_short, "def f():\n" + "    f()\n" * 50, id="a long function"),
+    pytest.param(tidy.parameters_are_few_or_named, "def f(a, b, c, d): ...", id="parameters"),
+    pytest.param(
+        tidy.nesting_is_shallow,
+        "def f():\n if a:\n  for b in c:\n   with d:\n    if e: ...",
+        id="deep nesting",
+    ),
+    pytest.param(
+        tidy.nesting_is_shallow,
+        "def f():\n if a: ...\n elif b:\n  for c in d:\n   if e:\n    if f: ...",
+        id="deep nesting behind elif",
+    ),
+    pytest.param(tidy.nothing_is_any, "x: typing.Any", id="Any"),
+    pytest.param(tidy.nothing_reflects, "getattr(a, b)", id="getattr"),
+    pytest.param(tidy.globals_do_not_change, "CACHE = {}", id="a dict for all"),
+    pytest.param(tidy.globals_do_not_change, "cache: list[int] = list()", id="a list for all"),
+    pytest.param(tidy.globals_do_not_change, "def f():\n global x", id="global"),
+    pytest.param(tidy.enums_have_one_name({"State"}), "S = State", id="an alias"),
+    pytest.param(
+        tidy.enums_have_one_name({"State"}), "from a import State as S", id="an imported alias"
+    ),
+    pytest.param(tidy.what_is_left_to_do_has_an_issue, "# TODO later", id="a bare TODO"),
+    pytest.param(tidy.names_say_something, "class QueueManager: ...", id="a manager"),
+    pytest.param(tidy.module_says_what_it_is_for, "x = 1", id="no docstring"),
+    pytest.param(tidy.nothing_is_mocked, "from unittest.mock import Mock", id="a mock"),
+    pytest.param(tidy.nothing_sleeps, "time.sleep(1)", id="a sleep"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), EXAMPLES)
+def test_a_rule_catches(rule: Rule, text: str) -> None:
+    assert list(rule(Source("broker/example.py", text)))
+
+
+FINE: Final = [
+    pytest.param(tidy.parameters_are_few_or_named, "def f(self, a, b, c, *, d): ...", id="named"),
+    pytest.param(tidy.parameters_are_few_or_named, "def f(data, at, end, x, y): ...", id="reader"),
+    pytest.param(
+        tidy.nesting_is_shallow,
+        "def f():\n for a in b:\n  if c: ...\n  elif d: ...\n  elif e:\n   if f: ...",
+        id="a ladder is one level",
+    ),
+    pytest.param(tidy.globals_do_not_change, "TABLE: Final[dict[int, int]] = {}", id="a Final"),
+    pytest.param(tidy.what_is_left_to_do_has_an_issue, "# TODO(#4): this", id="with an issue"),
+    pytest.param(tidy.nothing_sleeps, "asyncio.sleep(0)", id="giving way"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), FINE)
+def test_a_rule_lets_pass(rule: Rule, text: str) -> None:
+    assert list(rule(Source("broker/example.py", text))) == []
+
+
+def test_a_module_may_not_be_called_utils() -> None:
+    assert list(tidy.names_say_something(Source("broker/utils.py", "")))
+
+
+# ---- the tree as a whole --------------------------------------------------------------------
+
+NO_TEST_OF_ITS_OWN: Final = {
+    "broker/__main__.py": "one call",
+    "broker/app.py": "puts the parts together; tests/interop runs it",
+    "broker/stats.py": "counters",
+    "broker/clock.py": "reads the machine's clocks",
+    "broker/amqp/delivery.py": "a record",
+    "broker/amqp/events.py": "what a connection tells its owner, declared",
+    "broker/amqp/composite.py": "tests/wire reads and writes every composite",
+    "broker/amqp/frames.py": "tests/wire",
+    "broker/amqp/outcomes.py": "tests/wire",
+    "broker/amqp/performatives.py": "tests/wire",
+    "broker/amqp/sasl_frames.py": "tests/wire",
+    "broker/amqp/terminus.py": "tests/wire",
+    "broker/amqp/transfer.py": "tests/wire",
+    "broker/routing/entry.py": "a record",
+    "broker/routing/errors.py": "why the router refuses, declared",
+    "broker/routing/node.py": "what a link may do to a destination, declared",
+    "broker/routing/party.py": "what a node may do to a link, declared",
+    "broker/cli/application.py": "the table of commands; tests/interop/test_command_line.py",
+    "broker/cli/client.py": "tests/interop/test_command_line.py",
+    "broker/cli/messages.py": "tests/interop/test_command_line.py",
+    "storage/api.py": "ABCs; tests/contract holds the fillings to them",
+    "storage/records.py": "records",
+}
+
+
+def own_test(source: Source) -> Path:
+    """broker/amqp/decode.py has tests/unit/amqp/test_decode.py; storage keeps its name."""
+    path = Path(source.path.removeprefix("broker/"))
+    return ROOT / "tests" / "unit" / path.parent / f"test_{path.name}"
+
+
+def test_every_module_that_decides_has_a_test_of_its_own() -> None:
+    missing = [
+        source.path
+        for source in PRODUCT
+        if not source.path.endswith("__init__.py")
+        and source.path not in NO_TEST_OF_ITS_OWN
+        and not own_test(source).exists()
+    ]
+    assert missing == []
+
+
+def test_what_needs_no_test_of_its_own_exists() -> None:
+    assert set(NO_TEST_OF_ITS_OWN) <= {source.path for source in PRODUCT}
+
+
+def test_every_unit_test_is_of_a_module() -> None:
+    of_modules = {own_test(source) for source in PRODUCT}
+    strays = [
+        source.path
+        for source in TESTS
+        if source.path.startswith("tests/unit/")
+        and Path(source.path).name.startswith("test_")
+        and ROOT / source.path not in of_modules
+    ]
+    assert strays == []
+
+
+def test_every_module_is_used() -> None:
+    """What nothing imports is dead, or its user is."""
+    used = set().union(*(tidy.imported_modules(source) for source in PRODUCT))
+    unused = [
+        source.path
+        for source in PRODUCT
+        if source.name not in used
+        and not source.path.endswith("__init__.py")
+        and source.path != "broker/__main__.py"
+    ]
+    assert unused == []
+
+
+def test_every_setting_is_read() -> None:
+    readers = "\n".join(source.text for source in PRODUCT if source.path != "broker/settings.py")
+    own = next(source.text for source in PRODUCT if source.path == "broker/settings.py")
+    names = {*Settings.model_fields, *LogSettings.model_fields, *AddressSettings.model_fields}
+    # the first user's three are read where the rule between them is
+    unread = [name for name in names if f".{name}" not in readers and f"self.{name}" not in own]
+    assert unread == []
+
+
+def test_every_compiled_path_exists_or_is_announced() -> None:
+    announced = {"/broker/jms"}
+    missing = {path for path in COMPILED if not (ROOT / path.removeprefix("/")).exists()}
+    assert missing <= announced
+
+
+TEXTS: Final = ["Makefile", ".ci/run", ".gitignore", "*.md", "*.txt", "*.toml", "config/*"]
+HERE_ONLY: Final = ("/work/", "/root/", "://pypi.", "://files.pythonhosted.", "://repo.")
+
+
+def test_no_file_names_this_machine_or_a_download_address() -> None:
+    files = [file for pattern in TEXTS for file in ROOT.glob(pattern)]
+    files += [ROOT / source.path for source in EVERYTHING if source.path != "tests/test_tidy.py"]
+    found = [
+        f"{file.relative_to(ROOT)}: {place}"
+        for file in files
+        for place in HERE_ONLY
+        if place in file.read_text()
+    ]
+    assert found == []

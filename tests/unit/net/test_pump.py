@@ -1,0 +1,92 @@
+"""A peer that does not read: deliveries to it stop, memory stays, and in the end it is cut off."""
+
+import asyncio
+
+import pytest
+from librt.strings import BytesWriter
+
+from broker.amqp.encode import put_binary, put_bool, put_descriptor, put_uint
+from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
+from broker.amqp.performatives import RECEIVER, SENDER, Attach, Flow
+from broker.amqp.terminus import Source, Target
+from broker.app import App
+from tests.support.socket_client import PATIENCE_S, SocketClient
+
+COUNT = 64
+BODY = b"x" * 900_000
+
+
+def message(number: int) -> bytes:
+    """A transfer frame with one settled message of nearly a megabyte."""
+    fields = BytesWriter()
+    put_uint(fields, 0)
+    put_uint(fields, number)
+    put_binary(fields, b"%d" % number)
+    put_uint(fields, 0)
+    put_bool(fields, True)
+    content = fields.getvalue()
+    out = BytesWriter()
+    start = begin_frame(out, AMQP_FRAME, 0)
+    put_descriptor(out, 0x14)
+    out.write(bytes([0xC0, len(content) + 1, 5]) + content)
+    put_descriptor(out, 0x75)
+    put_binary(out, BODY)
+    end_frame(out, start)
+    return out.getvalue()
+
+
+async def fill(sender: SocketClient) -> None:
+    await sender.open("writer")
+    await sender.begin()
+    sender.send(Attach(name="out", handle=0, role=SENDER, target=Target(address="q")))
+    assert isinstance(await sender.next(), Attach)
+    assert isinstance(await sender.next(), Flow)
+    for number in range(COUNT):
+        sender.send_bytes(message(number))
+        await sender.writer.drain()
+
+
+async def until_published(app: App) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while app.stats.published < COUNT:  # noqa: ASYNC110 - the broker runs in this very loop
+            await asyncio.sleep(0)
+
+
+async def attach_reader(reader: SocketClient) -> None:
+    await reader.open("reader")
+    await reader.begin()
+    reader.send(
+        Attach(name="in", handle=0, role=RECEIVER, source=Source(address="q")),
+        Flow(
+            next_incoming_id=0,
+            incoming_window=1000,
+            next_outgoing_id=0,
+            outgoing_window=0,
+            handle=0,
+            delivery_count=0,
+            link_credit=COUNT,
+        ),
+    )
+    assert isinstance(await reader.next(), Attach)
+
+
+@pytest.mark.requirement("RCV-08")
+async def test_a_stalled_reader_is_cut_off_and_takes_no_message_along(app: App) -> None:
+    async with SocketClient(app.port) as sender, SocketClient(app.port, read_limit=1000) as reader:
+        await attach_reader(reader)
+        await fill(sender)
+        await until_published(app)
+        queue = app.container.router.queues["q"]
+        assert queue.waiting > 0, "deliveries stop while the reader's socket is full"
+        async with asyncio.timeout(PATIENCE_S):
+            while app.container.peer_count() > 1:  # noqa: ASYNC110 - the stall timeout is 100 ms
+                await asyncio.sleep(0.001)
+        assert (queue.waiting, queue.acquired) == (COUNT, 0)
+
+
+async def test_a_slow_reader_gets_everything_once_it_reads(app: App) -> None:
+    async with SocketClient(app.port) as sender, SocketClient(app.port, read_limit=1000) as reader:
+        await attach_reader(reader)
+        await fill(sender)
+        for _ in range(COUNT):
+            assert BODY in await reader.frame()

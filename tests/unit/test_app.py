@@ -1,0 +1,63 @@
+"""Settings reach the parts that they are for, and a broker starts and stops as a whole."""
+
+from pathlib import Path
+
+import pytest
+
+from broker.app import App, limits_of, policies_of
+from broker.settings import AddressSettings, Settings
+
+ADDRESSES = [
+    pytest.param("orders", True, "DLQ", 20, id="no pattern matches: what is set for all"),
+    pytest.param("audit.eu", False, "DLQ", 20, id="one pattern, one setting"),
+    pytest.param("audit.us.slow", False, "DLQ", 20, id="the first pattern that matches counts"),
+    pytest.param("retry.slow", True, "graveyard", 3, id="several settings"),
+]
+
+
+@pytest.mark.parametrize(("address", "auto_create", "dead_letter", "deliveries"), ADDRESSES)
+def test_an_address_has_the_policy_of_its_pattern(
+    address: str, auto_create: bool, dead_letter: str, deliveries: int
+) -> None:
+    settings = Settings(
+        address=(
+            AddressSettings(pattern="audit.*", auto_create=False),
+            AddressSettings(pattern="*.slow", dead_letter="graveyard", max_delivery_count=3),
+        )
+    )
+    policy = policies_of(settings).of(address)
+    assert policy.auto_create is auto_create
+    assert policy.dead_letter == dead_letter
+    assert policy.max_delivery_count == deliveries
+
+
+def test_every_limit_of_the_settings_reaches_the_engine() -> None:
+    settings = Settings(
+        max_frame_size=4096,
+        channel_max=7,
+        handle_max=6,
+        incoming_window=5,
+        max_message_size=1000,
+        partial_bytes_max=2000,
+        handshake_timeout_ms=30,
+        idle_time_out_ms=40,
+    )
+    limits = limits_of(settings)
+    assert limits.max_frame_size == 4096
+    assert limits.channel_max == 7
+    assert limits.handle_max == 6
+    assert limits.incoming_window == 5
+    assert limits.max_message_size == 1000
+    assert limits.partial_bytes_max == 2000
+    assert limits.handshake_timeout_ms == 30
+    assert limits.idle_time_out_ms == 40
+
+
+async def test_two_brokers_live_side_by_side_in_one_loop(tmp_path: Path) -> None:
+    one = App(Settings(port=0, users_file=tmp_path / "users"))
+    other = App(Settings(port=0, users_file=tmp_path / "users"))
+    await one.start()
+    await other.start()
+    assert one.port != other.port
+    await one.stop()
+    await other.stop()
