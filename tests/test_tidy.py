@@ -7,7 +7,7 @@ would pass for ever.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
@@ -87,13 +87,20 @@ def complaints(rule: Rule, sources: list[Source], name: str) -> Iterator[str]:
             yield from (f"{source.path}:{complaint}" for complaint in rule(source))
 
 
+def none_of(found: Iterable[str]) -> None:
+    """Fail with a line for each of `found`."""
+    lines = sorted(found)
+    if lines:
+        pytest.fail("\n".join(lines), pytrace=False)
+
+
 def name_of(rule: Rule) -> str:
     return "enums_have_one_name" if rule.__name__ == "rule" else rule.__name__
 
 
 @pytest.mark.parametrize(("rule", "sources"), RULES, ids=[name_of(rule) for rule, _ in RULES])
 def test_rule(rule: Rule, sources: list[Source]) -> None:
-    assert list(complaints(rule, sources, name_of(rule))) == []
+    none_of(complaints(rule, sources, name_of(rule)))
 
 
 def test_everything_that_is_allowed_is_still_there() -> None:
@@ -205,7 +212,7 @@ def test_every_module_that_decides_has_a_test_of_its_own() -> None:
         and source.path not in NO_TEST_OF_ITS_OWN
         and not own_test(source).exists()
     ]
-    assert missing == []
+    none_of(missing)
 
 
 def test_what_needs_no_test_of_its_own_exists() -> None:
@@ -221,7 +228,7 @@ def test_every_unit_test_is_of_a_module() -> None:
         and Path(source.path).name.startswith("test_")
         and ROOT / source.path not in of_modules
     ]
-    assert strays == []
+    none_of(strays)
 
 
 def test_every_module_is_used() -> None:
@@ -234,7 +241,7 @@ def test_every_module_is_used() -> None:
         and not source.path.endswith("__init__.py")
         and source.path != "broker/__main__.py"
     ]
-    assert unused == []
+    none_of(unused)
 
 
 def test_every_setting_is_read() -> None:
@@ -243,7 +250,7 @@ def test_every_setting_is_read() -> None:
     names = {*Settings.model_fields, *LogSettings.model_fields, *AddressSettings.model_fields}
     # the first user's three are read where the rule between them is
     unread = [name for name in names if f".{name}" not in readers and f"self.{name}" not in own]
-    assert unread == []
+    none_of(unread)
 
 
 def test_every_compiled_path_exists_or_is_announced() -> None:
@@ -265,4 +272,4 @@ def test_no_file_names_this_machine_or_a_download_address() -> None:
         for place in HERE_ONLY
         if place in file.read_text()
     ]
-    assert found == []
+    none_of(found)

@@ -120,7 +120,7 @@ def kind_of(capabilities: list[str]) -> str:
 
 
 def check_dynamic(address: str | None, properties: dict[str, object]) -> None:
-    """Refuse a dynamic node that is named, or lives by a policy that is unknown (TMP-01, TMP-02)."""
+    """Refuse a dynamic node that is named, or lives by an unknown policy (TMP-01, TMP-02)."""
     if address is not None:
         raise LinkFault(INVALID_FIELD, "a dynamic node is named by the broker")
     policy = properties.get(LIFETIME_POLICY)
@@ -147,7 +147,7 @@ def check_filters(source: Source) -> None:
     """Refuse the filters of JMS, which may not be ignored; unknown ones are, unechoed (RCV-05)."""
     for filter in source.filter:
         descriptor = filter.descriptor
-        if descriptor == SELECTOR_FILTER or descriptor == NO_LOCAL_FILTER:
+        if descriptor in (SELECTOR_FILTER, NO_LOCAL_FILTER):
             raise LinkFault(NOT_IMPLEMENTED, "selectors and no-local are not offered")
         if isinstance(descriptor, str) and descriptor in UNSUPPORTED_FILTERS:
             raise LinkFault(NOT_IMPLEMENTED, f"{UNSUPPORTED_FILTERS[descriptor]}: not offered")

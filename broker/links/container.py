@@ -116,7 +116,7 @@ class Container:
     # -- connections
 
     def admit(self, peer: Peer, open: Open, claim: Claim) -> None:
-        """Let `peer` have its container-id; ConnectionFault to refuse it with (CON-02 to CON-06)."""
+        """Let `peer` have its container-id; ConnectionFault where it may not (CON-02 to CON-06)."""
         holders = [holder for holder in self._holders(open.container_id) if holder.is_live()]
         judged = verdict(claim, [holder.claim for holder in holders])
         if judged is Verdict.REFUSE:

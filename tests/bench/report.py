@@ -40,9 +40,15 @@ class Series:
 
     @property
     def best(self) -> Run:
-        """The run that is best by the figure that ranks; its other figures go with it."""
-        by_key = {measure.key: measure for measure in self.work.measures}
-        ranking = by_key[self.work.ranked_by or self.work.measures[0].key]
+        """The run that is best by the row's first figure; its other figures go with it.
+
+        Where the row is about a ratio of two rates, either of which would favour one
+        side, it is the run whose ratio is the median.
+        """
+        if self.work.median_of:
+            ranked = sorted(self.runs, key=lambda run: run.figures[self.work.median_of])
+            return ranked[(len(ranked) - 1) // 2]
+        ranking = self.work.measures[0]
         sign = 1 if ranking.more_is_better else -1
         return max(self.runs, key=lambda run: sign * run.figures[ranking.key])
 

@@ -77,16 +77,16 @@ def functions_are_short(source: Source) -> Iterator[str]:
     for function in source.functions():
         lines = (function.end_lineno or function.lineno) - function.lineno + 1
         if lines > FUNCTION_LINES_MAX:
-            yield f"{function.lineno}: {function.name} has {lines} lines, {FUNCTION_LINES_MAX} at most"
+            yield f"{function.lineno}: {function.name} has {lines} lines, not {FUNCTION_LINES_MAX}"
 
 
 def parameters_are_few_or_named(source: Source) -> Iterator[str]:
-    """More than three: keyword-only. Readers on the data path `(data, at, end, …)` may."""
+    """More than three: keyword-only. Readers on the data path take `data, at, end` besides."""
     for function in source.functions():
         names = [each.arg for each in [*function.args.posonlyargs, *function.args.args]]
         given = [name for name in names if name not in {"self", "cls"}]
         dunder = function.name.startswith("__") and function.name != "__init__"
-        reader = given[:1] == ["data"] or given[:2] == ["out", "data"]
+        reader = given[:1] == ["data"] or {"data", "at"} <= set(given)
         if len(given) > POSITIONAL_MAX and not dunder and not reader:
             yield f"{function.lineno}: {function.name} takes {len(given)} positional parameters"
 
@@ -145,15 +145,18 @@ def globals_do_not_change(source: Source) -> Iterator[str]:
             names = ", ".join(ast.unparse(target) for target in node.targets)
             if names != "__all__":
                 yield f"{node.lineno}: {names} can change: make it Final, or somebody's attribute"
-        if isinstance(node, ast.AnnAssign) and node.value is not None and _mutable(node.value):
-            if "Final" not in ast.unparse(node.annotation):
-                yield f"{node.lineno}: {ast.unparse(node.target)} can change"
+        if isinstance(node, ast.AnnAssign) and _mutable(node.value) and not _final(node):
+            yield f"{node.lineno}: {ast.unparse(node.target)} can change"
     for inner in ast.walk(source.tree):
         if isinstance(inner, ast.Global):
             yield f"{inner.lineno}: global {', '.join(inner.names)}"
 
 
-def _mutable(value: ast.expr) -> bool:
+def _final(node: ast.AnnAssign) -> bool:
+    return "Final" in ast.unparse(node.annotation)
+
+
+def _mutable(value: ast.expr | None) -> bool:
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id in MUTABLE_CALLS
     return isinstance(value, MUTABLE_DISPLAYS)
@@ -217,9 +220,13 @@ def nothing_is_mocked(source: Source) -> Iterator[str]:
 def nothing_sleeps(source: Source) -> Iterator[str]:
     """Waiting for time to pass makes a suite slow and still unsure. `sleep(0)` only yields."""
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "sleep":
-            if ast.unparse(node.args[0]) != "0":
-                yield f"{node.lineno}: {ast.unparse(node)}"
+        if isinstance(node, ast.Call) and _sleeps(node):
+            yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def _sleeps(call: ast.Call) -> bool:
+    name = ast.unparse(call.func).rpartition(".")[2]
+    return name == "sleep" and not ast.unparse(call).endswith("(0)")
 
 
 def imported_modules(source: Source) -> set[str]:

@@ -1,0 +1,73 @@
+"""Whose turn it is."""
+
+from broker.routing.dispatch import Turn
+from tests.support.parties import RecordingConsumer
+
+
+def taken(turn: Turn, count: int) -> list[RecordingConsumer | None]:
+    """Who comes next, so many times; each time costs a credit."""
+    order: list[RecordingConsumer | None] = []
+    for _ in range(count):
+        consumer = turn.next()
+        assert consumer is None or isinstance(consumer, RecordingConsumer)
+        if consumer is not None:
+            consumer.credit -= 1
+        order.append(consumer)
+    return order
+
+
+def round_of(*consumers: RecordingConsumer) -> Turn:
+    turn = Turn()
+    for consumer in consumers:
+        turn.join(consumer)
+    return turn
+
+
+def test_nobody_has_a_turn_in_an_empty_round() -> None:
+    assert Turn().next() is None
+
+
+def test_consumers_take_turns() -> None:
+    a, b, c = RecordingConsumer(2), RecordingConsumer(2), RecordingConsumer(2)
+    assert taken(round_of(a, b, c), 7) == [a, b, c, a, b, c, None]
+
+
+def test_one_without_room_leaves_the_round_until_it_joins_again() -> None:
+    a, b = RecordingConsumer(3), RecordingConsumer(1)
+    turn = round_of(a, b)
+    assert taken(turn, 3) == [a, b, a]
+    b.credit = 1
+    assert taken(turn, 1) == [a], "b has left, and has not said that there is room again"
+    turn.join(b)
+    assert taken(turn, 2) == [b, None]
+    assert turn.size() == 0
+
+
+def test_joining_twice_gives_one_place() -> None:
+    a, b = RecordingConsumer(2), RecordingConsumer(2)
+    turn = round_of(a, b, a)
+    assert turn.size() == 2
+    assert taken(turn, 4) == [a, b, a, b]
+
+
+def test_leaving_before_ones_turn_takes_nobody_elses() -> None:
+    a, b, c = RecordingConsumer(9), RecordingConsumer(9), RecordingConsumer(9)
+    turn = round_of(a, b, c)
+    assert taken(turn, 2) == [a, b]
+    turn.leave(a)
+    assert taken(turn, 2) == [c, b]
+
+
+def test_leaving_after_ones_turn_takes_nobody_elses() -> None:
+    a, b, c = RecordingConsumer(9), RecordingConsumer(9), RecordingConsumer(9)
+    turn = round_of(a, b, c)
+    assert taken(turn, 1) == [a]
+    turn.leave(c)
+    assert taken(turn, 2) == [b, a]
+
+
+def test_leaving_a_round_that_one_is_not_in_changes_nothing() -> None:
+    a, b = RecordingConsumer(2), RecordingConsumer(2)
+    turn = round_of(a)
+    turn.leave(b)
+    assert taken(turn, 1) == [a]
