@@ -242,6 +242,12 @@ class FieldReader:
         at = self._next()
         return default if at < 0 else ulong_at(self._data, at, default)
 
+    def require_ulong(self, field: str) -> i64:
+        value = self.ulong(-1)
+        if value < 0:
+            raise self._missing(field)
+        return value
+
     def choice(self, field: str, default: i64, most: i64) -> i64:
         """One of the restricted types (settle modes, durability): 0 to `most`."""
         value = self.uint(default)
@@ -325,10 +331,14 @@ class FieldReader:
             return None
         return take_value(self._data, at, self.end, FIELD_VALUES_MAX)[0]
 
-    def raw(self) -> bytes | None:
-        """The field as it is encoded, None where it is absent."""
+    def map(self) -> bytes | None:
+        """A map as it is encoded, None where it is absent."""
         at = self._next()
-        return None if at < 0 else encoded_value(self._data, at, self.end)
+        if at < 0:
+            return None
+        if self._data[at] != 0xC1 and self._data[at] != 0xD1:
+            raise self._wrong("map")
+        return encoded_value(self._data, at, self.end)
 
     def composite(self) -> i64:
         """The position of a field that is itself a composite, or -1."""

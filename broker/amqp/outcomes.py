@@ -230,7 +230,7 @@ def _read_modified(data: bytes, at: i64, end: i64) -> Modified:
     modified = Modified(
         delivery_failed=fields.boolean(False),
         undeliverable_here=fields.boolean(False),
-        message_annotations=fields.raw(),
+        message_annotations=fields.map(),
     )
     fields.close()
     return modified
@@ -240,7 +240,7 @@ def _read_received(data: bytes, at: i64, end: i64) -> Received:
     fields = FieldReader(data, at, end, "received")
     received = Received(
         section_number=fields.require_uint("section-number"),
-        section_offset=fields.ulong(0),
+        section_offset=fields.require_ulong("section-offset"),
     )
     fields.close()
     return received

@@ -298,7 +298,7 @@ def read_attach(data: bytes, at: i64, end: i64) -> Attach:
         rcv_settle_mode=rcv_settle_mode,
         source=source,
         target=target,
-        unsettled=fields.raw(),
+        unsettled=fields.map(),
         incomplete_unsettled=fields.boolean(False),
         initial_delivery_count=fields.optional_uint(),
         max_message_size=fields.ulong(0),

@@ -73,7 +73,9 @@ class Routing:
         for body in bodies:
             queue.put(new_message(body, priority=priority), self.batch)
 
-    def consumer(self, queue: Queue, credit: int = 0, *, settles: bool = False) -> RecordingConsumer:
+    def consumer(
+        self, queue: Queue, credit: int = 0, *, settles: bool = False
+    ) -> RecordingConsumer:
         """A consumer of `queue` that is ready for as many messages as it has credit for."""
         consumer = RecordingConsumer(settles=self.batch if settles else None)
         queue.attach_consumer(consumer)

@@ -75,8 +75,13 @@ def test_frames_are_written_one_behind_the_other() -> None:
     assert len(data) == 12 + 16 + 308
 
 
-def test_the_protocol_headers_are_those_of_the_specification() -> None:
-    assert AMQP_HEADER == b"AMQP" + bytes([0, 1, 0, 0])
-    assert TLS_HEADER == b"AMQP" + bytes([2, 1, 0, 0])
-    assert SASL_HEADER == b"AMQP" + bytes([3, 1, 0, 0])
-    assert frame_size(EMPTY_FRAME, 0, 8) == 8
+@pytest.mark.parametrize(
+    ("header", "protocol"), [(AMQP_HEADER, 0), (TLS_HEADER, 2), (SASL_HEADER, 3)]
+)
+def test_the_protocol_headers_are_those_of_the_specification(header: bytes, protocol: int) -> None:
+    assert header == b"AMQP" + bytes([protocol, 1, 0, 0])
+
+
+def test_the_empty_frame_is_empty() -> None:
+    assert frame_size(EMPTY_FRAME, 0, 8) == len(EMPTY_FRAME)
+    assert body_at(EMPTY_FRAME, 0) == len(EMPTY_FRAME)

@@ -33,11 +33,11 @@ def test_consumers_take_turns() -> None:
 
 
 def test_one_without_room_leaves_the_round_until_it_joins_again() -> None:
-    a, b = RecordingConsumer(3), RecordingConsumer(1)
+    a, b = RecordingConsumer(4), RecordingConsumer(1)
     turn = round_of(a, b)
-    assert taken(turn, 3) == [a, b, a]
+    assert taken(turn, 4) == [a, b, a, a]
     b.credit = 1
-    assert taken(turn, 1) == [a], "b has left, and has not said that there is room again"
+    assert taken(turn, 2) == [a, None], "b has left, and has not said that there is room again"
     turn.join(b)
     assert taken(turn, 2) == [b, None]
     assert turn.size() == 0
