@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -127,6 +128,7 @@ class Broker:
         *,
         limits: Limits | None = None,
         authenticator: Authenticator | None = None,
+        watcher: RecordingWatcher | None = None,
         policy: AddressPolicy | None = None,
         patterns: Sequence[tuple[str, AddressPolicy]] = (),
         credit: int = CREDIT,
@@ -134,7 +136,7 @@ class Broker:
     ) -> None:
         self.clock = SimulatedClock()
         self.stats = Stats()
-        self.watcher = RecordingWatcher()
+        self.watcher = watcher or RecordingWatcher()
         self.store = MemoryStore()
         self.journal = Journal(self.store)
         self.router = Router(
@@ -200,6 +202,8 @@ class Client:
         self.outlet = RecordingOutlet()
         self.peer = Peer(broker.container, self.outlet, "127.0.0.1:1")
         self._frames: list[Frame] = []
+        self._transfers_out: Counter[int] = Counter()
+        self._transfers_in: Counter[int] = Counter()
 
     # -- out
 
@@ -208,6 +212,7 @@ class Client:
 
     def send(self, *bodies: Body, channel: int = 0) -> None:
         """Send frames, all in one piece."""
+        self._transfers_out[channel] += sum(isinstance(each, Transfer) for each in bodies)
         self.send_bytes(b"".join(frame(each, channel) for each in bodies))
 
     def hang_up(self) -> None:
@@ -243,8 +248,18 @@ class Client:
         if credit:
             handle = fields.get("handle", 0)
             assert isinstance(handle, int)
-            self.send(flow(handle=handle, credit=credit, delivery_count=0))
+            self.flow(handle=handle, credit=credit, delivery_count=0)
         return answer
+
+    def flow(self, *, channel: int = 0, **fields: object) -> None:
+        """Send a flow that tells truly what was sent and has come on that session so far."""
+        self._look()
+        given: dict[str, object] = {
+            "next_outgoing_id": self._transfers_out[channel],
+            "next_incoming_id": self._transfers_in[channel],
+            **fields,
+        }
+        self.send(flow(**given), channel=channel)  # type: ignore[arg-type]
 
     def transfer(self, number: int = 0, body: bytes = b"hello", **fields: object) -> None:
         """Send a whole message as the delivery of that number."""
@@ -258,11 +273,16 @@ class Client:
 
     # -- in
 
-    def frames(self) -> list[Frame]:
-        """Every frame that has come since the last look."""
+    def _look(self) -> None:
         data = bytes(self.outlet.data)
         self.outlet.data.clear()
-        self._frames += frames_in(data)
+        for each in frames_in(data):
+            self._frames.append(each)
+            self._transfers_in[each.channel] += isinstance(each.body, Transfer)
+
+    def frames(self) -> list[Frame]:
+        """Every frame that has come since the last look."""
+        self._look()
         frames = self._frames
         self._frames = []
         return frames

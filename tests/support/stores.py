@@ -31,7 +31,7 @@ class GatedStore(Store):
     def batch(self) -> Batch:
         return self._memory.batch()
 
-    def commit_now(self, batch: Batch) -> None:
+    def commit_now(self, batch: Batch) -> None:  # noqa: ARG002 never to be called
         raise AssertionError("commits are awaited here")
 
     async def commit(self, batch: Batch) -> None:

@@ -6,7 +6,8 @@ from broker.amqp.frames import AMQP_HEADER, EMPTY_FRAME, TLS_HEADER
 from broker.amqp.limits import BUFFER_BEFORE_OPEN, FRAME_BEFORE_OPEN, Limits
 from broker.amqp.outcomes import Error
 from broker.amqp.performatives import Attach, Begin, Close, Detach, End, Flow, Open
-from tests.support.broker import Broker, Client
+from broker.links.peer import Peer
+from tests.support.broker import Broker, Client, RecordingWatcher
 from tests.support.frames import (
     Disposition,
     Header,
@@ -78,7 +79,7 @@ def test_input_may_be_cut_anywhere(size: int) -> None:
         + frame(attach_receiver(handle=1))
         + frame(attach_sender())
         + frame(Transfer(settled=True, payload=message(b"x" * 300)))
-        + frame(flow(handle=1, credit=1, delivery_count=0))
+        + frame(flow(handle=1, credit=1, delivery_count=0, next_outgoing_id=1))
     )
     client = Broker().dial()
     for at in range(0, len(data), size):
@@ -368,27 +369,28 @@ def test_a_lost_socket_ends_everything_in_silence() -> None:
 # -- a bug
 
 
-class Bug(Exception):  # noqa: N818 - it is no error of a peer's
-    pass
+class Careless(RecordingWatcher):
+    """Fails when a certain connection opens: the bug."""
+
+    def opened(self, peer: Peer) -> None:
+        if peer.container_id == "unlucky":
+            raise RuntimeError("with a secret in it")
+        super().opened(peer)
 
 
-def test_a_bug_closes_the_connection_and_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = Broker()
-    client = broker.session()
+def test_a_bug_closes_the_connection_and_tells_nothing() -> None:
+    broker = Broker(watcher=Careless())
     other = broker.session("other")
-
-    def fail(*_: object) -> None:
-        raise Bug("with a secret in it")
-
-    monkeypatch.setattr(broker.store, "batch", fail, raising=False)
-    broker.container.router.queues["q"] = fail  # type: ignore[assignment]
-    client.send(attach_receiver())
+    client = broker.dial()
+    client.send_bytes(opening("unlucky") + frame(BEGIN))
+    client.expect(Header)
+    client.expect(Open)
     close = client.expect_last(Close)
     assert close.error is not None
     assert close.error.condition == "amqp:internal-error"
     assert close.error.description is None
     assert close.error.info == {}
-    assert len(broker.watcher.errors) == 1
+    assert [str(error) for error in broker.watcher.errors] == ["with a secret in it"]
     other.attach_receiver("another")
     other.expect_nothing()
 
@@ -550,7 +552,7 @@ def test_a_blocked_socket_stops_deliveries_and_nothing_else() -> None:
     client.attach_receiver(credit=1)
     client.expect_deliveries(b"0")
     client.peer.connection.output_blocked()
-    client.send(flow(handle=0, credit=2, delivery_count=1))
+    client.flow(handle=0, credit=2, delivery_count=1)
     client.expect_nothing()
     client.begin(1)
     client.peer.output_drained()
@@ -566,7 +568,7 @@ def test_no_more_than_a_mebibyte_waits_for_a_socket() -> None:
     client = broker.session()
     client.attach_receiver()
     writes = client.outlet.writes
-    client.send(flow(handle=0, credit=40, delivery_count=0))
+    client.flow(handle=0, credit=40, delivery_count=0)
     assert len([each for each in client.bodies() if isinstance(each, Transfer)]) == 40
     assert client.outlet.writes - writes == 4  # each of 11 messages, the last of the rest
 

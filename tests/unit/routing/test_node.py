@@ -1,8 +1,11 @@
 """What queues and topics have in common: producers, and holding them back."""
 
+from collections.abc import Callable
+
 import pytest
 
 from broker.routing.node import Node
+from broker.routing.queue import Queue
 from tests.support.parties import RecordingConsumer, RecordingProducer
 from tests.support.routing import Routing
 
@@ -17,33 +20,44 @@ def held_back(routing: Routing, node: Node) -> RecordingProducer:
     return producer
 
 
-def slow_queue() -> tuple[Routing, Node, RecordingConsumer]:
+Slow = tuple[Routing, Node, RecordingConsumer, Queue]
+
+
+def slow_queue() -> Slow:
+    """A queue above the mark, and the consumer that is behind."""
     routing = Routing(pacing_mark=MARK)
     queue = routing.queue()
     consumer = routing.consumer(queue)
     routing.put(queue, *[b"x"] * (MARK + 1))
-    return routing, queue, consumer
+    return routing, queue, consumer, queue
 
 
-def slow_topic() -> tuple[Routing, Node, RecordingConsumer]:
+def slow_topic() -> Slow:
+    """A topic with a fast subscriber, and one whose queue is above the mark."""
     routing = Routing(pacing_mark=MARK)
     topic = routing.topic()
-    fast = RecordingConsumer(1000)
-    topic.attach_consumer(fast).consumer_ready(fast, drain=False)
-    consumer = RecordingConsumer()
-    topic.attach_consumer(consumer)
+    fast, slow = RecordingConsumer(), RecordingConsumer()
+    routing.give(topic.attach_consumer(fast), fast, 1000)
+    queue = topic.attach_consumer(slow)
     routing.put(topic, *[b"x"] * (MARK + 1))
     routing.pump()
-    return routing, topic, consumer
+    return routing, topic, slow, queue
 
 
-KINDS = {"queue": slow_queue, "topic, by its slowest subscriber": slow_topic}
+SLOW = pytest.mark.parametrize(
+    "slow",
+    [
+        pytest.param(slow_queue, id="queue"),
+        pytest.param(slow_topic, id="topic, by its slowest subscriber"),
+    ],
+)
 
 
-@pytest.mark.parametrize("slow", KINDS.values(), ids=KINDS.keys())
-def test_a_producer_waits_for_slow_consumers_ten_milliseconds_at_most(slow: object) -> None:
-    assert callable(slow)
-    routing, node, _ = slow()
+@SLOW
+def test_a_producer_waits_for_slow_consumers_ten_milliseconds_at_most(
+    slow: Callable[[], Slow],
+) -> None:
+    routing, node, _, _ = slow()
     producer = held_back(routing, node)
     routing.advance(9)
     assert producer.resumed == 0
@@ -52,30 +66,28 @@ def test_a_producer_waits_for_slow_consumers_ten_milliseconds_at_most(slow: obje
     assert node.may_grant(producer, routing.router), "it did not help, so it is off"
 
 
-@pytest.mark.parametrize("slow", KINDS.values(), ids=KINDS.keys())
-def test_a_producer_goes_on_as_soon_as_consumers_have_caught_up(slow: object) -> None:
-    assert callable(slow)
-    routing, node, consumer = slow()
+@SLOW
+def test_a_producer_goes_on_as_soon_as_consumers_have_caught_up(
+    slow: Callable[[], Slow],
+) -> None:
+    routing, node, consumer, queue = slow()
     producer = held_back(routing, node)
-    queue = node if node.kind == "queue" else node.subscriptions[1]
     routing.give(queue, consumer, 1)
     assert producer.resumed == 1
     routing.advance(10)
     assert producer.resumed == 1
 
 
-@pytest.mark.parametrize("slow", KINDS.values(), ids=KINDS.keys())
-def test_a_producer_goes_on_when_the_slow_consumer_leaves(slow: object) -> None:
-    assert callable(slow)
-    routing, node, consumer = slow()
+@SLOW
+def test_a_producer_goes_on_when_the_slow_consumer_leaves(slow: Callable[[], Slow]) -> None:
+    routing, node, consumer, queue = slow()
     producer = held_back(routing, node)
-    queue = node if node.kind == "queue" else node.subscriptions[1]
     node.detach_consumer(consumer, queue, routing.batch)
     assert producer.resumed == 1
 
 
 def test_waiting_producers_cost_one_deadline() -> None:
-    routing, queue, _ = slow_queue()
+    routing, queue, _, _ = slow_queue()
     first, second = held_back(routing, queue), held_back(routing, queue)
     routing.advance(10)
     assert (first.resumed, second.resumed) == (1, 1)
@@ -90,7 +102,7 @@ def test_a_producer_of_a_queue_without_consumers_never_waits() -> None:
 
 
 def test_a_producer_that_has_left_is_told_nothing() -> None:
-    routing, queue, _ = slow_queue()
+    routing, queue, _, _ = slow_queue()
     producer = held_back(routing, queue)
     queue.leave(producer)
     queue.leave(producer)

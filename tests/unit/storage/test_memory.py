@@ -1,0 +1,22 @@
+"""What only the store in memory does; `tests/contract` has what every store does."""
+
+from storage.memory import MemoryStore
+from storage.records import StoredMessage
+
+
+def test_it_needs_no_waiting() -> None:
+    store = MemoryStore()
+    assert store.name == "memory"
+    assert store.commits_at_once
+
+
+async def test_it_forgets_with_the_process() -> None:
+    store = MemoryStore()
+    batch = store.batch()
+    message = StoredMessage(
+        position=1, encoded=b"x", priority=4, ttl_ms=-1, arrived_ms=0, delivery_count=0
+    )
+    batch.append("q", message)
+    store.commit_now(batch)
+    assert await store.messages("q") == [message], "the very object: nothing was written"
+    assert await MemoryStore().messages("q") == []

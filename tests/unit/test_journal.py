@@ -1,0 +1,186 @@
+"""Who is told what, and when: never before it is durable, never out of order."""
+
+import asyncio
+
+import pytest
+
+from broker.journal import Journal, Waiter
+from storage.api import Store, StoreError
+from storage.memory import MemoryStore
+from storage.records import StoredMessage
+from tests.support.stores import GatedStore
+
+pytestmark = pytest.mark.requirement("PRD-03")
+
+
+class Told(Waiter):
+    """Notes in `log` that it was told."""
+
+    def __init__(self, name: str, log: list[str]) -> None:
+        self._name = name
+        self._log = log
+
+    def committed(self) -> None:
+        self._log.append(self._name)
+
+
+def append(journal: Journal, position: int) -> None:
+    journal.batch.append(
+        "q",
+        StoredMessage(
+            position=position, encoded=b"x", priority=4, ttl_ms=-1, arrived_ms=0, delivery_count=0
+        ),
+    )
+
+
+async def positions(store: Store) -> list[int]:
+    return [int(message.position) for message in await store.messages("q")]
+
+
+async def settle() -> None:
+    """Let every task go on as far as it can."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+# -- a store without I/O
+
+
+async def test_without_io_everybody_is_told_by_the_end_of_the_round() -> None:
+    store, log = MemoryStore(), list[str]()
+    journal = Journal(store)
+    append(journal, 1)
+    journal.submit(Told("a", log))
+    journal.submit(Told("b", log))
+    assert (log, await positions(store)) == ([], [])
+    journal.flush()
+    assert (log, await positions(store)) == (["a", "b"], [1])
+
+
+async def test_without_io_changes_that_nobody_waits_for_are_kept_too() -> None:
+    store = MemoryStore()
+    journal = Journal(store)
+    append(journal, 1)
+    journal.flush()
+    append(journal, 2)
+    assert await positions(store) == [1]
+
+
+async def test_who_waits_for_nothing_in_particular_is_told_at_the_next_flush() -> None:
+    log = list[str]()
+    journal = Journal(MemoryStore())
+    batch = journal.batch
+    journal.flush()
+    assert journal.batch is batch, "there was nothing to do"
+    journal.submit(Told("a", log))
+    journal.flush()
+    assert log == ["a"]
+
+
+async def test_without_io_run_ends_when_the_journal_closes() -> None:
+    journal = Journal(MemoryStore())
+    running = asyncio.create_task(journal.run())
+    await settle()
+    journal.close()
+    await running
+
+
+# -- a store that takes its time
+
+
+class Awaited:
+    """A journal that runs on a store whose commits the test lets through."""
+
+    def __init__(self) -> None:
+        self.store = GatedStore()
+        self.journal = Journal(self.store)
+        self.log: list[str] = []
+        self.running = asyncio.create_task(self.journal.run())
+
+    def submit(self, position: int) -> None:
+        """A change, and somebody who waits for it."""
+        append(self.journal, position)
+        self.journal.submit(Told(str(position), self.log))
+        self.journal.flush()
+
+
+async def test_nobody_is_told_before_the_commit_has_returned() -> None:
+    awaited = Awaited()
+    awaited.submit(1)
+    await settle()
+    assert len(awaited.store.commits) == 1
+    assert awaited.log == []
+    awaited.store.let_through()
+    await settle()
+    assert (awaited.log, await positions(awaited.store)) == (["1"], [1])
+    awaited.journal.close()
+    await awaited.running
+
+
+async def test_what_arrives_during_a_commit_gathers_in_one_next_one() -> None:
+    awaited = Awaited()
+    awaited.submit(1)
+    await settle()
+    awaited.submit(2)
+    awaited.submit(3)
+    await settle()
+    assert len(awaited.store.commits) == 1, "one after the other"
+    awaited.store.let_through()
+    await settle()
+    assert (len(awaited.store.commits), awaited.log) == (2, ["1"])
+    awaited.store.let_through()
+    await settle()
+    assert awaited.log == ["1", "2", "3"]
+    awaited.journal.close()
+    await awaited.running
+
+
+async def test_an_empty_batch_costs_no_commit_but_keeps_its_turn() -> None:
+    awaited = Awaited()
+    awaited.submit(1)
+    await settle()
+    awaited.journal.submit(Told("nothing", awaited.log))
+    awaited.journal.flush()
+    await settle()
+    assert awaited.log == []
+    awaited.store.let_through()
+    await settle()
+    assert (awaited.log, len(awaited.store.commits)) == (["1", "nothing"], 1)
+    awaited.journal.close()
+    await awaited.running
+
+
+async def test_closing_during_a_commit_commits_what_has_gathered_meanwhile() -> None:
+    awaited = Awaited()
+    awaited.submit(1)
+    await settle()
+    awaited.submit(2)
+    awaited.journal.close()
+    awaited.store.let_through()
+    await settle()
+    awaited.store.let_through()
+    await awaited.running
+    assert awaited.log == ["1", "2"]
+    assert await positions(awaited.store) == [1, 2]
+    await awaited.store.close()
+
+
+async def test_closing_before_the_first_commit_commits_what_there_is() -> None:
+    awaited = Awaited()
+    append(awaited.journal, 1)
+    awaited.journal.close()
+    await settle()
+    awaited.store.let_through()
+    await awaited.running
+    assert await positions(awaited.store) == [1]
+
+
+async def test_a_failed_commit_ends_it_and_nobody_is_told() -> None:
+    awaited = Awaited()
+    awaited.submit(1)
+    await settle()
+    awaited.submit(2)
+    awaited.store.let_through(failing=True)
+    with pytest.raises(StoreError, match="full"):
+        await awaited.running
+    assert (awaited.log, await positions(awaited.store)) == ([], [])

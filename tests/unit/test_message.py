@@ -1,0 +1,178 @@
+"""A message inside the broker: what is kept of it, its header, its end."""
+
+import pytest
+
+from broker.amqp.sections import PRIORITY_DEFAULT, Sections
+from broker.message import NEVER, Message, expires_at, read_message, remaining_ttl
+from tests.support.clock import WALL_START_MS, SimulatedClock
+
+BODY = bytes.fromhex("005375a00568656c6c6f")
+ANNOTATIONS = bytes.fromhex("005372c10100")
+DELIVERY_ANNOTATIONS = bytes.fromhex("005371c10100")
+
+
+def header(fields: str) -> bytes:
+    """A header section with these encoded fields, in hex."""
+    encoded = bytes.fromhex(fields)
+    return b"\x00\x53\x70\xd0" + (len(encoded) + 4).to_bytes(4) + b"\0\0\0\x05" + encoded
+
+
+def properties(absolute_expiry_time: int) -> bytes:
+    fields = b"\x40" * 8 + b"\x83" + absolute_expiry_time.to_bytes(8, signed=True)
+    return b"\x00\x53\x73\xd0" + (len(fields) + 4).to_bytes(4) + b"\0\0\0\x09" + fields
+
+
+def read(data: bytes, clock: SimulatedClock | None = None) -> Message:
+    sections = Sections()
+    framed = b"frame" + data + b"next"
+    sections.read(framed, 5, 5 + len(data))
+    return read_message(sections, framed, clock or SimulatedClock())
+
+
+def reread(message: Message, delivery_count: int, clock: SimulatedClock) -> Message:
+    """What the next broker would make of a delivery of `message`."""
+    return read(message.header(delivery_count, clock) + message.encoded, clock)
+
+
+# -- what is kept
+
+KEPT = {
+    "a body alone": (BODY, BODY),
+    "a header": (header("4040404040") + BODY, BODY),
+    "delivery-annotations": (DELIVERY_ANNOTATIONS + BODY, BODY),
+    "all of both": (header("4040404040") + DELIVERY_ANNOTATIONS + ANNOTATIONS + BODY, None),
+    "properties": (properties(-1) + BODY, properties(-1) + BODY),
+    "no body": (ANNOTATIONS, ANNOTATIONS),
+}
+
+
+@pytest.mark.requirement("PRD-05")
+@pytest.mark.parametrize(("data", "kept"), KEPT.values(), ids=KEPT.keys())
+def test_the_message_is_kept_byte_for_byte_from_its_annotations_on(
+    data: bytes, kept: bytes | None
+) -> None:
+    expected = ANNOTATIONS + BODY if kept is None else kept
+    message = read(data)
+    assert message.encoded == expected
+    assert message.size() == len(expected)
+
+
+FIELDS = {
+    "no header": (b"", (False, PRIORITY_DEFAULT, -1)),
+    "nothing in the header": (header("4040404040"), (False, PRIORITY_DEFAULT, -1)),
+    "durable": (header("4140404040"), (True, PRIORITY_DEFAULT, -1)),
+    "priority 0": (header("405000404040"), (False, 0, -1)),
+    "priority 9": (header("405009404040"), (False, 9, -1)),
+    "a higher priority counts as 9": (header("4050c8404040"), (False, 9, -1)),
+    "ttl": (header("4040700000ea604040"), (False, PRIORITY_DEFAULT, 60_000)),
+    "ttl 0": (header("4040434040"), (False, PRIORITY_DEFAULT, 0)),
+}
+
+
+@pytest.mark.requirement("RCV-03", "DST-14")
+@pytest.mark.parametrize(("section", "expected"), FIELDS.values(), ids=FIELDS.keys())
+def test_of_the_header_routing_reads(section: bytes, expected: tuple[bool, int, int]) -> None:
+    message = read(section + BODY)
+    assert (message.durable, message.priority, message.ttl_ms) == expected
+
+
+# -- its header
+
+
+@pytest.mark.requirement("RCV-01", "RCV-03", "DST-14")
+@pytest.mark.parametrize("delivery_count", [0, 1, 255, 256])
+@pytest.mark.parametrize("priority", range(10))
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_header_says_again_what_it_said(
+    durable: bool, priority: int, delivery_count: int
+) -> None:
+    clock = SimulatedClock()
+    section = header(f"4{durable:d}50{priority:02x}404040")
+    message = read(section + BODY)
+    sent = message.header(delivery_count, clock)
+    sections = Sections()
+    sections.read(sent + BODY, 0, len(sent + BODY))
+    assert (sections.durable, sections.priority, sections.ttl) == (durable, priority, -1)
+    assert sections.start_kept == len(sent)
+
+
+@pytest.mark.requirement("RCV-01")
+def test_only_a_first_delivery_goes_to_a_first_acquirer() -> None:
+    clock, message = SimulatedClock(), read(BODY)
+    fields = b"\x42\x50\x04\x40"  # not durable, priority 4, no ttl
+    assert message.header(0, clock) == b"\x00\x53\x70\xc0\x06\x04" + fields + b"\x41"
+    assert message.header(3, clock) == b"\x00\x53\x70\xc0\x08\x05" + fields + b"\x42\x52\x03"
+
+
+def test_messages_share_the_header_of_a_first_delivery() -> None:
+    clock = SimulatedClock()
+    assert read(BODY).header(0, clock) is read(ANNOTATIONS).header(0, clock)
+
+
+@pytest.mark.requirement("PRD-04")
+def test_the_time_spent_here_is_taken_from_the_ttl() -> None:
+    clock = SimulatedClock()
+    message = read(header("4040700000ea604040") + BODY, clock)
+    clock.advance(10_000)
+    assert reread(message, 0, clock).ttl_ms == 50_000
+    assert reread(message, 2, clock).ttl_ms == 50_000
+
+
+REMAINING = {
+    "at once": (1000, 500, 500, 1000),
+    "later": (1000, 500, 600, 900),
+    "at the last moment": (1000, 500, 1499, 1),
+    "too late, which expiry sees to": (1000, 500, 9999, 1),
+    "after the clock was set back": (1000, 500, 400, 1000),
+    "never": (0, 500, 9999, 0),
+}
+
+
+@pytest.mark.requirement("PRD-04")
+@pytest.mark.parametrize(
+    ("ttl_ms", "arrived_ms", "now_ms", "expected"), REMAINING.values(), ids=REMAINING.keys()
+)
+def test_the_ttl_that_is_left(ttl_ms: int, arrived_ms: int, now_ms: int, expected: int) -> None:
+    assert remaining_ttl(ttl_ms=ttl_ms, arrived_ms=arrived_ms, now_ms=now_ms) == expected
+
+
+# -- its end
+
+ENDS = {
+    "neither": (-1, -1, NEVER),
+    "both say never": (0, 0, NEVER),
+    "ttl": (50, -1, 1050),
+    "ttl of never, no time": (0, -1, NEVER),
+    "a time": (-1, 1020, 1020),
+    "a time, ttl of never": (0, 1020, 1020),
+    "the time is earlier": (50, 1020, 1020),
+    "the ttl is earlier": (50, 1080, 1050),
+    "a time that has passed": (50, 1, 1),
+    "a time before 1970 is none": (50, -1000, 1050),
+}
+
+
+@pytest.mark.requirement("PRD-04")
+@pytest.mark.parametrize(("ttl_ms", "absolute_ms", "expected"), ENDS.values(), ids=ENDS.keys())
+def test_a_message_ends_by(ttl_ms: int, absolute_ms: int, expected: int) -> None:
+    assert expires_at(ttl_ms=ttl_ms, absolute_ms=absolute_ms, arrived_ms=1000) == expected
+
+
+@pytest.mark.requirement("PRD-04")
+def test_the_end_is_counted_from_the_arrival() -> None:
+    by_ttl = read(header("4040700000ea604040") + BODY)
+    assert by_ttl.expires_at_ms == WALL_START_MS + 60_000
+    by_time = read(properties(WALL_START_MS + 5) + BODY)
+    assert (by_time.expires_at_ms, by_time.ttl_ms) == (WALL_START_MS + 5, -1)
+    assert read(BODY).expires_at_ms == NEVER
+
+
+@pytest.mark.requirement("RCV-02")
+def test_an_expired_message_that_is_kept_has_no_end_any_more() -> None:
+    clock = SimulatedClock()
+    message = read(header("415007700000ea604040") + BODY, clock)
+    clock.advance(10**6)
+    kept = message.without_expiry()
+    assert (kept.encoded, kept.durable, kept.priority) == (BODY, True, 7)
+    assert (kept.ttl_ms, kept.expires_at_ms) == (-1, NEVER)
+    assert reread(kept, 0, clock).ttl_ms == -1
