@@ -1,7 +1,7 @@
 """A connection without its socket: bytes in, calls to its owner, bytes out.
 
-    connection = Connection(handler, limits, ...)
-    connection.receive(data, now_ms)        what came; calls the handler's methods
+    connection = Connection(owner, limits, ...)
+    connection.receive(data, now_ms)        what came; calls the owner's methods
     connection.data_to_send()               what is to be written, pulled when the last is gone
     connection.tick(now_ms)                 when `next_deadline_ms` has come
     connection.receive_eof()                the peer has gone
@@ -43,7 +43,7 @@ from broker.amqp.errors import (
     Fault,
     SessionFault,
 )
-from broker.amqp.events import ConnectionHandler
+from broker.amqp.events import ConnectionOwner
 from broker.amqp.frames import (
     AMQP_FRAME,
     EMPTY_FRAME,
@@ -91,7 +91,7 @@ class Connection:
 
     def __init__(
         self,
-        handler: ConnectionHandler,
+        owner: ConnectionOwner,
         limits: Limits,
         *,
         container_id: str,
@@ -99,12 +99,12 @@ class Connection:
         requires_sasl: bool,
         now_ms: i64,
     ) -> None:
-        self.handler: Final = handler
+        self.owner: Final = owner
         self.limits: Final = limits
         self.state: ConnectionState = ConnectionState.START
         self.is_over = False
         self.end_reason = "connection lost"
-        self.output: Final = Output(handler)
+        self.output: Final = Output(owner)
         self.next_deadline_ms: i64 = now_ms + limits.handshake_timeout_ms
         self._container_id: Final = container_id
         self._mechanisms: Final = mechanisms
@@ -149,7 +149,7 @@ class Connection:
             self.close(fault)
             at = i64(len(data))
         except Exception as error:  # noqa: BLE001 - a bug may end one connection, not the broker
-            self.handler.failed(error)
+            self.owner.failed(error)
             self.close(ConnectionFault(INTERNAL_ERROR))
             at = i64(len(data))
         self._data = b""
@@ -262,7 +262,7 @@ class Connection:
                 raise ConnectionFault(NOT_ALLOWED, "sasl-init was expected")
             self._awaiting_outcome = True
             init = read_sasl_init(data, behind, end)
-            self.handler.authenticate(init.mechanism, init.initial_response or b"")
+            self.owner.authenticate(init.mechanism, init.initial_response or b"")
         elif code == OPEN:
             self._on_open(read_open(data, behind, end))
         else:
@@ -334,7 +334,7 @@ class Connection:
             raise ConnectionFault(NOT_ALLOWED, f"max-frame-size is at least {FRAME_SIZE_MIN}")
         self._channels.remote_channel_max = open.channel_max
         self.output.frame_size_max = open.max_frame_size
-        self.handler.opened(open)
+        self.owner.opened(open)
         if not self.is_over:
             self._times.opened(open.idle_time_out)
             self.deadline_at(self._times.earliest())
@@ -400,7 +400,7 @@ class Connection:
             self.state = connection_after(self.state, ConnectionEvent.LOST)
             self._pieces = []
             self.output.touch()
-            self.handler.ended()
+            self.owner.ended()
 
     # -- deliveries under way
 
@@ -461,7 +461,7 @@ class Connection:
             return
         if self.next_deadline_ms == NO_DEADLINE or deadline_ms < self.next_deadline_ms:
             self.next_deadline_ms = deadline_ms
-            self.handler.deadline_changed()
+            self.owner.deadline_changed()
 
     def tick(self, now_ms: i64) -> None:
         """Do what is due: heartbeats, echoes, and the end of peers that keep silent."""
@@ -492,6 +492,8 @@ class Connection:
     def _earliest(self) -> i64:
         if self.is_over:
             return NO_DEADLINE
+        if self.state is ConnectionState.CLOSE_SENT:
+            return self._times.close_ms
         found = self._times.earliest()
         for session in self._channels.sessions:
             if session is not None:

@@ -58,9 +58,7 @@ class Deadlines:
         return self._heartbeat_ms > 0 and now_ms - self.last_output_ms >= self._heartbeat_ms
 
     def earliest(self) -> i64:
-        """The next of all, or NO_DEADLINE."""
-        if self.close_ms != NO_DEADLINE:
-            return self.close_ms
+        """The next of all while the connection lasts, or NO_DEADLINE."""
         found = earlier(self.handshake_ms, self.partial_ms)
         if self._idle_ms > 0:
             found = earlier(found, self.last_input_ms + self._idle_ms)

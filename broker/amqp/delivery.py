@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64, mypyc_attr
 
 if TYPE_CHECKING:
-    from broker.amqp.events import OutgoingHandler
+    from broker.amqp.events import OutgoingOwner
 
 
 @mypyc_attr(acyclic=True)
@@ -21,4 +21,4 @@ class Delivery:
 
     def __init__(self) -> None:
         self.delivery_id: i64 = -1
-        self.sent_to: OutgoingHandler | None = None
+        self.sent_to: OutgoingOwner | None = None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class ConnectionHandler:
+class ConnectionOwner:
     """The owner of a connection."""
 
     @abstractmethod
@@ -57,7 +57,7 @@ class ConnectionHandler:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class IncomingHandler:
+class IncomingOwner:
     """The owner of a link on which the peer sends."""
 
     @abstractmethod
@@ -75,7 +75,7 @@ class IncomingHandler:
 
 @trait
 @mypyc_attr(allow_interpreted_subclasses=True)
-class OutgoingHandler:
+class OutgoingOwner:
     """The owner of a link on which the peer receives."""
 
     @abstractmethod

@@ -16,7 +16,7 @@ from broker.amqp.errors import (
     TRANSFER_LIMIT_EXCEEDED,
     LinkFault,
 )
-from broker.amqp.events import IncomingHandler
+from broker.amqp.events import IncomingOwner
 from broker.amqp.lifecycle import LinkState
 from broker.amqp.link import Link
 from broker.amqp.outcomes import State
@@ -33,7 +33,7 @@ class IncomingLink(Link):
 
     def __init__(self, session: Session, attach: Attach, our_handle: i64) -> None:
         super().__init__(session, attach, our_handle)
-        self.handler: IncomingHandler | None = None
+        self.owner: IncomingOwner | None = None
         self.delivery_count: i64 = max(0, attach.initial_delivery_count)
         self.credit: i64 = 0
         self.settles_second: Final = attach.rcv_settle_mode == RCV_SECOND
@@ -45,16 +45,16 @@ class IncomingLink(Link):
 
     def accept(
         self,
-        handler: IncomingHandler,
+        owner: IncomingOwner,
         *,
         source: Source | None,
         target: Target,
         offered_capabilities: list[str] | None = None,
     ) -> None:
-        """Answer the attach with the real `target`; deliveries go to `handler`."""
+        """Answer the attach with the real `target`; deliveries go to `owner`."""
         asked = self.asked
         assert asked is not None
-        self.handler = handler
+        self.owner = owner
         self._answer(
             source=source,
             target=target,
@@ -96,8 +96,8 @@ class IncomingLink(Link):
             # our detach and the peer's transfer have crossed (2.6.5): it is ignored, but counts
             self.session.skip_delivery(transfer.delivery_id)
             return
-        handler = self.handler
-        assert handler is not None
+        owner = self.owner
+        assert owner is not None
         if self._partial is None:
             self._begin(transfer)
             if not transfer.more and not transfer.aborted:
@@ -105,7 +105,7 @@ class IncomingLink(Link):
                     raise self._too_large()
                 self._tag = None
                 settled = transfer.settled == 1
-                handler.delivered(transfer.delivery_id, data, at, end, settled)
+                owner.delivered(transfer.delivery_id, data, at, end, settled)
                 if self.credit <= self._low:
                     self._ask_for_credit()
                 return
@@ -169,18 +169,18 @@ class IncomingLink(Link):
             raise LinkFault(NOT_ALLOWED, "a message-format that changes within its delivery")
 
     def _complete(self, partial: Partial) -> None:
-        handler = self.handler
-        assert handler is not None
+        owner = self.owner
+        assert owner is not None
         self._partial = None
         self.session.connection.hold_partial(-partial.size)
         whole = b"".join(partial.pieces)
-        handler.delivered(partial.delivery_id, whole, 0, i64(len(whole)), partial.settled)
+        owner.delivered(partial.delivery_id, whole, 0, i64(len(whole)), partial.settled)
         if self.credit <= self._low:
             self._ask_for_credit()
 
     def _ask_for_credit(self) -> None:
-        if self.state is LinkState.ATTACHED and self.handler is not None:
-            self.handler.credit_low()
+        if self.state is LinkState.ATTACHED and self.owner is not None:
+            self.owner.credit_low()
 
     def _too_large(self) -> LinkFault:
         return LinkFault(
@@ -222,10 +222,10 @@ class IncomingLink(Link):
         self._drop_partial()
         if self.settles_second:
             self.session.forget_settlements(self)
-        handler = self.handler
-        self.handler = None
-        if handler is not None:
-            handler.incoming_ended(closed)
+        owner = self.owner
+        self.owner = None
+        if owner is not None:
+            owner.incoming_ended(closed)
 
 
 @final

@@ -10,7 +10,7 @@ from mypy_extensions import i16, i32, i64, u8
 from broker.amqp import credit as credits
 from broker.amqp.delivery import Delivery
 from broker.amqp.encode import put_u32
-from broker.amqp.events import OutgoingHandler
+from broker.amqp.events import OutgoingOwner
 from broker.amqp.lifecycle import LinkState
 from broker.amqp.link import Link
 from broker.amqp.output import Output
@@ -33,7 +33,7 @@ class OutgoingLink(Link):
 
     def __init__(self, session: Session, attach: Attach, our_handle: i64) -> None:
         super().__init__(session, attach, our_handle)
-        self.handler: OutgoingHandler | None = None
+        self.owner: OutgoingOwner | None = None
         self.output: Final[Output] = session.connection.output
         self.delivery_count: i64 = 0
         self.credit: i64 = 0
@@ -47,14 +47,14 @@ class OutgoingLink(Link):
 
     def accept(
         self,
-        handler: OutgoingHandler,
+        owner: OutgoingOwner,
         *,
         source: Source,
         target: Target | None,
         offered_capabilities: list[str] | None = None,
     ) -> None:
-        """Answer the attach with the real `source`; credit and outcomes go to `handler`."""
-        self.handler = handler
+        """Answer the attach with the real `source`; credit and outcomes go to `owner`."""
+        self.owner = owner
         self._answer(
             source=source,
             target=target,
@@ -65,8 +65,8 @@ class OutgoingLink(Link):
 
     def on_flow(self, *, peer_delivery_count: i64, link_credit: i64, drain: bool) -> None:
         """The receiver grants credit, or takes it back."""
-        handler = self.handler
-        if handler is None:
+        owner = self.owner
+        if owner is None:
             return
         if link_credit >= 0:
             self.credit = credits.left(
@@ -77,7 +77,7 @@ class OutgoingLink(Link):
         self.drain = drain
         if drain and self.credit == 0 and self._rest is None:
             self.put_flow()  # asked twice, or while the last of the credit was on its way
-        handler.credit_changed(drain)
+        owner.credit_changed(drain)
 
     def drained(self) -> None:
         """Nothing more is to be sent: give the rest of the credit up, and say so (2.6.7).
@@ -200,8 +200,8 @@ class OutgoingLink(Link):
         return False
 
     def end(self, *, closed: bool) -> None:
-        handler = self.handler
-        self.handler = None
+        owner = self.owner
+        self.owner = None
         self._rest = None
-        if handler is not None:
-            handler.outgoing_ended(closed, self.session.unsettled_out.take_all_of(handler))
+        if owner is not None:
+            owner.outgoing_ended(closed, self.session.unsettled_out.take_all_of(owner))

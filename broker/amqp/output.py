@@ -9,7 +9,7 @@ from mypy_extensions import i64
 
 from broker.amqp.composite import Performative
 from broker.amqp.errors import FRAME_SIZE_TOO_SMALL, ConnectionFault
-from broker.amqp.events import ConnectionHandler
+from broker.amqp.events import ConnectionOwner
 from broker.amqp.frames import put_frame
 from broker.amqp.limits import FRAME_SIZE_MIN
 
@@ -24,9 +24,9 @@ WRITER_KEPT: Final[i64] = 128 * 1024
 class Output:
     """The output of one connection, in order. `frame_size_max` is what the peer takes (2.7.1)."""
 
-    def __init__(self, handler: ConnectionHandler) -> None:
+    def __init__(self, owner: ConnectionOwner) -> None:
         self.frame_size_max: i64 = FRAME_SIZE_MIN
-        self._handler: Final = handler
+        self._owner: Final = owner
         self._writer = BytesWriter()
         self._chunks: list[bytes] = []
         self._chunk_bytes: i64 = 0
@@ -53,7 +53,7 @@ class Output:
         """Have `take` called, though nothing may have been written yet."""
         if not self._touched:
             self._touched = True
-            self._handler.output_ready()
+            self._owner.output_ready()
 
     def put(self, channel: i64, performative: Performative) -> None:
         """Write a control frame; ConnectionFault where it is more than the peer takes."""

@@ -26,7 +26,7 @@ from broker.amqp.errors import (
     LinkFault,
     SessionFault,
 )
-from broker.amqp.events import OutgoingHandler
+from broker.amqp.events import OutgoingOwner
 from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
 from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.lifecycle import LinkState, SessionEvent, SessionState, session_after
@@ -233,9 +233,9 @@ class Session:
             if attach.fault is not None:
                 raise attach.fault
             if isinstance(link, IncomingLink):
-                self.connection.handler.incoming_attached(link, attach)
+                self.connection.owner.incoming_attached(link, attach)
             elif isinstance(link, OutgoingLink):
-                self.connection.handler.outgoing_attached(link, attach)
+                self.connection.owner.outgoing_attached(link, attach)
         except LinkFault as fault:
             link.refuse(fault)
 
@@ -418,9 +418,9 @@ class Session:
         if self.connection.output.may_write():
             for link in self._links:
                 if isinstance(link, OutgoingLink) and link.credit > 0:
-                    handler: OutgoingHandler | None = link.handler
-                    if handler is not None:
-                        handler.credit_changed(link.drain)
+                    owner: OutgoingOwner | None = link.owner
+                    if owner is not None:
+                        owner.credit_changed(link.drain)
 
     # -- echoes
 

@@ -65,7 +65,7 @@ class Source:
         dynamic: bool = False,
         dynamic_node_properties: dict[str, object] | None = None,
         distribution_mode: str | None = None,
-        filter: list[Filter] | None = None,  # noqa: A002 - the field's name in the spec
+        filter: list[Filter] | None = None,
         default_outcome: Outcome | None = None,
         outcomes: list[str] | None = None,
         capabilities: list[str] | None = None,

@@ -10,7 +10,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.amqp.delivery import Delivery
-from broker.amqp.events import OutgoingHandler
+from broker.amqp.events import OutgoingOwner
 
 RING_MIN: Final[i64] = 16
 RING_MAX: Final[i64] = 65_536
@@ -134,7 +134,7 @@ class Unsettled:
                 del self._stragglers[delivery_id]
                 taken.append(delivery)
 
-    def take_all_of(self, owner: OutgoingHandler) -> list[Delivery]:
+    def take_all_of(self, owner: OutgoingOwner) -> list[Delivery]:
         """Give up the deliveries that were sent to `owner`, in order."""
         taken: list[Delivery] = []
         if self.count == 0:

@@ -13,7 +13,7 @@ from broker.amqp.errors import (
     Fault,
     LinkFault,
 )
-from broker.amqp.events import IncomingHandler
+from broker.amqp.events import IncomingOwner
 from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.outcomes import Rejected, error_of
 from broker.amqp.performatives import Attach
@@ -52,7 +52,7 @@ class Receipt(Waiter):
 
 
 @final
-class LinkProducer(IncomingHandler, Producer):
+class LinkProducer(IncomingOwner, Producer):
     """The producer behind an incoming link: to one node, or, as the anonymous relay, to any."""
 
     def __init__(self, peer: Peer, link: IncomingLink, request: PublishRequest) -> None:

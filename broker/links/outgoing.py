@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from broker.amqp.delivery import Delivery
 from broker.amqp.errors import NOT_IMPLEMENTED, RESOURCE_DELETED, LinkFault
-from broker.amqp.events import OutgoingHandler
+from broker.amqp.events import OutgoingOwner
 from broker.amqp.outcomes import DeliveryState, Outcome
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
@@ -31,7 +31,7 @@ OUTCOMES: Final = (
 
 
 @final
-class LinkConsumer(Consumer, OutgoingHandler):
+class LinkConsumer(Consumer, OutgoingOwner):
     """The consumer behind an outgoing link. A browser gets copies and acquires nothing."""
 
     def __init__(self, peer: Peer, link: OutgoingLink) -> None:

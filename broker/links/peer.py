@@ -15,7 +15,7 @@ from broker.amqp.errors import (
     ConnectionFault,
     LinkFault,
 )
-from broker.amqp.events import ConnectionHandler
+from broker.amqp.events import ConnectionOwner
 from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.lifecycle import ConnectionState
 from broker.amqp.link import Link
@@ -79,7 +79,7 @@ class Alarm(Due):
 
 
 @final
-class Peer(ConnectionHandler):
+class Peer(ConnectionOwner):
     """A client. It is `open` between its admission and its end; `user` is empty for anonymous."""
 
     def __init__(self, container: Container, outlet: Outlet, address: str) -> None:
