@@ -159,7 +159,7 @@ class FieldWriter:
         if self._count == 0:
             out.append(0x45)
         else:
-            put_compound(out, 0xC0, self._count, self._out)
+            put_compound(out, 0xC0, self._out, count=self._count)
 
 
 @final

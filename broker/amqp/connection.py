@@ -54,11 +54,8 @@ from broker.amqp.frames import (
     put_sasl_frame,
 )
 from broker.amqp.handshake import expects_header, header_event, our_open, wanted_header
-from broker.amqp.lifecycle import (
-    ConnectionEvent,
-    ConnectionState,
-    connection_after,
-)
+from broker.amqp.input import Input
+from broker.amqp.lifecycle import ConnectionEvent, ConnectionState, connection_after
 from broker.amqp.limits import BUFFER_BEFORE_OPEN, FRAME_BEFORE_OPEN, FRAME_SIZE_MIN, Limits
 from broker.amqp.outcomes import error_of
 from broker.amqp.output import Output
@@ -111,10 +108,7 @@ class Connection:
         self._requires_sasl: Final = requires_sasl
         self._open_sent = False
         self._times: Final = Deadlines(limits, now_ms)
-        # input
-        self._pieces: list[bytes] = []
-        self._have: i64 = 0
-        self._need: i64 = HEAD_SIZE
+        self._input: Final = Input()
         self._awaiting_outcome = False
         self._data: bytes = b""
         self._transfer: Final = Transfer()
@@ -130,15 +124,11 @@ class Connection:
         if self.is_over:
             return
         self._times.last_input_ms = now_ms
-        if self._pieces:
-            self._pieces.append(data)
-            self._have += i64(len(data))
-            if self._have < self._need or self._awaiting_outcome:
-                self._check_buffer()
-                return
-            data = b"".join(self._pieces)
-            self._pieces = []
-        self._take(data, now_ms)
+        whole = self._input.join(data)
+        if whole is None:
+            self._check_input()
+        else:
+            self._take(whole, now_ms)
 
     def _take(self, data: bytes, now_ms: i64) -> None:
         self._data = data
@@ -157,22 +147,21 @@ class Connection:
 
     def _keep(self, data: bytes, at: i64, now_ms: i64) -> None:
         """Keep what lies behind `at` for the next `receive`."""
-        self._have = i64(len(data)) - at
         times = self._times
-        if self._have == 0 or self.is_over:
+        if at == i64(len(data)) or self.is_over:
             times.partial_ms = NO_DEADLINE
             return
-        self._pieces.append(data[at:])
+        self._input.keep(data, at)
         if not self._awaiting_outcome and (at > 0 or times.partial_ms == NO_DEADLINE):
             times.frame_begun(now_ms)
             self.deadline_at(times.partial_ms)
-        self._check_buffer()
+        self._check_input()
 
-    def _check_buffer(self) -> None:
+    def _check_input(self) -> None:
         """An unauthenticated peer may not make us hold more than a little."""
-        if not self._open_sent and self._have > BUFFER_BEFORE_OPEN:
+        if not self._open_sent and self._input.size > BUFFER_BEFORE_OPEN:
             self.close(ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "too much before open"))
-            self._pieces = []
+            self._input.clear()
 
     def _frames(self, data: bytes, now_ms: i64) -> i64:
         """Handle every whole frame in `data`; the position behind the last of them."""
@@ -186,11 +175,11 @@ class Connection:
             limit = self.limits.max_frame_size if self._open_sent else FRAME_BEFORE_OPEN
             size = frame_size(data, at, limit)
             if end - at < size:
-                self._need = size
+                self._input.wanted = size
                 return at
             self._on_frame(data, at, at + size, now_ms)
             at += size
-        self._need = HEAD_SIZE
+        self._input.wanted = HEAD_SIZE
         return at
 
     def _on_header(self, header: bytes) -> None:
@@ -308,7 +297,7 @@ class Connection:
         if begin.remote_channel >= 0:
             raise ConnectionFault(NOT_ALLOWED, "an answer to a begin that was never sent")
         ours = self._channels.claim(channel)
-        self._channels.add(Session(self, begin, channel, ours))
+        self._channels.add(Session(self, begin, channel=channel, our_channel=ours))
 
     # -- open and close
 
@@ -323,10 +312,8 @@ class Connection:
             return
         self.state = connection_after(self.state, ConnectionEvent.SASL_OUTCOME_OUT)
         self._times.handshake_ms = NO_DEADLINE
-        if self._pieces and not self._data:
-            waiting = b"".join(self._pieces)
-            self._pieces = []
-            self._take(waiting, now_ms)
+        if self._input.size > 0:
+            self._take(self._input.take(), now_ms)
 
     def _on_open(self, open: Open) -> None:
         self.state = connection_after(self.state, ConnectionEvent.OPEN_IN)
@@ -398,7 +385,7 @@ class Connection:
         if not self.is_over:
             self.is_over = True
             self.state = connection_after(self.state, ConnectionEvent.LOST)
-            self._pieces = []
+            self._input.clear()
             self.output.touch()
             self.owner.ended()
 

@@ -212,7 +212,7 @@ def put_symbols(out: BytesWriter, texts: list[str]) -> None:
     content.append(int(code))
     for symbol in raw:
         _put_variable_body(content, code, symbol)
-    put_compound(out, 0xE0, len(raw), content)
+    put_compound(out, 0xE0, content, count=len(raw))
 
 
 def put_array(out: BytesWriter, value: Array) -> None:
@@ -278,13 +278,13 @@ class _Encoder:
         self._enter()
         if isinstance(value, list):
             if value:
-                put_compound(out, 0xC0, len(value), self._items(value))
+                put_compound(out, 0xC0, self._items(value), count=len(value))
             else:
                 out.append(0x45)
         elif isinstance(value, Map):
-            put_compound(out, 0xC1, 2 * len(value), self._pairs(value.pairs))
+            put_compound(out, 0xC1, self._pairs(value.pairs), count=2 * len(value))
         elif isinstance(value, dict):
-            put_compound(out, 0xC1, 2 * len(value), self._pairs(list(value.items())))
+            put_compound(out, 0xC1, self._pairs(list(value.items())), count=2 * len(value))
         elif isinstance(value, Described):
             out.append(0x00)
             self.value(out, value.descriptor)
@@ -316,7 +316,7 @@ class _Encoder:
         content.append(value.code)
         for element in value.values:
             self._element(content, value.code, element)
-        put_compound(out, 0xE0, len(value), content)
+        put_compound(out, 0xE0, content, count=len(value))
 
     def _element(self, out: BytesWriter, code: i64, value: object) -> None:
         """A value without its constructor, in the form that the array's constructor asks."""
@@ -382,7 +382,7 @@ class _Encoder:
             code = _one_of(code, 0xE0, 0xF0)
         else:
             raise TypeError(f"a {type(value).__name__} cannot be the element of an array")
-        _put_compound_body(out, code, count, content)
+        _put_compound_body(out, code, content, count=count)
         self._depth -= 1
 
     def _enter(self) -> None:
@@ -445,15 +445,15 @@ def _put_variable_body(out: BytesWriter, code: i64, raw: bytes) -> None:
     out.write(raw)
 
 
-def put_compound(out: BytesWriter, code: i64, count: i64, content: BytesWriter) -> None:
+def put_compound(out: BytesWriter, code: i64, content: BytesWriter, *, count: i64) -> None:
     """A list, map or array of which `code` is the narrow form."""
     if len(content) >= 0xFF or count > 0xFF:
         code |= 0x10
     out.append(int(code))
-    _put_compound_body(out, code, count, content)
+    _put_compound_body(out, code, content, count=count)
 
 
-def _put_compound_body(out: BytesWriter, code: i64, count: i64, content: BytesWriter) -> None:
+def _put_compound_body(out: BytesWriter, code: i64, content: BytesWriter, *, count: i64) -> None:
     size = len(content)
     if code & 0x10:
         put_u32(out, size + 4)

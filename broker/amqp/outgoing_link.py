@@ -79,6 +79,12 @@ class OutgoingLink(Link):
             self.put_flow()  # asked twice, or while the last of the credit was on its way
         owner.credit_changed(drain)
 
+    def room_again(self) -> None:
+        """The session's window or the output has room: deliveries may go on within the credit."""
+        owner = self.owner
+        if owner is not None and self.credit > 0:
+            owner.credit_changed(self.drain)
+
     def drained(self) -> None:
         """Nothing more is to be sent: give the rest of the credit up, and say so (2.6.7).
 

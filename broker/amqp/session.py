@@ -26,7 +26,6 @@ from broker.amqp.errors import (
     LinkFault,
     SessionFault,
 )
-from broker.amqp.events import OutgoingOwner
 from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
 from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.lifecycle import LinkState, SessionEvent, SessionState, session_after
@@ -65,7 +64,7 @@ class Session:
     """A session that the peer began on `channel`; we answer on `our_channel`."""
 
     def __init__(
-        self, connection: Connection, begin: Begin, channel: i64, our_channel: i64
+        self, connection: Connection, begin: Begin, *, channel: i64, our_channel: i64
     ) -> None:
         self.connection: Final = connection
         self.channel: Final[i64] = channel
@@ -417,10 +416,8 @@ class Session:
             self.unfinished = [link for link in self.unfinished if not link.send_rest()]
         if self.connection.output.may_write():
             for link in self._links:
-                if isinstance(link, OutgoingLink) and link.credit > 0:
-                    owner: OutgoingOwner | None = link.owner
-                    if owner is not None:
-                        owner.credit_changed(link.drain)
+                if isinstance(link, OutgoingLink):
+                    link.room_again()
 
     # -- echoes
 

@@ -272,4 +272,4 @@ def _put_filters(out: BytesWriter, filters: list[Filter]) -> None:
     for each in filters:
         put_symbol(content, each.key)
         content.write(each.encoded)
-    put_compound(out, 0xC1, 2 * len(filters), content)
+    put_compound(out, 0xC1, content, count=2 * len(filters))

@@ -238,7 +238,7 @@ def put_disposition(
 ) -> None:
     """A disposition with its descriptor; `last` may be `first`."""
     if isinstance(state, Accepted):
-        _put_accepted(out, role, first, last, settled)
+        _put_accepted(out, first, last, role=role, settled=settled)
         return
     fields = FieldWriter()
     fields.require_boolean(role)
@@ -250,7 +250,7 @@ def put_disposition(
     fields.close(out, DISPOSITION)
 
 
-def _put_accepted(out: BytesWriter, role: bool, first: i64, last: i64, settled: bool) -> None:
+def _put_accepted(out: BytesWriter, first: i64, last: i64, *, role: bool, settled: bool) -> None:
     """The answer to nearly every delivery, without a buffer in between."""
     put_descriptor(out, DISPOSITION)
     start = len(out)

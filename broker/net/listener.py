@@ -28,12 +28,9 @@ class Listener:
     async def listen(self, host: str, port: int) -> int:
         """Accept connections on `host`; the port in use, which `port` 0 leaves to the kernel."""
         loop = asyncio.get_running_loop()
-        timer = Timer(self._container, loop)
-        self._timer = timer
+        self._timer = Timer(self._container, loop)
         self._server = await loop.create_server(
-            lambda: Pump(
-                self._container, timer, self._pumps, stall_timeout_ms=self._stall_timeout_ms
-            ),
+            lambda: Pump(self._container, self._pumps, stall_timeout_ms=self._stall_timeout_ms),
             host,
             port,
             backlog=BACKLOG,

@@ -10,7 +10,6 @@ from typing import Final, cast
 
 from broker.links.container import Container
 from broker.links.peer import Outlet, Peer
-from broker.net.timer import Timer
 
 WRITE_BUFFER_HIGH: Final = 1024 * 1024
 WRITE_BUFFER_LOW: Final = 256 * 1024
@@ -22,11 +21,8 @@ STALLED_AT: Final = 4 * 1024 * 1024
 class Pump(asyncio.Protocol, Outlet):
     """The protocol of one connection, and the outlet of its peer."""
 
-    def __init__(
-        self, container: Container, timer: Timer, pumps: "set[Pump]", *, stall_timeout_ms: int
-    ) -> None:
+    def __init__(self, container: Container, pumps: "set[Pump]", *, stall_timeout_ms: int) -> None:
         self._container = container
-        self._timer = timer
         self._pumps = pumps
         self._stall_timeout_s = stall_timeout_ms / 1000
         self._stalled: asyncio.TimerHandle | None = None
@@ -42,12 +38,10 @@ class Pump(asyncio.Protocol, Outlet):
         self._transport = transport
         self._pumps.add(self)
         self._peer = Peer(self._container, self, address_of(transport))
-        self._timer.arm()
 
     def data_received(self, data: bytes) -> None:
         if self._peer is not None:
             self._peer.receive(data)
-            self._timer.arm()
 
     def eof_received(self) -> bool:
         return False
@@ -62,7 +56,6 @@ class Pump(asyncio.Protocol, Outlet):
             self._gone.set_result(None)
         if peer is not None:
             peer.lost()
-            self._timer.arm()
 
     # -- the socket's own pace
 
@@ -80,7 +73,6 @@ class Pump(asyncio.Protocol, Outlet):
             self._transport.resume_reading()
         if self._peer is not None:
             self._peer.output_drained()
-            self._timer.arm()
 
     def gone(self) -> "asyncio.Future[None]":
         """Done once the connection has ended. Made on demand: a stop asks, and nobody else."""

@@ -18,11 +18,21 @@ class Due:
         """The moment has come. It may have been asked for more than once."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Waker:
+    """Sees to it that `Agenda.tick` is called in time."""
+
+    @abstractmethod
+    def wake_at(self, deadline_ms: i64) -> None:
+        """The earliest deadline is this one now."""
+
+
 @final
 class Agenda:
-    """Deadlines on the steady clock, in ms."""
+    """Deadlines on the steady clock, in ms. Without a `waker` its owner has to look by itself."""
 
     def __init__(self) -> None:
+        self.waker: Waker | None = None
         self._heap: Final[list[tuple[int, int, Due]]] = []
         self._order = 0
 
@@ -30,6 +40,8 @@ class Agenda:
         """Call `due` at `deadline_ms` or soon after, never earlier."""
         self._order += 1
         heappush(self._heap, (int(deadline_ms), self._order, due))
+        if self.waker is not None and self._heap[0][1] == self._order:
+            self.waker.wake_at(deadline_ms)
 
     def next_deadline_ms(self) -> i64:
         """The earliest deadline, or NOTHING."""

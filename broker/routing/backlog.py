@@ -25,6 +25,14 @@ class Chunk:
         self.count: i64 = 0
         self.slots: Final[list[QueueEntry | None]] = [None] * 64
 
+    def gather(self, at: i64, at_most: i64, found: list[QueueEntry]) -> None:
+        """Add the entries from slot `at` on to `found`, until it holds `at_most`."""
+        while at < CHUNK and i64(len(found)) < at_most:
+            entry = self.slots[at]
+            if entry is not None:
+                found.append(entry)
+            at += 1
+
 
 @final
 class Backlog:
@@ -141,15 +149,6 @@ class Backlog:
         while index < i64(len(self._chunks)) and i64(len(found)) < at_most:
             chunk = self._chunks[index]
             at = start & MASK if chunk.number == start >> SHIFT else i64(0)
-            _gather(chunk, at, at_most, found)
+            chunk.gather(at, at_most, found)
             index += 1
         return found
-
-
-def _gather(chunk: Chunk, at: i64, at_most: i64, found: list[QueueEntry]) -> None:
-    """Add the entries of `chunk` from slot `at` on, until there are `at_most`."""
-    while at < CHUNK and i64(len(found)) < at_most:
-        entry = chunk.slots[at]
-        if entry is not None:
-            found.append(entry)
-        at += 1

@@ -20,6 +20,34 @@ class Cursor:
         self.ready = False
         self.seen: Final[list[int]] = [-1] * 10
 
+    def show(self, backlogs: list[Backlog | None], wall_ms: i64) -> bool:
+        """Send copies of what was not seen yet; False once there is no room."""
+        for priority in range(9, -1, -1):
+            backlog = backlogs[priority]
+            if backlog is not None and not self._show_priority(priority, backlog, wall_ms):
+                return False
+        return True
+
+    def _show_priority(self, priority: int, backlog: Backlog, wall_ms: i64) -> bool:
+        while True:
+            found = backlog.after(self.seen[priority], LOOK_AHEAD)
+            if not found:
+                return True
+            for entry in found:
+                if not self.consumer.has_room():
+                    return False
+                self.seen[priority] = int(entry.position)
+                if not expiry.has_expired(entry.message.expires_at_ms, wall_ms):
+                    self.consumer.browsed(entry)
+
+    def has_more(self, backlogs: list[Backlog | None]) -> bool:
+        """Whether something waits that was not seen yet."""
+        for priority in range(10):
+            backlog = backlogs[priority]
+            if backlog is not None and backlog.after(self.seen[priority], 1):
+                return True
+        return False
+
 
 @final
 class Browsers:
@@ -71,37 +99,10 @@ class Browsers:
         self.any_ready = False
         for cursor in self._cursors:
             if cursor.ready:
-                cursor.ready = self._show(cursor, backlogs, wall_ms)
+                cursor.ready = cursor.show(backlogs, wall_ms)
                 self.any_ready = self.any_ready or cursor.ready
-
-    def _show(self, cursor: Cursor, backlogs: list[Backlog | None], wall_ms: i64) -> bool:
-        """False once there is no room."""
-        for priority in range(9, -1, -1):
-            backlog = backlogs[priority]
-            if backlog is not None and not self._show_priority(cursor, priority, backlog, wall_ms):
-                return False
-        return True
-
-    def _show_priority(self, cursor: Cursor, priority: int, backlog: Backlog, wall_ms: i64) -> bool:
-        consumer = cursor.consumer
-        while True:
-            found = backlog.after(cursor.seen[priority], LOOK_AHEAD)
-            if not found:
-                return True
-            for entry in found:
-                if not consumer.has_room():
-                    return False
-                cursor.seen[priority] = int(entry.position)
-                if not expiry.has_expired(entry.message.expires_at_ms, wall_ms):
-                    consumer.browsed(entry)
 
     def has_more(self, consumer: Consumer, backlogs: list[Backlog | None]) -> bool:
         """Whether `consumer` has not seen everything that waits."""
         cursor = self._cursor(consumer)
-        if cursor is None:
-            return False
-        for priority in range(10):
-            backlog = backlogs[priority]
-            if backlog is not None and backlog.after(cursor.seen[priority], 1):
-                return True
-        return False
+        return cursor is not None and cursor.has_more(backlogs)

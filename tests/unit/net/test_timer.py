@@ -23,11 +23,8 @@ async def test_an_earlier_deadline_overtakes_a_later_one(app: App) -> None:
     rung: asyncio.Queue[str] = asyncio.Queue()
     agenda, now_ms = app.container.router.agenda, app.container.clock.now_ms()
     agenda.at(now_ms + 60_000, Bell(rung, "never"))
-    timer.arm()
     agenda.at(now_ms + 20, Bell(rung, "second"))
-    timer.arm()
     agenda.at(now_ms + 5, Bell(rung, "first"))
-    timer.arm()
     assert [await asyncio.wait_for(rung.get(), 5) for _ in range(2)] == ["first", "second"]
     timer.close()
 
@@ -36,7 +33,6 @@ async def test_a_closed_timer_rings_no_more(app: App) -> None:
     timer = Timer(app.container, asyncio.get_running_loop())
     rung: asyncio.Queue[str] = asyncio.Queue()
     app.container.router.agenda.at(app.container.clock.now_ms() + 60_000, Bell(rung, "never"))
-    timer.arm()
     timer.close()
     timer.close()
     assert rung.empty()

@@ -1,6 +1,6 @@
 """Deadlines: never early, in order, and no limit to how many."""
 
-from broker.routing.agenda import NOTHING, Agenda, Due
+from broker.routing.agenda import NOTHING, Agenda, Due, Waker
 
 
 class Diary(Due):
@@ -68,3 +68,22 @@ def test_what_is_asked_for_meanwhile_is_called_too_where_it_is_due() -> None:
     assert overdue.calls == [150, 150]
     assert later.calls == [150]
     assert agenda.next_deadline_ms() == 300
+
+
+class Alarm(Waker):
+    """Notes for when it was set."""
+
+    def __init__(self) -> None:
+        self.set_for: list[int] = []
+
+    def wake_at(self, deadline_ms: int) -> None:
+        self.set_for.append(deadline_ms)
+
+
+def test_the_waker_hears_of_what_comes_before_everything_else() -> None:
+    agenda = Agenda()
+    diary = Diary("a", agenda)
+    agenda.waker = alarm = Alarm()
+    for deadline_ms in (200, 300, 200, 100, 150):
+        agenda.at(deadline_ms, diary)
+    assert alarm.set_for == [200, 100]
