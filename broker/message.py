@@ -16,14 +16,16 @@ from broker.amqp.sections import Sections, put_header
 from broker.clock import Clock
 
 
-def _header(*, durable: bool, priority: i64, ttl: i64, delivery_count: i64) -> bytes:
+def _header(
+    *, durable: bool, priority: i64, ttl: i64, delivery_count: i64, first_acquirer: bool
+) -> bytes:
     out = BytesWriter()
     put_header(
         out,
         durable=durable,
         priority=priority,
         ttl=ttl,
-        first_acquirer=delivery_count == 0,
+        first_acquirer=first_acquirer,
         delivery_count=delivery_count,
     )
     return out.getvalue()
@@ -31,7 +33,7 @@ def _header(*, durable: bool, priority: i64, ttl: i64, delivery_count: i64) -> b
 
 def _first_headers(*, durable: bool) -> list[bytes]:
     return [
-        _header(durable=durable, priority=priority, ttl=-1, delivery_count=0)
+        _header(durable=durable, priority=priority, ttl=-1, delivery_count=0, first_acquirer=True)
         for priority in range(10)
     ]
 
@@ -71,9 +73,12 @@ class Message:
         """What the message counts for in limits, in bytes."""
         return i64(len(self.encoded))
 
-    def header(self, delivery_count: i64, clock: Clock) -> bytes:
-        """The header section of a delivery that so many failed before (RCV-01, PRD-04)."""
-        if delivery_count == 0 and self.ttl_ms < 0:
+    def header(self, delivery_count: i64, clock: Clock, *, acquired_before: bool = False) -> bytes:
+        """The header section of a delivery that so many failed before (RCV-01, PRD-04).
+
+        `acquired_before`: a link has had the message already, though without failing.
+        """
+        if delivery_count == 0 and self.ttl_ms < 0 and not acquired_before:
             return self.first_header
         ttl: i64 = -1
         if self.ttl_ms >= 0:
@@ -81,7 +86,11 @@ class Message:
                 ttl_ms=self.ttl_ms, arrived_ms=self.arrived_ms, now_ms=clock.wall_ms()
             )
         return _header(
-            durable=self.durable, priority=self.priority, ttl=ttl, delivery_count=delivery_count
+            durable=self.durable,
+            priority=self.priority,
+            ttl=ttl,
+            delivery_count=delivery_count,
+            first_acquirer=delivery_count == 0 and not acquired_before,
         )
 
     def without_expiry(self) -> Message:

@@ -114,7 +114,7 @@ class Settings(BaseSettings):
     handle_max: Uint = 4095
     incoming_window: Annotated[Number, Field(ge=1, le=2**31 - 1)] = 2048
     max_message_size: Annotated[Number, Field(ge=1, le=2**31 - 1)] = 128 * 1024 * 1024
-    partial_bytes_max: Annotated[Number, Field(ge=1, le=2**53)] = 8 * 1024 * 1024
+    partial_bytes_max: Annotated[Number, Field(ge=1, le=2**53)] = 256 * 1024 * 1024
     idle_time_out_ms: Uint = 60_000
     handshake_timeout_ms: Annotated[Number, Field(ge=1, le=UINT_MAX)] = 10_000
     stall_timeout_ms: Uint = 60_000
@@ -134,6 +134,17 @@ class Settings(BaseSettings):
 
     log: LogSettings = LogSettings()
     address: tuple[AddressSettings, ...] = ()
+
+    @model_validator(mode="after")
+    def _two_messages_may_be_unfinished(self) -> Settings:
+        # with less, one of the largest messages could close a connection that is
+        # in the middle of another: the sum ends the connection, not the link
+        if self.partial_bytes_max < 2 * self.max_message_size:
+            raise ValueError(
+                f"partial_bytes_max = {self.partial_bytes_max}: at least twice max_message_size,"
+                f" which is {self.max_message_size}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _first_user_is_whole(self) -> Settings:

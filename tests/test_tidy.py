@@ -219,6 +219,13 @@ def test_what_needs_no_test_of_its_own_exists() -> None:
     assert set(NO_TEST_OF_ITS_OWN) <= {source.path for source in PRODUCT}
 
 
+def is_of_a_module(path: Path, of_modules: set[Path]) -> bool:
+    """Whether `path` is a module's own test, or test_<module>_<aspect>.py beside it."""
+    words = path.stem.split("_")
+    names = ["_".join(words[: count + 1]) for count in range(1, len(words))]
+    return any(path.with_stem(name) in of_modules for name in names)
+
+
 def test_every_unit_test_is_of_a_module() -> None:
     of_modules = {own_test(source) for source in PRODUCT}
     strays = [
@@ -226,9 +233,25 @@ def test_every_unit_test_is_of_a_module() -> None:
         for source in TESTS
         if source.path.startswith("tests/unit/")
         and Path(source.path).name.startswith("test_")
-        and ROOT / source.path not in of_modules
+        and not is_of_a_module(ROOT / source.path, of_modules)
     ]
     none_of(strays)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("amqp/test_incoming_link.py", True, id="a module's own"),
+        pytest.param("amqp/test_incoming_link_limits.py", True, id="one aspect of a module"),
+        pytest.param("amqp/test_incoming.py", False, id="half a module's name"),
+        pytest.param("amqp/test_queue_order.py", False, id="a module of another package"),
+        pytest.param("amqp/test_.py", False, id="no name"),
+    ],
+)
+def test_a_unit_test_is_named_after_its_module(name: str, expected: bool) -> None:
+    unit = ROOT / "tests" / "unit"
+    of_modules = {unit / "amqp" / "test_incoming_link.py", unit / "routing" / "test_queue.py"}
+    assert is_of_a_module(unit / name, of_modules) is expected
 
 
 def test_every_module_is_used() -> None:

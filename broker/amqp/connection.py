@@ -214,7 +214,7 @@ class Connection:
                 session = self._channels.session(u16_at(data, at + 6))
                 if session is not None:
                     self._disposition.read(data, behind, end)
-                    self._on_disposition(session, data, end)
+                    session.on_disposition(self._disposition, data, end)
             else:
                 self._on_control(code, u16_at(data, at + 6), data, behind, end, now_ms)
             return
@@ -227,12 +227,6 @@ class Connection:
         except SessionFault as fault:
             session.end(fault)
 
-    def _on_disposition(self, session: Session, data: bytes, end: i64) -> None:
-        try:
-            session.on_disposition(self._disposition, data, end)
-        except SessionFault as fault:
-            session.end(fault)
-
     def _on_other_frame(self, data: bytes, at: i64, body: i64, end: i64) -> None:
         """Frames before open, and after our close."""
         kind = SASL_FRAME if self.state is ConnectionState.SASL else AMQP_FRAME
@@ -241,6 +235,8 @@ class Connection:
                 FRAMING_ERROR, f"frame type {data[at + 5]} while {self.state.value}"
             )
         if body == end:
+            if kind == SASL_FRAME:
+                raise ConnectionFault(FRAMING_ERROR, "an empty SASL frame (5.3.1)")
             return
         code, behind = descriptor_at(data, body, end)
         if self.state is ConnectionState.CLOSE_SENT:
@@ -336,7 +332,6 @@ class Connection:
         self.close(fault)
 
     def _send_open(self, offered_capabilities: list[str], properties: dict[str, object]) -> None:
-        self._open_sent = True
         ours = our_open(
             self._container_id,
             self.limits,
@@ -344,6 +339,7 @@ class Connection:
             properties=properties,
         )
         self.output.put(0, ours)
+        self._open_sent = True
 
     def close(self, fault: Fault) -> None:
         """Close the connection from our side; input is ignored from now on, but for the answer."""

@@ -45,7 +45,6 @@ from broker.amqp.types import (
 
 __all__ = [
     "BytesWriter",
-    "put_array",
     "put_binary",
     "put_bool",
     "put_byte",
@@ -213,10 +212,6 @@ def put_symbols(out: BytesWriter, texts: list[str]) -> None:
     for symbol in raw:
         _put_variable_body(content, code, symbol)
     put_compound(out, 0xE0, content, count=len(raw))
-
-
-def put_array(out: BytesWriter, value: Array) -> None:
-    _Encoder().array(out, value)
 
 
 def put_value(out: BytesWriter, value: object) -> None:

@@ -41,7 +41,6 @@ class IncomingLink(Link):
         self._max_message_size: Final[i64] = session.connection.limits.max_message_size
         self._partial: Partial | None = None
         self._tag: bytes | None = None
-        self._settled_first: Final[set[int]] = set()
 
     def accept(
         self,
@@ -105,12 +104,18 @@ class IncomingLink(Link):
                     raise self._too_large()
                 self._tag = None
                 settled = transfer.settled == 1
+                if self.settles_second and not settled and transfer.rcv_settle_mode != RCV_FIRST:
+                    self.session.await_settlement(transfer.delivery_id, self)
                 owner.delivered(transfer.delivery_id, data, at, end, settled)
                 if self.credit <= self._low:
                     self._ask_for_credit()
                 return
             self._tag = transfer.tag(data)
-            self._partial = Partial(transfer.delivery_id, transfer.message_format)
+            self._partial = Partial(
+                transfer.delivery_id,
+                transfer.message_format,
+                settles_second=self.settles_second and transfer.rcv_settle_mode != RCV_FIRST,
+            )
         self._continue(transfer, data, at, end)
 
     def _begin(self, transfer: Transfer) -> None:
@@ -124,17 +129,15 @@ class IncomingLink(Link):
             raise LinkFault(NOT_IMPLEMENTED, "deliveries in a transaction, or resumed with a state")
         if transfer.resume:
             raise LinkFault(NOT_IMPLEMENTED, "resuming deliveries")
-        if transfer.rcv_settle_mode >= 0:
-            self._note_settle_mode(transfer)
+        if (
+            transfer.rcv_settle_mode == RCV_SECOND
+            and not self.settles_second
+            and transfer.settled != 1
+        ):
+            # a delivery may be settled first where its link says second, not the other way (2.7.5)
+            raise LinkFault(INVALID_FIELD, "rcv-settle-mode second on a link with first")
         self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
         self.credit -= 1
-
-    def _note_settle_mode(self, transfer: Transfer) -> None:
-        """A delivery may be settled first where its link says second; not the other way (2.7.5)."""
-        if transfer.rcv_settle_mode == RCV_SECOND and not self.settles_second:
-            raise LinkFault(INVALID_FIELD, "rcv-settle-mode second on a link with first")
-        if transfer.rcv_settle_mode == RCV_FIRST and self.settles_second:
-            self._settled_first.add(int(transfer.delivery_id))
 
     def _continue(self, transfer: Transfer, data: bytes, at: i64, end: i64) -> None:
         """Add a frame to the delivery under way (2.6.14)."""
@@ -159,6 +162,7 @@ class IncomingLink(Link):
     def _check_continuation(self, transfer: Transfer, data: bytes, partial: Partial) -> None:
         """What a continuation repeats of the first frame must be the same (2.7.5)."""
         if transfer.delivery_id >= 0 and transfer.delivery_id != partial.delivery_id:
+            self.session.skip_delivery(transfer.delivery_id)
             raise LinkFault(
                 NOT_ALLOWED,
                 f"delivery {transfer.delivery_id} inside of delivery {partial.delivery_id}",
@@ -173,6 +177,8 @@ class IncomingLink(Link):
         assert owner is not None
         self._partial = None
         self.session.connection.hold_partial(-partial.size)
+        if partial.settles_second and not partial.settled:
+            self.session.await_settlement(partial.delivery_id, self)
         whole = b"".join(partial.pieces)
         owner.delivered(partial.delivery_id, whole, 0, i64(len(whole)), partial.settled)
         if self.credit <= self._low:
@@ -199,24 +205,27 @@ class IncomingLink(Link):
         return self.session.connection.current_tag()
 
     def accept_delivery(self, delivery_id: i64) -> None:
-        """Tell the peer that a delivery is accepted; neighbours join in one range."""
-        settled = not self.settles_second or self._settles_now(delivery_id)
-        self.session.accept(delivery_id, settled=settled)
+        """Tell the peer that a delivery is accepted; neighbours join in one range.
+
+        May come late, once the message is durable: a link that has ended tells nothing.
+        """
+        if self.state is not LinkState.ATTACHED:
+            return
+        self.session.accept(delivery_id, settled=self._settles_now(delivery_id))
 
     def settle(self, delivery_id: i64, outcome: State) -> None:
         """Tell the peer any other outcome of a delivery."""
-        settled = not self.settles_second or self._settles_now(delivery_id)
         self.session.put_disposition(
-            role=RECEIVER, first=delivery_id, last=delivery_id, settled=settled, state=outcome
+            role=RECEIVER,
+            first=delivery_id,
+            last=delivery_id,
+            settled=self._settles_now(delivery_id),
+            state=outcome,
         )
 
     def _settles_now(self, delivery_id: i64) -> bool:
-        """Where the sender settles first: whether this delivery is an exception."""
-        if int(delivery_id) in self._settled_first:
-            self._settled_first.discard(int(delivery_id))
-            return True
-        self.session.await_settlement(delivery_id, self)
-        return False
+        """Whether the outcome settles a delivery, or the sender is to settle it first (2.6.12)."""
+        return not self.settles_second or not self.session.awaits_settlement(delivery_id)
 
     def end(self, *, closed: bool) -> None:
         self._drop_partial()
@@ -232,9 +241,10 @@ class IncomingLink(Link):
 class Partial:
     """A delivery of which not all frames have come."""
 
-    def __init__(self, delivery_id: i64, message_format: i64) -> None:
+    def __init__(self, delivery_id: i64, message_format: i64, *, settles_second: bool) -> None:
         self.delivery_id: Final[i64] = delivery_id
         self.message_format: Final[i64] = message_format
+        self.settles_second: Final = settles_second
         self.pieces: Final[list[bytes]] = []
         self.size: i64 = 0
         self.transfers: i64 = 0

@@ -252,7 +252,10 @@ class Attach(Performative):
             fields.skip()
         else:
             self.source.write(fields.field())
-        _put_target(fields, self.target)
+        if self.target is None:
+            fields.skip()
+        else:
+            self.target.write(fields.field())
         fields.raw(self.unsettled)
         fields.boolean(self.incomplete_unsettled)
         fields.uint(self.initial_delivery_count)
@@ -261,15 +264,6 @@ class Attach(Performative):
         fields.symbols(self.desired_capabilities)
         fields.fields(self.properties)
         fields.close(out, ATTACH)
-
-
-def _put_target(fields: FieldWriter, target: Target | Coordinator | None) -> None:
-    if target is None:
-        fields.skip()
-    elif isinstance(target, Target):
-        target.write(fields.field())
-    else:
-        target.write(fields.field())
 
 
 def read_attach(data: bytes, at: i64, end: i64) -> Attach:

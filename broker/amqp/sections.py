@@ -28,7 +28,6 @@ from broker.amqp.descriptors import (
     AMQP_VALUE,
     APPLICATION_PROPERTIES,
     DATA,
-    DELIVERY_ANNOTATIONS,
     FOOTER,
     HEADER,
     MESSAGE_ANNOTATIONS,
@@ -131,7 +130,7 @@ class Sections:
                     self.message_annotations = value
                 elif code == APPLICATION_PROPERTIES:
                     self.application_properties = value
-                elif code == DELIVERY_ANNOTATIONS:
+                else:  # delivery-annotations
                     self.start_kept = at
         return at
 

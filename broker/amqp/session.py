@@ -197,10 +197,7 @@ class Session:
     def on_attach(self, attach: Attach) -> None:
         """Make the link end that answers, and let the connection's owner judge it."""
         handle = attach.handle
-        if handle > self.connection.limits.handle_max:
-            raise ConnectionFault(
-                FRAMING_ERROR, f"handle {handle} is above {self.connection.limits.handle_max}"
-            )
+        self._check_range(handle)
         while i64(len(self._links)) <= handle:
             self._links.append(None)
         if self._links[handle] is not None:
@@ -251,7 +248,13 @@ class Session:
             link = self._links[handle]
             if link is not None:
                 return link
+        self._check_range(handle)
         raise SessionFault(UNATTACHED_HANDLE, f"handle {handle} is not attached")
+
+    def _check_range(self, handle: i64) -> None:
+        handle_max = self.connection.limits.handle_max
+        if handle > handle_max:
+            raise ConnectionFault(FRAMING_ERROR, f"handle {handle} is above {handle_max} (2.7.2)")
 
     def forget(self, link: Link) -> None:
         """Nothing more is sent on `link`."""
@@ -345,12 +348,13 @@ class Session:
 
     def await_settlement(self, delivery_id: i64, link: IncomingLink) -> None:
         """The sender wants to settle before us: remember that this delivery is not settled."""
-        if self.state is not SessionState.MAPPED:
-            return
         if len(self._unsettled_in) >= UNSETTLED_IN_MAX:
-            self.end(SessionFault(RESOURCE_LIMIT_EXCEEDED, "too many deliveries are unsettled"))
-            return
+            raise SessionFault(RESOURCE_LIMIT_EXCEEDED, "too many deliveries are unsettled")
         self._unsettled_in[int(delivery_id)] = link
+
+    def awaits_settlement(self, delivery_id: i64) -> bool:
+        """Whether the sender has still to settle a delivery before us."""
+        return int(delivery_id) in self._unsettled_in
 
     def forget_settlements(self, link: IncomingLink) -> None:
         """`link` has ended, and its deliveries with it."""

@@ -1,7 +1,7 @@
 """Sources, targets and coordinators (core spec 3.5 and 4.5.1): the ends of a link.
 
 What is well-formed but nothing a node can honour (an address that is no string, an
-unknown durability) raises `LinkFault`, so that the link alone is refused.
+unknown durability or outcome) raises `LinkFault`, so that the link alone is refused.
 """
 
 from __future__ import annotations
@@ -11,10 +11,24 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.amqp.composite import FieldReader, FieldWriter
-from broker.amqp.decode import encoded_value, malformed, open_compound, take_value
-from broker.amqp.descriptors import COORDINATOR, SOURCE, TARGET
+from broker.amqp.decode import (
+    descriptor_at,
+    encoded_value,
+    malformed,
+    open_compound,
+    take_value,
+)
+from broker.amqp.descriptors import (
+    ACCEPTED,
+    COORDINATOR,
+    MODIFIED,
+    REJECTED,
+    RELEASED,
+    SOURCE,
+    TARGET,
+)
 from broker.amqp.encode import BytesWriter, put_compound, put_symbol
-from broker.amqp.errors import INVALID_FIELD, LinkFault
+from broker.amqp.errors import INVALID_FIELD, NOT_IMPLEMENTED, LinkFault
 from broker.amqp.limits import FIELD_VALUES_MAX
 from broker.amqp.outcomes import Outcome, put_state, read_outcome
 from broker.amqp.types import Described, Symbol, ULong
@@ -182,7 +196,7 @@ def read_source(data: bytes, at: i64, end: i64) -> Source:
         dynamic_node_properties=properties,
         distribution_mode=distribution_mode,
         filter=[] if filter_at < 0 else _read_filters(data, filter_at, fields.end),
-        default_outcome=None if outcome_at < 0 else read_outcome(data, outcome_at, fields.end),
+        default_outcome=_default_outcome(data, outcome_at, fields.end),
         outcomes=outcomes,
         capabilities=capabilities,
     )
@@ -240,6 +254,15 @@ def _expiry_policy(policy: str | None) -> str:
     if policy not in (LINK_DETACH, SESSION_END, CONNECTION_CLOSE, NEVER):
         raise LinkFault(INVALID_FIELD, f"expiry-policy {policy:.100}")
     return policy
+
+
+def _default_outcome(data: bytes, at: i64, end: i64) -> Outcome | None:
+    if at < 0:
+        return None
+    code, _ = descriptor_at(data, at, end)
+    if code not in (ACCEPTED, REJECTED, RELEASED, MODIFIED):
+        raise LinkFault(NOT_IMPLEMENTED, "a default-outcome that is not known here")
+    return read_outcome(data, at, end)
 
 
 def _read_filters(data: bytes, at: i64, end: i64) -> list[Filter]:

@@ -15,6 +15,9 @@ from broker.amqp.events import OutgoingOwner
 RING_MIN: Final[i64] = 16
 RING_MAX: Final[i64] = 65_536
 
+SPARSE: Final[i64] = 8
+"""A ring with more gaps than this for every delivery is made smaller before it is walked."""
+
 
 @final
 class Unsettled:
@@ -33,7 +36,7 @@ class Unsettled:
 
     def put(self, delivery: Delivery) -> None:
         """Keep `delivery` under its id, which comes after all that were put before."""
-        number = self._number(delivery.delivery_id)
+        number = self._next + ((delivery.delivery_id - self._next) & 0xFFFF_FFFF)
         if self._oldest == self._next:
             self._oldest = number
         elif number - self._oldest > self._mask:
@@ -83,16 +86,23 @@ class Unsettled:
             self._stragglers[int(delivery.delivery_id)] = delivery
         self._oldest += 1
 
+    def _compact(self) -> None:
+        """Leave so many behind that walking the ring costs time for what it holds, not for gaps."""
+        self._skip_gaps()
+        held = self.count - i64(len(self._stragglers))
+        while self._next - self._oldest > RING_MIN + SPARSE * held:
+            self._leave_behind()
+            self._skip_gaps()
+            held -= 1
+
     def take(self, delivery_id: i64) -> Delivery | None:
         """Give up the delivery of that id, if it is here."""
         number = self._number(delivery_id)
-        if number < self._oldest:
+        if number < self._oldest or number >= self._next:
             late = self._stragglers.pop(int(delivery_id), None)
             if late is not None:
                 self.count -= 1
             return late
-        if number >= self._next:
-            return None
         delivery = self._ring[number & self._mask]
         if delivery is not None:
             self._ring[number & self._mask] = None
@@ -110,6 +120,7 @@ class Unsettled:
         length = (last - first) & 0xFFFF_FFFF
         if length >= 0x8000_0000 or self.count == 0:
             return taken
+        self._compact()
         start = self._number(first)
         end = start + length
         if start < self._oldest and self._stragglers:
@@ -139,6 +150,7 @@ class Unsettled:
         taken: list[Delivery] = []
         if self.count == 0:
             return taken
+        self._compact()
         for delivery_id, late in list(self._stragglers.items()):
             if late.sent_to is owner:
                 del self._stragglers[delivery_id]

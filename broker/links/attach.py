@@ -147,6 +147,9 @@ def check_filters(source: Source) -> None:
     """Refuse the filters of JMS, which may not be ignored; unknown ones are, unechoed (RCV-05)."""
     for filter in source.filter:
         descriptor = filter.descriptor
+        if descriptor is None and filter.value is not None:
+            # somebody means something by it, though nobody can tell what
+            raise LinkFault(INVALID_FIELD, "the value of a filter is described, or null (3.5.8)")
         if descriptor in (SELECTOR_FILTER, NO_LOCAL_FILTER):
             raise LinkFault(NOT_IMPLEMENTED, "selectors and no-local are not offered")
         if isinstance(descriptor, str) and descriptor in UNSUPPORTED_FILTERS:

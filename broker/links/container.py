@@ -27,7 +27,9 @@ from broker.amqp.sections import Sections
 from broker.amqp.types import Symbol
 from broker.clock import Clock
 from broker.journal import Journal
-from broker.links.uniqueness import Claim, Verdict, verdict
+from broker.links.uniqueness import Claim, Verdict, collide, verdict
+from broker.routing.errors import NoSuchNode
+from broker.routing.node import Node
 from broker.routing.router import Router
 from broker.stats import Stats
 
@@ -126,14 +128,14 @@ class Container:
                 {Symbol("invalid-field"): Symbol("container-id")},
             )
         if judged is Verdict.CLOSE_EXISTING:
+            taken = ConnectionFault(
+                RESOURCE_LOCKED,
+                f"container-id {open.container_id:.50} was claimed by another connection",
+                {Symbol("sole-connection-enforcement"): True},
+            )
             for holder in holders:
-                holder.connection.close(
-                    ConnectionFault(
-                        RESOURCE_LOCKED,
-                        f"container-id {open.container_id:.50} was claimed by another connection",
-                        {Symbol("sole-connection-enforcement"): True},
-                    )
-                )
+                if collide(claim, holder.claim):
+                    holder.connection.close(taken)
         self._peers.setdefault(open.container_id, []).append(peer)
 
     def _holders(self, container_id: str) -> list[Peer]:
@@ -164,13 +166,20 @@ class Container:
 
     # -- links
 
-    def claim_link(self, container_id: str, link: Link, *, incoming: bool) -> None:
-        """Make `link` the one of its name, role and container; an older one is stolen (SUB-37)."""
+    def claim_link(
+        self, container_id: str, link: Link, node: Node | None, *, incoming: bool
+    ) -> None:
+        """Make `link` the one of its name, role and container; an older one is stolen (SUB-37).
+
+        NoSuchNode where `node`, which it is for, was a temporary one that has ended with that.
+        """
         key = (container_id, link.name, incoming)
         held = self._links.get(key)
         if held is not None:
             self.stats.links_stolen += 1
             held.detach(LinkFault(STOLEN, f"link {link.name:.50} was attached again"))
+            if node is not None and self.router.find(node.address, node.kind) is not node:
+                raise NoSuchNode(f"{node.address} has ended with the link that was stolen")
         self._links[key] = link
         self.stats.links_attached += 1
 

@@ -75,7 +75,7 @@ class LinkProducer(IncomingOwner, Producer):
             self._node = router.resolve(address, request.kind, batch)
         asked = attach.target
         assert isinstance(asked, Target)
-        self._container.claim_link(self._peer.container_id, self._link, incoming=True)
+        self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
         if self._node is not None:
             self._node.producers.append(self)
         self._link.accept(
@@ -136,16 +136,11 @@ class LinkProducer(IncomingOwner, Producer):
         self._container.stats.unroutable += 1
         if settled and self._request.discard_unroutable:
             return
-        told = LinkFault(fault.condition, fault.description, self._with_tag(fault))
+        info: dict[Symbol, object] = {Symbol("delivery-tag"): self._link.delivery_tag()}
+        told = LinkFault(fault.condition, fault.description, info)
         if settled:
             raise told
         self._link.settle(delivery_id, Rejected(error_of(told)))
-
-    def _with_tag(self, fault: Fault) -> dict[Symbol, object]:
-        info: dict[Symbol, object] = {Symbol("delivery-tag"): self._link.delivery_tag()}
-        if fault.info is not None:
-            info.update(fault.info)
-        return info
 
     def credit_low(self) -> None:
         node = self._node

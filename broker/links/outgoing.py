@@ -50,7 +50,7 @@ class LinkConsumer(Consumer, OutgoingOwner):
         self._default_outcome = asked.default_outcome
         node = self._find(request)
         browses = request.copies and node.kind == QUEUE
-        self._container.claim_link(self._peer.container_id, self._link, incoming=False)
+        self._container.claim_link(self._peer.container_id, self._link, node, incoming=False)
         self._node = node
         if browses and isinstance(node, Queue):
             node.attach_browser(self)
@@ -103,7 +103,9 @@ class LinkConsumer(Consumer, OutgoingOwner):
         message = entry.message
         container = self._container
         container.stats.delivered += 1
-        header = message.header(entry.delivery_count, container.clock)
+        header = message.header(
+            entry.delivery_count, container.clock, acquired_before=entry.history is not None
+        )
         if link.sends_settled:
             link.send(None, header, message.encoded)
             entry.queue.accept(entry, container.journal.batch)
@@ -115,7 +117,9 @@ class LinkConsumer(Consumer, OutgoingOwner):
         link = self._link
         message = entry.message
         self._container.stats.delivered += 1
-        header = message.header(entry.delivery_count, self._container.clock)
+        header = message.header(
+            entry.delivery_count, self._container.clock, acquired_before=entry.history is not None
+        )
         copy: Delivery | None = None
         if not link.sends_settled:
             copy = Delivery()

@@ -27,7 +27,7 @@ from broker.links.container import Container
 from broker.links.incoming import LinkProducer
 from broker.links.outgoing import LinkConsumer
 from broker.links.refusal import as_link_fault
-from broker.links.uniqueness import SOLE_CONNECTION, Claim, claim_of
+from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
 from broker.routing.agenda import Agenda, Due
 from broker.routing.errors import RoutingError
 
@@ -181,7 +181,10 @@ class Peer(ConnectionOwner):
             return
         self.is_open = True
         container.stats.connections_opened += 1
-        self.connection.accept(offered_capabilities=list(OFFERED), properties=container.product)
+        self.connection.accept(
+            offered_capabilities=list(OFFERED),
+            properties={**container.product, **agreed(self.claim)},
+        )
         container.watcher.opened(self)
 
     def incoming_attached(self, link: IncomingLink, attach: Attach) -> None:

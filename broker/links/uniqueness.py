@@ -8,7 +8,7 @@ from typing import Final, final
 
 from broker.amqp.errors import INVALID_FIELD, ConnectionFault
 from broker.amqp.performatives import Open
-from broker.amqp.types import Integer
+from broker.amqp.types import Integer, UInt
 
 SOLE_CONNECTION: Final = "sole-connection-for-container"
 ENFORCEMENT_POLICY: Final = "sole-connection-enforcement-policy"
@@ -59,19 +59,33 @@ def _policy(open: Open, name: str) -> int:
     return 1 if number == 1 else 0
 
 
+def agreed(claim: Claim) -> dict[str, object]:
+    """The policies in force as our open tells them; those left out are the defaults."""
+    policies: dict[str, object] = {}
+    if claim.exclusive and claim.closes_existing:
+        policies[ENFORCEMENT_POLICY] = UInt(CLOSE_EXISTING)
+    if claim.exclusive and claim.weak:
+        policies[DETECTION_POLICY] = UInt(WEAK)
+    return policies
+
+
 def verdict(newcomer: Claim, holders: list[Claim]) -> Verdict:
-    """Judge a newcomer. Where they collide, the holders' policy wins (CON-05)."""
-    rivals = [holder for holder in holders if _collide(newcomer, holder)]
+    """Judge a newcomer. Where they collide, the holder's policy wins (CON-05).
+
+    A holder that never asked to be the only one has none: there the newcomer's counts.
+    """
+    rivals = [holder for holder in holders if collide(newcomer, holder)]
     if not rivals:
         return Verdict.ADMIT
     for holder in rivals:
-        if not holder.closes_existing:
+        decides = holder if holder.exclusive else newcomer
+        if not decides.closes_existing:
             return Verdict.REFUSE
     return Verdict.CLOSE_EXISTING
 
 
-def _collide(one: Claim, other: Claim) -> bool:
-    """Both exclusive; or one of them, unless it asked for weak detection."""
+def collide(one: Claim, other: Claim) -> bool:
+    """Whether both are exclusive; or one of them, unless it asked for weak detection."""
     if one.exclusive and other.exclusive:
         return True
     return (one.exclusive and not one.weak) or (other.exclusive and not other.weak)

@@ -96,12 +96,11 @@ class Backlog:
             self._at = min(self._at, position & MASK)
 
     def _chunk_of(self, number: i64) -> Chunk:
-        """The chunk of that number, made where there is none."""
+        """The chunk of that number, made where there is none. It never lies behind the tail."""
         index = self._index(number)
-        if index < i64(len(self._chunks)):
-            found = self._chunks[index]
-            if found.number == number:
-                return found
+        found = self._chunks[index]
+        if found.number == number:
+            return found
         chunk = Chunk(number)
         self._chunks.insert(int(index), chunk)
         if index == 0:

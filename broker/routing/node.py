@@ -9,7 +9,7 @@ from mypy_extensions import i64
 
 from broker.message import Message
 from broker.routing.agenda import Due
-from broker.routing.pacing import PATIENCE_MS, Pacing
+from broker.routing.pacing import Pacing
 from broker.routing.party import Consumer, Producer
 from broker.routing.policy import AddressPolicy
 from storage.api import Batch
@@ -72,9 +72,10 @@ class Node(Due):
         pacing = self.pacing
         if pacing.may_grant(backlog=self.backlog(), consumed=self.is_consumed()):
             return True
-        if not pacing.is_waited_for():
-            router.agenda.at(router.clock.now_ms() + PATIENCE_MS, self)
+        others_wait = pacing.is_waited_for()
         pacing.wait(producer, router.clock.now_ms())
+        if not others_wait:
+            router.agenda.at(pacing.deadline_ms, self)
         return False
 
     def leave(self, producer: Producer) -> None:

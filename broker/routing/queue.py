@@ -110,7 +110,7 @@ class Queue(Node):
             self._mortal += 1
             self._sweep_later()
         if message.durable and self._is_stored:
-            batch.append(self.address, stored(entry))
+            batch.append(self.address, as_stored(entry))
         self.router.wake(self)
 
     # -- out
@@ -134,7 +134,7 @@ class Queue(Node):
             self.consumers.remove(consumer)
         self.browsers.leave(consumer)
         if not self.consumers:
-            self.fell()
+            self._fell()
 
     def consumer_ready(self, consumer: Consumer, *, drain: bool) -> None:
         """`consumer` has credit again. A drain goes on until nothing more waits, or it says so."""
@@ -168,7 +168,7 @@ class Queue(Node):
         if self._draining:
             self._end_drains()
         if self.waiting < before:
-            self.fell()
+            self._fell()
 
     def _serve(self, consumer: Consumer, now_ms: i64, batch: Batch) -> bool:
         """Deliver one entry, or as many as there is room for where nobody else has any.
@@ -260,7 +260,7 @@ class Queue(Node):
             return self.browsers.has_more(consumer, self._backlogs)
         return self.waiting > 0
 
-    def fell(self) -> None:
+    def _fell(self) -> None:
         """The backlog is shorter, or has lost its consumers: producers may go on."""
         node = self.topic
         if node is None:
@@ -301,7 +301,7 @@ class Queue(Node):
             return False
         entry.delivery_count += 1
         if entry.message.durable and self._is_stored:
-            batch.count(self.address, unique(entry), entry.delivery_count)
+            batch.count(self.address, stored_position(entry), entry.delivery_count)
         if disposal is Disposal.COUNT:
             return False
         entry.failures += 1
@@ -340,7 +340,7 @@ class Queue(Node):
         if message.expires_at_ms != NEVER:
             self._mortal -= 1
         if message.durable and self._is_stored and not self.is_deleted:
-            batch.remove(self.address, unique(entry))
+            batch.remove(self.address, stored_position(entry))
 
     # -- time
 
@@ -351,7 +351,7 @@ class Queue(Node):
         backlog.remove(entry)
         self.waiting -= 1
         self._forget(entry, batch)
-        self.router.expired(entry.message, self, batch)
+        self.router.expire(entry.message, self, batch)
         return True
 
     def _sweep_later(self) -> None:
@@ -432,16 +432,16 @@ class Queue(Node):
         self.waiting = 0
 
 
-def unique(entry: QueueEntry) -> i64:
-    """The key of `entry` in the store: positions count by priority, so the priority is a part."""
+def stored_position(entry: QueueEntry) -> i64:
+    """Where `entry` is in the store, which knows one order for entries of all priorities."""
     return entry.position * 10 + entry.message.priority
 
 
-def stored(entry: QueueEntry) -> StoredMessage:
+def as_stored(entry: QueueEntry) -> StoredMessage:
     """What the store keeps of `entry`."""
     message = entry.message
     return StoredMessage(
-        position=unique(entry),
+        position=stored_position(entry),
         encoded=message.encoded,
         priority=message.priority,
         ttl_ms=message.ttl_ms,

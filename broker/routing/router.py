@@ -150,7 +150,7 @@ class Router:
         else:
             self.stats.dropped += 1
 
-    def expired(self, message: Message, queue: Queue, batch: Batch) -> None:
+    def expire(self, message: Message, queue: Queue, batch: Batch) -> None:
         """Drop an expired message, or move it to the node configured for them (RCV-02)."""
         self.stats.expired += 1
         if queue.policy.expiry:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -18,18 +18,26 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 USER: Final = "alice"
 PASSWORD: Final = "sesame"
-"""Who may enter a secured broker."""
+"""Who may enter the strict broker."""
 
 READY: Final = re.compile(r"^ready (?P<url>amqp://\S+) store=(?P<store>\S+) pid=(?P<pid>\d+)$")
 READY_SECONDS: Final = 30
 STOP_SECONDS: Final = 15
 """The broker promises ten."""
 
-CONFIG: Final = """\
-# Addresses that a test needs to be missing.
+STRICT: Final = """\
+# Refuses what the defaults allow: a user's name is asked for, and time and room are short.
+idle_time_out_ms = 2000
+handshake_timeout_ms = 2000
+max_message_size = 1_000_000
+
 [[address]]
 pattern = "closed.*"
 auto_create = false
+
+[[address]]
+pattern = "small.*"
+max_messages = 3
 """
 
 
@@ -68,15 +76,15 @@ class BrokerProcess(Broker):
         self,
         folder: Path,
         *,
-        arguments: Sequence[str] = (),
+        settings: str = "",
         variables: Mapping[str, str] | None = None,
     ) -> None:
         config = folder / "broker.toml"
-        config.write_text(CONFIG)
+        config.write_text(settings)
         self.log: Final = folder / "broker.log"
         self._lines: Final[SimpleQueue[str]] = SimpleQueue()
         self._process: Final = subprocess.Popen(
-            [*command(), "serve", "--port", "0", "--config", str(config), *arguments],
+            [*command(), "serve", "--port", "0", "--config", str(config)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -18,6 +18,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from tests.interop.broker_process import (
     PASSWORD,
+    STRICT,
     USER,
     Broker,
     BrokerProcess,
@@ -54,7 +55,7 @@ def pytest_pycollect_makemodule(
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """The broker that most tests share; anonymous users may enter."""
+    """The broker that most tests share: everything by default, so everybody may enter."""
     if url := os.environ.get("INTEROP_BROKER_URL"):
         yield Broker(url)
         return
@@ -65,20 +66,16 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
-def secured_broker(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Broker]:
-    """A broker that knows one user and has short time-outs."""
-    if url := os.environ.get("INTEROP_SECURED_BROKER_URL"):
+def strict_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker that knows one user, and refuses what STRICT says."""
+    if url := os.environ.get("INTEROP_STRICT_BROKER_URL"):
         yield Broker(url)
         return
-    variables = {
-        "JMS_BROKER_USER": USER,
-        "JMS_BROKER_PASSWORD": PASSWORD,
-        "JMS_BROKER_IDLE_TIME_OUT_MS": "2000",
-        "JMS_BROKER_HANDSHAKE_TIMEOUT_MS": "3000",
-    }
-    process = BrokerProcess(tmp_path_factory.mktemp("secured-broker"), variables=variables)
+    process = BrokerProcess(
+        tmp_path_factory.mktemp("strict-broker"),
+        settings=STRICT,
+        variables={"JMS_BROKER_USER": USER, "JMS_BROKER_PASSWORD": PASSWORD},
+    )
     yield process
     assert process.running, f"the broker died, see {process.log}"
     assert process.stop() == 0

@@ -27,6 +27,8 @@ PROJECT: Final = Path(__file__).parent / "qpid_jms"
 SOURCES: Final = PROJECT / "src" / "test" / "java" / "interop"
 REPORTS: Final = PROJECT / "target" / "surefire-reports"
 RUN_SECONDS: Final = 900
+MAVEN_OPTS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Maven lives for seconds: thorough compilation would cost more than it gains."""
 
 JUNIT_TEST: Final = re.compile(
     r"    @Test\n"
@@ -68,7 +70,7 @@ def verdicts(
     request: pytest.FixtureRequest,
     maven: str,
     broker: Broker,
-    secured_broker: Broker,
+    strict_broker: Broker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Verdict]:
     """What became of the selected JUnit tests, which ran when this was first asked for."""
@@ -81,7 +83,7 @@ def verdicts(
         "--batch-mode",
         "test",
         f"-Dbroker.url={broker.url}",
-        f"-Dbroker.secured.url={secured_broker.url}",
+        f"-Dbroker.strict.url={strict_broker.url}",
         f"-Dbroker.user={USER}",
         f"-Dbroker.password={PASSWORD}",
         f"-Dtest={','.join(selected(request))}",
@@ -98,7 +100,12 @@ def verdicts(
 def run_maven(command: list[str], output: int) -> None:
     """Run Maven to its end. Whether tests failed is in its reports, not in its exit code."""
     process = subprocess.Popen(
-        command, cwd=PROJECT, stdout=output, stderr=output, start_new_session=True
+        command,
+        cwd=PROJECT,
+        env={"MAVEN_OPTS": MAVEN_OPTS} | os.environ,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
     )
     try:
         process.wait(timeout=RUN_SECONDS)

@@ -211,8 +211,8 @@ def test_messages_of_a_closed_holder_go_to_the_newcomer(broker: Broker, address:
 # ---- SASL
 
 
-def test_plain_with_the_right_password_lets_in(secured_broker: Broker, address: str) -> None:
-    with Peer(secured_broker.url, user=USER, password=PASSWORD) as peer:
+def test_plain_with_the_right_password_lets_in(strict_broker: Broker, address: str) -> None:
+    with Peer(strict_broker.url, user=USER, password=PASSWORD) as peer:
         peer.fill(address, "a")
         assert peer.bodies(address) == ["a"]
         assert peer.transport.sasl().outcome == SASL.OK
@@ -229,23 +229,23 @@ def test_plain_with_the_right_password_lets_in(secured_broker: Broker, address: 
     ],
 )
 def test_plain_with_anything_else_is_refused(
-    secured_broker: Broker, user: str, password: str
+    strict_broker: Broker, user: str, password: str
 ) -> None:
-    with Peer(secured_broker.url, user=user, password=password) as peer:
+    with Peer(strict_broker.url, user=user, password=password) as peer:
         with pytest.raises(LostError):
             peer.until(lambda: peer.connection.state & Endpoint.REMOTE_ACTIVE)
         assert peer.transport.sasl().outcome == SASL.AUTH
 
 
-def test_nobody_enters_without_a_name_where_there_are_users(secured_broker: Broker) -> None:
-    with Peer(secured_broker.url, mechanisms="ANONYMOUS") as peer:
+def test_nobody_enters_without_a_name_where_there_are_users(strict_broker: Broker) -> None:
+    with Peer(strict_broker.url, mechanisms="ANONYMOUS") as peer:
         with pytest.raises(LostError):
             peer.until(lambda: peer.connection.state & Endpoint.REMOTE_ACTIVE)
         assert not peer.transport.authenticated
 
 
-def test_nobody_enters_without_sasl_where_there_are_users(secured_broker: Broker) -> None:
-    with Peer(secured_broker.url, sasl=False) as peer, pytest.raises(LostError):
+def test_nobody_enters_without_sasl_where_there_are_users(strict_broker: Broker) -> None:
+    with Peer(strict_broker.url, sasl=False) as peer, pytest.raises(LostError):
         peer.until(lambda: peer.connection.state & Endpoint.REMOTE_ACTIVE)
 
 
@@ -258,14 +258,14 @@ def test_the_broker_sends_what_an_idle_peer_asks_for(broker: Broker, address: st
         peer.fill(address, "a")
 
 
-def test_a_peer_that_sends_its_heartbeats_may_stay(secured_broker: Broker, address: str) -> None:
-    with Peer(secured_broker.url, user=USER, password=PASSWORD) as peer:
-        peer.opened().run_for(5)
+def test_a_peer_that_sends_its_heartbeats_may_stay(strict_broker: Broker, address: str) -> None:
+    with Peer(strict_broker.url, user=USER, password=PASSWORD) as peer:
+        peer.opened().run_for(3)
         peer.fill(address, "a")
 
 
-def test_a_peer_that_falls_silent_is_closed(secured_broker: Broker) -> None:
-    with Peer(secured_broker.url, user=USER, password=PASSWORD) as peer:
+def test_a_peer_that_falls_silent_is_closed(strict_broker: Broker) -> None:
+    with Peer(strict_broker.url, user=USER, password=PASSWORD) as peer:
         peer.opened()
         peer.heartbeats = False
         assert closed_with(peer).name == "amqp:resource-limit-exceeded"

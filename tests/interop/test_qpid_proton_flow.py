@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from proton import Delivery, Link, Message, Receiver, Terminus, symbol
 
-from tests.interop.broker_process import Broker
+from tests.interop.broker_process import PASSWORD, USER, Broker
 from tests.interop.proton_peer import Peer
 
 pytestmark = pytest.mark.slow
@@ -76,6 +76,25 @@ def test_the_broker_gives_a_sender_new_credit_as_it_is_used(broker: Broker, addr
         for _ in range(10_000):
             peer.take_bytes(receiver)
         assert peer.drain(receiver) == []
+
+
+def test_a_queue_that_is_full_refuses_a_message_until_one_is_taken(
+    strict_broker: Broker, address: str
+) -> None:
+    with Peer(strict_broker.url, user=USER, password=PASSWORD) as peer:
+        full = f"small.{address}"
+        relay = peer.sender(None)
+        peer.send(relay, *(Message(address=full, body=body) for body in "abc"))
+        refused = peer.post(relay, Message(address=full, body="d"))
+        assert peer.outcome(refused) == Delivery.REJECTED
+        condition = refused.remote.condition
+        assert condition is not None
+        assert condition.name == "amqp:resource-limit-exceeded"
+        receiver = peer.receiver(full, credit=1)
+        delivery, _ = peer.take(receiver)
+        peer.accept(delivery)
+        peer.send(relay, Message(address=full, body="e"))
+        assert texts(peer.drain(receiver)) == ["b", "c", "e"]
 
 
 # ---- drain

@@ -19,7 +19,7 @@ from proton import (
     ulong,
 )
 
-from tests.interop.broker_process import Broker
+from tests.interop.broker_process import PASSWORD, USER, Broker
 from tests.interop.proton_peer import Peer, RefusedError
 
 pytestmark = pytest.mark.slow
@@ -156,9 +156,9 @@ def test_detaching_from_a_queue_leaves_the_queue(
 @pytest.mark.requirement("DST-02")
 @pytest.mark.parametrize("capability", [None, "queue", "topic"])
 def test_a_node_that_may_not_be_created_is_not_found(
-    broker: Broker, address: str, capability: str | None
+    strict_broker: Broker, address: str, capability: str | None
 ) -> None:
-    with Peer(broker.url) as peer:
+    with Peer(strict_broker.url, user=USER, password=PASSWORD) as peer:
         sender = peer.new_sender(f"closed.{address}")
         receiver = peer.new_receiver(f"closed.{address}")
         if capability is not None:
@@ -361,9 +361,9 @@ def test_the_relay_goes_by_the_annotation_of_any_integral_type(
 @pytest.mark.requirement("PRD-02")
 @pytest.mark.parametrize("to", [None, "closed.missing"])
 def test_what_the_relay_cannot_route_is_rejected_and_the_link_stays(
-    broker: Broker, address: str, to: str | None
+    strict_broker: Broker, address: str, to: str | None
 ) -> None:
-    with Peer(broker.url) as peer:
+    with Peer(strict_broker.url, user=USER, password=PASSWORD) as peer:
         sender = relay(peer)
         delivery = peer.post(sender, Message(address=to, body="nowhere"))
         tag = delivery.tag
@@ -383,9 +383,9 @@ def test_what_the_relay_cannot_route_is_rejected_and_the_link_stays(
 
 @pytest.mark.requirement("PRD-02")
 def test_a_settled_message_that_cannot_be_routed_detaches_the_relay(
-    broker: Broker, address: str
+    strict_broker: Broker, address: str
 ) -> None:
-    with Peer(broker.url) as peer:
+    with Peer(strict_broker.url, user=USER, password=PASSWORD) as peer:
         sender = relay(peer, settled=True)
         peer.post(sender, Message(address="closed.missing", body="nowhere"))
         name, info = detached(peer, sender)
@@ -397,9 +397,9 @@ def test_a_settled_message_that_cannot_be_routed_detaches_the_relay(
 
 @pytest.mark.requirement("PRD-02")
 def test_a_relay_that_asks_for_it_drops_settled_messages_that_cannot_be_routed(
-    broker: Broker, address: str
+    strict_broker: Broker, address: str
 ) -> None:
-    with Peer(broker.url) as peer:
+    with Peer(strict_broker.url, user=USER, password=PASSWORD) as peer:
         sender = relay(peer, settled=True, discard=True)
         peer.post(sender, Message(address="closed.missing", body="nowhere"))
         peer.post(sender, Message(address=address, body="somewhere"))

@@ -13,6 +13,7 @@ from proton import (
     Data,
     Delivery,
     Described,
+    Endpoint,
     Link,
     Message,
     byte,
@@ -30,7 +31,7 @@ from proton import (
     ushort,
 )
 
-from tests.interop.broker_process import Broker
+from tests.interop.broker_process import PASSWORD, USER, Broker
 from tests.interop.proton_peer import Peer
 
 pytestmark = pytest.mark.slow
@@ -227,6 +228,30 @@ def test_a_large_message_in_small_frames_arrives_whole(
             delivery, received = peer.take(receiver)
             assert received.body == body
             peer.accept(delivery)
+
+
+@pytest.mark.requirement("PRD-05")
+def test_a_message_of_50_mebibytes_arrives_whole(broker: Broker, address: str) -> None:
+    body = bytes(range(256)) * (50 * 4096)
+    with Peer(broker.url) as peer:
+        peer.fill(address, Message(body=body))
+        _, received = peer.take(peer.receiver(address, credit=1))
+        assert received.body == body
+
+
+def test_a_message_beyond_the_largest_size_detaches_its_link(
+    strict_broker: Broker, address: str
+) -> None:
+    with Peer(strict_broker.url, user=USER, password=PASSWORD) as peer:
+        sender = peer.sender(address)
+        assert sender.remote_max_message_size == 1_000_000
+        peer.send(sender, Message(body=bytes(990_000)))
+        peer.post(sender, Message(body=bytes(1_000_000)))
+        peer.until(lambda: sender.state & Endpoint.REMOTE_CLOSED)
+        condition = sender.remote_condition
+        assert condition is not None
+        assert condition.name == "amqp:link:message-size-exceeded"
+        assert [len(body) for body in peer.bodies(address)] == [990_000]
 
 
 @pytest.mark.requirement("PRD-05")

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from broker.amqp.frames import AMQP_HEADER
 from broker.amqp.limits import Limits
-from broker.amqp.performatives import Attach, Begin, Detach, Flow, Open
+from broker.amqp.performatives import Attach, Begin, Close, Detach, End, Flow, Open
 from broker.amqp.sasl import ANONYMOUS, PLAIN, plain_credentials
 from broker.journal import Journal
 from broker.links.container import Authenticator, Container, Watcher
@@ -17,6 +17,7 @@ from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
 from broker.routing.router import Router
 from broker.stats import Stats
+from storage.api import Store
 from storage.memory import MemoryStore
 from tests.support.clock import SimulatedClock
 from tests.support.frames import (
@@ -133,16 +134,19 @@ class Broker:
         patterns: Sequence[tuple[str, AddressPolicy]] = (),
         credit: int = CREDIT,
         product: dict[str, object] | None = None,
+        store: Store | None = None,
+        pacing_mark: int = 2000,
     ) -> None:
         self.clock = SimulatedClock()
         self.stats = Stats()
         self.watcher = watcher or RecordingWatcher()
-        self.store = MemoryStore()
+        self.store = store or MemoryStore()
         self.journal = Journal(self.store)
         self.router = Router(
             clock=self.clock,
             stats=self.stats,
             policies=Policies(list(patterns), policy or AddressPolicy(), "queue"),
+            pacing_mark=pacing_mark,
         )
         self.container = Container(
             name="broker",
@@ -162,11 +166,12 @@ class Broker:
         return Client(self)
 
     def connect(self, container_id: str = "client", **fields: object) -> Client:
-        """A client whose open has been answered; that answer has been read."""
+        """A client that has been let in; our open has been read."""
         client = self.dial()
         client.send_bytes(opening(container_id, **fields))
         assert client.expect(Header).data == AMQP_HEADER
         client.expect(Open)
+        assert client.peer.is_open, "not let in"
         return client
 
     def session(self, container_id: str = "client", **fields: object) -> Client:
@@ -333,6 +338,28 @@ class Client:
         assert detach.error is not None
         assert detach.error.condition == condition, detach.error.description
         return answer
+
+    def expect_detach(self, condition: str | None = None, *, handle: int = 0) -> Detach:
+        """A detach that closes the link of our handle, with that condition if any."""
+        detach = self.expect(Detach)
+        assert detach.handle == handle
+        assert detach.closed
+        assert (detach.error.condition if detach.error else None) == condition
+        return detach
+
+    def expect_end(self, condition: str | None = None) -> End:
+        """An end with that condition, if any, and nothing behind it."""
+        end = self.expect_last(End)
+        assert (end.error.condition if end.error else None) == condition
+        return end
+
+    def expect_close(self, condition: str) -> Close:
+        """A close with that condition and nothing behind it; the socket waits for the answer."""
+        close = self.expect_last(Close)
+        assert close.error is not None
+        assert close.error.condition == condition, close.error.description
+        assert not self.is_closed()
+        return close
 
     def is_closed(self) -> bool:
         """Whether the broker has closed the socket."""

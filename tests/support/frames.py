@@ -27,6 +27,7 @@ from broker.amqp.encode import put_binary, put_descriptor, put_value
 from broker.amqp.frames import (
     AMQP_HEADER,
     HEAD_SIZE,
+    SASL_FRAME,
     begin_frame,
     body_at,
     end_frame,
@@ -230,6 +231,15 @@ def raw_frame(body: bytes, channel: int = 0, kind: int = 0) -> bytes:
     out = BytesWriter()
     start = begin_frame(out, kind, channel)
     out.write(body)
+    end_frame(out, start)
+    return out.getvalue()
+
+
+def sasl_frame(body: Body) -> bytes:
+    """One SASL frame."""
+    out = BytesWriter()
+    start = begin_frame(out, SASL_FRAME, 0)
+    body.write(out)
     end_frame(out, start)
     return out.getvalue()
 

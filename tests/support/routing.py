@@ -123,3 +123,8 @@ class Routing:
 
 def bodies(entries: Sequence[QueueEntry]) -> list[bytes]:
     return [entry.message.encoded for entry in entries]
+
+
+def counts(queue: Queue) -> tuple[int, int, int]:
+    """How many entries wait, how many are acquired, and the bytes of them all."""
+    return queue.waiting, queue.acquired, queue.bytes

@@ -289,7 +289,7 @@ def test_a_value_may_contain_only_so_many(raw: str) -> None:
 def test_any_bytes_are_a_value_or_a_fault(data: bytes) -> None:
     for reader in (take_value, encoded_value, decode.skip, decode.descriptor_at):
         with suppress(Fault):
-            reader(data, 0, len(data))  # type: ignore[operator]
+            reader(data, 0, len(data))
 
 
 @pytest.mark.parametrize(

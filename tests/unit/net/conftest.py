@@ -10,8 +10,14 @@ from broker.settings import Settings
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(port=0, users_file=tmp_path / "users", stall_timeout_ms=100)
+def stall_timeout_ms() -> int:
+    """So long that no test is cut off because the machine is busy."""
+    return 60_000
+
+
+@pytest.fixture
+def settings(tmp_path: Path, stall_timeout_ms: int) -> Settings:
+    return Settings(port=0, users_file=tmp_path / "users", stall_timeout_ms=stall_timeout_ms)
 
 
 @pytest.fixture

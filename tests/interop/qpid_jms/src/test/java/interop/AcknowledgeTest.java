@@ -183,9 +183,9 @@ class AcknowledgeTest extends BrokerTest {
         assertEquals("a", heard.poll(SOON, TimeUnit.MILLISECONDS));
     }
 
-    /** Receive the first of this test's messages and settle it as JMS_AMQP_ACK_TYPE says. */
+    /** Receive the first of this test's messages, without asking for another, and settle it as JMS_AMQP_ACK_TYPE says. */
     private Session settleFirst(int outcome) throws JMSException {
-        Session session = session(INDIVIDUAL, "jms.prefetchPolicy.all=1");
+        Session session = session(INDIVIDUAL, "jms.prefetchPolicy.all=0");
         MessageConsumer consumer = session.createConsumer(queue(session));
         TextMessage first = next(consumer);
         assertEquals("a", first.getText());

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Addresses that begin with "closed." are created by nobody: the broker is configured so. */
+/** At the strict broker nobody may create an address that begins with "closed.". */
 @DisplayName("Producers without a destination of their own")
 class AnonymousProducerTest extends BrokerTest {
     private Queue missing(Session session) throws Exception {
@@ -72,7 +72,7 @@ class AnonymousProducerTest extends BrokerTest {
     @DisplayName("an unroutable message is an InvalidDestinationException, and the producer goes on")
     @Tag("PRD-02")
     void unroutable() throws Exception {
-        Session session = session();
+        Session session = connectStrictly().createSession();
         MessageProducer anonymous = session.createProducer(null);
         for (int i = 0; i < 3; i++) {
             assertThrows(InvalidDestinationException.class,
@@ -86,7 +86,7 @@ class AnonymousProducerTest extends BrokerTest {
     @DisplayName("an unroutable topic is an InvalidDestinationException")
     @Tag("PRD-02")
     void unroutableTopic() throws Exception {
-        Session session = session();
+        Session session = connectStrictly().createSession();
         MessageProducer anonymous = session.createProducer(null);
         assertThrows(InvalidDestinationException.class,
             () -> anonymous.send(session.createTopic("closed." + name()), session.createTextMessage("nowhere")));
@@ -96,7 +96,7 @@ class AnonymousProducerTest extends BrokerTest {
     @DisplayName("the exception listener hears of an unroutable message that nobody waits for")
     @Tag("PRD-02")
     void unroutableAsynchronous() throws Exception {
-        Connection connection = connect();
+        Connection connection = connectStrictly();
         BlockingQueue<Exception> failures = new LinkedBlockingQueue<>();
         connection.setExceptionListener(failures::add);
         Session session = connection.createSession();
@@ -112,7 +112,7 @@ class AnonymousProducerTest extends BrokerTest {
     @DisplayName("a completion listener hears of an unroutable message")
     @Tag("PRD-02")
     void unroutableCompletion() throws Exception {
-        Session session = session();
+        Session session = connectStrictly().createSession();
         BlockingQueue<Object> outcomes = new LinkedBlockingQueue<>();
         CompletionListener listener = new CompletionListener() {
             @Override
@@ -133,7 +133,7 @@ class AnonymousProducerTest extends BrokerTest {
     @DisplayName("the simplified interface throws an InvalidDestinationRuntimeException")
     @Tag("PRD-02")
     void unroutableSimplified() throws Exception {
-        try (JMSContext context = factory(URL).createContext()) {
+        try (JMSContext context = strictly().createContext(USER, PASSWORD)) {
             Queue missing = context.createQueue("closed." + name());
             assertThrows(InvalidDestinationRuntimeException.class, () -> context.createProducer().send(missing, "nowhere"));
         }

@@ -18,6 +18,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.qpid.jms.JmsConnectionFactory;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assertions;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.TestInfo;
 
@@ -25,11 +26,17 @@ import org.junit.jupiter.api.TestInfo;
 abstract class BrokerTest {
     static final String URL = System.getProperty("broker.url", "amqp://127.0.0.1:5672");
 
+    /** A broker that refuses much: broker_process.py's STRICT says what. Empty where there is none. */
+    static final String STRICT_URL = System.getProperty("broker.strict.url", "");
+
+    static final String USER = System.getProperty("broker.user", "alice");
+    static final String PASSWORD = System.getProperty("broker.password", "sesame");
+
     /** Long enough for a loaded machine; a message that is due comes at once. */
     static final long SOON = 15_000;
 
-    /** How long an idle connection must survive: several of the idle timeouts that the tests ask for. */
-    static final long IDLE_MS = 5_000;
+    /** How long an idle connection must survive: longer than any time-out that the tests ask for. */
+    static final long IDLE_MS = 3_000;
 
     /** Session mode of Qpid JMS: acknowledge() is for one message. */
     static final int INDIVIDUAL = 101;
@@ -67,6 +74,12 @@ abstract class BrokerTest {
         return new JmsConnectionFactory(full.toString());
     }
 
+    /** A factory for the strict broker; the test is skipped where there is none. */
+    static JmsConnectionFactory strictly(String... options) {
+        Assumptions.assumeFalse(STRICT_URL.isEmpty(), "broker.strict.url names no broker");
+        return factory(STRICT_URL, options);
+    }
+
     /** Have `connection` closed when the test is over. */
     <C extends Connection> C keep(C connection) {
         opened.add(connection);
@@ -76,6 +89,13 @@ abstract class BrokerTest {
     /** A started connection to the broker. */
     Connection connect(String... options) throws JMSException {
         Connection connection = keep(factory(URL, options).createConnection());
+        connection.start();
+        return connection;
+    }
+
+    /** A started connection to the strict broker. */
+    Connection connectStrictly() throws JMSException {
+        Connection connection = keep(strictly().createConnection(USER, PASSWORD));
         connection.start();
         return connection;
     }

@@ -158,20 +158,14 @@ class ConnectionLossTest extends BrokerTest {
         MessageProducer producer = session.createProducer(queue(session));
         BytesMessage large = session.createBytesMessage();
         large.writeBytes(new byte[40 << 20]);
-        CompletableFuture<Boolean> sent = CompletableFuture.supplyAsync(() -> {
-            try {
-                producer.send(large);
-                return true;
-            } catch (JMSException cut) {
-                return false;
-            }
-        });
-        proxy.awaitTraffic(4 << 20);
+        proxy.allow(4 << 20);
+        CompletableFuture<Void> sent = CompletableFuture.runAsync(
+            () -> assertThrows(JMSException.class, () -> producer.send(large)));
+        proxy.awaitMore();
         cut(failure);
-        if (!sent.get(SOON, TimeUnit.MILLISECONDS)) {
-            fill("whole");
-            assertEquals(List.of("whole"), left());
-        }
+        sent.get(SOON, TimeUnit.MILLISECONDS);
+        fill("whole");
+        assertEquals(List.of("whole"), left());
     }
 
     @Test

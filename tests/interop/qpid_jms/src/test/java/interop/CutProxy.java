@@ -10,14 +10,13 @@ import java.net.Socket;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicLong;
 
 /** A TCP proxy on loopback before the broker whose connections a test can cut, as a broken network would. */
 final class CutProxy implements AutoCloseable {
     private final ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
     private final InetSocketAddress broker;
     private final List<Socket> sockets = new ArrayList<>();
-    private final AtomicLong passed = new AtomicLong();
+    private long allowed = Long.MAX_VALUE;
 
     CutProxy(String brokerUrl) throws IOException {
         URI uri = URI.create(brokerUrl);
@@ -50,13 +49,22 @@ final class CutProxy implements AutoCloseable {
         sockets.clear();
     }
 
-    /** Return once `bytes` have gone through, both ways together. */
-    void awaitTraffic(long bytes) throws InterruptedException {
-        synchronized (passed) {
-            while (passed.get() < bytes) {
-                passed.wait();
-            }
+    /** Pass on at most `bytes` from now on, both ways together: whatever is more stays here. */
+    synchronized void allow(long bytes) {
+        allowed = bytes;
+    }
+
+    /** Return once more has come than was allowed. */
+    synchronized void awaitMore() throws InterruptedException {
+        while (allowed >= 0) {
+            wait();
         }
+    }
+
+    private synchronized boolean mayPass(int bytes) {
+        allowed -= bytes;
+        notifyAll();
+        return allowed >= 0;
     }
 
     @Override
@@ -90,11 +98,10 @@ final class CutProxy implements AutoCloseable {
             InputStream in = from.getInputStream();
             OutputStream out = to.getOutputStream();
             for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
-                out.write(buffer, 0, n);
-                synchronized (passed) {
-                    passed.addAndGet(n);
-                    passed.notifyAll();
+                if (!mayPass(n)) {
+                    return;
                 }
+                out.write(buffer, 0, n);
             }
             to.shutdownOutput();
         } catch (IOException gone) {

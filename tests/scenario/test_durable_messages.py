@@ -1,0 +1,151 @@
+"""Durable messages on a store whose commits take time: nobody is told too early, or in vain."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from broker.amqp.outcomes import Accepted
+from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, Detach
+from storage.api import StoreError
+from tests.support.broker import Broker, Client
+from tests.support.frames import Disposition, message
+from tests.support.stores import GatedStore
+
+
+def accepted(client: Client, first: int, last: int | None = None) -> None:
+    """The next frame, and the last, says that we have accepted these deliveries."""
+    answer = client.expect_last(Disposition)
+    assert isinstance(answer.state, Accepted)
+    assert (answer.role, answer.settled) == (RECEIVER, True)
+    assert (answer.first, answer.last) == (first, first if last is None else last)
+
+
+class Journaled:
+    """A broker on a store whose commits wait, and a client with a sender's link."""
+
+    def __init__(self) -> None:
+        self.store = GatedStore()
+        self.broker = Broker(store=self.store)
+        self.client = self.broker.session()
+        self.client.attach_sender()
+        self.committing = asyncio.get_running_loop().create_task(self.broker.journal.run())
+
+    async def work(self) -> None:
+        """Let the journal go on as far as it can, then do a round."""
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.broker.container.run_round()
+
+    async def stop(self) -> None:
+        self.committing.cancel()
+        with suppress(asyncio.CancelledError, StoreError):
+            await self.committing
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_a_durable_message_is_accepted_once_it_is_on_disk() -> None:
+    journaled = Journaled()
+    client = journaled.client
+    client.transfer(0, payload=message(durable=True))
+    await journaled.work()
+    assert len(journaled.store.commits) == 1
+    client.expect_nothing()
+    journaled.store.let_through()
+    await journaled.work()
+    accepted(client, 0)
+    assert len(await journaled.store.messages("q")) == 1
+    await journaled.stop()
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_what_comes_during_a_commit_waits_for_the_next() -> None:
+    journaled = Journaled()
+    client = journaled.client
+    client.transfer(0, payload=message(durable=True))
+    await journaled.work()
+    client.transfer(1, payload=message(durable=True))
+    client.transfer(2, payload=message(durable=True))
+    await journaled.work()
+    journaled.store.let_through()
+    await journaled.work()
+    accepted(client, 0)
+    journaled.store.let_through()
+    await journaled.work()
+    accepted(client, 1, 2)
+    await journaled.stop()
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_a_message_that_is_not_durable_does_not_wait_for_the_disk() -> None:
+    journaled = Journaled()
+    client = journaled.client
+    client.transfer(0, payload=message(durable=True))
+    client.transfer(1)
+    await journaled.work()
+    accepted(client, 1)
+    journaled.store.let_through()
+    await journaled.work()
+    accepted(client, 0)
+    await journaled.stop()
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_a_failing_disk_accepts_nothing() -> None:
+    journaled = Journaled()
+    journaled.client.transfer(0, payload=message(durable=True))
+    await journaled.work()
+    journaled.store.let_through(failing=True)
+    with pytest.raises(StoreError):
+        await journaled.committing
+    journaled.broker.container.run_round()
+    journaled.client.expect_nothing()
+
+
+@pytest.mark.parametrize("mode", [RCV_FIRST, RCV_SECOND], ids=["settles first", "settles second"])
+async def test_a_link_that_has_gone_is_not_told_late(mode: int) -> None:
+    """Its deliveries have ended with it; nothing must be kept of them for the session either."""
+    journaled = Journaled()
+    client = journaled.client
+    client.attach_sender(name="other", handle=1, rcv_settle_mode=mode)
+    client.transfer(0, handle=1, payload=message(durable=True))
+    client.send(Detach(handle=1))
+    client.expect_last(Detach)
+    await journaled.work()
+    journaled.store.let_through()
+    await journaled.work()
+    client.expect_nothing()
+    await journaled.stop()
+
+
+async def test_a_session_that_has_gone_is_not_told_late() -> None:
+    journaled = Journaled()
+    journaled.client.transfer(0, payload=message(durable=True))
+    await journaled.work()
+    journaled.client.hang_up()
+    journaled.store.let_through()
+    await journaled.work()
+    journaled.client.expect_nothing()
+    assert journaled.broker.watcher.errors == []
+    await journaled.stop()
+
+
+@pytest.mark.requirement("PRD-03", "RCV-08")
+async def test_a_message_may_be_consumed_before_it_is_on_disk() -> None:
+    """Its sender is told after the commit all the same; the store keeps nothing in the end."""
+    journaled = Journaled()
+    reader = journaled.broker.session("reader")
+    reader.attach_receiver(credit=1)
+    journaled.client.transfer(0, payload=message(durable=True))
+    reader.expect_deliveries(b"hello")
+    reader.send(Disposition(first=0))
+    journaled.client.expect_nothing()
+    for _ in range(2):
+        await journaled.work()
+        if journaled.store.commits:
+            journaled.store.let_through()
+            journaled.store.commits.clear()
+    await journaled.work()
+    accepted(journaled.client, 0)
+    assert await journaled.store.messages("q") == []
+    await journaled.stop()

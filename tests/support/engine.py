@@ -1,0 +1,152 @@
+"""The engine alone: a connection whose owner takes every link and remembers what it is told."""
+
+from __future__ import annotations
+
+from broker.amqp.connection import Connection
+from broker.amqp.delivery import Delivery
+from broker.amqp.events import ConnectionOwner, IncomingOwner, OutgoingOwner
+from broker.amqp.incoming_link import IncomingLink
+from broker.amqp.limits import Limits
+from broker.amqp.outcomes import DeliveryState
+from broker.amqp.outgoing_link import OutgoingLink
+from broker.amqp.performatives import Attach, Begin, Open
+from broker.amqp.terminus import Source, Target
+from tests.support.frames import Body, Frame, frame, frames_in, opening
+
+
+class Inbox(IncomingOwner):
+    """Keeps what comes in, and decides nothing."""
+
+    def __init__(self, link: IncomingLink) -> None:
+        self.link = link
+        self.delivered_ids: list[int] = []
+        self.tags: list[bytes] = []
+        self.payloads: list[bytes] = []
+        self.settled: list[bool] = []
+        self.asked_for_credit = 0
+        self.ends: list[bool] = []
+
+    def delivered(self, delivery_id: int, data: bytes, at: int, end: int, settled: bool) -> None:
+        self.delivered_ids.append(int(delivery_id))
+        self.tags.append(self.link.delivery_tag())
+        self.payloads.append(data[at:end])
+        self.settled.append(settled)
+
+    def credit_low(self) -> None:
+        self.asked_for_credit += 1
+
+    def incoming_ended(self, closed: bool) -> None:
+        self.ends.append(closed)
+
+
+class Outbox(OutgoingOwner):
+    """Sends what a test says, and remembers what became of it."""
+
+    def __init__(self, link: OutgoingLink) -> None:
+        self.link = link
+        self.credit_changes: list[bool] = []
+        self.accepted_ids: list[int] = []
+        self.states: list[tuple[int, DeliveryState | None]] = []
+        self.ends: list[tuple[bool, list[int]]] = []
+
+    def credit_changed(self, drain: bool) -> None:
+        self.credit_changes.append(drain)
+
+    def accepted(self, delivery: Delivery) -> None:
+        self.accepted_ids.append(int(delivery.delivery_id))
+
+    def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:
+        self.states.append((int(delivery.delivery_id), state))
+
+    def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:
+        self.ends.append((closed, [int(each.delivery_id) for each in unsettled]))
+
+    def send(self, payload: bytes, *, settled: bool = False, header: bytes = b"") -> None:
+        """Send a message; there must be room."""
+        assert self.link.has_room()
+        delivery: Delivery | None = None
+        if not settled:
+            delivery = Delivery()
+            delivery.sent_to = self
+        self.link.send(delivery, header, payload)
+
+
+class Engine(ConnectionOwner):
+    """A connection that is open, with a session on channel 0."""
+
+    def __init__(self, limits: Limits | None = None, **fields: object) -> None:
+        self.inboxes: list[Inbox] = []
+        self.outboxes: list[Outbox] = []
+        self.bugs: list[Exception] = []
+        self.connection = Connection(
+            self,
+            limits or Limits(),
+            container_id="engine",
+            mechanisms=[],
+            requires_sasl=False,
+            now_ms=0,
+        )
+        self.connection.receive(opening(**fields), 0)  # type: ignore[arg-type]
+        self.send(Begin(next_outgoing_id=0, incoming_window=1000, outgoing_window=1000))
+        self.frames()
+
+    def send(self, *bodies: Body) -> list[Body | None]:
+        """Send frames in one piece; the answers."""
+        self.send_bytes(b"".join(frame(body) for body in bodies))
+        return self.bodies()
+
+    def send_bytes(self, data: bytes) -> None:
+        self.connection.receive(data, 0)
+        assert self.bugs == []
+
+    def frames(self) -> list[Frame]:
+        """Every frame that has come since the last look."""
+        data = b"".join(self.connection.data_to_send(0))
+        self.connection.written()
+        return list(frames_in(data))
+
+    def bodies(self) -> list[Body | None]:
+        """As `frames`, without channels."""
+        return [each.body for each in self.frames()]
+
+    def attach_sender(self, attach: Attach, *, credit: int = 10) -> Inbox:
+        """The owner of a link that the peer sends on, which has that credit."""
+        self.send(attach)
+        inbox = self.inboxes[-1]
+        if credit:
+            inbox.link.grant(credit)
+            self.frames()
+        return inbox
+
+    def attach_receiver(self, attach: Attach, *then: Body) -> Outbox:
+        """The owner of a link that the peer receives on; `then` is what it sends next."""
+        self.send(attach, *then)
+        return self.outboxes[-1]
+
+    # -- from the connection
+
+    def incoming_attached(self, link: IncomingLink, attach: Attach) -> None:
+        inbox = Inbox(link)
+        self.inboxes.append(inbox)
+        link.accept(inbox, source=attach.source, target=Target(address="in"))
+
+    def outgoing_attached(self, link: OutgoingLink, attach: Attach) -> None:
+        outbox = Outbox(link)
+        self.outboxes.append(outbox)
+        target = attach.target if isinstance(attach.target, Target) else None
+        link.accept(outbox, source=Source(address="out"), target=target)
+
+    def opened(self, open: Open) -> None:  # noqa: A002, ARG002 the engine's word
+        self.connection.accept(offered_capabilities=[], properties={})
+
+    def failed(self, error: Exception) -> None:
+        self.bugs.append(error)
+
+    def output_ready(self) -> None: ...
+
+    def deadline_changed(self) -> None: ...
+
+    def ended(self) -> None: ...
+
+    def authenticate(self, mechanism: str, response: bytes) -> None:
+        raise AssertionError((mechanism, response))

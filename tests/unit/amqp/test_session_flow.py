@@ -1,0 +1,288 @@
+"""Flows of a session (core 2.5.6, 2.7.4): its windows both ways, and echoes."""
+
+from typing import Final
+
+import pytest
+
+from broker.amqp.limits import ECHO_INTERVAL_MS, Limits
+from broker.amqp.performatives import Attach, Detach, End, Flow
+from tests.support.broker import Broker, Client
+from tests.support.frames import Body, Transfer, attach_receiver, flow, message
+
+LAST: Final = 0xFFFF_FFFF
+PAYLOAD: Final = message()
+
+
+# -- what the peer may send: our incoming window
+
+
+def test_the_window_is_opened_again_when_half_is_used_up() -> None:
+    client = Broker(limits=Limits(incoming_window=4)).session()
+    client.attach_sender()
+    client.transfer(0, settled=True)
+    client.expect_nothing()
+    client.transfer(1, settled=True)
+    told = client.expect_last(Flow)
+    assert (told.next_incoming_id, told.incoming_window, told.handle) == (2, 4, -1)
+
+
+def test_every_frame_of_a_message_uses_the_window() -> None:
+    client = Broker(limits=Limits(incoming_window=4)).session()
+    client.attach_sender()
+    pieces = [Transfer(more=True, payload=PAYLOAD), *[Transfer(more=True)] * 6, Transfer()]
+    for piece in pieces:
+        client.send(piece)
+    told = [body for body in client.bodies() if isinstance(body, Flow)]
+    assert [(each.next_incoming_id, each.incoming_window) for each in told] == [
+        (2, 4),
+        (4, 4),
+        (6, 4),
+        (8, 4),
+    ]
+    assert client.broker.queue().waiting == 1
+
+
+def test_a_window_of_one_is_enough() -> None:
+    client = Broker(limits=Limits(incoming_window=1)).session()
+    client.attach_sender()
+    for number in range(3):
+        client.transfer(number, settled=True)
+        assert client.expect_last(Flow).next_incoming_id == number + 1
+
+
+def test_any_flow_of_ours_opens_the_whole_window() -> None:
+    client = Broker(limits=Limits(incoming_window=8)).session()
+    client.attach_sender()
+    client.transfer(0, settled=True)
+    client.flow(echo=True)
+    told = client.expect_last(Flow)
+    assert (told.next_incoming_id, told.incoming_window) == (1, 8)
+    for number in (1, 2, 3):
+        client.transfer(number, settled=True)
+    client.expect_nothing()
+
+
+def test_transfers_are_counted_over_the_wrap() -> None:
+    client = Broker(limits=Limits(incoming_window=4)).connect()
+    client.begin(next_outgoing_id=LAST)
+    client.attach_sender()
+    client.send(Transfer(settled=True, payload=PAYLOAD))
+    client.send(Transfer(delivery_id=1, settled=True, payload=PAYLOAD))
+    assert client.expect_last(Flow).next_incoming_id == 1
+
+
+def test_the_peer_says_where_its_transfers_stand() -> None:
+    """As after transfers that were lost to a session that both ends forgot (2.5.6)."""
+    client = Broker().session()
+    client.send(flow(next_outgoing_id=10, echo=True))
+    assert client.expect_last(Flow).next_incoming_id == 10
+
+
+def test_a_transfer_id_may_not_go_back() -> None:
+    client = Broker().session()
+    client.attach_sender()
+    client.transfer(settled=True)
+    client.send(flow(next_outgoing_id=0))
+    client.expect_end("amqp:session:window-violation")
+
+
+# -- what we may send: the peer's window
+
+
+def windowed(window: int, *, count: int = 5, credit: int = 10) -> Client:
+    """A client that has offered that window and credit to a queue with `count` messages."""
+    broker = Broker()
+    broker.fill(count=count)
+    client = broker.connect()
+    client.begin(incoming_window=window)
+    client.attach_receiver(credit=0)
+    client.send(flow(handle=0, credit=credit, delivery_count=0, incoming_window=window))
+    return client
+
+
+def test_no_more_is_sent_than_the_window_lets() -> None:
+    client = windowed(2)
+    client.expect_deliveries(b"0", b"1")
+    client.flow(incoming_window=2)
+    client.expect_deliveries(b"2", b"3")
+    client.flow(incoming_window=0)
+    client.expect_nothing()
+    client.flow(incoming_window=2000)
+    client.expect_deliveries(b"4")
+
+
+def test_a_session_may_begin_with_its_window_shut() -> None:
+    client = windowed(0)
+    client.expect_nothing()
+    client.flow(incoming_window=1)
+    client.expect_deliveries(b"0")
+
+
+def test_without_an_incoming_id_the_window_counts_from_our_first_transfer() -> None:
+    client = windowed(0)
+    client.send(flow(next_incoming_id=None, incoming_window=2))
+    client.expect_deliveries(b"0", b"1")
+    client.send(flow(next_incoming_id=None, incoming_window=3))
+    client.expect_deliveries(b"2")
+
+
+def test_transfers_on_the_wire_use_the_window_up() -> None:
+    client = windowed(3)
+    client.expect_deliveries(b"0", b"1", b"2")
+    client.send(flow(next_incoming_id=1, incoming_window=3))
+    client.expect_deliveries(b"3")
+    client.send(flow(next_incoming_id=1, incoming_window=1))  # less than is on the wire
+    client.expect_nothing()
+    client.send(flow(next_incoming_id=4, incoming_window=1))
+    client.expect_deliveries(b"4")
+
+
+def test_a_peer_cannot_have_seen_what_was_never_sent() -> None:
+    client = windowed(2)
+    client.expect_deliveries(b"0", b"1")
+    client.send(flow(next_incoming_id=3, incoming_window=2))
+    client.expect_end("amqp:session:window-violation")
+
+
+def test_a_shut_window_holds_every_link_of_the_session_and_no_other() -> None:
+    client = windowed(1)
+    client.expect_deliveries(b"0")
+    client.attach_receiver(name="second", handle=1)
+    client.send(flow(handle=1, credit=9, delivery_count=0, next_incoming_id=1, incoming_window=0))
+    client.expect_nothing()
+    client.begin(1, incoming_window=9)
+    client.send(attach_receiver(name="third"), channel=1)
+    client.expect(Attach)
+    client.flow(channel=1, handle=0, credit=1, delivery_count=0)
+    assert client.expect_frame(Transfer)[0] == 1
+    client.flow(incoming_window=3)
+    told = [body.handle for body in client.bodies() if isinstance(body, Transfer)]
+    assert len(told) == 3
+    assert set(told) == {0, 1}
+
+
+def test_a_drain_waits_for_the_window() -> None:
+    client = windowed(1, count=2)
+    client.expect_deliveries(b"0")
+    client.send(
+        flow(
+            handle=0, credit=9, delivery_count=1, next_incoming_id=1, incoming_window=0, drain=True
+        )
+    )
+    client.expect_nothing()
+    client.flow(incoming_window=5)
+    assert client.expect(Transfer).delivery_id == 1
+    told = client.expect_last(Flow)
+    assert (told.delivery_count, told.link_credit, told.drain) == (10, 0, True)
+
+
+# -- echoes
+
+
+def echoing() -> Client:
+    client = Broker().session()
+    client.attach_sender(handle=0)
+    client.attach_receiver(handle=1, credit=7)
+    client.attach_receiver(handle=2, name="another")
+    return client
+
+
+def test_an_echo_of_the_session_tells_its_windows() -> None:
+    client = echoing()
+    client.flow(echo=True)
+    told = client.expect_last(Flow)
+    assert (told.handle, told.delivery_count, told.link_credit) == (-1, -1, -1)
+    assert (told.next_incoming_id, told.incoming_window) == (0, 2048)
+    assert told.next_outgoing_id == 0
+    assert not told.echo
+
+
+@pytest.mark.parametrize(
+    ("handle", "given", "told"),
+    [
+        pytest.param(0, None, 100, id="of a link to send on"),
+        pytest.param(1, None, 7, id="of a link to receive on"),
+        pytest.param(1, 3, 3, id="with credit at once"),
+        pytest.param(2, None, 0, id="of a link without credit"),
+    ],
+)
+def test_an_echo_of_a_link_tells_its_credit(handle: int, given: int | None, told: int) -> None:
+    client = echoing()
+    client.flow(echo=True, handle=handle, delivery_count=0, credit=given)
+    answer = client.expect_last(Flow)
+    assert answer.handle == handle
+    assert (answer.delivery_count, answer.link_credit, answer.drain) == (0, told, False)
+
+
+def test_echoes_are_answered_every_ten_milliseconds_at_most() -> None:
+    client = echoing()
+    client.broker.advance(1)
+    client.flow(echo=True)
+    client.expect_last(Flow)
+    for handle in (None, 1, 0, 1, None, 1):
+        client.flow(echo=True, handle=handle)
+    client.expect_nothing()
+    client.broker.advance(ECHO_INTERVAL_MS - 1)
+    client.expect_nothing()
+    client.broker.advance(1)
+    assert [body.handle for body in client.bodies() if isinstance(body, Flow)] == [1, 0]
+    client.broker.advance(60 * ECHO_INTERVAL_MS)
+    client.expect_nothing()
+    client.flow(echo=True)
+    client.expect_last(Flow)
+
+
+def test_sessions_echo_by_themselves() -> None:
+    client = echoing()
+    client.begin(1)
+    client.flow(echo=True)
+    client.flow(echo=True, channel=1)
+    assert [each.channel for each in client.frames()] == [0, 1]
+    client.flow(echo=True)
+    client.broker.advance(ECHO_INTERVAL_MS)
+    assert [each.channel for each in client.frames()] == [0]
+    client.broker.advance(4)
+    client.flow(echo=True, channel=1)
+    assert [each.channel for each in client.frames()] == [1]
+    client.flow(echo=True, channel=1)
+    client.flow(echo=True)
+    client.broker.advance(ECHO_INTERVAL_MS - 4)
+    assert [each.channel for each in client.frames()] == [0]
+    client.broker.advance(4)
+    assert [each.channel for each in client.frames()] == [1]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(Detach(handle=1, closed=True), id="detached by the peer"),
+        pytest.param(flow(handle=1, credit=1, delivery_count=99), id="detached by us"),
+    ],
+)
+def test_an_owed_echo_of_a_link_that_ends_is_the_sessions(end: Body) -> None:
+    client = echoing()
+    client.flow(echo=True)
+    client.flow(echo=True, handle=1)
+    client.expect(Flow)
+    client.send(end)
+    client.expect(Detach)
+    client.broker.advance(ECHO_INTERVAL_MS)
+    assert client.expect_last(Flow).handle == -1
+
+
+def test_an_echo_that_breaks_its_link_is_still_answered() -> None:
+    client = echoing()
+    client.flow(echo=True, handle=1, credit=1, delivery_count=99)
+    client.expect_detach("amqp:invalid-field", handle=1)
+    assert client.expect_last(Flow).handle == -1
+
+
+def test_an_owed_echo_ends_with_its_session() -> None:
+    client = echoing()
+    client.flow(echo=True)
+    client.flow(echo=True, handle=1)
+    client.expect(Flow)
+    client.send(End())
+    client.expect_end()
+    client.broker.advance(ECHO_INTERVAL_MS)
+    client.expect_nothing()

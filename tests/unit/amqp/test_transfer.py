@@ -1,0 +1,209 @@
+"""Transfer and disposition, which are read without asking twice: nothing hostile gets through."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.amqp.encode import BytesWriter
+from broker.amqp.errors import DECODE_ERROR, INVALID_FIELD, ConnectionFault
+from broker.amqp.outcomes import ACCEPTED, RELEASED, State
+from broker.amqp.transfer import Disposition, Transfer, put_disposition
+from tests.support.encoded import EMPTY, FALSE, NULL, TRUE, listed, mapped, section, symbol
+
+TAG = "a00174"
+STATE = section(0x24, EMPTY)
+PAYLOAD = "005375a00161"
+
+
+def transfer(performative: str, payload: str = PAYLOAD) -> Transfer:
+    """What is read of a transfer between two neighbours."""
+    data = bytes.fromhex("ff" + performative + payload + "ff" * 40)
+    read = Transfer()
+    end = len(data) - 40
+    assert data[read.read(data, 1, end) : end].hex() == payload
+    return read
+
+
+def disposition(performative: str) -> Disposition:
+    data = bytes.fromhex("ff" + performative + "ff" * 40)
+    read = Disposition()
+    read.read(data, 1, len(data) - 40)
+    return read
+
+
+# -- transfer
+
+
+def test_a_transfer_has_defaults_behind_its_handle() -> None:
+    read = transfer(listed("43"))
+    assert (read.handle, read.delivery_id, read.message_format) == (0, -1, -1)
+    assert (read.settled, read.more, read.rcv_settle_mode, read.state_at) == (-1, False, -1, -1)
+    assert (read.resume, read.aborted, read.batchable) == (False, False, False)
+    assert read.tag(b"") is None
+
+
+def test_nothing_is_left_of_the_transfer_before() -> None:
+    read = Transfer()
+    full = bytes.fromhex(
+        listed("5201", "5202", TAG, "43", TRUE, TRUE, "5001", STATE, TRUE, TRUE, TRUE)
+    )
+    read.read(full, 0, len(full))
+    assert (read.rcv_settle_mode, read.resume, read.aborted, read.batchable) == (
+        1,
+        True,
+        True,
+        True,
+    )
+    assert full[read.state_at :].startswith(bytes.fromhex(STATE))
+    least = bytes.fromhex(listed("43"))
+    read.read(least, 0, len(least))
+    assert vars_of(read) == vars_of(transfer(listed("43")))
+
+
+def vars_of(read: Transfer) -> tuple[object, ...]:
+    return (
+        read.handle,
+        read.delivery_id,
+        read.tag(b""),
+        read.message_format,
+        read.settled,
+        read.more,
+        read.rcv_settle_mode,
+        read.state_at,
+        read.resume,
+        read.aborted,
+        read.batchable,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [
+        pytest.param(TAG, b"t", id="short"),
+        pytest.param("b00000000174", b"t", id="long"),
+        pytest.param("a000", b"", id="empty"),
+        pytest.param("a020" + "00" * 32, bytes(32), id="as long as may be"),
+        pytest.param(NULL, None, id="none"),
+    ],
+)
+def test_a_delivery_tag(tag: str, expected: bytes | None) -> None:
+    performative = listed("43", "43", tag)
+    data = bytes.fromhex(performative)
+    read = Transfer()
+    assert read.read(data, 0, len(data)) == len(data)
+    assert read.tag(data) == expected
+
+
+TRANSFERS = [
+    pytest.param("", DECODE_ERROR, id="nothing"),
+    pytest.param(mapped(), DECODE_ERROR, id="a map"),
+    pytest.param(NULL, DECODE_ERROR, id="null"),
+    pytest.param(EMPTY, INVALID_FIELD, id="no fields"),
+    pytest.param(listed(NULL), INVALID_FIELD, id="a handle that is null"),
+    pytest.param(listed(TRUE), DECODE_ERROR, id="a handle that is a boolean"),
+    pytest.param(listed(*["43"] * 2, TAG, *[NULL] * 9), DECODE_ERROR, id="twelve fields"),
+    pytest.param(listed("43", NULL, symbol("t")), DECODE_ERROR, id="a tag that is a symbol"),
+    pytest.param(listed("43", NULL, "a021" + "00" * 33), INVALID_FIELD, id="a tag of 33 bytes"),
+    pytest.param(listed("43", NULL, "b0ffffffff"), INVALID_FIELD, id="a tag of 4 GiB"),
+    pytest.param(listed("43", NULL, "a01074"), DECODE_ERROR, id="a tag that goes on behind"),
+    pytest.param("c00403 43 40 40 40", DECODE_ERROR, id="more bytes than fields"),
+    pytest.param("c00303 43 70", DECODE_ERROR, id="a number that goes on behind"),
+    pytest.param("c0ff01 43", DECODE_ERROR, id="a list larger than its frame"),
+    pytest.param(listed("43", *[NULL] * 3, "43"), DECODE_ERROR, id="settled that is a number"),
+    pytest.param(listed("43", *[NULL] * 5, "5002"), INVALID_FIELD, id="a third settle mode"),
+    pytest.param(listed("43", *[NULL] * 6, EMPTY), DECODE_ERROR, id="a state that is a list"),
+    pytest.param(listed("43", *[NULL] * 6, "0053"), DECODE_ERROR, id="a state that is cut"),
+]
+
+
+@pytest.mark.parametrize(("performative", "condition"), TRANSFERS)
+def test_a_transfer_that_is_refused(performative: str, condition: str) -> None:
+    with pytest.raises(ConnectionFault) as caught:
+        transfer(performative.replace(" ", ""), payload="")
+    assert caught.value.condition == condition
+
+
+@pytest.mark.parametrize("kind", [Transfer, Disposition])
+def test_a_performative_at_the_very_end_of_the_data(kind: type[Transfer | Disposition]) -> None:
+    """Fields are read past the end of their list, but never past that of the data."""
+    for cut in ("c00303 43 70", "c00503 42 43 a0 ff", "c00402 42 80 00", "c00303 4253"):
+        data = bytes.fromhex(cut)
+        with pytest.raises(ConnectionFault) as caught:
+            kind().read(data, 0, len(data))
+        assert caught.value.condition == DECODE_ERROR
+
+
+# -- disposition
+
+
+def test_a_disposition_of_one_delivery() -> None:
+    read = disposition(listed(TRUE, "5207"))
+    assert (read.role, read.first, read.last, read.settled) == (True, 7, 7, False)
+    assert (read.state_at, read.state_code, read.batchable) == (-1, -1, False)
+
+
+def test_a_disposition_with_all_its_fields() -> None:
+    read = disposition(listed(FALSE, "5207", "5209", TRUE, STATE, TRUE))
+    assert (read.role, read.first, read.last, read.settled) == (False, 7, 9, True)
+    assert (read.state_code, read.batchable) == (0x24, True)
+
+
+def test_a_state_that_nobody_knows_is_told_from_none() -> None:
+    read = disposition(listed(TRUE, "43", NULL, NULL, "00" + symbol("acme:x:list") + EMPTY))
+    assert read.state_at >= 0
+    assert read.state_code == -1
+
+
+DISPOSITIONS = [
+    pytest.param("", DECODE_ERROR, id="nothing"),
+    pytest.param(EMPTY, INVALID_FIELD, id="no fields"),
+    pytest.param(listed(NULL, "43"), INVALID_FIELD, id="no role"),
+    pytest.param(listed(TRUE), INVALID_FIELD, id="no first"),
+    pytest.param(listed(TRUE, NULL), INVALID_FIELD, id="first that is null"),
+    pytest.param(listed(TRUE, "43", *[NULL] * 5), DECODE_ERROR, id="seven fields"),
+    pytest.param("c00402 41 43 40", DECODE_ERROR, id="more bytes than fields"),
+    pytest.param("c00302 41 70", DECODE_ERROR, id="a number that goes on behind"),
+    pytest.param(listed(TRUE, "43", *[NULL] * 2, TRUE), DECODE_ERROR, id="a state of another type"),
+]
+
+
+@pytest.mark.parametrize(("performative", "condition"), DISPOSITIONS)
+def test_a_disposition_that_is_refused(performative: str, condition: str) -> None:
+    with pytest.raises(ConnectionFault) as caught:
+        disposition(performative.replace(" ", ""))
+    assert caught.value.condition == condition
+
+
+IDS = st.integers(0, 2**32 - 1)
+
+
+@settings(max_examples=50)
+@given(st.booleans(), IDS, IDS, st.booleans(), st.sampled_from([ACCEPTED, RELEASED, None]))
+def test_a_disposition_that_was_written_is_read_as_the_same(
+    role: bool, first: int, last: int, settled: bool, state: State | None
+) -> None:
+    out = BytesWriter()
+    put_disposition(out, role=role, first=first, last=last, settled=settled, state=state)
+    data = out.getvalue()
+    read = Disposition()
+    read.read(data, 3, len(data))
+    assert (read.role, read.first, read.last, read.settled) == (role, first, last, settled)
+    assert read.state_code == {ACCEPTED: 0x24, RELEASED: 0x26, None: -1}[state]
+
+
+def test_accepting_one_delivery_is_the_shortest_disposition() -> None:
+    out = BytesWriter()
+    put_disposition(out, role=True, first=1, last=1, settled=True, state=ACCEPTED)
+    assert out.getvalue().hex() == section(0x15, listed(TRUE, "5201", NULL, TRUE, STATE))
+
+
+# -- whatever comes
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_a_performative_or_a_fault(data: bytes) -> None:
+    for read in (Transfer(), Disposition()):
+        try:
+            read.read(data, 0, len(data))
+        except ConnectionFault:
+            continue
