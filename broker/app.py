@@ -69,7 +69,9 @@ class App:
 
     async def start(self) -> None:
         """Listen on the settings' address; `port` is known from then on."""
-        self._committing = asyncio.get_running_loop().create_task(self.journal.run())
+        self._committing = asyncio.get_running_loop().create_task(
+            self.journal.run(self.container.run_round)
+        )
         self.port = await self.listener.listen(self.settings.bind, self.settings.port)
 
     async def stop(self) -> None:

@@ -8,6 +8,7 @@ meanwhile gathers in the next batch (no timer: the disk sets the pace).
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Final, final
 
 from mypy_extensions import mypyc_attr
@@ -59,8 +60,12 @@ class Journal:
         self._waiting = []
         return batch, waiting
 
-    async def run(self) -> None:
-        """Commit until `close`. A StoreError ends it: nobody waiting is told anything (PRD-03)."""
+    async def run(self, after_commit: Callable[[], None]) -> None:
+        """Commit until `close`; call `after_commit` when those who waited for one have been told.
+
+        What they did about it still has to be written. A StoreError ends this: nobody
+        waiting is told anything (PRD-03).
+        """
         closing = False
         while not closing:
             await self._work.wait()
@@ -71,6 +76,7 @@ class Journal:
                 await self._store.commit(batch)
             for waiter in waiting:
                 waiter.committed()
+            after_commit()
 
     def close(self) -> None:
         """Let `run` return after what is gathered now."""

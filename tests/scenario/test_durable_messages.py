@@ -29,13 +29,14 @@ class Journaled:
         self.broker = Broker(store=self.store)
         self.client = self.broker.session()
         self.client.attach_sender()
-        self.committing = asyncio.get_running_loop().create_task(self.broker.journal.run())
+        self.committing = asyncio.get_running_loop().create_task(
+            self.broker.journal.run(self.broker.container.run_round)
+        )
 
     async def work(self) -> None:
-        """Let the journal go on as far as it can, then do a round."""
+        """Let the journal go on as far as it can."""
         for _ in range(5):
             await asyncio.sleep(0)
-        self.broker.container.run_round()
 
     async def stop(self) -> None:
         self.committing.cancel()

@@ -37,6 +37,10 @@ async def positions(store: Store) -> list[int]:
     return [int(message.position) for message in await store.messages("q")]
 
 
+def nothing_follows() -> None:
+    """What a journal calls after a commit, where nobody cares."""
+
+
 async def settle() -> None:
     """Let every task go on as far as it can."""
     for _ in range(5):
@@ -79,7 +83,7 @@ async def test_who_waits_for_nothing_in_particular_is_told_at_the_next_flush() -
 
 async def test_without_io_run_ends_when_the_journal_closes() -> None:
     journal = Journal(MemoryStore())
-    running = asyncio.create_task(journal.run())
+    running = asyncio.create_task(journal.run(nothing_follows))
     await settle()
     journal.close()
     await running
@@ -95,7 +99,12 @@ class Awaited:
         self.store = GatedStore()
         self.journal = Journal(self.store)
         self.log: list[str] = []
-        self.running = asyncio.create_task(self.journal.run())
+        self.written: list[str] = []
+        self.running = asyncio.create_task(self.journal.run(self.after_commit))
+
+    def after_commit(self) -> None:
+        """Do what a round would do: write what the told have to say."""
+        self.written += self.log[len(self.written) :]
 
     def submit(self, position: int) -> None:
         """A change, and somebody who waits for it."""
@@ -113,6 +122,7 @@ async def test_nobody_is_told_before_the_commit_has_returned() -> None:
     awaited.store.let_through()
     await settle()
     assert (awaited.log, await positions(awaited.store)) == (["1"], [1])
+    assert awaited.written == ["1"], "what follows comes after everybody has been told"
     awaited.journal.close()
     await awaited.running
 

@@ -107,6 +107,50 @@ def encoded(value: object) -> bytes:
     return out.getvalue()
 
 
+ELEMENTS: list[tuple[str, int, object, str]] = [
+    ("strings", 0xA1, "é", "02c3a9"),
+    ("wide strings", 0xB1, "é", "00000002c3a9"),
+    ("binaries", 0xA0, b"a", "0161"),
+    ("wide binaries", 0xB0, b"a", "0000000161"),
+    ("small longs", 0x55, -1, "ff"),
+    ("longs", 0x81, -1, "ff" * 8),
+    ("small ulongs", 0x53, ULong(255), "ff"),
+    ("ulongs", 0x80, ULong(2**64 - 1), "ff" * 8),
+    ("small uints", 0x52, UInt(255), "ff"),
+    ("uints", 0x70, UInt(2**32 - 1), "ff" * 4),
+    ("small ints", 0x54, Int(-1), "ff"),
+    ("ints", 0x71, Int(-2), "fffffffe"),
+    ("ubytes", 0x50, UByte(255), "ff"),
+    ("bytes", 0x51, Byte(-1), "ff"),
+    ("ushorts", 0x60, UShort(65535), "ffff"),
+    ("shorts", 0x61, Short(-2), "fffe"),
+    ("chars", 0x73, Char(0x1F600), "0001f600"),
+    ("timestamps", 0x83, Timestamp(-1), "ff" * 8),
+    ("floats", 0x72, Float(1.0), "3f800000"),
+    ("doubles", 0x82, 1.0, "3ff0000000000000"),
+    ("uuids", 0x98, uuid.UUID(int=1), "00" * 15 + "01"),
+    ("decimal32s", 0x74, Decimal(b"\1\2\3\4"), "01020304"),
+    ("decimal64s", 0x84, Decimal(b"\1" * 8), "01" * 8),
+    ("decimal128s", 0x94, Decimal(b"\1" * 16), "01" * 16),
+    ("long lists", 0xD0, [True], "000000050000000141"),
+    ("maps", 0xC1, Map([("k", 1)]), "0602a1016b5501"),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "expected"),
+    [pytest.param(code, value, raw, id=name) for name, code, value, raw in ELEMENTS],
+)
+def test_an_element_takes_the_form_of_its_array(code: int, value: object, expected: str) -> None:
+    size = len(expected) + 2  # two of them, two digits a byte
+    raw = f"e0{size:02x}02{code:02x}{expected}{expected}"
+    data = encoded(Array(code, [value, value]))
+    assert data.hex() == raw
+    read, behind = take_value(data, 0, len(data))
+    assert behind == len(data)
+    assert same(read, Array(code, [value, value]))
+
+
 @pytest.mark.parametrize(
     ("value", "expected"), [pytest.param(value, raw, id=name) for name, value, raw in SHORTEST]
 )

@@ -1,8 +1,139 @@
-"""Limits that are computed; the others are hit where they are enforced."""
+"""Every limit on peers has a test that hits it: the table below says which.
+
+A limit that is not in the table fails, and so does a line whose test is gone. Those
+that are hit nowhere else, or only together, are hit here.
+"""
+
+import ast
+from typing import Final
 
 import pytest
 
-from broker.amqp.limits import TRANSFERS_PER_DELIVERY_MIN, Limits
+from broker.amqp.limits import (
+    BYTES_PER_TRANSFER,
+    DELIVERY_TAG_SIZE_MAX,
+    FRAME_SIZE_MIN,
+    TRANSFERS_PER_DELIVERY_MIN,
+    Limits,
+)
+from broker.amqp.performatives import Detach
+from broker.settings import Settings, SettingsError, load_settings
+from tests.support.broker import Broker
+from tests.support.frames import Disposition, Header, Transfer, body_of, message, opening
+from tests.support.tidy import ROOT
+
+HERE: Final = "amqp/test_limits.py"
+
+HITS: Final = {
+    # what the engine fixes
+    "DEPTH_MAX": "amqp/test_decode.py::test_depth_is_bounded",
+    "FIELD_VALUES_MAX": "amqp/test_composite.py::test_a_field_holds_only_so_many_values",
+    "SECTIONS_MAX": "amqp/test_sections.py::test_the_body_has_no_more_sections_than_its_limit",
+    "SECTIONS_BEFORE_BODY_MAX": "amqp/test_sections.py"
+    "::test_what_routing_reads_lies_within_so_many_bytes_of_the_start",
+    "DELIVERY_TAG_SIZE_MAX": f"{HERE}::test_a_delivery_tag_is_short",
+    "FRAME_SIZE_MIN": f"{HERE}::test_a_peer_takes_frames_of_some_size",
+    "FRAME_BEFORE_OPEN": "amqp/test_connection.py::test_a_frame_before_open_is_small",
+    "BUFFER_BEFORE_OPEN": "amqp/test_sasl.py"
+    "::test_little_is_kept_of_a_peer_that_is_not_authenticated",
+    "ECHO_INTERVAL_MS": "amqp/test_session_flow.py"
+    "::test_echoes_are_answered_every_ten_milliseconds_at_most",
+    "UNSETTLED_IN_MAX": "amqp/test_session_dispositions.py"
+    "::test_a_sender_may_not_leave_everything_unsettled",
+    "BYTES_PER_TRANSFER": f"{HERE}::test_a_delivery_has_only_so_many_frames",
+    "TRANSFERS_PER_DELIVERY_MIN": f"{HERE}::test_a_delivery_has_only_so_many_frames",
+    # what an operator sets for connections
+    "max_frame_size": "amqp/test_connection.py"
+    "::test_an_impossible_frame_header_closes_the_connection",
+    "channel_max": "amqp/test_channels.py"
+    "::test_a_begin_above_our_channel_max_closes_the_connection",
+    "handle_max": "amqp/test_session.py::test_a_handle_above_ours_closes_the_connection",
+    "incoming_window": "amqp/test_session_flow.py"
+    "::test_the_window_is_opened_again_when_half_is_used_up",
+    "max_message_size": "amqp/test_incoming_link.py::test_a_message_has_a_largest_size",
+    "partial_bytes_max": f"{HERE}::test_large_messages_in_pieces",
+    "handshake_timeout_ms": "amqp/test_deadlines.py::test_a_peer_that_does_not_begin_is_left",
+    "idle_time_out_ms": "amqp/test_deadlines.py::test_an_idle_peer_is_told_and_left",
+    "stall_timeout_ms": "net/test_pump.py"
+    "::test_a_stalled_reader_is_cut_off_and_takes_no_message_along",
+    # what an operator sets for producers and addresses
+    "credit": "links/test_incoming.py::test_more_messages_than_credit_detach",
+    "pacing_backlog": f"{HERE}::test_producers_wait_beyond_the_pacing_backlog",
+    "max_messages": "routing/test_queue.py::test_a_queue_takes_no_more_messages_than_its_limit",
+    "max_bytes": "routing/test_queue.py::test_a_queue_takes_no_more_bytes_than_its_limit",
+    "max_delivery_count": "links/test_outcome.py::test_a_message_that_fails_too_often_is_taken_out",
+}
+
+NO_LIMITS: Final = {
+    *("bind", "port", "store", "users_file", "allow_anonymous", "user", "password"),
+    *("password_file", "default_kind", "auto_create", "dead_letter", "expiry", "log", "address"),
+}
+"""Settings that bound no peer."""
+
+
+def declared() -> set[str]:
+    """Every constant of broker/amqp/limits.py, and every argument of its `Limits`."""
+    names = set[str]()
+    for node in ast.walk(ast.parse((ROOT / "broker/amqp/limits.py").read_text())):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            names.update(argument.arg for argument in node.args.kwonlyargs)
+    return names
+
+
+def test_every_limit_is_in_the_table() -> None:
+    assert set(HITS) == declared() | (set(Settings.model_fields) - NO_LIMITS)
+
+
+@pytest.mark.parametrize(("name", "test"), HITS.items(), ids=HITS.keys())
+def test_the_test_that_hits_a_limit_is_there(name: str, test: str) -> None:
+    file, _, function = test.partition("::")
+    text = (ROOT / "tests" / "unit" / file).read_text()
+    tests = {
+        node.name
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert function in tests
+    assert name in text
+
+
+# -- hit here
+
+
+@pytest.mark.parametrize(
+    ("size", "taken"),
+    [
+        pytest.param(DELIVERY_TAG_SIZE_MAX, True, id="the longest"),
+        pytest.param(DELIVERY_TAG_SIZE_MAX + 1, False, id="too long"),
+    ],
+)
+def test_a_delivery_tag_is_short(size: int, taken: bool) -> None:
+    broker = Broker()
+    client = broker.session()
+    client.attach_sender()
+    client.transfer(tag=b"t" * size)
+    if taken:
+        client.expect_last(Disposition)
+    else:
+        client.expect_close("amqp:invalid-field")
+    assert broker.queue().waiting == taken
+
+
+@pytest.mark.parametrize(
+    ("size", "taken"),
+    [
+        pytest.param(FRAME_SIZE_MIN, True, id="the least"),
+        pytest.param(FRAME_SIZE_MIN - 1, False, id="too little"),
+    ],
+)
+def test_a_peer_takes_frames_of_some_size(size: int, taken: bool) -> None:
+    broker = Broker()
+    client = broker.dial()
+    client.send_bytes(opening(max_frame_size=size))
+    client.expect(Header)
+    assert broker.container.peer_count() == taken
 
 
 @pytest.mark.parametrize(
@@ -10,6 +141,7 @@ from broker.amqp.limits import TRANSFERS_PER_DELIVERY_MIN, Limits
     [
         pytest.param(1000, TRANSFERS_PER_DELIVERY_MIN, id="small messages get the least number"),
         pytest.param(256 * 1024, 1024, id="the border"),
+        pytest.param(257 * 1024, 1028, id="beyond the border"),
         pytest.param(128 * 1024 * 1024, 512 * 1024, id="one for 256 bytes of the largest message"),
     ],
 )
@@ -17,9 +149,124 @@ def test_how_many_frames_a_delivery_may_take(max_message_size: int, transfers: i
     assert Limits(max_message_size=max_message_size).transfers_per_delivery() == transfers
 
 
+@pytest.mark.parametrize(
+    ("max_message_size", "transfers"),
+    [
+        pytest.param(1000, TRANSFERS_PER_DELIVERY_MIN, id="the least number"),
+        pytest.param(1100 * BYTES_PER_TRANSFER, 1100, id="by the size of messages"),
+    ],
+)
+def test_a_delivery_has_only_so_many_frames(max_message_size: int, transfers: int) -> None:
+    client = Broker(limits=Limits(max_message_size=max_message_size)).session()
+    client.attach_sender()
+    empty = Transfer(delivery_id=None, tag=None, more=True)
+    client.send(Transfer(more=True), *[empty] * (transfers - 1))
+    assert not [body for body in client.bodies() if isinstance(body, Detach)]
+    client.send(empty)
+    client.expect_detach("amqp:resource-limit-exceeded")
+
+
+def test_producers_wait_beyond_the_pacing_backlog() -> None:
+    """The setting is the mark of broker/routing/pacing.py, `pacing_backlog` in `App`."""
+    broker = Broker(credit=2, pacing_mark=3)
+    broker.session("reader").attach_receiver()
+    client = broker.session()
+    client.attach_sender()
+    for number in range(3):
+        client.transfer(number, settled=True)
+        assert client.bodies(), "credit anew"
+    client.transfer(3, settled=True)
+    client.expect_nothing()
+
+
+# A thousandth of the defaults: 100 KiB in frames of 1 KiB stand for 100 MiB in frames of 1 MiB.
+SCALE: Final = 1024
+SMALL: Final = Limits(
+    max_frame_size=Settings().max_frame_size // SCALE,
+    max_message_size=Settings().max_message_size // SCALE,
+    partial_bytes_max=Settings().partial_bytes_max // SCALE,
+)
+
+
+def in_pieces(body: bytes, handle: int) -> list[Transfer]:
+    """A message in frames of nearly the largest size."""
+    payload = message(body)
+    step = int(SMALL.max_frame_size) - 64
+    pieces = [payload[at : at + step] for at in range(0, len(payload), step)]
+    return [
+        Transfer(
+            handle=handle,
+            delivery_id=handle if number == 0 else None,
+            tag=b"%d" % handle if number == 0 else None,
+            more=number < len(pieces) - 1,
+            payload=piece,
+        )
+        for number, piece in enumerate(pieces)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kib", "count", "taken"),
+    [
+        pytest.param(50, 1, True, id="50 MiB"),
+        pytest.param(127, 1, True, id="nearly the largest"),
+        pytest.param(50, 5, True, id="five of 50 MiB at once"),
+        pytest.param(127, 2, True, id="two of nearly the largest at once"),
+        pytest.param(50, 6, False, id="six of 50 MiB at once"),
+        pytest.param(127, 3, False, id="three of nearly the largest at once"),
+    ],
+)
+def test_large_messages_in_pieces(kib: int, count: int, taken: bool) -> None:
+    """On as many links, a frame of each in turn: what is unfinished has `partial_bytes_max`."""
+    broker = Broker(limits=SMALL)
+    client = broker.session()
+    bodies = [bytes([65 + handle]) * (kib * 1024) for handle in range(count)]
+    for handle in range(count):
+        client.attach_sender(name=f"link-{handle}", handle=handle)
+    turns = zip(*[in_pieces(body, handle) for handle, body in enumerate(bodies)], strict=True)
+    for turn in turns:
+        client.send(*turn)
+    if not taken:
+        client.expect_close("amqp:resource-limit-exceeded")
+        assert broker.queue().waiting == 0
+        return
+    assert all(isinstance(body, Disposition) for body in client.bodies())
+    reader = broker.session("reader")
+    reader.attach_receiver(credit=count)
+    assert [
+        body_of(each.payload) for each in reader.bodies() if isinstance(each, Transfer)
+    ] == bodies
+
+
+# -- the defaults
+
+
 def test_the_defaults_are_those_of_the_configuration() -> None:
-    limits = Limits()
-    assert limits.max_frame_size == 1024 * 1024
-    assert limits.channel_max == 1023
-    assert limits.handle_max == 4095
-    assert limits.incoming_window == 2048
+    limits, settings = Limits(), Settings()
+    assert limits.max_frame_size == settings.max_frame_size == 1024 * 1024
+    assert limits.channel_max == settings.channel_max == 1023
+    assert limits.handle_max == settings.handle_max == 4095
+    assert limits.incoming_window == settings.incoming_window == 2048
+    assert limits.max_message_size == settings.max_message_size == 128 * 1024 * 1024
+    assert limits.partial_bytes_max == settings.partial_bytes_max == 256 * 1024 * 1024
+    assert limits.handshake_timeout_ms == settings.handshake_timeout_ms
+    assert limits.idle_time_out_ms == settings.idle_time_out_ms
+
+
+@pytest.mark.parametrize(
+    ("max_message_size", "partial_bytes_max", "told"),
+    [
+        pytest.param(1000, 2000, "", id="twice"),
+        pytest.param(1000, 1999, "at least twice max_message_size", id="less than twice"),
+        pytest.param(2**30, None, "at least twice max_message_size", id="messages above default"),
+        pytest.param(1000, None, "", id="small messages"),
+    ],
+)
+def test_two_of_the_largest_messages_may_be_unfinished(
+    max_message_size: int, partial_bytes_max: int | None, told: str
+) -> None:
+    if not told:
+        load_settings(max_message_size=max_message_size, partial_bytes_max=partial_bytes_max)
+        return
+    with pytest.raises(SettingsError, match=told):
+        load_settings(max_message_size=max_message_size, partial_bytes_max=partial_bytes_max)

@@ -3,8 +3,14 @@
 import pytest
 
 from broker.amqp.encode import BytesWriter
-from broker.amqp.errors import DECODE_ERROR, INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, LinkFault
-from broker.amqp.errors import ConnectionFault as Refused
+from broker.amqp.errors import (
+    DECODE_ERROR,
+    INVALID_FIELD,
+    NOT_FOUND,
+    NOT_IMPLEMENTED,
+    ConnectionFault,
+    LinkFault,
+)
 from broker.amqp.outcomes import (
     ACCEPTED,
     RELEASED,
@@ -21,7 +27,7 @@ from broker.amqp.outcomes import (
     read_state,
 )
 from broker.amqp.types import Symbol
-from tests.support.encoded import EMPTY, FALSE, NULL, TRUE, listed, mapped, section, string, symbol
+from tests.support.encoded import EMPTY, NULL, TRUE, listed, mapped, section, string, symbol
 
 STATES = [
     pytest.param(ACCEPTED, section(0x24, EMPTY), id="accepted"),
@@ -39,7 +45,7 @@ STATES = [
     pytest.param(Modified(delivery_failed=True), section(0x27, listed(TRUE)), id="failed"),
     pytest.param(
         Modified(undeliverable_here=True, message_annotations=bytes.fromhex(mapped())),
-        section(0x27, listed(FALSE, TRUE, mapped())).replace(FALSE + TRUE, NULL + TRUE),
+        section(0x27, listed(NULL, TRUE, mapped())),
         id="undeliverable here, with annotations",
     ),
     pytest.param(
@@ -102,7 +108,7 @@ REFUSED = [
 @pytest.mark.parametrize(("encoded", "condition"), REFUSED)
 def test_a_state_that_cannot_be_read(encoded: str, condition: str) -> None:
     data = bytes.fromhex(encoded)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ConnectionFault) as caught:
         read_state(data, 0, len(data))
     assert caught.value.condition == condition
 
@@ -110,7 +116,7 @@ def test_a_state_that_cannot_be_read(encoded: str, condition: str) -> None:
 @pytest.mark.parametrize("encoded", [section(0x23, listed("43", "44")), section(0x33, listed())])
 def test_not_every_state_is_an_outcome(encoded: str) -> None:
     data = bytes.fromhex(encoded)
-    with pytest.raises(Refused):
+    with pytest.raises(ConnectionFault):
         read_outcome(data, 0, len(data))
 
 

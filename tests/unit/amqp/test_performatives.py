@@ -17,7 +17,7 @@ def attach(source: str = NULL, target: str = NULL) -> Attach:
 
 def test_an_attach_may_have_no_ends() -> None:
     read = attach()
-    assert read.source is read.target is read.fault is None
+    assert (read.source, read.target, read.fault) == (None, None, None)
 
 
 def test_a_target_may_be_a_coordinator() -> None:

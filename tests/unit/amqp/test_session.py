@@ -22,6 +22,7 @@ from tests.support.frames import (
 )
 
 LAST: Final = 0xFFFF_FFFF
+HANDLE_MAX: Final = int(Limits().handle_max)
 PAYLOAD: Final = message()
 
 
@@ -174,9 +175,11 @@ def test_a_session_that_we_have_ended_may_be_lost() -> None:
         pytest.param(Transfer(handle=1, payload=PAYLOAD), id="transfer"),
         pytest.param(flow(handle=1, credit=1), id="flow"),
         pytest.param(Detach(handle=1), id="detach"),
-        pytest.param(Transfer(handle=LAST, payload=PAYLOAD), id="transfer on the largest handle"),
-        pytest.param(flow(handle=LAST), id="flow on the largest handle"),
-        pytest.param(Detach(handle=LAST), id="detach of the largest handle"),
+        pytest.param(
+            Transfer(handle=HANDLE_MAX, payload=PAYLOAD), id="transfer on the largest handle"
+        ),
+        pytest.param(flow(handle=HANDLE_MAX), id="flow on the largest handle"),
+        pytest.param(Detach(handle=HANDLE_MAX), id="detach of the largest handle"),
     ],
 )
 def test_an_unattached_handle_ends_the_session(body: Body) -> None:
@@ -227,10 +230,19 @@ def test_sessions_have_handles_of_their_own() -> None:
     assert client.broker.queue("q").waiting == 0
 
 
-def test_a_handle_above_ours_closes_the_connection() -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(attach_receiver(handle=8), id="attach"),
+        pytest.param(Transfer(handle=8, payload=PAYLOAD), id="transfer"),
+        pytest.param(flow(handle=8, credit=1), id="flow"),
+        pytest.param(Detach(handle=LAST), id="detach"),
+    ],
+)
+def test_a_handle_above_ours_closes_the_connection(body: Body) -> None:
     client = Broker(limits=Limits(handle_max=7)).session()
     client.attach_sender(handle=7)
-    client.send(attach_receiver(handle=8))
+    client.send(body)
     client.expect_close("amqp:connection:framing-error")
 
 

@@ -12,10 +12,10 @@ from broker.amqp.errors import (
     LinkFault,
 )
 from broker.amqp.outcomes import Modified
-from broker.amqp.terminus import SESSION_END, read_source, read_target
+from broker.amqp.terminus import SESSION_END, Source, Target, read_source, read_target
 from tests.support.encoded import EMPTY, NULL, listed, mapped, section, string, symbol
 
-Reader = Callable[[bytes, int, int], object]
+Reader = Callable[[bytes, int, int], Source | Target]
 
 DEFAULT_OUTCOME, FILTER = 8, 7
 
@@ -47,9 +47,7 @@ def test_a_terminus_that_no_node_can_honour(reader: Reader, field: int, value: s
 
 @BOTH
 def test_an_empty_terminus_holds_the_defaults_of_the_specification(reader: Reader) -> None:
-    data = bytes.fromhex(EMPTY)
-    read = reader(data, 0, 1)
-    assert isinstance(read, read_source(data, 0, 1).__class__ | read_target(data, 0, 1).__class__)
+    read = reader(bytes.fromhex(EMPTY), 0, 1)
     assert (read.address, read.durable, read.timeout, read.dynamic) == (None, 0, 0, False)
     assert read.expiry_policy == SESSION_END
     assert (read.dynamic_node_properties, read.capabilities) == ({}, [])
@@ -98,8 +96,8 @@ MALFORMED = [
     pytest.param(DEFAULT_OUTCOME, section(0x24, NULL), id="an outcome that is not a list"),
     pytest.param(FILTER, listed(), id="filters in a list"),
     pytest.param(FILTER, mapped(string("k"), NULL), id="a filter whose key is a string"),
-    pytest.param(FILTER, "c1050 2a3016b4040".replace(" ", ""), id="filters with bytes behind"),
-    pytest.param(FILTER, "c1030 2a3016b".replace(" ", ""), id="a filter that is cut"),
+    pytest.param(FILTER, "c10602a3016b4040", id="filters with bytes behind"),
+    pytest.param(FILTER, "c10402a3016b", id="a filter that is cut"),
 ]
 
 
