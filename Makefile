@@ -35,7 +35,7 @@ build:
 test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
 		$(MAKE) --no-print-directory build && \
-		$(BIN)/python -m pytest tests/unit tests/wire tests/test_tidy.py && \
+		$(BIN)/python -m pytest tests/unit tests/wire tests/scenario tests/test_tidy.py && \
 		$(BIN)/pytest --compiled tests; \
 	elif [ "$$CI" = true ]; then \
 		echo "$(NO_COMPILER): the compiled broker cannot be tested"; exit 1; \
@@ -62,7 +62,7 @@ requirements: $(STAMPS)/test
 	@$(BIN)/python -m pytest -q --collect-only --requirements tests
 
 coverage: $(STAMPS)/test
-	$(BIN)/coverage run -m pytest tests/unit tests/wire
+	$(BIN)/coverage run -m pytest tests/unit tests/wire tests/scenario
 	$(BIN)/coverage report --skip-covered
 
 # The requirements files, anew from pyproject.toml. Existing pins stay unless UPGRADE=--upgrade.

@@ -57,11 +57,7 @@ class Node(Due):
 
     @abstractmethod
     def backlog(self) -> i64:
-        """How many messages wait for the slowest consumer."""
-
-    @abstractmethod
-    def is_consumed(self) -> bool:
-        """Whether anybody takes messages away."""
+        """How many messages wait for the slowest consumer; 0 where nobody consumes."""
 
     @abstractmethod
     def delete(self, batch: Batch) -> None:
@@ -70,11 +66,12 @@ class Node(Due):
     def may_grant(self, producer: Producer, router: Router) -> bool:
         """Whether `producer` gets credit now; otherwise it is resumed within the patience."""
         pacing = self.pacing
-        if pacing.may_grant(backlog=self.backlog(), consumed=self.is_consumed()):
+        if pacing.may_grant(self.backlog()):
             return True
         others_wait = pacing.is_waited_for()
         pacing.wait(producer, router.clock.now_ms())
         if not others_wait:
+            router.pace(self)
             router.agenda.at(pacing.deadline_ms, self)
         return False
 

@@ -26,12 +26,12 @@ class Pacing:
         self._waiting: dict[Producer, None] = {}
         self._off = False
 
-    def may_grant(self, *, backlog: i64, consumed: bool) -> bool:
-        """Whether a producer gets credit at once; `consumed`: the node has consumers."""
+    def may_grant(self, backlog: i64) -> bool:
+        """Whether a producer gets credit at once, with so much waiting for consumers."""
         if backlog <= self._mark:
             self._off = False
             return True
-        return self._off or not consumed
+        return self._off
 
     def wait(self, producer: Producer, now_ms: i64) -> None:
         """Resume `producer` once, when the backlog falls, or when patience ends."""
@@ -46,7 +46,7 @@ class Pacing:
             self.deadline_ms = IDLE
 
     def fell(self, backlog: i64) -> None:
-        """The backlog is shorter now."""
+        """The backlog may be shorter now."""
         if self._waiting and backlog <= self._mark:
             self._resume()
 

@@ -133,8 +133,6 @@ class Queue(Node):
         if consumer in self.consumers:
             self.consumers.remove(consumer)
         self.browsers.leave(consumer)
-        if not self.consumers:
-            self._fell()
 
     def consumer_ready(self, consumer: Consumer, *, drain: bool) -> None:
         """`consumer` has credit again. A drain goes on until nothing more waits, or it says so."""
@@ -150,7 +148,6 @@ class Queue(Node):
 
     def dispatch(self, now_ms: i64, batch: Batch) -> None:
         """Hand waiting entries to consumers with room; then let browsers look, and end drains."""
-        before = self.waiting
         if self._sweep_due:
             self._sweep(batch)
         passed_over: list[Consumer] = []
@@ -167,8 +164,6 @@ class Queue(Node):
             self.browsers.show(self._backlogs, self.router.clock.wall_ms())
         if self._draining:
             self._end_drains()
-        if self.waiting < before:
-            self._fell()
 
     def _serve(self, consumer: Consumer, now_ms: i64, batch: Batch) -> bool:
         """Deliver one entry, or as many as there is room for where nobody else has any.
@@ -259,14 +254,6 @@ class Queue(Node):
         if self.browsers.has(consumer):
             return self.browsers.has_more(consumer, self._backlogs)
         return self.waiting > 0
-
-    def _fell(self) -> None:
-        """The backlog is shorter, or has lost its consumers: producers may go on."""
-        node = self.topic
-        if node is None:
-            self.pacing.fell(self.waiting if self.consumers else 0)
-        elif node.pacing.is_waited_for():
-            node.pacing.fell(node.backlog())
 
     # -- back
 
@@ -363,7 +350,7 @@ class Queue(Node):
         """A pause is over, or it is time to look for expired entries, or patience ends."""
         if self.is_deleted:
             return
-        self.pacing.tick(now_ms, self.waiting)
+        self.pacing.tick(now_ms, self.backlog())
         if self._sweep_at_ms != NO_SWEEP and now_ms >= self._sweep_at_ms:
             self._sweep_due = True
         if self._any_passed:
@@ -402,10 +389,7 @@ class Queue(Node):
     # -- the node
 
     def backlog(self) -> i64:
-        return self.waiting
-
-    def is_consumed(self) -> bool:
-        return bool(self.consumers)
+        return self.waiting if self.consumers else i64(0)
 
     def delete(self, batch: Batch) -> None:
         """Forget every waiting entry at once, and each acquired one when it comes back.

@@ -53,6 +53,7 @@ class Router:
         self._policies: Final = policies
         self._nodes_max: Final[i64] = nodes_max
         self._pending: list[Queue] = []
+        self._paced: list[Node] = []
 
     # -- nodes
 
@@ -129,17 +130,30 @@ class Router:
             queue.is_pending = True
             self._pending.append(queue)
 
+    def pace(self, node: Node) -> None:
+        """Look at `node`, for whose credit producers wait, after every `pump`."""
+        self._paced.append(node)
+
     def pump(self, batch: Batch) -> None:
-        """Dispatch every queue that was woken, until none is."""
-        if not self._pending:
-            return
-        now_ms = self.clock.now_ms()
-        while self._pending:
-            pending = self._pending
-            self._pending = []
-            for queue in pending:
-                queue.is_pending = False
-                queue.dispatch(now_ms, batch)
+        """Dispatch every queue that was woken, until none is; producers then may go on."""
+        if self._pending:
+            now_ms = self.clock.now_ms()
+            while self._pending:
+                pending = self._pending
+                self._pending = []
+                for queue in pending:
+                    queue.is_pending = False
+                    queue.dispatch(now_ms, batch)
+        if self._paced:
+            self._let_producers_go_on()
+
+    def _let_producers_go_on(self) -> None:
+        still: list[Node] = []
+        for node in self._paced:
+            node.pacing.fell(node.backlog())
+            if node.pacing.is_waited_for():
+                still.append(node)
+        self._paced = still
 
     # -- ends of messages
 

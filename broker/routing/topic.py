@@ -58,16 +58,12 @@ class Topic(Node):
         if queue in self.subscriptions:
             self.subscriptions.remove(queue)
         queue.delete(batch)
-        self.pacing.fell(self.backlog())
 
     def backlog(self) -> i64:
         most: i64 = 0
         for queue in self.subscriptions:
             most = max(most, queue.waiting)
         return most
-
-    def is_consumed(self) -> bool:
-        return bool(self.subscriptions)
 
     def due(self, now_ms: i64) -> None:
         """Patience with slow subscribers ends."""

@@ -83,6 +83,7 @@ def test_a_producer_goes_on_when_the_slow_consumer_leaves(slow: Callable[[], Slo
     routing, node, consumer, queue = slow()
     producer = held_back(routing, node)
     node.detach_consumer(consumer, queue, routing.batch)
+    routing.pump()
     assert producer.resumed == 1
 
 

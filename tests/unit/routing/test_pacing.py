@@ -8,23 +8,20 @@ from tests.support.parties import RecordingProducer
 MARK = 2000
 
 GRANTS = {
-    "nothing waits": (0, True, True),
-    "a backlog at the mark": (MARK, True, True),
-    "a backlog above the mark": (MARK + 1, True, False),
-    "a backlog that nobody consumes": (MARK + 1, False, True),
+    "nothing waits": (0, True),
+    "a backlog at the mark": (MARK, True),
+    "a backlog above the mark": (MARK + 1, False),
 }
 
 
-@pytest.mark.parametrize(("backlog", "consumed", "expected"), GRANTS.values(), ids=GRANTS.keys())
-def test_producers_wait_while_consumers_are_behind(
-    backlog: int, consumed: bool, expected: bool
-) -> None:
-    assert Pacing(MARK).may_grant(backlog=backlog, consumed=consumed) is expected
+@pytest.mark.parametrize(("backlog", "expected"), GRANTS.values(), ids=GRANTS.keys())
+def test_producers_wait_while_consumers_are_behind(backlog: int, expected: bool) -> None:
+    assert Pacing(MARK).may_grant(backlog) is expected
 
 
 def held_back(producer: RecordingProducer, *, now_ms: int = 100) -> Pacing:
     pacing = Pacing(MARK)
-    assert not pacing.may_grant(backlog=MARK + 1, consumed=True)
+    assert not pacing.may_grant(MARK + 1)
     pacing.wait(producer, now_ms)
     return pacing
 
@@ -56,15 +53,15 @@ def test_a_producer_never_waits_longer_than_patience() -> None:
 def test_pacing_that_did_not_help_is_off_until_the_backlog_has_fallen() -> None:
     pacing = held_back(RecordingProducer(), now_ms=0)
     pacing.tick(PATIENCE_MS, MARK + 1)
-    assert pacing.may_grant(backlog=MARK * 100, consumed=True)
-    assert pacing.may_grant(backlog=MARK, consumed=True), "it has fallen"
-    assert not pacing.may_grant(backlog=MARK + 1, consumed=True)
+    assert pacing.may_grant(MARK * 100)
+    assert pacing.may_grant(MARK), "it has fallen"
+    assert not pacing.may_grant(MARK + 1)
 
 
 def test_pacing_that_helped_stays_on() -> None:
     pacing = held_back(RecordingProducer(), now_ms=0)
     pacing.tick(PATIENCE_MS, MARK)
-    assert not pacing.may_grant(backlog=MARK + 1, consumed=True)
+    assert not pacing.may_grant(MARK + 1)
 
 
 def test_the_patience_of_the_first_one_counts_for_all() -> None:

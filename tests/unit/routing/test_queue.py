@@ -70,9 +70,9 @@ def test_a_consumer_that_leaves_gets_nothing_more() -> None:
     queue.detach_consumer(consumer, queue, routing.batch)
     routing.pump()
     assert (consumer.taken, consumer.drains, queue.waiting) == ([b"a"], 0, 1)
-    assert queue.is_consumed()
+    assert queue.backlog() == 1
     queue.detach_consumer(other, queue, routing.batch)
-    assert not queue.is_consumed()
+    assert queue.backlog() == 0, "nobody waits for it"
 
 
 # -- drain
