@@ -1,7 +1,7 @@
 """A message inside the broker: its bytes as they came, and the few fields that routing reads.
 
-Only the header is ever rewritten (PRD-05). `encoded` is everything from the
-message-annotations on; it is one chunk today, and this class is the one place
+Only the header is rewritten, and what an outcome adds to the annotations (PRD-05).
+`encoded` is everything from the message-annotations on; it is one chunk today, and this class is the one place
 that will know when a large message becomes several.
 """
 
@@ -12,7 +12,13 @@ from typing import Final, final
 from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
+from broker.amqp.decode import descriptor_at, take_value
+from broker.amqp.descriptors import MESSAGE_ANNOTATIONS
+from broker.amqp.encode import put_descriptor, put_value
+from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, LinkFault
+from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
 from broker.amqp.sections import Sections, put_header
+from broker.amqp.types import Map, combined
 from broker.clock import Clock
 
 
@@ -102,6 +108,37 @@ class Message:
             ttl_ms=-1,
             arrived_ms=self.arrived_ms,
             expires_at_ms=NEVER,
+        )
+
+    def annotated(self, changes: bytes) -> Message:
+        """The same message with an encoded map of annotations added to its own (3.4.5).
+
+        LinkFault where that makes them larger than a message may have them.
+        """
+        encoded = self.encoded
+        ours = Map([])
+        behind: i64 = 0
+        if encoded:
+            code, at = descriptor_at(encoded, 0, i64(len(encoded)))
+            if code == MESSAGE_ANNOTATIONS:
+                value, behind = take_value(encoded, at, i64(len(encoded)))
+                assert isinstance(value, Map)
+                ours = value
+        added, _ = take_value(changes, 0, i64(len(changes)))
+        assert isinstance(added, Map)
+        out = BytesWriter()
+        put_descriptor(out, MESSAGE_ANNOTATIONS)
+        put_value(out, combined(ours, added))
+        if i64(len(out)) > SECTIONS_BEFORE_BODY_MAX:
+            raise LinkFault(RESOURCE_LIMIT_EXCEEDED, "annotations take too many bytes")
+        out.write(encoded[behind:])
+        return Message(
+            encoded=out.getvalue(),
+            durable=self.durable,
+            priority=self.priority,
+            ttl_ms=self.ttl_ms,
+            arrived_ms=self.arrived_ms,
+            expires_at_ms=self.expires_at_ms,
         )
 
 

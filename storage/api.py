@@ -37,6 +37,10 @@ class Batch(ABC):
         """Remember how many deliveries of a message have failed."""
 
     @abstractmethod
+    def rewrite(self, queue: str, position: i64, encoded: bytes) -> None:
+        """Remember a message's bytes anew. One that is gone stays gone."""
+
+    @abstractmethod
     def add_node(self, node: StoredNode) -> None:
         """Remember a queue or topic. Adding it again changes nothing."""
 

@@ -16,6 +16,7 @@ class MemoryBatch(Batch):
         self.appended: Final[list[tuple[str, StoredMessage]]] = []
         self.removed: Final[list[tuple[str, int]]] = []
         self.counted: Final[list[tuple[str, int, int]]] = []
+        self.rewritten: Final[list[tuple[str, int, bytes]]] = []
         self.nodes_added: Final[list[StoredNode]] = []
         self.nodes_removed: Final[list[StoredNode]] = []
 
@@ -28,6 +29,9 @@ class MemoryBatch(Batch):
     def count(self, queue: str, position: i64, delivery_count: i64) -> None:
         self.counted.append((queue, int(position), int(delivery_count)))
 
+    def rewrite(self, queue: str, position: i64, encoded: bytes) -> None:
+        self.rewritten.append((queue, int(position), encoded))
+
     def add_node(self, node: StoredNode) -> None:
         self.nodes_added.append(node)
 
@@ -38,11 +42,17 @@ class MemoryBatch(Batch):
             queue = node.address
             self.appended[:] = [change for change in self.appended if change[0] != queue]
             self.counted[:] = [change for change in self.counted if change[0] != queue]
+            self.rewritten[:] = [change for change in self.rewritten if change[0] != queue]
             self.removed[:] = [change for change in self.removed if change[0] != queue]
 
     def is_empty(self) -> bool:
         return not (
-            self.appended or self.removed or self.counted or self.nodes_added or self.nodes_removed
+            self.appended
+            or self.removed
+            or self.counted
+            or self.rewritten
+            or self.nodes_added
+            or self.nodes_removed
         )
 
 
@@ -77,21 +87,18 @@ class MemoryStore(Store):
         for queue, message in batch.appended:
             self._messages.setdefault(queue, {})[int(message.position)] = message
         for queue, position, delivery_count in batch.counted:
-            self._count(queue, position, delivery_count)
+            old = self._message(queue, position)
+            if old is not None:
+                self._messages[queue][position] = old.with_count(delivery_count)
+        for queue, position, encoded in batch.rewritten:
+            old = self._message(queue, position)
+            if old is not None:
+                self._messages[queue][position] = old.with_bytes(encoded)
         for queue, position in batch.removed:
             self._messages.get(queue, {}).pop(position, None)
 
-    def _count(self, queue: str, position: int, delivery_count: int) -> None:
-        old = self._messages.get(queue, {}).get(position)
-        if old is not None:
-            self._messages[queue][position] = StoredMessage(
-                position=old.position,
-                encoded=old.encoded,
-                priority=old.priority,
-                ttl_ms=old.ttl_ms,
-                arrived_ms=old.arrived_ms,
-                delivery_count=delivery_count,
-            )
+    def _message(self, queue: str, position: int) -> StoredMessage | None:
+        return self._messages.get(queue, {}).get(position)
 
     async def commit(self, batch: Batch) -> None:
         self.commit_now(batch)

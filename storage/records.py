@@ -30,6 +30,28 @@ class StoredMessage:
         self.arrived_ms: Final[i64] = arrived_ms
         self.delivery_count: Final[i64] = delivery_count
 
+    def with_count(self, delivery_count: i64) -> "StoredMessage":
+        """The same with another delivery-count."""
+        return StoredMessage(
+            position=self.position,
+            encoded=self.encoded,
+            priority=self.priority,
+            ttl_ms=self.ttl_ms,
+            arrived_ms=self.arrived_ms,
+            delivery_count=delivery_count,
+        )
+
+    def with_bytes(self, encoded: bytes) -> "StoredMessage":
+        """The same with other sections."""
+        return StoredMessage(
+            position=self.position,
+            encoded=encoded,
+            priority=self.priority,
+            ttl_ms=self.ttl_ms,
+            arrived_ms=self.arrived_ms,
+            delivery_count=self.delivery_count,
+        )
+
 
 @final
 class StoredNode:

@@ -265,6 +265,12 @@ class Map:
         return f"Map({self.pairs!r})"
 
 
+def combined(old: Map, new: Map) -> Map:
+    """The pairs of both; a key that is in both has its new value."""
+    kept = [pair for pair in old.pairs if pair[0] not in new]
+    return Map(kept + new.pairs)
+
+
 def same(one: object, other: object) -> bool:
     """Whether two values are equal and of one AMQP type, inside lists too."""
     if isinstance(one, list) and isinstance(other, list):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from broker.amqp.delivery import Delivery
-from broker.amqp.errors import NOT_IMPLEMENTED, RESOURCE_DELETED, LinkFault
+from broker.amqp.errors import NOT_IMPLEMENTED, RESOURCE_DELETED, Fault, LinkFault
 from broker.amqp.events import OutgoingOwner
-from broker.amqp.outcomes import DeliveryState, Outcome
+from broker.amqp.outcomes import DeliveryState, Modified, Outcome
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
@@ -156,9 +156,18 @@ class LinkConsumer(Consumer, OutgoingOwner):
                 wanted = disposal(state)
             except LinkFault as refusal:
                 fault = refusal
+        try:
+            self._annotate(delivery, state)
+        except Fault as refusal:  # theirs or the message's own are malformed, or too many
+            fault = LinkFault(refusal.condition, refusal.description)
         self._return(delivery, wanted)
         if fault is not None:
             self._link.detach(fault)
+
+    def _annotate(self, entry: QueueEntry, state: DeliveryState | None) -> None:
+        if isinstance(state, Modified) and state.message_annotations is not None:
+            batch = self._container.journal.batch
+            entry.queue.annotate(entry, state.message_annotations, batch)
 
     def _return(self, entry: QueueEntry, wanted: Disposal) -> None:
         entry.sent_to = None

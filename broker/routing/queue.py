@@ -263,6 +263,14 @@ class Queue(Node):
         self.router.stats.acknowledged += 1
         self._forget(entry, batch)
 
+    def annotate(self, entry: QueueEntry, annotations: bytes, batch: Batch) -> None:
+        """Add an encoded map to the annotations of an acquired message, in this queue alone."""
+        message = entry.message.annotated(annotations)
+        self.bytes += message.size() - entry.message.size()
+        entry.message = message
+        if message.durable and self._is_stored and not self.is_deleted:
+            batch.rewrite(self.address, stored_position(entry), message.encoded)
+
     def dispose(self, entry: QueueEntry, disposal: Disposal, batch: Batch) -> None:
         """End the acquisition of `entry` as `disposal` says."""
         if disposal is Disposal.REMOVE:

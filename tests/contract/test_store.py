@@ -104,6 +104,28 @@ async def test_a_message_that_comes_and_goes_in_one_batch_is_gone(store: Store) 
     assert await positions(store) == []
 
 
+async def test_new_bytes_change_nothing_else(store: Store) -> None:
+    batch = await holding(store, 1, 2)
+    batch.count("a", 2, 3)
+    batch.rewrite("a", 2, b"old")
+    batch.rewrite("a", 2, b"new")
+    batch.rewrite("a", 99, b"new")
+    batch.rewrite("nowhere", 1, b"new")
+    await store.commit(batch)
+    first, second = await store.messages("a")
+    assert (first.encoded, second.encoded) == (b"x", b"new")
+    assert (second.position, second.priority, second.delivery_count) == (2, 2, 3)
+    assert (second.ttl_ms, second.arrived_ms) == (60_000, 1_750_000_000_000)
+    assert await positions(store, "nowhere") == []
+
+
+async def test_new_bytes_alone_are_a_change(store: Store) -> None:
+    batch = await holding(store, 1)
+    batch = store.batch()
+    batch.rewrite("a", 1, b"new")
+    assert not batch.is_empty()
+
+
 @pytest.mark.requirement("RCV-01")
 async def test_a_count_changes_nothing_else(store: Store) -> None:
     batch = await holding(store, 1, 2)
@@ -204,6 +226,9 @@ class ForeignBatch(Batch):
         """Forget it."""
 
     def count(self, queue: str, position: int, delivery_count: int) -> None:
+        """Forget it."""
+
+    def rewrite(self, queue: str, position: int, encoded: bytes) -> None:
         """Forget it."""
 
     def add_node(self, node: StoredNode) -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from broker.amqp.errors import LinkFault
+from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
 from broker.amqp.sections import PRIORITY_DEFAULT, Sections
 from broker.message import NEVER, Message, expires_at, read_message, remaining_ttl
 from tests.support.clock import WALL_START_MS, SimulatedClock
@@ -176,3 +178,43 @@ def test_an_expired_message_that_is_kept_has_no_end_any_more() -> None:
     assert (kept.encoded, kept.durable, kept.priority) == (BODY, True, 7)
     assert (kept.ttl_ms, kept.expires_at_ms) == (-1, NEVER)
     assert reread(kept, 0, clock).ttl_ms == -1
+
+
+# -- what an outcome adds
+
+ADDED = bytes.fromhex("c10602a3016154 02")
+OURS = "c10602a3016154 01"
+
+ANNOTATED = {
+    "none before": (BODY, "005372 c10602a3016154 02"),
+    "an empty map before": (ANNOTATIONS + BODY, "005372 c10602a3016154 02"),
+    "the same key": (bytes.fromhex("005372" + OURS) + BODY, "005372 c10602a3016154 02"),
+    "another key": (
+        bytes.fromhex("005372 c10602a3016254 01") + BODY,
+        "005372 c10b04a3016254 01a3016154 02",
+    ),
+}
+
+
+@pytest.mark.requirement("RCV-02")
+@pytest.mark.parametrize(("data", "annotations"), ANNOTATED.values(), ids=ANNOTATED.keys())
+def test_annotations_are_added_to_those_of_the_message(data: bytes, annotations: str) -> None:
+    message = read(header("415007700000ea604040") + data)
+    again = message.annotated(ADDED)
+    assert again.encoded == bytes.fromhex(annotations) + BODY
+    assert (again.durable, again.priority, again.ttl_ms) == (True, 7, 60_000)
+    assert (again.arrived_ms, again.expires_at_ms) == (message.arrived_ms, message.expires_at_ms)
+
+
+def test_a_message_without_any_section_can_be_annotated() -> None:
+    assert read(header("4040404040")).annotated(ADDED).encoded == b"\x00\x53\x72" + ADDED
+
+
+def test_annotations_may_not_grow_for_ever() -> None:
+    """A peer could make a message longer at every release."""
+    large = b"\xd1" + (SECTIONS_BEFORE_BODY_MAX + 16).to_bytes(4) + b"\0\0\0\x02\xa3\x01a"
+    large += b"\xb0" + (SECTIONS_BEFORE_BODY_MAX + 4).to_bytes(4)
+    large += bytes(SECTIONS_BEFORE_BODY_MAX + 4)
+    with pytest.raises(LinkFault) as caught:
+        read(BODY).annotated(large)
+    assert caught.value.condition == "amqp:resource-limit-exceeded"

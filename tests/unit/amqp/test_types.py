@@ -21,6 +21,7 @@ from broker.amqp.types import (
     UInt,
     ULong,
     UShort,
+    combined,
     same,
 )
 
@@ -179,3 +180,17 @@ def test_a_value_shows_its_type(value: object, text: str) -> None:
 def test_what_contains_values_has_no_hash(value: object) -> None:
     with pytest.raises(TypeError):
         hash(value)
+
+
+def test_of_combined_maps_the_new_values_hold() -> None:
+    old = Map([(Symbol("a"), 1), (1, "one"), (True, "true")])
+    new = Map([(Symbol("b"), 2), (1.0, "real"), (Symbol("a"), None)])
+    assert combined(old, new) == Map(
+        [
+            (1, "one"),
+            (True, "true"),
+            (Symbol("b"), 2),
+            (1.0, "real"),
+            (Symbol("a"), None),
+        ]
+    )

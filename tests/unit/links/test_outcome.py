@@ -1,5 +1,7 @@
 """What becomes of a message whose delivery has ended: by an outcome, or by the end of its link."""
 
+import asyncio
+
 import pytest
 
 from broker.amqp.errors import LinkFault
@@ -28,6 +30,7 @@ from tests.support.frames import (
     attach_receiver,
     body_of,
     header_of,
+    message,
 )
 
 FAILED = Modified(delivery_failed=True)
@@ -246,7 +249,6 @@ def test_an_outcome_within_a_transaction_detaches_and_loses_nothing(state: Deliv
 
 
 @pytest.mark.requirement("RCV-02")
-@pytest.mark.xfail(reason="modified's message-annotations are not merged into the message (3.4.5)")
 def test_annotations_in_modified_are_added_to_the_message() -> None:
     broker = Broker()
     broker.fill()
@@ -255,6 +257,35 @@ def test_annotations_in_modified_are_added_to_the_message() -> None:
     (again,) = client.bodies()
     assert isinstance(again, Transfer)
     assert b"x-opt1" in again.payload
+    assert broker.queue().bytes == again_size(again)
+
+
+def again_size(transfer: Transfer) -> int:
+    """What the queue counts a message for: all but its header."""
+    return len(transfer.payload) - transfer.payload.index(b"\x00\x53\x72")
+
+
+def test_annotations_that_cannot_be_read_end_the_link_and_keep_the_message() -> None:
+    broker = Broker()
+    broker.fill()
+    client = take_one(broker)
+    twice = b"\xc1\x09\x04\xa3\x01a\x41\xa3\x01a\x41"
+    client.send(Disposition(first=0, state=Modified(message_annotations=twice)))
+    detach = client.expect_last(Detach)
+    assert detach.error is not None
+    assert detach.error.condition == "amqp:decode-error"
+    assert (broker.queue().waiting, broker.queue().acquired) == (1, 0)
+
+
+def test_annotations_of_a_durable_message_are_kept() -> None:
+    broker = Broker()
+    sender = broker.session("sender")
+    sender.attach_sender()
+    sender.transfer(payload=message(b"0", durable=True))
+    client = take_one(broker)
+    client.send(Disposition(first=0, state=ANNOTATED))
+    (kept,) = asyncio.run(broker.store.messages("q"))
+    assert b"x-opt1" in kept.encoded
 
 
 @pytest.mark.parametrize(
