@@ -1,8 +1,8 @@
 """A message inside the broker: its bytes as they came, and the few fields that routing reads.
 
 Only the header is rewritten, and what an outcome adds to the annotations (PRD-05).
-`encoded` is everything from the message-annotations on; it is one chunk today, and this class is the one place
-that will know when a large message becomes several.
+`encoded` is everything from the message-annotations on; it is one chunk today, and
+this class is the one place that will know when a large message becomes several.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ import jakarta.jms.Queue;
 import jakarta.jms.ResourceAllocationException;
 import jakarta.jms.Session;
 import java.util.List;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Tag;
@@ -29,8 +28,7 @@ class RefusalTest extends BrokerTest {
         session = connectStrictly().createSession();
     }
 
-    @AfterEach
-    void goesOn() throws Exception {
+    private void goesOn() throws Exception {
         send(session, session.createQueue("after-" + name()), "goes on");
         assertEquals("goes on", next(session.createConsumer(session.createQueue("after-" + name()))).getText());
     }
@@ -47,6 +45,7 @@ class RefusalTest extends BrokerTest {
         assertThrows(InvalidDestinationException.class, () -> session.createConsumer(session.createTopic(missing)));
         assertThrows(InvalidDestinationException.class,
             () -> session.createBrowser(session.createQueue(missing)).getEnumeration());
+        goesOn();
     }
 
     @Test
@@ -62,6 +61,7 @@ class RefusalTest extends BrokerTest {
         assertEquals(List.of("0", "1", "2"), texts(consumer, 3));
         anonymous.send(small, session.createTextMessage("3"));
         assertEquals("3", next(consumer).getText());
+        goesOn();
     }
 
     @Test
@@ -73,5 +73,6 @@ class RefusalTest extends BrokerTest {
         JMSException refused = assertThrows(JMSException.class, () -> producer.send(large));
         assertTrue(refused.getMessage().contains("amqp:link:message-size-exceeded"), refused.getMessage());
         assertThrows(jakarta.jms.IllegalStateException.class, () -> producer.send(session.createMessage()));
+        goesOn();
     }
 }

@@ -10,12 +10,18 @@ import jakarta.jms.JMSSecurityException;
 import jakarta.jms.Session;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 @DisplayName("A broker that knows one user and has short time-outs")
 class SecuredConnectionTest extends BrokerTest {
+    @BeforeEach
+    void skipWithoutBroker() {
+        strictly();
+    }
+
     @Test
     @DisplayName("the right password opens it")
     void rightPassword() throws Exception {
