@@ -299,15 +299,16 @@ def test_deliveries_on_two_links_may_alternate() -> None:
 @pytest.mark.parametrize(
     "second",
     [
-        pytest.param(Transfer(delivery_id=1), id="another delivery-id"),
-        pytest.param(Transfer(tag=b"other"), id="another tag"),
-        pytest.param(Transfer(tag=b""), id="an empty tag"),
-        pytest.param(Transfer(message_format=1), id="another message-format"),
+        pytest.param(Transfer(delivery_id=1, message_format=1), id="another delivery-id"),
+        pytest.param(Transfer(tag=b"other", message_format=1), id="another tag"),
+        pytest.param(Transfer(tag=b"", message_format=1), id="an empty tag"),
+        pytest.param(Transfer(message_format=2), id="another message-format"),
+        pytest.param(Transfer(message_format=0), id="the usual message-format"),
     ],
 )
 def test_a_delivery_that_changes_underway_detaches(second: Transfer) -> None:
     engine, inbox = open_inbox()
-    engine.send(Transfer(more=True, payload=b"a"))
+    engine.send(Transfer(message_format=1, more=True, payload=b"a"))
     assert detached_with(engine.send(second)) == "amqp:not-allowed"
     assert inbox.delivered_ids == []
 

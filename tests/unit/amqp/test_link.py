@@ -257,6 +257,11 @@ def test_an_end_is_no_close_of_a_link() -> None:
     )
     outbox.send(b"a")
     engine.send(End())
+    inbox.link.grant(9)
+    inbox.link.accept_delivery(0)
+    inbox.link.detach(None)
+    outbox.link.detach(None)
+    assert engine.bodies() == []
     assert inbox.ends == [False]
     assert outbox.ends == [(False, [0])]
 

@@ -289,6 +289,15 @@ def test_a_delivery_id_out_of_order_ends_the_session(number: int, handle: int) -
     client.expect_end("amqp:invalid-field")
 
 
+@pytest.mark.parametrize("number", [1, LAST])
+def test_an_id_out_of_order_at_the_wrap_ends_the_session(number: int) -> None:
+    client = Broker().session()
+    client.attach_sender()
+    client.transfer(LAST, settled=True)
+    client.transfer(number)
+    client.expect_end("amqp:invalid-field")
+
+
 def test_a_delivery_that_is_ignored_has_an_id_all_the_same() -> None:
     """Sent before our detach of its link was seen (2.6.5), first and other frames."""
     client = Broker().session()

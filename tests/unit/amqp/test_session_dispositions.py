@@ -186,17 +186,20 @@ def test_what_is_not_held_is_not_settled_again(last: int) -> None:
     client.expect_nothing()
 
 
-def test_a_state_that_is_more_than_the_peer_takes_is_not_repeated() -> None:
+@pytest.mark.parametrize("over", [0, 1], ids=["the largest frame", "one byte more"])
+def test_a_state_that_is_more_than_the_peer_takes_is_not_repeated(over: int) -> None:
+    def rejected(text: int) -> Disposition:
+        error = Error(condition="app:bad", description="x" * text)
+        return Disposition(first=0, settled=False, state=Rejected(error))
+
+    whole = rejected(300 + 512 + over - len(frame(rejected(300))))
+    assert len(frame(whole)) == 512 + over
     client = received(1, max_frame_size=512)
-    whole = Disposition(
-        first=0,
-        settled=False,
-        state=Rejected(Error(condition="app:bad", description="x" * 600)),
-    )
-    assert len(frame(whole)) > 512
     client.send(whole)
     answer = client.expect_last(Disposition)
-    assert (answer.role, answer.settled, answer.state) == (SENDER, True, None)
+    assert (answer.role, answer.settled) == (SENDER, True)
+    assert isinstance(answer.state, type(None) if over else Rejected)
+    assert counts(client) == (0, 0)
 
 
 def test_settlements_are_told_behind_what_was_accepted_before() -> None:

@@ -232,6 +232,14 @@ def test_echoes_are_answered_every_ten_milliseconds_at_most() -> None:
     client.expect_last(Flow)
 
 
+def test_an_echo_ten_milliseconds_after_the_last_is_answered_at_once() -> None:
+    client = echoing()
+    for _ in range(3):
+        client.flow(echo=True)
+        client.expect_last(Flow)
+        client.broker.advance(ECHO_INTERVAL_MS)
+
+
 def test_sessions_echo_by_themselves() -> None:
     client = echoing()
     client.begin(1)
