@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from mypy_extensions import i64, mypyc_attr, trait
+from mypy_extensions import i64, mypyc_attr
 
 if TYPE_CHECKING:
     from broker.amqp.delivery import Delivery
@@ -73,7 +73,6 @@ class IncomingOwner:
         """The link is over; `closed`: the peer said so with detach(closed=true)."""
 
 
-@trait
 @mypyc_attr(allow_interpreted_subclasses=True)
 class OutgoingOwner:
     """The owner of a link on which the peer receives."""

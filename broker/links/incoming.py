@@ -52,14 +52,30 @@ class Receipt(Waiter):
 
 
 @final
-class LinkProducer(IncomingOwner, Producer):
-    """The producer behind an incoming link: to one node, or, as the anonymous relay, to any."""
+class LinkCredit(Producer):
+    """A link as its node sees it: somebody whose credit can wait."""
+
+    def __init__(self, link: IncomingLink, credit: i64) -> None:
+        self._link: Final = link
+        self._credit: Final[i64] = credit
+
+    def resume(self) -> None:
+        self._link.grant(self._credit)
+
+    def node_gone(self) -> None:
+        self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
+
+
+@final
+class LinkProducer(IncomingOwner):
+    """The owner of an incoming link: to one node, or, as the anonymous relay, to any."""
 
     def __init__(self, peer: Peer, link: IncomingLink, request: PublishRequest) -> None:
         self._peer: Final = peer
         self._container: Final = peer.container
         self._link: Final = link
         self._request: Final = request
+        self._credit: Final = LinkCredit(link, peer.container.credit)
         self._node: Node | None = None
 
     def attach(self, attach: Attach) -> None:
@@ -77,7 +93,7 @@ class LinkProducer(IncomingOwner, Producer):
         assert isinstance(asked, Target)
         self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
         if self._node is not None:
-            self._node.producers.append(self)
+            self._node.producers.append(self._credit)
         self._link.accept(
             self,
             source=attach.source,
@@ -89,7 +105,7 @@ class LinkProducer(IncomingOwner, Producer):
                 capabilities=asked.capabilities,
             ),
         )
-        self._link.grant(self._container.credit)
+        self._credit.resume()
 
     # -- from the link
 
@@ -144,25 +160,17 @@ class LinkProducer(IncomingOwner, Producer):
 
     def credit_low(self) -> None:
         node = self._node
-        if node is None or node.may_grant(self, self._container.router):
-            self._link.grant(self._container.credit)
+        if node is None or node.may_grant(self._credit, self._container.router):
+            self._credit.resume()
 
     def incoming_ended(self, closed: bool) -> None:  # noqa: ARG002 - nothing here outlives a link
         self._container.forget_link(self._peer.container_id, self._link, incoming=True)
         node = self._node
         self._node = None
         if node is not None:
-            node.leave(self)
+            node.leave(self._credit)
             if self._request.dynamic:
                 self._container.router.delete(node, self._container.journal.batch)
-
-    # -- from the node
-
-    def resume(self) -> None:
-        self._link.grant(self._container.credit)
-
-    def node_gone(self) -> None:
-        self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
 
 
 def kind_of_destination(sections: Sections, data: bytes) -> str:

@@ -20,6 +20,7 @@ from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 
 if TYPE_CHECKING:
+    from broker.links.container import Container
     from broker.links.peer import Peer
 
 OUTCOMES: Final = (
@@ -31,13 +32,72 @@ OUTCOMES: Final = (
 
 
 @final
-class LinkConsumer(Consumer, OutgoingOwner):
-    """The consumer behind an outgoing link. A browser gets copies and acquires nothing."""
+class Feed(Consumer):
+    """The way out: what a queue gives, sent on a link. `owner` hears what becomes of it.
+
+    There is one from the link's acceptance to its end.
+    """
+
+    def __init__(self, container: Container, link: OutgoingLink) -> None:
+        self.owner: LinkConsumer | None = None
+        self._container: Final = container
+        self._link: Final = link
+
+    def has_room(self) -> bool:
+        return self._link.has_room()
+
+    def has_credit(self) -> bool:
+        return self._link.credit > 0
+
+    def deliver(self, entry: QueueEntry) -> None:
+        link = self._link
+        message = entry.message
+        container = self._container
+        container.stats.delivered += 1
+        header = message.header(
+            entry.delivery_count, container.clock, acquired_before=entry.history is not None
+        )
+        if link.sends_settled:
+            link.send(None, header, message.encoded)
+            entry.queue.accept(entry, container.journal.batch)
+        else:
+            entry.sent_to = self.owner
+            link.send(entry, header, message.encoded)
+
+    def browsed(self, entry: QueueEntry) -> None:
+        link = self._link
+        message = entry.message
+        self._container.stats.delivered += 1
+        header = message.header(
+            entry.delivery_count, self._container.clock, acquired_before=entry.history is not None
+        )
+        copy: Delivery | None = None
+        if not link.sends_settled:
+            copy = Delivery()
+            copy.sent_to = self.owner
+        link.send(copy, header, message.encoded)
+
+    def nothing_waits(self) -> None:
+        self._link.drained()
+
+    def node_deleted(self) -> None:
+        owner = self.owner
+        if owner is not None:
+            owner.node_deleted()
+
+
+@final
+class LinkConsumer(OutgoingOwner):
+    """The owner of an outgoing link: credit and outcomes go back to the queue.
+
+    A browser gets copies and acquires nothing.
+    """
 
     def __init__(self, peer: Peer, link: OutgoingLink) -> None:
         self._peer: Final = peer
         self._container: Final = peer.container
         self._link: Final = link
+        self._feed: Final = Feed(peer.container, link)
         self._default_outcome: Outcome | None = None
         self._node: Node | None = None
         self._queue: Queue | None = None
@@ -52,11 +112,12 @@ class LinkConsumer(Consumer, OutgoingOwner):
         browses = request.copies and node.kind == QUEUE
         self._container.claim_link(self._peer.container_id, self._link, node, incoming=False)
         self._node = node
+        self._feed.owner = self
         if browses and isinstance(node, Queue):
-            node.attach_browser(self)
+            node.attach_browser(self._feed)
             self._queue = node
         else:
-            self._queue = node.attach_consumer(self)
+            self._queue = node.attach_consumer(self._feed)
         self._link.accept(
             self,
             source=self._source(asked, node, browses),
@@ -90,47 +151,8 @@ class LinkConsumer(Consumer, OutgoingOwner):
             capabilities=asked.capabilities or [node.kind],
         )
 
-    # -- from the queue
-
-    def has_room(self) -> bool:
-        return self._link.has_room()
-
-    def has_credit(self) -> bool:
-        return self._link.credit > 0
-
-    def deliver(self, entry: QueueEntry) -> None:
-        link = self._link
-        message = entry.message
-        container = self._container
-        container.stats.delivered += 1
-        header = message.header(
-            entry.delivery_count, container.clock, acquired_before=entry.history is not None
-        )
-        if link.sends_settled:
-            link.send(None, header, message.encoded)
-            entry.queue.accept(entry, container.journal.batch)
-        else:
-            entry.sent_to = self
-            link.send(entry, header, message.encoded)
-
-    def browsed(self, entry: QueueEntry) -> None:
-        link = self._link
-        message = entry.message
-        self._container.stats.delivered += 1
-        header = message.header(
-            entry.delivery_count, self._container.clock, acquired_before=entry.history is not None
-        )
-        copy: Delivery | None = None
-        if not link.sends_settled:
-            copy = Delivery()
-            copy.sent_to = self
-        link.send(copy, header, message.encoded)
-
-    def nothing_waits(self) -> None:
-        self._link.drained()
-
     def node_deleted(self) -> None:
-        # its entries have gone with it: nothing is to be returned, nothing to be left
+        """The node has gone, and all entries: nothing is to be returned, nothing to be left."""
         self._node = None
         self._queue = None
         self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
@@ -140,7 +162,7 @@ class LinkConsumer(Consumer, OutgoingOwner):
     def credit_changed(self, drain: bool) -> None:
         queue = self._queue
         if queue is not None:
-            queue.consumer_ready(self, drain=drain)
+            queue.consumer_ready(self._feed, drain=drain)
 
     def accepted(self, delivery: Delivery) -> None:
         if isinstance(delivery, QueueEntry):
@@ -158,8 +180,8 @@ class LinkConsumer(Consumer, OutgoingOwner):
                 fault = refusal
         try:
             self._annotate(delivery, state)
-        except Fault as refusal:  # theirs or the message's own are malformed, or too many
-            fault = LinkFault(refusal.condition, refusal.description)
+        except Fault as other:  # theirs or the message's own are malformed, or too many
+            fault = LinkFault(other.condition, other.description)
         self._return(delivery, wanted)
         if fault is not None:
             self._link.detach(fault)
@@ -179,6 +201,7 @@ class LinkConsumer(Consumer, OutgoingOwner):
         unsettled: list[Delivery],
     ) -> None:
         self._container.forget_link(self._peer.container_id, self._link, incoming=False)
+        self._feed.owner = None
         node, queue = self._node, self._queue
         self._node = None
         self._queue = None
@@ -189,7 +212,7 @@ class LinkConsumer(Consumer, OutgoingOwner):
             if isinstance(delivery, QueueEntry):
                 self._return(delivery, wanted)
         batch = self._container.journal.batch
-        node.detach_consumer(self, queue, batch)
+        node.detach_consumer(self._feed, queue, batch)
         if self._owns_node:
             self._container.router.delete(node, batch)
 

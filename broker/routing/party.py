@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 
-from mypy_extensions import i64, mypyc_attr, trait
+from mypy_extensions import i64, mypyc_attr
 
 from broker.routing.entry import QueueEntry
 
@@ -44,7 +44,7 @@ class Consumer:
         """The node has gone, and with it all entries."""
 
 
-@trait
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Producer:
     """Puts messages into a node, as fast as it is granted credit."""
 
