@@ -7,7 +7,7 @@ meanwhile gathers in the next batch (no timer: the disk sets the pace).
 """
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final, final
 
@@ -17,7 +17,7 @@ from storage.api import Batch, Store
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Waiter(ABC):
+class Waiter:
     """Something that happens only once a batch is durable, such as an outcome."""
 
     @abstractmethod

@@ -5,7 +5,7 @@ or not at all. A queue is named by its address, a message in it by its
 position, which the broker gives and never gives twice.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -17,7 +17,7 @@ class StoreError(Exception):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Batch(ABC):
+class Batch:
     """Changes that become durable together, or not at all. Noting one costs no I/O.
 
     They take effect in the order in which they were noted: a queue that is
@@ -54,7 +54,7 @@ class Batch(ABC):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Store(ABC):
+class Store:
     """Keeps nodes and messages. `tests/contract` holds every filling to one meaning."""
 
     @property

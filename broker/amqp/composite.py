@@ -6,7 +6,7 @@ missing fields are dealt with here, once.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -45,7 +45,7 @@ from broker.amqp.limits import FIELD_VALUES_MAX
 from broker.amqp.types import Array, Map, Symbol
 
 
-class Performative(ABC):
+class Performative:
     """Anything that can be the body of a frame (2.7, 5.3.3)."""
 
     @abstractmethod

@@ -6,7 +6,7 @@ where one was forgotten.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Final, TypeAlias, final
 
 from mypy_extensions import i64
@@ -72,7 +72,7 @@ def error_at(data: bytes, at: i64, end: i64) -> Error | None:
     return read_error(data, at, end)
 
 
-class State(ABC):
+class State:
     """Any delivery state."""
 
     @abstractmethod

@@ -35,6 +35,7 @@ BLOCKS: Final = (
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 MUTABLE_DISPLAYS: Final = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 MUTABLE_CALLS: Final = {"list", "dict", "set", "bytearray", "deque", "defaultdict", "Counter"}
+ABSTRACT: Final = {"ABC", "ABCMeta"}
 REFLECTION: Final = {"getattr", "setattr", "hasattr", "delattr"}
 MOCKS: Final = {"Mock", "MagicMock", "AsyncMock", "patch"}
 
@@ -130,6 +131,20 @@ def nothing_is_any(source: Source) -> Iterator[str]:
             yield f"{node.lineno}: Any"
         if isinstance(node, ast.Attribute) and node.attr == "Any":
             yield f"{node.lineno}: Any"
+
+
+def nothing_derives_from_abc(source: Source) -> Iterator[str]:
+    """Compiled subclasses of abc.ABC share one cache of isinstance, and are taken for another."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Name | ast.Attribute | ast.alias) and named(node) in ABSTRACT:
+            yield f"{node.lineno}: {named(node)}"
+
+
+def named(node: ast.Name | ast.Attribute | ast.alias) -> str:
+    """The last name that a node says."""
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else node.name
 
 
 def nothing_reflects(source: Source) -> Iterator[str]:
