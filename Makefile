@@ -35,7 +35,8 @@ build:
 test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
 		$(MAKE) --no-print-directory build && \
-		$(BIN)/python -m pytest tests/unit tests/wire tests/scenario tests/test_tidy.py && \
+		$(BIN)/python -m pytest --numprocesses auto \
+			tests/unit tests/wire tests/scenario tests/test_tidy.py && \
 		$(BIN)/pytest --compiled tests; \
 	elif [ "$$CI" = true ]; then \
 		echo "$(NO_COMPILER): the compiled broker cannot be tested"; exit 1; \

@@ -5,17 +5,23 @@ installed wheel instead, and refuses to run where its modules are not compiled.
 """
 
 import importlib
+import os
 import re
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 REQUIREMENT_IDS = Path(__file__).parent / "requirement_ids.txt"
 COMPILED_SUFFIXES = (".so", ".pyd")
 A_COMPILED_MODULE = "broker.amqp.connection"
+
+settings.register_profile("quick", max_examples=25, deadline=None)
+settings.register_profile("thorough", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 tested_requirements = pytest.StashKey[Counter[str]]()
 

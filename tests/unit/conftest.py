@@ -1,11 +1,14 @@
 """What unit tests share: no setting of whoever runs them gets in."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def no_broker_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.upper().startswith("JMS_BROKER_")]:
-        monkeypatch.delenv(name)
+@pytest.fixture(autouse=True, scope="session")
+def no_broker_variables() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.upper().startswith("JMS_BROKER_")]:
+            patch.delenv(name)
+        yield

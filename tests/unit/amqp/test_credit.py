@@ -1,7 +1,7 @@
 """Link credit: what a flow leaves a sender, also across the wrap of the delivery-count."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.amqp import credit, serial
@@ -51,7 +51,6 @@ def test_a_receiver_cannot_have_seen(seen: int, delivery_count: int) -> None:
     assert caught.value.condition == INVALID_FIELD
 
 
-@settings(max_examples=50)
 @given(seen=COUNTS, link_credit=CREDITS, under_way=FEW)
 def test_a_sender_never_passes_what_the_receiver_granted(
     seen: int, link_credit: int, under_way: int
@@ -66,7 +65,6 @@ def test_a_sender_never_passes_what_the_receiver_granted(
     assert under_way + left == max(link_credit, under_way)
 
 
-@settings(max_examples=50)
 @given(count=COUNTS, granted=FEW, sent=FEW)
 def test_a_drain_ends_where_the_credit_would_have(count: int, granted: int, sent: int) -> None:
     """Whatever was sent before, the receiver finds the delivery-count that it granted."""

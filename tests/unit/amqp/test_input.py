@@ -1,7 +1,7 @@
 """The beginning of a frame, kept until the rest has come."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.amqp.frames import HEAD_SIZE
@@ -71,7 +71,6 @@ def test_what_has_come_may_be_forgotten() -> None:
     assert kept.join(b"3") == b"3"
 
 
-@settings(max_examples=60)
 @given(st.binary(min_size=9, max_size=60), st.lists(st.integers(1, 9), max_size=60))
 def test_pieces_come_out_as_they_went_in(data: bytes, cuts: list[int]) -> None:
     """However the stream is cut, whoever takes eight bytes at a time sees all of it in order."""

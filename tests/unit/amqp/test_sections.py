@@ -5,7 +5,7 @@ from contextlib import suppress
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.amqp.decode import descriptor_at, take_value
@@ -266,7 +266,6 @@ IN_ORDER = st.tuples(
 )
 
 
-@settings(max_examples=50)
 @given(st.text("".join(ONE), max_size=12) | IN_ORDER.map("".join))
 def test_any_sections_are_accepted_in_their_order_only(kinds: str) -> None:
     assert is_accepted(kinds) == bool(ORDER.fullmatch(kinds))
@@ -365,7 +364,6 @@ def test_any_bytes_are_a_message_or_a_fault(data: bytes) -> None:
     ask_everything(data)
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_a_message_with_bytes_changed_is_a_message_or_a_fault(choose: st.DataObject) -> None:
     data = bytearray.fromhex(message("hdmpa" + choose.draw(st.sampled_from("DSV")) + "f"))

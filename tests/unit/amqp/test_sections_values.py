@@ -1,7 +1,7 @@
 """The values that routing reads of sections, and the header section that it writes."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.amqp.descriptors import HEADER, MESSAGE_ANNOTATIONS, PROPERTIES
@@ -204,7 +204,6 @@ def test_trailing_defaults_of_a_header_are_left_out(written: bytes, expected: st
 UINTS = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=50)
 @given(st.booleans(), st.integers(0, 9), UINTS | st.just(-1), UINTS)
 def test_a_header_that_was_written_says_the_same(
     durable: bool, priority: int, ttl: int, delivery_count: int

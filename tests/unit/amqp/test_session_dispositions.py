@@ -245,7 +245,14 @@ def test_the_node_of_a_range_may_go_with_its_link() -> None:
 
 
 @pytest.mark.requirement("RCV-08")
-@pytest.mark.parametrize("state", [RELEASED, ACCEPTED, Modified(delivery_failed=True)], ids=repr)
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(RELEASED, id="released"),
+        pytest.param(ACCEPTED, id="accepted"),
+        pytest.param(Modified(delivery_failed=True), id="failed"),
+    ],
+)
 def test_dispositions_behind_a_detach_are_ignored(state: DeliveryState) -> None:
     """JMS clients release what they had prefetched after the link is gone (contract 13.7)."""
     client = received()

@@ -1,7 +1,7 @@
 """Transfer and disposition, which are read without asking twice: nothing hostile gets through."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.amqp.encode import BytesWriter
@@ -172,7 +172,6 @@ IDS = st.integers(0, 2**32 - 1)
 STATES: list[tuple[State | None, int]] = [(ACCEPTED, 0x24), (RELEASED, 0x26), (None, -1)]
 
 
-@settings(max_examples=50)
 @given(st.booleans(), IDS, IDS, st.booleans(), st.sampled_from(STATES))
 def test_a_disposition_that_was_written_is_read_as_the_same(
     role: bool, first: int, last: int, settled: bool, said: tuple[State | None, int]

@@ -3,7 +3,7 @@
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.amqp import serial
@@ -279,7 +279,6 @@ class Model:
         self.held = [delivery for delivery in self.held if delivery not in gone]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     start=st.sampled_from([0, LAST - 5, LAST - 1000, LAST - 100_000, 0x7FFF_FFF0]),
     actions=st.lists(st.one_of(PUT, PUT, PUT, TAKE, HELD, NEAR, RANGE, ALL_OF), max_size=40),

@@ -1,7 +1,7 @@
 """Session windows: how many transfers may come and go, also across the wrap of their numbers."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.amqp import serial
@@ -67,7 +67,6 @@ def test_a_refill_opens_the_whole_window() -> None:
         window.take()
 
 
-@settings(max_examples=50)
 @given(start=NUMBERS, count=FEW)
 def test_each_transfer_that_comes_has_the_next_number(start: int, count: int) -> None:
     window = IncomingWindow(60, start)
@@ -77,7 +76,6 @@ def test_each_transfer_that_comes_has_the_next_number(start: int, count: int) ->
     assert window.left == 60 - count
 
 
-@settings(max_examples=50)
 @given(start=NUMBERS, taken=FEW, skipped=FEW)
 def test_what_the_peer_announces_is_next(start: int, taken: int, skipped: int) -> None:
     window = IncomingWindow(60, start)
@@ -89,7 +87,6 @@ def test_what_the_peer_announces_is_next(start: int, taken: int, skipped: int) -
     assert window.left == 60 - taken, "the window is of transfers that came, not of numbers"
 
 
-@settings(max_examples=50)
 @given(start=NUMBERS, taken=st.integers(1, 60), back=st.integers(1, 60))
 def test_the_peer_may_not_go_back(start: int, taken: int, back: int) -> None:
     window = IncomingWindow(60, start)
@@ -140,7 +137,6 @@ def test_a_peer_cannot_expect(start: int, count: int, seen: int) -> None:
     assert window.left == left
 
 
-@settings(max_examples=50)
 @given(start=NUMBERS, count=FEW, lost=FEW, room=WINDOWS)
 def test_no_transfer_goes_beyond_what_the_peer_offered(
     start: int, count: int, lost: int, room: int
@@ -153,7 +149,6 @@ def test_no_transfer_goes_beyond_what_the_peer_offered(
     assert on_the_wire + ours.left == max(room, on_the_wire)
 
 
-@settings(max_examples=50)
 @given(start=NUMBERS, count=FEW)
 def test_each_transfer_that_goes_uses_up_a_number_and_room(start: int, count: int) -> None:
     ours = sent(count, offered=100, start=start)
