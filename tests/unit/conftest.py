@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="session")
 def no_broker_variables() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as variables:
         for name in [name for name in os.environ if name.upper().startswith("JMS_BROKER_")]:
-            patch.delenv(name)
+            variables.delenv(name)
         yield
