@@ -201,6 +201,8 @@ class Container:
             now_ms = self.clock.now_ms()
             touched = self.touched
             self.touched = []
+            # consumers before the producer that was read first: its outcome can wait for a write
+            touched.reverse()
             for peer in touched:
                 peer.write(now_ms)
 

@@ -57,7 +57,7 @@ class Node(Due):
 
     @abstractmethod
     def backlog(self) -> i64:
-        """How many messages wait for the slowest consumer; 0 where nobody consumes."""
+        """How many deliveries consumers are behind; 0 where nobody consumes."""
 
     @abstractmethod
     def delete(self, batch: Batch) -> None:

@@ -2,8 +2,9 @@
 
 A short backlog is delivered faster than a long one. So a producer whose
 credit runs out while consumers have a backlog above the mark waits, at most
-`PATIENCE_MS` at a time. Where that did not bring the backlog down, consumers
-are slow in earnest, and pacing is off until they have caught up.
+`PATIENCE_MS` at a time. Where that has not brought the backlog down `TRIES` times
+in a row, consumers are slow in earnest, and pacing is off until they have caught
+up. (Once is no proof: a consumer that the kernel has put aside is back after some ms.)
 """
 
 from typing import Final, final
@@ -13,6 +14,7 @@ from mypy_extensions import i64
 from broker.routing.party import Producer
 
 PATIENCE_MS: Final[i64] = 10
+TRIES: Final[i64] = 3
 IDLE: Final[i64] = -1
 
 
@@ -24,14 +26,14 @@ class Pacing:
         self.deadline_ms: i64 = IDLE
         self._mark: Final[i64] = mark
         self._waiting: dict[Producer, None] = {}
-        self._off = False
+        self._vain: i64 = 0
 
     def may_grant(self, backlog: i64) -> bool:
         """Whether a producer gets credit at once, with so much waiting for consumers."""
         if backlog <= self._mark:
-            self._off = False
+            self._vain = 0
             return True
-        return self._off
+        return self._vain >= TRIES
 
     def wait(self, producer: Producer, now_ms: i64) -> None:
         """Resume `producer` once, when the backlog falls, or when patience ends."""
@@ -48,12 +50,13 @@ class Pacing:
     def fell(self, backlog: i64) -> None:
         """The backlog may be shorter now."""
         if self._waiting and backlog <= self._mark:
+            self._vain = 0
             self._resume()
 
     def tick(self, now_ms: i64, backlog: i64) -> None:
         """Let everybody go on once the deadline is over."""
         if self.deadline_ms != IDLE and now_ms >= self.deadline_ms:
-            self._off = backlog > self._mark
+            self._vain = self._vain + 1 if backlog > self._mark else 0
             self._resume()
 
     def _resume(self) -> None:

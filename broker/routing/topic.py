@@ -60,10 +60,10 @@ class Topic(Node):
         queue.delete(batch)
 
     def backlog(self) -> i64:
-        most: i64 = 0
+        waiting: i64 = 0
         for queue in self.subscriptions:
-            most = max(most, queue.waiting)
-        return most
+            waiting += queue.waiting
+        return waiting
 
     def due(self, now_ms: i64) -> None:
         """Patience with slow subscribers ends."""

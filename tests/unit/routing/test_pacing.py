@@ -1,8 +1,10 @@
 """When producers are held back, and for how long."""
 
+from collections.abc import Callable
+
 import pytest
 
-from broker.routing.pacing import IDLE, PATIENCE_MS, Pacing
+from broker.routing.pacing import IDLE, PATIENCE_MS, TRIES, Pacing
 from tests.support.parties import RecordingProducer
 
 MARK = 2000
@@ -19,10 +21,14 @@ def test_producers_wait_while_consumers_are_behind(backlog: int, expected: bool)
     assert Pacing(MARK).may_grant(backlog) is expected
 
 
-def held_back(producer: RecordingProducer, *, now_ms: int = 100) -> Pacing:
-    pacing = Pacing(MARK)
+def hold_back(pacing: Pacing, producer: RecordingProducer, now_ms: int) -> None:
     assert not pacing.may_grant(MARK + 1)
     pacing.wait(producer, now_ms)
+
+
+def held_back(producer: RecordingProducer, *, now_ms: int = 100) -> Pacing:
+    pacing = Pacing(MARK)
+    hold_back(pacing, producer, now_ms)
     return pacing
 
 
@@ -51,17 +57,34 @@ def test_a_producer_never_waits_longer_than_patience() -> None:
 
 
 def test_pacing_that_did_not_help_is_off_until_the_backlog_has_fallen() -> None:
-    pacing = held_back(RecordingProducer(), now_ms=0)
-    pacing.tick(PATIENCE_MS, MARK + 1)
+    pacing = Pacing(MARK)
+    for trial in range(TRIES):
+        hold_back(pacing, RecordingProducer(), now_ms=trial * PATIENCE_MS)
+        pacing.tick((trial + 1) * PATIENCE_MS, MARK + 1)
     assert pacing.may_grant(MARK * 100)
     assert pacing.may_grant(MARK), "it has fallen"
     assert not pacing.may_grant(MARK + 1)
 
 
-def test_pacing_that_helped_stays_on() -> None:
-    pacing = held_back(RecordingProducer(), now_ms=0)
-    pacing.tick(PATIENCE_MS, MARK)
-    assert not pacing.may_grant(MARK + 1)
+HELPS = {
+    "the backlog falls in time": lambda pacing: pacing.fell(MARK),
+    "it has fallen when patience ends": lambda pacing: pacing.tick(10 * PATIENCE_MS, MARK),
+    "it has fallen when credit is asked for": lambda pacing: pacing.may_grant(MARK),
+}
+
+
+@pytest.mark.parametrize("relief", HELPS.values(), ids=HELPS.keys())
+def test_pacing_that_helped_starts_to_count_anew(relief: Callable[[Pacing], object]) -> None:
+    pacing = Pacing(MARK)
+    for trial in range(TRIES - 1):
+        hold_back(pacing, RecordingProducer(), now_ms=trial * PATIENCE_MS)
+        pacing.tick((trial + 1) * PATIENCE_MS, MARK + 1)
+    hold_back(pacing, RecordingProducer(), now_ms=9 * PATIENCE_MS)
+    relief(pacing)
+    pacing.tick(20 * PATIENCE_MS, MARK)
+    hold_back(pacing, RecordingProducer(), now_ms=20 * PATIENCE_MS)
+    pacing.tick(21 * PATIENCE_MS, MARK + 1)
+    assert not pacing.may_grant(MARK + 1), "in vain once, not three times"
 
 
 def test_the_patience_of_the_first_one_counts_for_all() -> None:
