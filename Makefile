@@ -29,7 +29,7 @@ run: $(STAMPS)/runtime
 
 # Compiled and installed into .venv. The two halves share no files: two cores do both at once.
 build:
-	@$(MAKE) --no-print-directory -j2 $(STAMPS)/compiled $(STAMPS)/client
+	@$(MAKE) --no-print-directory --silent -j2 $(STAMPS)/compiled $(STAMPS)/client
 
 # The quick suites on the checkout's .py files, then every suite on the compiled broker.
 test: $(STAMPS)/test
