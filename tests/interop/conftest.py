@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,12 @@ def pytest_pycollect_makemodule(
         module: pytest.Module = NotCollected.from_parent(parent, path=module_path)
         return module
     return None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def children_hear_interrupts() -> None:
+    """Even where this run was started in the background, which makes shells ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
