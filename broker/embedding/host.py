@@ -22,7 +22,8 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
     def close(self) -> None:
-        """Stop the loop and wait for its thread."""
+        """Stop the loop and wait for its thread. Nothing it has begun is left open."""
+        self.run(_end_tasks())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
@@ -37,6 +38,15 @@ def call_on(loop: asyncio.AbstractEventLoop, function: Callable[[], T]) -> T:
     if here is loop:
         return function()
     return asyncio.run_coroutine_threadsafe(_called(function), loop).result()
+
+
+async def _end_tasks() -> None:
+    """Cancel what runs beside this, such as a connection just being accepted, and see it end."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.sleep(0)  # a transport that was closed takes another turn
 
 
 async def _called(function: Callable[[], T]) -> T:

@@ -52,6 +52,8 @@ from tests.support.frames import READERS, Body
 BEHIND: Final = b"\x00\x53\x75\xa0\x01x\x45\x00\x53"
 """What may follow in the buffer, and must not be looked at."""
 
+NOISE: Final = b"\xff" * 300
+
 FRAME_MAX: Final = 1 << 20
 
 COMPOSITES: Final[dict[int, Callable[[bytes, int, int], Body]]] = {
@@ -154,11 +156,19 @@ def _composite(code: int, data: bytes, at: int, end: int) -> None:
     assert written(again) == once, f"composite {code:#x} changes when it is written and read"
 
 
+def facts_of(read: Reader, data: bytes, at: int, end: int) -> object:
+    """As `verdict`, with one word for every Fault: of two that are due, either may come first."""
+    try:
+        return read(data, at, end)
+    except Fault:
+        return "a fault"
+
+
 def transfer_of(data: bytes, at: int, end: int) -> None:
     """The hot path reads fields before it asks where the frame ends: it must come to the same."""
-    facts = verdict(_transfer, data[:end], at, end)
-    assert facts == verdict(_transfer, data + BEHIND, at, end), "a transfer and what is behind it"
-    assert facts == verdict(_transfer, data + b"\xff" * 300, at, end), "a transfer before noise"
+    facts = facts_of(_transfer, data[:end], at, end)
+    assert facts == facts_of(_transfer, data + BEHIND, at, end), "a transfer before another frame"
+    assert facts == facts_of(_transfer, data + NOISE, at, end), "a transfer before noise"
 
 
 def _transfer(data: bytes, at: int, end: int) -> object:
@@ -175,9 +185,9 @@ def _transfer(data: bytes, at: int, end: int) -> object:
 
 
 def disposition_of(data: bytes, at: int, end: int) -> None:
-    facts = verdict(_disposition, data[:end], at, end)
-    assert facts == verdict(_disposition, data + BEHIND, at, end), "a disposition before another"
-    assert facts == verdict(_disposition, data + b"\xff" * 300, at, end), "one before noise"
+    facts = facts_of(_disposition, data[:end], at, end)
+    assert facts == facts_of(_disposition, data + BEHIND, at, end), "a disposition before a frame"
+    assert facts == facts_of(_disposition, data + NOISE, at, end), "a disposition before noise"
 
 
 def _disposition(data: bytes, at: int, end: int) -> object:

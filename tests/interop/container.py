@@ -7,6 +7,7 @@ root, mounted read-only in a mount namespace of its own, with a chroot into it.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -14,7 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -115,10 +117,28 @@ def require_tools() -> None:
             not_available(f"{tool} is not installed: the image is not built")
 
 
-def built(tell: Callable[[str], None]) -> Image:
-    """The image of the checkout as it is now. `tell` hears what is made, and the sizes."""
+@contextmanager
+def built(tell: Callable[[str], None]) -> Iterator[Image]:
+    """The image of the checkout as it is now. `tell` hears what is made, and the sizes.
+
+    One at a time: another waits. What an earlier one left that was killed is removed.
+    """
     CACHE.mkdir(parents=True, exist_ok=True)
-    LOG.write_text("")
+    with LOG.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in CACHE.glob("tmp*"):
+            shutil.rmtree(left)
+        _buildah("rm", "--all")
+        name = _built(tell)
+        inspected = json.loads(_buildah("inspect", "--type", "image", name))
+        container = _buildah("from", name).strip()
+        root = Path(_buildah("mount", container).strip())
+        yield Image(name, root, inspected["Docker"]["config"])
+        _buildah("rm", "--all")
+
+
+def _built(tell: Callable[[str], None]) -> str:
+    """The name of the image, which is there now."""
     known = _names()
     if BASE not in known:
         tell(f"making a base of Debian {RELEASE}")
@@ -132,15 +152,7 @@ def built(tell: Callable[[str], None]) -> Image:
         _build(name)
     sizes = _names()
     tell(f"the image has {sizes[name]}, of which its base {sizes[BASE]}")
-    inspected = json.loads(_buildah("inspect", "--type", "image", name))
-    container = _buildah("from", name).strip()
-    root = Path(_buildah("mount", container).strip())
-    return Image(name, root, inspected["Docker"]["config"])
-
-
-def remove_containers() -> None:
-    """Images stay."""
-    _buildah("rm", "--all")
+    return name
 
 
 def _make_base() -> None:

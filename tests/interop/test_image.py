@@ -180,8 +180,8 @@ def image(pytestconfig: pytest.Config) -> Iterator[Image]:
         with capture.global_and_fixture_disabled():
             print(f"\nimage: {line}", flush=True)
 
-    yield container.built(tell)
-    container.remove_containers()
+    with container.built(tell) as image:
+        yield image
 
 
 @pytest.fixture

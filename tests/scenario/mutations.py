@@ -134,7 +134,9 @@ def simulate(mutation: Mutation | None) -> str | None:
             return f"no end within {TIMEOUT_S} s"
     if done.returncode == 0:
         return None
-    return (done.stdout.strip() or done.stderr.strip()).splitlines()[-1]
+    if not done.stdout.startswith("seed "):
+        raise RuntimeError(f"the simulation did not run:\n{done.stderr}")
+    return done.stdout.strip().splitlines()[0]
 
 
 def main() -> int:
