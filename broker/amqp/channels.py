@@ -32,17 +32,16 @@ class Channels:
             session = self.sessions[channel]
             if session is not None:
                 return session if session.state is SessionState.MAPPED else None
-        self.check_range(channel)
+        self._check_range(channel)
         raise ConnectionFault(NOT_ALLOWED, f"no session on channel {channel}")
 
-    def check_range(self, channel: i64) -> None:
-        """Refuse a channel that we have not offered (2.7.1)."""
+    def _check_range(self, channel: i64) -> None:
         if channel > self._channel_max:
             raise ConnectionFault(FRAMING_ERROR, f"channel {channel} is above {self._channel_max}")
 
     def claim(self, channel: i64) -> i64:
         """Our number for the session that the peer begins on `channel`, which must be free."""
-        self.check_range(channel)
+        self._check_range(channel)
         if channel < i64(len(self.sessions)) and self.sessions[channel] is not None:
             raise ConnectionFault(NOT_ALLOWED, f"channel {channel} has a session")
         ours = int(channel)

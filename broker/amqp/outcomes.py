@@ -56,8 +56,7 @@ def read_error(data: bytes, at: i64, end: i64) -> Error:
     error = Error(
         condition=fields.require_symbol("condition"),
         description=fields.string(),
-        # not by the letter: go-amqp has strings for keys, and says in `info` why it rejects
-        info=fields.fields(strings=True),
+        info=fields.fields(),
     )
     fields.close()
     return error

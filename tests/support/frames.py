@@ -255,7 +255,6 @@ def attach_sender(
     name: str = "sender",
     handle: int = 0,
     kind: str = "",
-    source: Source | None = None,
     target: Target | Coordinator | None = None,
     **fields: object,
 ) -> Attach:
@@ -264,7 +263,7 @@ def attach_sender(
         name=name,
         handle=handle,
         role=SENDER,
-        source=source or Source(address="client"),
+        source=Source(address="client"),
         target=target or Target(address=address, capabilities=[kind] if kind else []),
         initial_delivery_count=0,
         **fields,  # type: ignore[arg-type]
