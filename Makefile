@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PINNED := $(PIP) install --require-hashes
-SOURCES := $(shell find broker storage -name '*.py')
+SOURCES := $(shell find broker storage tests/conformance -name '*.py' ! -name 'test_*')
 
 # Whether this machine can build C extensions: the compiler that Python names, and its headers.
 CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
@@ -15,7 +15,7 @@ CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 		and pathlib.Path(sysconfig.get_path("include"), "Python.h").exists()))'
 NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
 
-.PHONY: run build test check bench requirements coverage pins clean
+.PHONY: run build test check bench fuzz mutations requirements coverage pins clean
 
 # The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on.
 run: $(STAMPS)/runtime
@@ -36,7 +36,7 @@ test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
 		$(MAKE) --no-print-directory build && \
 		$(BIN)/python -m pytest --numprocesses auto \
-			tests/unit tests/wire tests/scenario tests/test_tidy.py && \
+			tests/unit tests/wire tests/scenario tests/fuzz tests/test_tidy.py && \
 		$(BIN)/pytest --compiled tests; \
 	elif [ "$$CI" = true ]; then \
 		echo "$(NO_COMPILER): the compiled broker cannot be tested"; exit 1; \
@@ -58,6 +58,19 @@ check: $(STAMPS)/test
 bench: $(STAMPS)/test build
 	$(BIN)/python -m tests.bench $(if $(PEERS),--peers $(PEERS)) $(ARGS)
 
+# Hostile input: guided by atheris on the .py files, by the million on the compiled broker.
+# `make fuzz SECONDS=600`; what is found lies in build/fuzz/found.
+SECONDS ?= 60
+fuzz: $(STAMPS)/test
+	@if $(CAN_COMPILE); then $(MAKE) --no-print-directory build; else echo "$(NO_COMPILER)"; fi
+	@mkdir -p build && $(PINNED) -r requirements-fuzz.txt 2>build/atheris.log || \
+		echo "atheris cannot be installed here: $$(grep -m 1 ERROR build/atheris.log)"
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(ARGS)
+
+# Ten deliberate bugs, one by one: the simulation finds each, and nothing where there is none.
+mutations: $(STAMPS)/test
+	@$(BIN)/python -m tests.scenario.mutations
+
 # Which requirements have tests; fails where one that must have has none.
 requirements: $(STAMPS)/test
 	@$(BIN)/python -m pytest -q --collect-only --requirements tests
@@ -75,8 +88,9 @@ pins: $(STAMPS)/runtime
 	$(PIP_COMPILE) --extra build -c requirements.txt -o requirements-build.txt pyproject.toml
 	$(PIP_COMPILE) --extra client -c requirements-build.txt \
 		-o requirements-client.txt pyproject.toml
-	$(PIP_COMPILE) --extra build --extra test -c requirements-build.txt \
+	$(PIP_COMPILE) --extra build --extra dev -c requirements-build.txt \
 		-o requirements-test.txt pyproject.toml
+	$(PIP_COMPILE) --extra fuzz -c requirements.txt -o requirements-fuzz.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) build
@@ -109,8 +123,9 @@ $(STAMPS)/client: requirements-client.txt | $(STAMPS)/tools
 # A copy is built: the hook leaves .so files in its tree, which would hide the .py files here.
 $(STAMPS)/compiled: pyproject.toml README.md $(SOURCES) | $(STAMPS)/tools
 	@echo "compiling the broker"
-	@rm -rf build/tree build/wheel && mkdir -p build/tree
+	@rm -rf build/tree build/wheel && mkdir -p build/tree/tests
 	@cp -R broker storage pyproject.toml README.md build/tree
+	@cp -R tests/conformance build/tree/tests
 	@find build/tree \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
 	@HATCH_BUILD_HOOKS_ENABLE=true \
 		$(PIP) wheel --no-deps --no-build-isolation -w build/wheel ./build/tree

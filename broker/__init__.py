@@ -1,5 +1,22 @@
-"""A JMS message broker that speaks AMQP 1.0. `README.md` in this folder is the map."""
+"""A JMS message broker that speaks AMQP 1.0. `README.md` in this folder is the map.
 
-from typing import Final
+`from broker import Broker` is the one for tests and applications.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+__all__ = ["Broker", "__version__"]
 
 __version__: Final = "0.1.0"
+
+if TYPE_CHECKING:
+    from broker.embedding import Broker
+else:
+
+    def __getattr__(name: str) -> object:
+        """`Broker`, imported when it is asked for: a server that runs carries no embedding."""
+        if name != "Broker":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from broker.embedding import Broker
+
+        return Broker

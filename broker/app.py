@@ -13,12 +13,12 @@ from typing import TypeVar
 from broker import __version__
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
 from broker.amqp.limits import Limits
-from broker.clock import SystemClock
+from broker.clock import Clock, SystemClock
 from broker.journal import Journal
-from broker.links.container import Container
+from broker.links.container import Authenticator, Container, Watcher
 from broker.net.listener import Listener
-from broker.net.log import Log, configure_logging
 from broker.net.login import Login
+from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.router import Router
 from broker.security.authenticate import open_users
@@ -36,22 +36,33 @@ STOP_TIMEOUT_S = 8.0
 
 
 class App:
-    """One broker: store, router, container and listener, with their order of start and stop."""
+    """One broker: store, router, container and listener, with their order of start and stop.
 
-    def __init__(self, settings: Settings) -> None:
+    Who embeds it may bring the clock, who may enter, and who looks on.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        authenticator: Authenticator | None = None,
+        watcher: Watcher | None = None,
+        witness: Witness | None = None,
+    ) -> None:
         self.settings = settings
         self.port = settings.port
         self.stats = Stats()
         self.store: Store = MemoryStore()
         self.journal = Journal(self.store)
-        clock = SystemClock()
+        clock = SystemClock() if clock is None else clock
         router = Router(
             clock=clock,
             stats=self.stats,
             policies=policies_of(settings),
             pacing_mark=settings.pacing_backlog,
+            witness=witness,
         )
-        users, anonymous = open_users(settings)
         self.container = Container(
             name=f"{PRODUCT}-{os.getpid()}",
             router=router,
@@ -59,8 +70,8 @@ class App:
             clock=clock,
             stats=self.stats,
             limits=limits_of(settings),
-            authenticator=Login(users, anonymous=anonymous),
-            watcher=Log(),
+            authenticator=_login(settings) if authenticator is None else authenticator,
+            watcher=_log() if watcher is None else watcher,
             credit=settings.credit,
             product={"product": PRODUCT, "version": __version__},
         )
@@ -74,16 +85,33 @@ class App:
         )
         self.port = await self.listener.listen(self.settings.bind, self.settings.port)
 
-    async def stop(self) -> None:
+    def url(self) -> str:
+        """Where it listens, once it does."""
+        host = f"[{self.settings.bind}]" if ":" in self.settings.bind else self.settings.bind
+        return f"amqp://{host}:{self.port}"
+
+    async def stop(self, patience_s: float = STOP_TIMEOUT_S) -> None:
         """Close every connection with `amqp:connection:forced`, then everything else."""
         self.listener.stop_accepting()
         self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
         self.container.run_round()
-        await self.listener.close(STOP_TIMEOUT_S)
+        await self.listener.close(patience_s)
         self.journal.close()
         if self._committing is not None:
             await self._committing
         await self.store.close()
+
+
+def _login(settings: Settings) -> Authenticator:
+    users, anonymous = open_users(settings)
+    return Login(users, anonymous=anonymous)
+
+
+def _log() -> Watcher:
+    # an embedded broker has a watcher of its own, and is spared structlog
+    from broker.net.log import Log
+
+    return Log()
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -127,6 +155,8 @@ def _chosen(special: T | None, general: T) -> T:
 
 async def serve(settings: Settings) -> None:
     """Run a broker until SIGTERM or SIGINT; a second signal ends the process at once."""
+    from broker.net.log import configure_logging
+
     configure_logging(settings.log.format, settings.log.level)
     app = App(settings)
     stop = asyncio.Event()
@@ -138,8 +168,7 @@ async def serve(settings: Settings) -> None:
     # whatever start-up made stays: a full collection need not walk it, and ends sooner
     gc.collect()
     gc.freeze()
-    host = f"[{settings.bind}]" if ":" in settings.bind else settings.bind
-    sys.stdout.write(f"ready amqp://{host}:{app.port} store={app.store.name} pid={os.getpid()}\n")
+    sys.stdout.write(f"ready {app.url()} store={app.store.name} pid={os.getpid()}\n")
     sys.stdout.flush()
     await stop.wait()
     await app.stop()

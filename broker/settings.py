@@ -181,6 +181,19 @@ def load_settings(config: Path | None = None, **overrides: object) -> Settings:
         raise SettingsError("\n".join(_complaints(error, places))) from None
 
 
+def given_settings(**given: object) -> Settings:
+    """The defaults, and `given` where it differs; environment and files are not read.
+
+    Raises SettingsError as `load_settings` does.
+    """
+    sources = (InitSettingsSource(Settings, given),)
+    try:
+        return Settings(_build_sources=(sources, {}))
+    except ValidationError as error:
+        places = _Places(given, {}, None, given_by="argument")
+        raise SettingsError("\n".join(_complaints(error, places))) from None
+
+
 def _read_file(config: Path) -> dict[str, object]:
     try:
         with config.open("rb") as file:
@@ -238,16 +251,22 @@ class _Places:
     """Tells by which source a setting got its value, in the order in which they win."""
 
     def __init__(
-        self, chosen: Mapping[str, object], environment: Mapping[str, str], config: Path | None
+        self,
+        chosen: Mapping[str, object],
+        environment: Mapping[str, str],
+        config: Path | None,
+        *,
+        given_by: str = "command line",
     ) -> None:
         self._chosen = chosen
+        self._given_by = given_by
         self._variables = {name.upper(): name for name in environment}
         self._config = config
 
     def of(self, path: tuple[int | str, ...]) -> str:
         """Where the setting at `path` was written, as an operator would look for it."""
         if path[0] in self._chosen:
-            return "command line"
+            return self._given_by
         for length in (len(path), 1):
             name = ENVIRONMENT_PREFIX + "_".join(str(part).upper() for part in path[:length])
             if name in self._variables:

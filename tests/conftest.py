@@ -31,6 +31,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--requirements", action="store_true", help="list which requirement ids have tests"
     )
+    parser.addoption("--seeds", type=int, help="run so many seeds of the simulation")
+    parser.addoption("--seed", type=int, help="run this seed of the simulation")
+    parser.addoption("--operations", help="of --seed, only the operations of these numbers")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -18,9 +18,9 @@ from broker.settings import AddressSettings, LogSettings, Settings
 from tests.support import tidy
 from tests.support.tidy import ROOT, Rule, Source
 
-COMPILED: Final[list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"][
-    "build"
-]["targets"]["wheel"]["hooks"]["mypyc"]["include"]
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())
+WHEEL: Final = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+COMPILED: Final[list[str]] = WHEEL["hooks"]["mypyc"]["include"]
 
 PRODUCT: Final = [
     Source.read(file)
@@ -182,6 +182,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/amqp/sasl_frames.py": "tests/wire",
     "broker/routing/party.py": "what a node may do to a link, declared",
     "broker/cli/application.py": "the table of commands; tests/interop/test_command_line.py",
+    "broker/cli/conformance.py": "tests/conformance/test_command.py",
     "broker/cli/client.py": "tests/interop/test_command_line.py",
     "broker/cli/messages.py": "tests/interop/test_command_line.py",
     "storage/api.py": "ABCs; tests/contract holds the fillings to them",
@@ -247,8 +248,9 @@ def test_a_unit_test_is_named_after_its_module(name: str, expected: bool) -> Non
 
 
 def test_every_module_is_used() -> None:
-    """What nothing imports is dead, or its user is."""
-    used = set().union(*(tidy.imported_modules(source) for source in PRODUCT))
+    """What nothing imports is dead, or its user is. Pytest imports its plugin."""
+    plugins: dict[str, str] = PROJECT["project"]["entry-points"]["pytest11"]
+    used = set(plugins.values()).union(*(tidy.imported_modules(source) for source in PRODUCT))
     unused = [
         source.path
         for source in PRODUCT
@@ -274,8 +276,18 @@ def test_every_compiled_path_exists_or_is_announced() -> None:
     assert missing <= announced
 
 
-TEXTS: Final = ["Makefile", ".ci/run", ".gitignore", "*.md", "*.txt", "*.toml", "config/*"]
-HERE_ONLY: Final = ("/work/", "/root/", "://pypi.", "://files.pythonhosted.", "://repo.")
+TEXTS: Final = [
+    *("Makefile", ".ci/run", ".gitignore", "*.md", "*.txt", "*.toml", "config/*"),
+    *(f"tests/interop/*/{name}" for name in ("*.json", ".npmrc", "go.*", "*.txt", "*.js")),
+]
+HERE_ONLY: Final = (
+    "/work/",
+    "/root/",
+    "://pypi.",
+    "://files.pythonhosted.",
+    "://repo.",
+    "://registry.",
+)
 
 
 def test_no_file_names_this_machine_or_a_download_address() -> None:

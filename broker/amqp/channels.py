@@ -32,16 +32,17 @@ class Channels:
             session = self.sessions[channel]
             if session is not None:
                 return session if session.state is SessionState.MAPPED else None
-        self._check_range(channel)
+        self.check_range(channel)
         raise ConnectionFault(NOT_ALLOWED, f"no session on channel {channel}")
 
-    def _check_range(self, channel: i64) -> None:
+    def check_range(self, channel: i64) -> None:
+        """Refuse a channel that we have not offered (2.7.1)."""
         if channel > self._channel_max:
             raise ConnectionFault(FRAMING_ERROR, f"channel {channel} is above {self._channel_max}")
 
     def claim(self, channel: i64) -> i64:
         """Our number for the session that the peer begins on `channel`, which must be free."""
-        self._check_range(channel)
+        self.check_range(channel)
         if channel < i64(len(self.sessions)) and self.sessions[channel] is not None:
             raise ConnectionFault(NOT_ALLOWED, f"channel {channel} has a session")
         ours = int(channel)

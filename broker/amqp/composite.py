@@ -310,8 +310,8 @@ class FieldReader:
     def _wrong(self, what: str) -> ConnectionFault:
         return malformed(f"{self._name}: field {int(self._read)} is not of type {what}")
 
-    def fields(self) -> dict[str, object]:
-        """A map with symbols for keys (2.8.13), empty where it is absent."""
+    def fields(self, *, strings: bool = False) -> dict[str, object]:
+        """A map with symbols for keys (2.8.13), or `strings` as well; empty where it is absent."""
         fields: dict[str, object] = {}
         value = self.value()
         if value is None:
@@ -319,9 +319,12 @@ class FieldReader:
         if not isinstance(value, Map):
             raise self._wrong("map")
         for key, held in value.pairs:
-            if not isinstance(key, Symbol):
+            if isinstance(key, Symbol):
+                fields[key.text] = held
+            elif strings and isinstance(key, str):
+                fields[key] = held
+            else:
                 raise self._wrong("map with symbols for keys")
-            fields[key.text] = held
         return fields
 
     def value(self) -> object:

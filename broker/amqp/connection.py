@@ -200,6 +200,7 @@ class Connection:
         body = body_at(data, at)
         if self.state is ConnectionState.OPENED and data[at + 5] == AMQP_FRAME:
             if body == end:
+                self._channels.check_range(u16_at(data, at + 6))
                 return
             if end - body > 2 and data[body] == 0 and data[body + 1] == 0x53:
                 code = i64(data[body + 2])
@@ -234,6 +235,8 @@ class Connection:
             raise ConnectionFault(
                 FRAMING_ERROR, f"frame type {data[at + 5]} while {self.state.value}"
             )
+        if self.state is ConnectionState.HEADERS_EXCHANGED and u16_at(data, at + 6) != 0:
+            raise ConnectionFault(FRAMING_ERROR, "before open there is only channel 0 (2.4.1)")
         if body == end:
             if kind == SASL_FRAME:
                 raise ConnectionFault(FRAMING_ERROR, "an empty SASL frame (5.3.1)")

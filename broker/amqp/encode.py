@@ -270,12 +270,12 @@ class _Encoder:
             self._nested(out, value)
 
     def _nested(self, out: BytesWriter, value: object) -> None:
+        if isinstance(value, list) and not value:
+            out.append(0x45)  # holds nothing: whoever reads it counts no depth either
+            return
         self._enter()
         if isinstance(value, list):
-            if value:
-                put_compound(out, 0xC0, self._items(value), count=len(value))
-            else:
-                out.append(0x45)
+            put_compound(out, 0xC0, self._items(value), count=len(value))
         elif isinstance(value, Map):
             put_compound(out, 0xC1, self._pairs(value.pairs), count=2 * len(value))
         elif isinstance(value, dict):

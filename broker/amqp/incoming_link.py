@@ -99,7 +99,7 @@ class IncomingLink(Link):
         assert owner is not None
         if self._partial is None:
             self._begin(transfer)
-            if not transfer.more and not transfer.aborted:
+            if not transfer.more and not transfer.aborted and not transfer.resume:
                 if end - at > self._max_message_size:
                     raise self._too_large()
                 self._tag = None
@@ -115,6 +115,7 @@ class IncomingLink(Link):
                 transfer.delivery_id,
                 transfer.message_format,
                 settles_second=self.settles_second and transfer.rcv_settle_mode != RCV_FIRST,
+                resumed=transfer.resume,
             )
         self._continue(transfer, data, at, end)
 
@@ -125,10 +126,8 @@ class IncomingLink(Link):
             raise LinkFault(INVALID_FIELD, "the first transfer of a delivery has a delivery-tag")
         if self.credit <= 0:
             raise LinkFault(TRANSFER_LIMIT_EXCEEDED, "no credit is left on this link")
-        if transfer.state_at >= 0:
-            raise LinkFault(NOT_IMPLEMENTED, "deliveries in a transaction, or resumed with a state")
-        if transfer.resume:
-            raise LinkFault(NOT_IMPLEMENTED, "resuming deliveries")
+        if transfer.state_at >= 0 and not transfer.resume:
+            raise LinkFault(NOT_IMPLEMENTED, "deliveries in a transaction")
         if (
             transfer.rcv_settle_mode == RCV_SECOND
             and not self.settles_second
@@ -144,11 +143,14 @@ class IncomingLink(Link):
         partial = self._partial
         assert partial is not None
         if transfer.aborted:
-            self._drop_partial()
-            if self.credit <= self._low:
-                self._ask_for_credit()
+            self._forget_partial()
             return
         self._check_continuation(transfer, data, partial)
+        if partial.resumed:
+            # no delivery outlives its link here, so nobody knows this one: it is ignored (2.7.5)
+            if not transfer.more:
+                self._forget_partial()
+            return
         connection = self.session.connection
         partial.add(data[at:end], settled=transfer.settled == 1)
         connection.hold_partial(end - at)
@@ -192,6 +194,12 @@ class IncomingLink(Link):
         return LinkFault(
             MESSAGE_SIZE_EXCEEDED, f"a message has at most {self._max_message_size} bytes"
         )
+
+    def _forget_partial(self) -> None:
+        """The delivery under way is over, and nothing has come of it but the loss of credit."""
+        self._drop_partial()
+        if self.credit <= self._low:
+            self._ask_for_credit()
 
     def _drop_partial(self) -> None:
         if self._partial is not None:
@@ -241,10 +249,13 @@ class IncomingLink(Link):
 class Partial:
     """A delivery of which not all frames have come."""
 
-    def __init__(self, delivery_id: i64, message_format: i64, *, settles_second: bool) -> None:
+    def __init__(
+        self, delivery_id: i64, message_format: i64, *, settles_second: bool, resumed: bool
+    ) -> None:
         self.delivery_id: Final[i64] = delivery_id
         self.message_format: Final[i64] = message_format
         self.settles_second: Final = settles_second
+        self.resumed: Final = resumed
         self.pieces: Final[list[bytes]] = []
         self.size: i64 = 0
         self.transfers: i64 = 0

@@ -56,7 +56,8 @@ def read_error(data: bytes, at: i64, end: i64) -> Error:
     error = Error(
         condition=fields.require_symbol("condition"),
         description=fields.string(),
-        info=fields.fields(),
+        # not by the letter: go-amqp has strings for keys, and says in `info` why it rejects
+        info=fields.fields(strings=True),
     )
     fields.close()
     return error

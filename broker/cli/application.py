@@ -9,6 +9,8 @@ import typer
 
 from broker import __version__
 from broker.cli import serve as server
+from broker.cli.conformance import conformance
+from broker.cli.embed import embed
 from broker.cli.messages import browse, receive, send
 from broker.cli.users import users
 
@@ -62,4 +64,32 @@ def serve(
 application.command()(send)
 application.command()(receive)
 application.command()(browse)
+application.command()(conformance)
+application.command()(embed)
+
+
+@application.command()
+def healthcheck(
+    url: Annotated[
+        str | None,
+        typer.Option(
+            help="The broker, amqp://USER:PASSWORD@HOST:PORT. [default: the one that"
+            " `jms-broker serve` starts here]",
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(envvar=server.CONFIG_VARIABLE, help="The TOML file with its settings."),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.001, help="Count it as down after so many seconds.")
+    ] = 5.0,
+) -> None:
+    """Exit with 0 where a broker opens and closes a connection, else with 1 and the reason."""
+    from broker.cli.healthcheck import run
+
+    run(url, config, timeout)
+
+
 application.add_typer(users, name="user")

@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -64,6 +65,7 @@ def load_server() -> Callable[[Settings], Coroutine[None, None, None]]:
     if hidden:
         sys.modules["rich"] = None  # type: ignore[assignment]  # what import takes for "not there"
     try:
+        import_module("broker.net.log")  # which `serve` wants later
         from broker.app import serve
     finally:
         if hidden:

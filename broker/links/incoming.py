@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 DESTINATION: Final = b"x-opt-jms-dest"
 DESTINATION_TYPE: Final = b"x-opt-to-type"
 DELIVERY_TIME: Final = b"x-opt-delivery-time"
+REJECTED_OUTCOME: Final = "amqp:rejected:list"
 
 KINDS_BY_NUMBER: Final = (QUEUE, TOPIC, QUEUE, TOPIC)
 """x-opt-jms-dest: queue, topic, temporary queue, temporary topic (WD10 5.1)."""
@@ -77,6 +78,7 @@ class LinkProducer(IncomingOwner):
         self._request: Final = request
         self._credit: Final = LinkCredit(link, peer.container.credit)
         self._node: Node | None = None
+        self._may_reject = True
 
     def attach(self, attach: Attach) -> None:
         """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
@@ -91,6 +93,9 @@ class LinkProducer(IncomingOwner):
             self._node = router.resolve(address, request.kind, batch)
         asked = attach.target
         assert isinstance(asked, Target)
+        source = attach.source
+        if source is not None and source.outcomes:
+            self._may_reject = REJECTED_OUTCOME in source.outcomes
         self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
         if self._node is not None:
             self._node.producers.append(self._credit)
@@ -148,13 +153,13 @@ class LinkProducer(IncomingOwner):
         return self._container.router.resolve(to, kind, self._container.journal.batch)
 
     def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
-        """Refuse a message: its outcome says why or, where none is awaited, the detach (PRD-02)."""
+        """Refuse a message: its outcome says why or, where that cannot be, the detach (PRD-02)."""
         self._container.stats.unroutable += 1
         if settled and self._request.discard_unroutable:
             return
         info: dict[Symbol, object] = {Symbol("delivery-tag"): self._link.delivery_tag()}
         told = LinkFault(fault.condition, fault.description, info)
-        if settled:
+        if settled or not self._may_reject:
             raise told
         self._link.settle(delivery_id, Rejected(error_of(told)))
 

@@ -28,7 +28,7 @@ def disposal(state: DeliveryState) -> Disposal:
         case Modified():
             return _disposal_of_modified(state)
         case Received():
-            # settled without an outcome: how far the peer got does not matter, it has let go
+            # no outcome: whoever settles so gets the default-outcome, which cannot be this (3.5.3)
             return Disposal.RELEASE
         case Declared() | TransactionalState():
             raise LinkFault(NOT_IMPLEMENTED, "transactions are not offered")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from broker.amqp.delivery import Delivery
 from broker.amqp.errors import NOT_IMPLEMENTED, RESOURCE_DELETED, Fault, LinkFault
 from broker.amqp.events import OutgoingOwner
-from broker.amqp.outcomes import DeliveryState, Modified, Outcome
+from broker.amqp.outcomes import DeliveryState, Modified, Outcome, Received
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
@@ -173,7 +173,7 @@ class LinkConsumer(OutgoingOwner):
             return  # a browser's copy
         wanted = abandonment(self._default_outcome)
         fault: LinkFault | None = None
-        if state is not None:
+        if state is not None and not isinstance(state, Received):
             try:
                 wanted = disposal(state)
             except LinkFault as refusal:

@@ -44,6 +44,13 @@ class Listener:
         if self._server is not None:
             self._server.close()
 
+    def drop_connections(self) -> int:
+        """Cut off every connection at once, as a network that fails; how many there were."""
+        pumps = list(self._pumps)
+        for pump in pumps:
+            pump.cut()
+        return len(pumps)
+
     async def close(self, patience_s: float) -> None:
         """Wait so long for clients to leave, then cut off the rest. Nothing fires afterwards."""
         self.stop_accepting()

@@ -52,7 +52,7 @@ class Pump(asyncio.Protocol, Outlet):
         self._peer = None
         self._pumps.discard(self)
         self._cancel_stall()
-        if self._gone is not None:
+        if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
         if peer is not None:
             peer.lost()
@@ -86,6 +86,12 @@ class Pump(asyncio.Protocol, Outlet):
         """End the connection at once, whatever is unsent."""
         if self._transport is not None:
             self._transport.abort()
+
+    def cut(self) -> None:
+        """`abort`, and be rid of the peer before this returns; the loop takes a turn for it."""
+        if self._transport is not None:
+            self._transport.abort()
+            self.connection_lost(None)
 
     def _cancel_stall(self) -> None:
         if self._stalled is not None:

@@ -1,10 +1,11 @@
-"""The two parties of a node as it sees them: who puts messages in, and who takes them out."""
+"""The parties of a node as it sees them: who puts messages in, who takes them out, who looks on."""
 
 from abc import abstractmethod
 
 from mypy_extensions import i64, mypyc_attr
 
 from broker.routing.entry import QueueEntry
+from broker.routing.redelivery import Disposal
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -55,3 +56,12 @@ class Producer:
     @abstractmethod
     def node_gone(self) -> None:
         """The node was deleted."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Witness:
+    """Hears how deliveries end. Only an embedded broker has one."""
+
+    @abstractmethod
+    def settled(self, entry: QueueEntry, disposal: Disposal) -> None:
+        """A delivery of `entry`, which is still as it was sent, ends as `disposal` says."""

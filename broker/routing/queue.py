@@ -67,6 +67,7 @@ class Queue(Node):
         self.is_pending = False
         self.is_deleted = False
         self._is_stored: Final = topic is None and owner < 0
+        self._witness: Final = router.witness
         self._backlogs: Final[list[Backlog | None]] = [None] * 10
         self._top: i64 = 0
         self._turn = Turn()
@@ -259,6 +260,8 @@ class Queue(Node):
 
     def accept(self, entry: QueueEntry, batch: Batch) -> None:
         """The message has been consumed (core 3.4.2)."""
+        if self._witness is not None:
+            self._witness.settled(entry, Disposal.REMOVE)
         self.acquired -= 1
         self.router.stats.acknowledged += 1
         self._forget(entry, batch)
@@ -276,6 +279,8 @@ class Queue(Node):
         if disposal is Disposal.REMOVE:
             self.accept(entry, batch)
             return
+        if self._witness is not None:
+            self._witness.settled(entry, disposal)
         self.acquired -= 1
         if self.is_deleted:
             self._forget(entry, batch)

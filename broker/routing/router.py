@@ -16,6 +16,7 @@ from broker.routing.errors import (
     QueueFull,
 )
 from broker.routing.node import QUEUE, TOPIC, Node
+from broker.routing.party import Witness
 from broker.routing.policy import Policies
 from broker.routing.queue import Queue
 from broker.routing.topic import Topic
@@ -43,11 +44,13 @@ class Router:
         policies: Policies,
         pacing_mark: i64 = 2000,
         nodes_max: i64 = NODES_MAX,
+        witness: Witness | None = None,
     ) -> None:
         self.clock: Final = clock
         self.stats: Final = stats
         self.agenda: Final = Agenda()
         self.pacing_mark: Final[i64] = pacing_mark
+        self.witness: Final = witness
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}
         self._policies: Final = policies

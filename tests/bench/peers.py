@@ -1,9 +1,14 @@
-"""Other brokers to measure beside ours. They are fetched from their registry, never kept in git."""
+"""Other brokers to measure beside ours. They are fetched from their registry, never kept in git.
 
+`python -m tests.bench.peers NAME` starts one and stops it at the end of its input.
+"""
+
+import json
 import re
 import shutil
 import socket
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Final
@@ -12,6 +17,9 @@ from tests.bench.places import BenchError, cache_folder
 from tests.bench.server import OurBroker, Server
 
 ARTEMIS_VERSION: Final = "2.40.0"
+BROKER_J_VERSION: Final = "9.2.1"
+MISSING: Final = "missing"
+"""What the names of addresses begin with that a peer will not make."""
 FETCH_SECONDS: Final = 600
 CREATE_SECONDS: Final = 120
 CREATE_OPTIONS: Final = (
@@ -28,17 +36,16 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def artemis_home() -> Path:
-    """The unpacked distribution; fetched through Maven the first time."""
-    folder = cache_folder("artemis")
-    home = folder / f"apache-artemis-{ARTEMIS_VERSION}"
-    if home.exists():
-        return home
+def unpacked(name: str, artifact: str, home: str) -> Path:
+    """The folder `home` of a distribution, fetched through Maven the first time."""
+    folder = cache_folder(name)
+    if (folder / home).exists():
+        return folder / home
     if shutil.which("mvn") is None or shutil.which("java") is None:
-        raise BenchError("Artemis needs Maven and Java: apt-get install maven openjdk-17-jdk")
-    archive = folder / f"apache-artemis-{ARTEMIS_VERSION}-bin.tar.gz"
+        raise BenchError(f"{name} needs Maven and Java: apt-get install maven openjdk-17-jdk")
+    _, product, version, kind, classifier = artifact.split(":")
+    archive = folder / f"{product}-{version}-{classifier}.{kind}"
     if not archive.exists():
-        artifact = f"org.apache.activemq:apache-artemis:{ARTEMIS_VERSION}:tar.gz:bin"
         wanted = (f"-Dartifact={artifact}", f"-DoutputDirectory={folder}")
         fetched = subprocess.run(
             ["mvn", "-q", "-B", "dependency:copy", *wanted],
@@ -52,9 +59,22 @@ def artemis_home() -> Path:
     shutil.rmtree(unpacking, ignore_errors=True)
     with tarfile.open(archive) as files:
         files.extractall(unpacking, filter="data")
-    (unpacking / home.name).rename(home)
-    unpacking.rmdir()
-    return home
+    (folder / home).parent.mkdir(parents=True, exist_ok=True)
+    (unpacking / home).rename(folder / home)
+    shutil.rmtree(unpacking)
+    return folder / home
+
+
+def artemis_home() -> Path:
+    """Where Artemis is unpacked."""
+    artifact = f"org.apache.activemq:apache-artemis:{ARTEMIS_VERSION}:tar.gz:bin"
+    return unpacked("artemis", artifact, f"apache-artemis-{ARTEMIS_VERSION}")
+
+
+def broker_j_home() -> Path:
+    """Where Broker-J is unpacked."""
+    artifact = f"org.apache.qpid:apache-qpid-broker-j:{BROKER_J_VERSION}:tar.gz:bin"
+    return unpacked("broker-j", artifact, f"qpid-broker/{BROKER_J_VERSION}")
 
 
 def configured(broker_xml: str, port: int) -> str:
@@ -71,7 +91,11 @@ def configured(broker_xml: str, port: int) -> str:
     )
     if moved == one_acceptor or for_all not in moved:
         raise BenchError("Artemis generated a configuration that this benchmark does not know")
-    return moved.replace(for_all, for_all + kinds)
+    none = (
+        f'<address-setting match="{MISSING}.#"><auto-create-queues>false</auto-create-queues>'
+        "<auto-create-addresses>false</auto-create-addresses></address-setting>"
+    )
+    return moved.replace(for_all, none + for_all + kinds)
 
 
 class Artemis(Server):
@@ -100,10 +124,86 @@ class Artemis(Server):
         return "JVM"
 
 
+def broker_j_configuration(port: int) -> dict[str, object]:
+    """One AMQP 1.0 port for anybody, a store on disk, queues made when they are named.
+
+    What begins with `topic.` is made as a fanout exchange, and only for a publisher: Broker-J
+    makes no exchange for a consumer.
+    """
+    topics = {
+        "pattern": "topic[.].*",
+        "nodeType": "Exchange",
+        "createdOnPublish": "true",
+        "createdOnConsume": "false",
+        "attributes": {"type": "fanout"},
+    }
+    queues = {
+        "pattern": f"(?!{MISSING}|topic[.]|Temp).*",
+        "nodeType": "Queue",
+        "createdOnPublish": "true",
+        "createdOnConsume": "true",
+        "attributes": {"holdOnPublishEnabled": "true"},
+    }
+    host = {
+        "type": "DERBY",
+        "storePath": "${qpid.work_dir}/store",
+        "nodeAutoCreationPolicies": [topics, queues],
+    }
+    aliases = ("nameAlias", "defaultAlias", "hostnameAlias")
+    return {
+        "name": "peer",
+        "modelVersion": "9.1",
+        "authenticationproviders": [{"name": "anyone", "type": "Anonymous"}],
+        "ports": [
+            {
+                "name": "AMQP",
+                "port": str(port),
+                "bindingAddress": "127.0.0.1",
+                "authenticationProvider": "anyone",
+                "protocols": ["AMQP_1_0"],
+                "virtualhostaliases": [{"name": alias, "type": alias} for alias in aliases],
+            }
+        ],
+        "virtualhostnodes": [
+            {
+                "name": "default",
+                "type": "JSON",
+                "defaultVirtualHostNode": "true",
+                "virtualHostInitialConfiguration": json.dumps(host),
+            }
+        ],
+    }
+
+
+class BrokerJ(Server):
+    """Apache Qpid Broker-J, its JVM settings as its own script has them."""
+
+    name = f"broker-j-{BROKER_J_VERSION}"
+    ready = re.compile(r"BRK-1004")
+
+    def command(self) -> list[str]:
+        self.port = free_port()
+        configuration = self.folder / "configuration.json"
+        configuration.write_text(json.dumps(broker_j_configuration(self.port)))
+        program = broker_j_home() / "bin" / "qpid-server"  # it execs java: one pid
+        return ["env", f"QPID_WORK={self.folder}", str(program), "-icp", str(configuration)]
+
+    def manner(self) -> str:
+        return "JVM"
+
+
 def peer_of(name: str) -> Server:
     """The broker that `--peers` names; a path is another installation of ours."""
     if name == "artemis":
         return Artemis()
+    if name == "broker-j":
+        return BrokerJ()
     if Path(name).is_file():
         return OurBroker(Path(name).absolute())
-    raise BenchError(f"no such peer: {name} (there are artemis, and paths of a jms-broker)")
+    raise BenchError(f"no such peer: {name} (there are artemis, broker-j, and paths)")
+
+
+if __name__ == "__main__":
+    with peer_of(*sys.argv[1:2]) as running:
+        print(f"amqp://{running.peer}", flush=True)
+        sys.stdin.read()

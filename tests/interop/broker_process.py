@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -78,13 +78,15 @@ class BrokerProcess(Broker):
         *,
         settings: str = "",
         variables: Mapping[str, str] | None = None,
+        program: Sequence[str] | None = None,
     ) -> None:
+        """`program` is run in place of `jms-broker serve`, which takes a free port."""
         config = folder / "broker.toml"
         config.write_text(settings)
         self.log: Final = folder / "broker.log"
         self._lines: Final[SimpleQueue[str]] = SimpleQueue()
         self._process: Final = subprocess.Popen(
-            [*command(), "serve", "--port", "0", "--config", str(config)],
+            program or [*command(), "serve", "--port", "0", "--config", str(config)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

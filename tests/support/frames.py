@@ -255,6 +255,7 @@ def attach_sender(
     name: str = "sender",
     handle: int = 0,
     kind: str = "",
+    source: Source | None = None,
     target: Target | Coordinator | None = None,
     **fields: object,
 ) -> Attach:
@@ -263,7 +264,7 @@ def attach_sender(
         name=name,
         handle=handle,
         role=SENDER,
-        source=Source(address="client"),
+        source=source or Source(address="client"),
         target=target or Target(address=address, capabilities=[kind] if kind else []),
         initial_delivery_count=0,
         **fields,  # type: ignore[arg-type]

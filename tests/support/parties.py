@@ -1,7 +1,7 @@
-"""The two parties of a node without links: they take what they are told to, and remember it."""
+"""The parties of a node without links: they take what they are told to, and remember it."""
 
 from broker.routing.entry import QueueEntry
-from broker.routing.party import Consumer, Producer
+from broker.routing.party import Consumer, Producer, Witness
 from broker.routing.redelivery import Disposal
 from storage.api import Batch
 
@@ -68,3 +68,13 @@ class RecordingProducer(Producer):
 
     def node_gone(self) -> None:
         self.lost_its_node = True
+
+
+class RecordingWitness(Witness):
+    """Remembers how deliveries ended, and what delivery-count they had."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[bytes, int, Disposal]] = []
+
+    def settled(self, entry: QueueEntry, disposal: Disposal) -> None:
+        self.heard.append((entry.message.encoded, int(entry.delivery_count), disposal))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from broker.message import NEVER, Message
 from broker.routing.entry import QueueEntry
+from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
 from broker.routing.router import Router
@@ -41,6 +42,7 @@ class Routing:
         default_kind: str = "queue",
         pacing_mark: int = 2000,
         nodes_max: int = 100_000,
+        witness: Witness | None = None,
     ) -> None:
         self.clock = SimulatedClock()
         self.stats = Stats()
@@ -52,6 +54,7 @@ class Routing:
             policies=Policies(list(patterns), policy or AddressPolicy(), default_kind),
             pacing_mark=pacing_mark,
             nodes_max=nodes_max,
+            witness=witness,
         )
 
     def queue(self, address: str = "q") -> Queue:

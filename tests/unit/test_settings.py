@@ -13,6 +13,7 @@ from broker.settings import (
     LogSettings,
     Settings,
     SettingsError,
+    given_settings,
     load_settings,
 )
 
@@ -258,3 +259,19 @@ def test_an_address_shows_what_counts_when_it_says_nothing() -> None:
     defaults = Settings()
     for name in set(AddressSettings.model_fields) - {"pattern"}:
         assert shown[name] == getattr(defaults, name), name
+
+
+# -- without sources
+
+
+def test_given_settings_come_from_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JMS_BROKER_CREDIT", "7")
+    monkeypatch.setenv("JMS_BROKER_PROT", "no setting at all")
+    settings = given_settings(port=0)
+    assert settings.port == 0
+    assert settings.credit == Settings.model_fields["credit"].default
+
+
+def test_a_wrong_given_setting_is_an_argument() -> None:
+    with pytest.raises(SettingsError, match=r"^argument: port = 70000: "):
+        given_settings(port=70000)

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 JMS = "Qpid JMS 2.10.0"
 ARTEMIS = "Artemis 2.40.0"
 PROTON = "Qpid Proton 0.40.0"
+RHEA = "rhea 3.0.5"
+GO_AMQP = "go-amqp 1.6.0"
+PYAMQP = "pyamqp of azure-servicebus 7.15.0"
 SPECIFICATION = "the specification"
 
 

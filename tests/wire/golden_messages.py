@@ -1,13 +1,13 @@
 """Messages that other implementations have written, and what routing sees in them.
 
-Captured as the frames of `golden_frames.py` were.
+Captured as the frames of `golden_frames.py` and `golden_client_frames.py` were.
 """
 
 from dataclasses import dataclass, field
 
 from broker.amqp.descriptors import AMQP_SEQUENCE, AMQP_VALUE, DATA
-from broker.amqp.types import Byte, Char, Described, Float, Int, Map, Short, ULong
-from tests.wire.golden import ARTEMIS, JMS, PROTON
+from broker.amqp.types import Array, Byte, Char, Described, Float, Int, Map, Short, UInt, ULong
+from tests.wire.golden import ARTEMIS, GO_AMQP, JMS, PROTON, PYAMQP, RHEA
 
 
 @dataclass(frozen=True)
@@ -187,5 +187,111 @@ MESSAGES = [
         body=AMQP_VALUE,
         value="hello",
         annotations={},
+    ),
+    GoldenMessage(
+        "text, behind a header and properties that are empty",
+        RHEA,
+        "0053704500537345005377a10568656c6c6f",
+        body=AMQP_VALUE,
+        value="hello",
+    ),
+    GoldenMessage(
+        "everything there is but a footer",
+        RHEA,
+        "005370d00000000c00000003415007700000ea60005371d10000001100000002a309782d6f70742d6f776e52"
+        "01005372d10000001600000002a30e782d6f70742d6a6d732d646573745100005373d00000004e0000000da1"
+        "0469642d31a0026d65a10171a1046b696e64a107616e73776572735307a30a746578742f706c61696ea30467"
+        "7a697083000003bb2cc3d800830000018bcfe56800a101675203a10168005374d10000001d00000006a10474"
+        "657874a10178a1066e756d6265725201a10379657341005375a00200ff",
+        durable=True,
+        priority=7,
+        ttl=60000,
+        absolute_expiry_time=4102444800000,
+        to="q",
+        subject="kind",
+        body=DATA,
+        value=b"\0\xff",
+        annotations={"x-opt-jms-dest": Byte(0), "x-opt-own": None},
+    ),
+    GoldenMessage(
+        "sequences in two sections",
+        RHEA,
+        "0053704500537345005376d00000000b000000025201a10374776f005376d0000000050000000140",
+        body=AMQP_SEQUENCE,
+    ),
+    GoldenMessage(
+        "map",
+        RHEA,
+        "0053704500537345005377d10000003200000008a1036f6e655201a10468616c66823fe0000000000000a102"
+        "6e6f42a10464656570d00000000800000002520154ff",
+        body=AMQP_VALUE,
+        value=Map([("one", UInt(1)), ("half", 0.5), ("no", False), ("deep", [UInt(1), Int(-1)])]),
+    ),
+    GoldenMessage(
+        "text, its section alone", GO_AMQP, "005377a10568656c6c6f", body=AMQP_VALUE, value="hello"
+    ),
+    GoldenMessage(
+        "everything there is, data in two sections",
+        GO_AMQP,
+        "005370d00000000c00000003415007700000ea60005371d10000001100000002a309782d6f70742d6f776e55"
+        "01005372d10000001600000002a30e782d6f70742d6a6d732d646573745100005373d0000000590000000d53"
+        "09a0026d65a10171a1046b696e64a107616e73776572739807000000000000000000000000000000a30a7465"
+        "78742f706c61696ea304677a697083000003bb2cc3d800830000018bcfe56800a101675203a10168005374d1"
+        "0000000d00000002a10474657874a10178005375a00200ff005375a00374776f005378d10000000d00000002"
+        "a305782d73756d550c",
+        durable=True,
+        priority=7,
+        ttl=60000,
+        absolute_expiry_time=4102444800000,
+        to="q",
+        subject="kind",
+        body=DATA,
+        annotations={"x-opt-jms-dest": Byte(0)},
+    ),
+    GoldenMessage(
+        "sequences in two sections",
+        GO_AMQP,
+        "005376d00000000b000000025501a10374776f005376d00000000b00000001a1057468726565",
+        body=AMQP_SEQUENCE,
+    ),
+    GoldenMessage(
+        "array",
+        GO_AMQP,
+        "005377e004025401ff",
+        body=AMQP_VALUE,
+        value=Array(0x54, [Int(1), Int(-1)]),
+    ),
+    GoldenMessage(
+        "binary, its section alone", PYAMQP, "005377a00568656c6c6f", body=AMQP_VALUE, value=b"hello"
+    ),
+    GoldenMessage(
+        "everything there is, nulls to the last field, data in two sections",
+        PYAMQP,
+        "005370c00c0556015007700000ea604040005372c11302a30e782d6f70742d6a6d732d646573745100005373"
+        "c05a0da10469642d31a0026d65a10171a1046b696e64a107616e737765727398000000000000000000000000"
+        "00000007a30a746578742f706c61696ea304677a697083000003bb2cc3d800830000018bcfe56800a1016752"
+        "03a10168005374c10a02a10474657874a00178005375a00200ff005375a00374776f005378c10a02a305782d"
+        "73756d540c",
+        durable=True,
+        priority=7,
+        ttl=60000,
+        absolute_expiry_time=4102444800000,
+        to="q",
+        subject="kind",
+        body=DATA,
+        annotations={"x-opt-jms-dest": Byte(0)},
+    ),
+    GoldenMessage(
+        "sequences in two sections",
+        PYAMQP,
+        "005376c008025401a00374776f005376c00801a0057468726565",
+        body=AMQP_SEQUENCE,
+    ),
+    GoldenMessage(
+        "map with binaries for keys",
+        PYAMQP,
+        "005377c11d06a0036f6e655401a00468616c66823fe0000000000000a0026e6f5600",
+        body=AMQP_VALUE,
+        value=Map([(b"one", Int(1)), (b"half", 0.5), (b"no", False)]),
     ),
 ]

@@ -43,6 +43,9 @@ from broker.amqp.sasl_frames import (
 from broker.amqp.transfer import Disposition, Transfer, put_disposition
 from tests.wire.golden import SPECIFICATION, Golden
 from tests.wire.golden_attaches import ATTACHES
+from tests.wire.golden_client_attaches import CLIENT_ATTACHES
+from tests.wire.golden_client_deliveries import CLIENT_DELIVERIES
+from tests.wire.golden_client_frames import CLIENT_FRAMES
 from tests.wire.golden_forms import FORMS
 from tests.wire.golden_frames import FRAMES
 
@@ -64,7 +67,14 @@ READERS = {
 NEIGHBOUR = bytes.fromhex("0000001002000001005315c004024143")
 FRAME_MAX = 1 << 20
 
-GOLDEN = [*FRAMES, *ATTACHES, *FORMS]
+GOLDEN = [
+    *FRAMES,
+    *ATTACHES,
+    *CLIENT_FRAMES,
+    *CLIENT_DELIVERIES,
+    *CLIENT_ATTACHES,
+    *FORMS,
+]
 CASES = [pytest.param(golden, id=f"{golden.who}: {golden.name}") for golden in GOLDEN]
 
 

@@ -4,12 +4,14 @@ import pytest
 
 from broker.amqp.channels import Channels
 from broker.amqp.errors import FRAMING_ERROR, NOT_ALLOWED, RESOURCE_LIMIT_EXCEEDED, ConnectionFault
+from broker.amqp.frames import AMQP_HEADER
 from broker.amqp.limits import Limits
-from broker.amqp.performatives import Attach, Begin, Close, Detach, End, Flow
+from broker.amqp.performatives import Attach, Begin, Close, Detach, End, Flow, Open
 from tests.support.broker import Broker, Client
 from tests.support.frames import (
     Body,
     Disposition,
+    Header,
     Transfer,
     attach_receiver,
     attach_sender,
@@ -17,6 +19,7 @@ from tests.support.frames import (
     flow,
     frame,
     message,
+    raw_frame,
 )
 
 CHANNEL_MAX = 7
@@ -133,6 +136,29 @@ def test_a_channel_cannot_be_claimed(claimed: list[int], channel: int, condition
 def test_a_begin_above_our_channel_max_closes_the_connection() -> None:
     client = connected()
     client.send(BEGIN, channel=CHANNEL_MAX + 1)
+    client.expect_close(FRAMING_ERROR)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(frame(Open(container_id="client"), 1), id="open"),
+        pytest.param(raw_frame(b"", 1), id="an empty frame"),
+    ],
+)
+def test_before_open_there_is_only_channel_0(data: bytes) -> None:
+    client = Broker().dial()
+    client.send_bytes(AMQP_HEADER + data)
+    client.expect(Header)
+    client.expect(Open)
+    client.expect_close(FRAMING_ERROR)
+
+
+def test_an_empty_frame_may_come_on_any_channel_that_we_take() -> None:
+    client = connected()
+    client.send_bytes(raw_frame(b"", CHANNEL_MAX))
+    client.expect_nothing()
+    client.send_bytes(raw_frame(b"", CHANNEL_MAX + 1))
     client.expect_close(FRAMING_ERROR)
 
 

@@ -126,6 +126,7 @@ READ: list[tuple[str, Callable[[FieldReader], object], str, object]] = [
     ("symbols in a list", lambda f: f.symbols(), "c00702a30161a30162", ["a", "b"]),
     ("no symbols in an empty list", lambda f: f.symbols(), "45", []),
     ("a map", lambda f: f.fields(), "c10602a3016b5201", {"k": UInt(1)}),
+    ("a map with strings", lambda f: f.fields(strings=True), "c10602a1016b5201", {"k": UInt(1)}),
     ("an encoded map", lambda f: f.map(), "c10100", b"\xc1\x01\x00"),
     ("a position", lambda f: f.composite(), "00532445", 3),
 ]
@@ -175,7 +176,13 @@ def test_an_absent_field_is_its_default_or_a_fault(
 
 
 # what of the wrong types is right after all
-RIGHT = {("a10161", "string"), ("41", "boolean"), ("c10100", "a map"), ("c10100", "an encoded map")}
+RIGHT = {
+    ("a10161", "string"),
+    ("41", "boolean"),
+    ("c10100", "a map"),
+    ("c10100", "a map with strings"),
+    ("c10100", "an encoded map"),
+}
 
 
 @pytest.mark.parametrize(
@@ -198,6 +205,7 @@ BEYOND: list[tuple[str, Callable[[FieldReader], object], str, str]] = [
     ("an uint of 33 bits", lambda f: f.uint(0), "800000000100000000", DECODE_ERROR),
     ("a choice that is none", lambda f: f.choice("mode", 0, 2), "5003", INVALID_FIELD),
     ("a map with a string for a key", lambda f: f.fields(), "c10502a1016b40", DECODE_ERROR),
+    ("a map with a number as key", lambda f: f.fields(strings=True), "c10402540140", DECODE_ERROR),
     ("a map with a key twice", lambda f: f.fields(), "c10904a3016b40a3016b40", DECODE_ERROR),
     ("strings where symbols must be", lambda f: f.symbols(), "e00401a10161", DECODE_ERROR),
     (

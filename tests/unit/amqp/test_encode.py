@@ -263,3 +263,14 @@ def test_depth_is_bounded_in_writing(kind: str) -> None:
     for depth in (DEPTH_MAX + 1, 900):
         with pytest.raises(Fault, match="too deep"):
             encoded(nested(depth, kind))
+
+
+@pytest.mark.parametrize("code", ["45", "c00100"])
+def test_what_is_read_at_full_depth_is_written_again(code: str) -> None:
+    """An empty list counts no level in reading, at least in its shortest form."""
+    described = bytes.fromhex("005301")
+    data = described * DEPTH_MAX + bytes.fromhex(code)
+    if code != "45":
+        data = data[len(described) :]
+    value, _ = take_value(data, 0, len(data))
+    assert encoded(value)[-1:] == b"\x45"

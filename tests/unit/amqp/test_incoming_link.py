@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from broker.amqp.limits import TRANSFERS_PER_DELIVERY_MIN, Limits
-from broker.amqp.outcomes import ACCEPTED, TransactionalState
+from broker.amqp.outcomes import ACCEPTED, State, TransactionalState
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, Attach, Detach, Flow
 from broker.amqp.terminus import Source, Target
 from tests.support.broker import Broker, Client
@@ -150,7 +150,6 @@ def test_a_delivery_count_that_cannot_be_detaches(count: int) -> None:
     [
         pytest.param(Transfer(delivery_id=None), "amqp:invalid-field", id="no delivery-id"),
         pytest.param(Transfer(tag=None), "amqp:invalid-field", id="no delivery-tag"),
-        pytest.param(Transfer(resume=True), "amqp:not-implemented", id="resumed"),
         pytest.param(Transfer(state=ACCEPTED), "amqp:not-implemented", id="with a state"),
         pytest.param(
             Transfer(state=TransactionalState(txn_id=b"x")),
@@ -168,7 +167,6 @@ def test_a_delivery_that_cannot_be_detaches(transfer: Transfer, condition: str, 
     whole = Transfer(
         delivery_id=transfer.delivery_id,
         tag=transfer.tag,
-        resume=transfer.resume,
         state=transfer.state,
         rcv_settle_mode=transfer.rcv_settle_mode,
         more=more,
@@ -345,6 +343,19 @@ def test_an_abort_leaves_credit_enough_alone() -> None:
     engine, inbox = open_inbox(credit=10)
     engine.send(Transfer(aborted=True))
     assert (inbox.link.credit, inbox.asked_for_credit) == (9, 0)
+
+
+@pytest.mark.parametrize("state", [None, ACCEPTED], ids=["without a state", "with a state"])
+@pytest.mark.parametrize("frames", [1, 2, 3])
+def test_a_resumed_delivery_that_nobody_knows_is_ignored(frames: int, state: State | None) -> None:
+    engine, inbox = open_inbox(credit=2)
+    first = Transfer(resume=True, state=state, more=frames > 1, payload=b"unknown")
+    rest = [Transfer(more=each > 2, payload=b"unknown") for each in range(frames, 1, -1)]
+    engine.send(first, *rest)
+    assert (inbox.delivered_ids, inbox.link.credit, inbox.asked_for_credit) == ([], 1, 1)
+    engine.send(Transfer(delivery_id=1, payload=b"kept"))
+    assert (inbox.delivered_ids, inbox.payloads) == ([1], [b"kept"])
+    assert engine.bodies() == []
 
 
 # -- limits

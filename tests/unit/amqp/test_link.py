@@ -436,7 +436,6 @@ def still_serves(client: Client) -> bool:
     [
         pytest.param([Transfer(tag=None)], id="missing tag"),
         pytest.param([Transfer(delivery_id=None)], id="missing delivery-id"),
-        pytest.param([Transfer(resume=True)], id="resumed delivery"),
         pytest.param([flow(handle=0, delivery_count=101)], id="delivery-count beyond the credit"),
     ],
 )

@@ -123,7 +123,9 @@ def test_the_version() -> None:
     assert done.stdout.startswith("jms-broker ")
 
 
-@pytest.mark.parametrize("command", ["serve", "send", "receive", "browse", "user"])
+@pytest.mark.parametrize(
+    "command", ["serve", "send", "receive", "browse", "embed", "healthcheck", "user"]
+)
 def test_every_command_explains_itself(command: str) -> None:
     done = CliRunner().invoke(application, [command, "--help"])
     assert done.exit_code == 0

@@ -8,7 +8,7 @@ import pytest
 from broker.amqp.errors import NOT_FOUND, NOT_IMPLEMENTED, RESOURCE_LIMIT_EXCEEDED
 from broker.amqp.outcomes import Accepted, Error, Rejected
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, SENDER, Detach, Flow
-from broker.amqp.terminus import Target
+from broker.amqp.terminus import Source, Target
 from broker.amqp.types import Int, Timestamp, UByte
 from broker.routing.policy import AddressPolicy
 from tests.support.broker import Broker, Client
@@ -191,6 +191,14 @@ def test_a_sender_may_have_unroutable_messages_dropped() -> None:
     client.transfer(1, payload=message(to="nowhere"))
     assert rejected(client, 1).condition == NOT_FOUND
     assert broker.stats.unroutable == 2
+
+
+@pytest.mark.requirement("PRD-02")
+def test_a_sender_whose_source_knows_no_rejection_is_detached() -> None:
+    client = Broker(policy=CLOSED_ADDRESSES).session()
+    client.attach_sender(None, source=Source(outcomes=["amqp:accepted:list"]))
+    client.transfer(0, tag=b"\x02", payload=message(to="nowhere"))
+    assert detached_with(client).info["delivery-tag"] == b"\x02"
 
 
 @pytest.mark.requirement("PRD-02")

@@ -63,6 +63,22 @@ def test_an_outcome_disposes_of_a_message(state: DeliveryState, expected: Dispos
     assert disposal(state) is expected
 
 
+@pytest.mark.requirement("RCV-08")
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(None, id="no state"),
+        pytest.param(Received(section_number=0, section_offset=0), id="received"),
+    ],
+)
+def test_settled_without_an_outcome_is_the_default_outcome(state: DeliveryState | None) -> None:
+    broker = Broker()
+    broker.fill()
+    client = take_one(broker, source=Source(address="q", default_outcome=FAILED))
+    client.send(Disposition(first=0, state=state))
+    assert deliveries(client) == [1]
+
+
 @pytest.mark.parametrize(
     "state",
     [
@@ -98,10 +114,14 @@ def test_without_an_outcome_the_default_one_counts(
 # -- as clients see it
 
 
-def take_one(broker: Broker, *, rcv_settle_mode: int = RCV_FIRST) -> Client:
+def take_one(
+    broker: Broker, *, rcv_settle_mode: int = RCV_FIRST, source: Source | None = None
+) -> Client:
     """A client that holds the message `0`, and has credit for more."""
     client = broker.session()
-    client.attach_receiver(credit=10, rcv_settle_mode=rcv_settle_mode)
+    client.attach_receiver(
+        credit=10, rcv_settle_mode=rcv_settle_mode, source=source or Source(address="q")
+    )
     client.expect_deliveries(b"0")
     return client
 

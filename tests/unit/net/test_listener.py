@@ -74,3 +74,23 @@ async def test_a_sasl_layer_may_be_left_out_where_anybody_may_enter(app: App) ->
     async with SocketClient(app.port) as client:
         opened = await client.open()
         assert "ANONYMOUS-RELAY" in opened.offered_capabilities
+
+
+async def test_dropped_connections_end_without_a_close(app: App) -> None:
+    async with SocketClient(app.port) as client:
+        await client.open("shop")
+        assert app.listener.drop_connections() == 1
+        assert app.container.peer_count() == 0
+        assert app.listener.drop_connections() == 0
+        assert await client.eof()
+    async with SocketClient(app.port) as client:
+        await client.open("shop")
+
+
+async def test_a_stop_does_not_wait_for_what_was_dropped(app: App) -> None:
+    async with SocketClient(app.port) as client:
+        await client.open()
+        stopping = asyncio.create_task(app.stop())
+        await client.closed()
+        app.listener.drop_connections()
+        await stopping

@@ -1,0 +1,57 @@
+"""What waits in a queue, seen without a link: a browser that asks nobody for credit."""
+
+from typing import Final, final
+
+from broker.embedding.message import MessageView, view
+from broker.links.container import Container
+from broker.routing.entry import QueueEntry
+from broker.routing.node import QUEUE, TOPIC
+from broker.routing.party import Consumer
+from broker.routing.queue import Queue
+from broker.routing.topic import Topic
+
+
+@final
+class Look(Consumer):
+    """Takes down everything that it is shown."""
+
+    def __init__(self) -> None:
+        self.seen: Final[list[MessageView]] = []
+
+    def has_room(self) -> bool:
+        return True
+
+    def has_credit(self) -> bool:
+        return True
+
+    def deliver(self, entry: QueueEntry) -> None:  # noqa: ARG002 - a consumer's
+        raise AssertionError("a browser acquires nothing")
+
+    def browsed(self, entry: QueueEntry) -> None:
+        self.seen.append(view(entry.message, entry.delivery_count))
+
+    def nothing_waits(self) -> None:
+        pass
+
+    def node_deleted(self) -> None:
+        pass
+
+
+def waiting_at(address: str, container: Container) -> list[MessageView]:
+    """What waits at `address`: in the queue, then in each subscription of the topic."""
+    found: list[MessageView] = []
+    for queue in _queues_of(address, container):
+        look = Look()
+        queue.attach_browser(look)
+        queue.consumer_ready(look, drain=False)
+        container.run_round()
+        queue.detach_consumer(look, queue, container.journal.batch)
+        found += look.seen
+    return found
+
+
+def _queues_of(address: str, container: Container) -> list[Queue]:
+    queue = container.router.find(address, QUEUE)
+    topic = container.router.find(address, TOPIC)
+    queues = [queue] if isinstance(queue, Queue) else []
+    return [*queues, *topic.subscriptions] if isinstance(topic, Topic) else queues

@@ -1,0 +1,32 @@
+"""What an embedded broker tells of connections: Python's own log, which is silent until asked."""
+
+import logging
+from typing import Final, final
+
+from broker.links.container import Watcher
+from broker.links.peer import Peer
+
+LOGGER: Final = "jms-broker"
+
+
+@final
+class Watch(Watcher):
+    """Writes to the logger `jms-broker`; pytest shows that beside a test that failed."""
+
+    def __init__(self) -> None:
+        self._log: Final = logging.getLogger(LOGGER)
+        if not self._log.handlers:
+            # else warnings of a process that configured no log would go to standard error
+            self._log.addHandler(logging.NullHandler())
+
+    def opened(self, peer: Peer) -> None:
+        self._log.debug("connection of %r opened", peer.container_id)
+
+    def refused(self, peer: Peer, reason: str) -> None:
+        self._log.warning("connection of %r refused: %r", peer.container_id, reason)
+
+    def closed(self, peer: Peer, reason: str) -> None:
+        self._log.debug("connection of %r closed: %r", peer.container_id, reason)
+
+    def failed(self, peer: Peer, error: Exception) -> None:
+        self._log.error("internal error, serving %r", peer.container_id, exc_info=error)

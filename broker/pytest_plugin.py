@@ -1,0 +1,73 @@
+"""pytest fixtures: `amqp_broker`, a broker of the test alone, and `amqp_url`, its address.
+
+Loaded by pytest wherever jms-broker is installed, so the broker itself is
+imported by the first test that wants one. Each test has its own port, each
+worker of pytest-xdist its own process: nothing is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from broker.embedding import Broker
+
+MARKER = (
+    "amqp_broker(**settings): what this test's broker is started with, such as"
+    " max_delivery_count=3 or users={'alice': 'sesame'}"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    store = "where the brokers of tests keep messages"
+    users = "who may enter the brokers of tests, as NAME:PASSWORD; else everybody"
+    group = parser.getgroup("jms-broker")
+    group.addoption("--amqp-store", metavar="STORE", help=store)
+    group.addoption("--amqp-user", action="append", metavar="NAME:PASSWORD", help=users)
+    parser.addini("amqp_store", store, default="memory")
+    parser.addini("amqp_users", users, type="linelist")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", MARKER)
+
+
+@pytest.fixture
+def amqp_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A running `broker.Broker` for this test, in a thread of its own."""
+    from broker.embedding import Broker
+
+    with Broker(**_settings(request)) as running:
+        yield running
+
+
+@pytest.fixture
+def amqp_url(amqp_broker: Broker) -> str:
+    """The address of `amqp_broker`, with the first user's name and password where it has users."""
+    first = next(iter(amqp_broker.users), None)
+    return amqp_broker.url if first is None else amqp_broker.url_for(first)
+
+
+def _settings(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What command line, configuration and marker say; the nearest wins."""
+    config = request.config
+    settings: dict[str, Any] = {
+        "store": config.getoption("--amqp-store") or config.getini("amqp_store"),
+        "users": _users(config.getoption("--amqp-user") or config.getini("amqp_users")),
+    }
+    for marker in reversed(list(request.node.iter_markers("amqp_broker"))):
+        settings.update(marker.kwargs)
+    return settings
+
+
+def _users(lines: list[str]) -> dict[str, str]:
+    users: dict[str, str] = {}
+    for line in lines:
+        name, separator, password = line.partition(":")
+        if not separator:
+            raise pytest.UsageError(f"a user is NAME:PASSWORD, not {line!r}")
+        users[name] = password
+    return users

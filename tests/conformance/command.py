@@ -1,0 +1,115 @@
+"""A run of the harness from the command line: what is asked for, progress, reports, exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .harness import Case, Result, all_cases, chosen, judge_all
+from .report import in_text, totals, write_html, write_junit
+from .verdict import Options, Verdict
+
+EXIT_FAILED: Final = 1
+EXIT_CANNOT: Final = 2
+
+PORT: Final = 5672
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of the command."""
+
+    url: str
+    user: str | None = None
+    password: str | None = None
+    clause: str | None = None
+    case: str | None = None
+    junit: Path | None = None
+    html: Path | None = None
+    address: str | None = None
+    missing_address: str | None = None
+    timeout_s: float = 5.0
+
+
+class CannotRun(Exception):  # noqa: N818 - what the user is told
+    """There is nothing to run, or nothing to run it against."""
+
+
+def run(**asked: object) -> int:
+    """Run what is asked for and print what was found; the exit status."""
+    wanted = Asked(**asked)  # type: ignore[arg-type]
+    try:
+        options = options_of(wanted)
+        cases = chosen(all_cases(), wanted.clause, wanted.case)
+        if not cases:
+            raise CannotRun("no case is called so, or belongs to such a clause")
+        results = asyncio.run(_run(cases, options))
+    except CannotRun as reason:
+        print(f"jms-broker: {reason}", file=sys.stderr)
+        return EXIT_CANNOT
+    for result in results:
+        if wanted.case is not None or result.verdict is not Verdict.PASSED:
+            failed = result.verdict is Verdict.FAILED
+            print(in_text(result, frames=failed or wanted.case is not None))
+    print(totals(results))
+    broker = f"{options.host}:{options.port}"
+    if wanted.junit is not None:
+        write_junit(results, wanted.junit, broker=broker)
+    if wanted.html is not None:
+        write_html(results, wanted.html, broker=broker)
+    return EXIT_FAILED if any(each.verdict is Verdict.FAILED for each in results) else 0
+
+
+def options_of(wanted: Asked) -> Options:
+    """Where the broker is, from URL and options; CannotRun where that is no address."""
+    try:
+        parts = urlsplit(wanted.url)
+        host, port = parts.hostname, parts.port or PORT
+    except ValueError as error:
+        raise CannotRun(f"{wanted.url}: {error}") from None
+    if parts.scheme != "amqp" or host is None:
+        raise CannotRun(f"{wanted.url} is not like amqp://HOST:PORT")
+    user, password = parts.username, parts.password
+    return Options(
+        host=host,
+        port=port,
+        user=wanted.user if wanted.user is not None or user is None else unquote(user),
+        password=(
+            wanted.password
+            if wanted.password is not None or password is None
+            else unquote(password)
+        ),
+        address=wanted.address,
+        missing_address=wanted.missing_address,
+        timeout_s=wanted.timeout_s,
+    )
+
+
+async def _run(cases: list[Case], options: Options) -> list[Result]:
+    try:
+        async with asyncio.timeout(options.timeout_s):
+            _, writer = await asyncio.open_connection(options.host, options.port)
+    except OSError as error:
+        raise CannotRun(f"{options.host}:{options.port}: {str(error) or 'no answer'}") from None
+    writer.close()
+    await writer.wait_closed()
+    if not sys.stderr.isatty():
+        return await judge_all(cases, options, lambda _: None)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(cases))
+        return await judge_all(
+            cases,
+            options,
+            lambda result: progress.update(
+                task, advance=1, description=f"{result.case.source} {result.case.clause}"
+            ),
+        )

@@ -1,0 +1,48 @@
+"""The brokers of the project's own run of the harness."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Behind everything else, so that the checkout does not hide an installed wheel.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
+
+SETTINGS = """\
+# So that every case has something to try: an idle time-out that is soon over, a message that is
+# soon too large, and an address that is not made.
+idle_time_out_ms = 2000
+max_message_size = 2_000_000
+
+[[address]]
+pattern = "missing.*"
+auto_create = false
+"""
+
+
+@pytest.fixture(scope="session")
+def broker_with_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    yield from _running(
+        BrokerProcess(
+            tmp_path_factory.mktemp("with-users"),
+            settings=SETTINGS,
+            variables={"JMS_BROKER_USER": USER, "JMS_BROKER_PASSWORD": PASSWORD},
+        )
+    )
+
+
+@pytest.fixture(scope="session")
+def open_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker that everybody may enter."""
+    yield from _running(BrokerProcess(tmp_path_factory.mktemp("open"), settings=SETTINGS))
+
+
+def _running(process: BrokerProcess) -> Iterator[BrokerProcess]:
+    yield process
+    assert process.running, f"the broker died, see {process.log}"
+    assert process.stop() == 0

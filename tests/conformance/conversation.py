@@ -1,0 +1,393 @@
+"""A client on a socket that speaks frames: it sends what a case says, and says what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+from broker.amqp.errors import Fault
+from broker.amqp.frames import AMQP_HEADER, HEAD_SIZE, SASL_HEADER
+from broker.amqp.performatives import Attach, Begin, Close, Detach, End, Error, Flow, Open
+from broker.amqp.sasl_frames import SaslInit, SaslMechanisms, SaslOutcome
+
+from .frames import (
+    Body,
+    Empty,
+    Frame,
+    Header,
+    described,
+    frame,
+    raw_frame,
+    read_frame,
+    sasl_frame,
+)
+from .session import Session
+from .verdict import RESET, Failed, NotApplicable, Options
+
+B = TypeVar("B", bound=Body)
+
+FRAMES_SHOWN: Final = 200
+"""So many lines of a conversation are kept for the report."""
+
+CLOSING_S: Final = 1.0
+"""So long what was sent last may take to be read."""
+
+FRAME_SIZE: Final = 64 * 1024
+"""The max-frame-size of our open, where a case does not say another."""
+
+
+class Conversation:
+    """One connection of a case to the broker under test, and the lines of what was said.
+
+    Frames are read one by one, when the case asks. `receive` notes what a session or link
+    must know of each (credit, transfer ids), so that the case need not.
+    """
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        options: Options,
+        address: str,
+        lines: list[str],
+        name: str = "",
+    ) -> None:
+        self.options: Final = options
+        self.address: Final = address
+        self.sessions: Final[dict[int, Session]] = {}
+        self.remote_open: Open | None = None
+        self._reader = reader
+        self._writer = writer
+        self._lines: Final = lines
+        self._name: Final = name
+        self._count = 0
+
+    @property
+    def missing_address(self) -> str:
+        """An address that does not exist and will not be made."""
+        if self.options.missing_address is None:
+            raise NotApplicable("needs --missing-address: an address that the broker refuses")
+        return self.options.missing_address
+
+    # -- more of them
+
+    @asynccontextmanager
+    async def another(self) -> AsyncIterator[Conversation]:
+        """A second connection of the same case, not opened yet."""
+        self._count += 1
+        async with connected(
+            self.options,
+            address=self.address,
+            lines=self._lines,
+            name=f"{self._name}{'abcdefghij'[self._count % 10]} ",
+        ) as other:
+            yield other
+
+    def name(self, text: str) -> str:
+        """`text` made unique to this case, for container-ids and link names."""
+        return f"{text}-{self.address}"
+
+    # -- out
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send `data` as it is."""
+        self._note("→", data)
+        self._writer.write(data)
+
+    def send(self, *bodies: Body, channel: int = 0) -> None:
+        """Send a frame for each of `bodies`."""
+        for body in bodies:
+            self.send_bytes(frame(body, channel))
+
+    def send_sasl(self, body: Body) -> None:
+        self.send_bytes(sasl_frame(body))
+
+    def send_raw(self, body: bytes, channel: int = 0) -> None:
+        """Send a frame whose body is any bytes, well-formed or not."""
+        self.send_bytes(raw_frame(body, channel))
+
+    async def drain(self) -> None:
+        """Hand what was sent so far to the network, so that it does not travel with the rest."""
+        await self._writer.drain()
+        await asyncio.sleep(0)
+
+    def send_eof(self) -> None:
+        """Close our half of the socket."""
+        self._lines.append(f"{self._name}→ end of stream")
+        self._writer.write_eof()
+
+    # -- in
+
+    async def receive(self) -> Frame:
+        """The next protocol header or frame, empty frames left out."""
+        while True:
+            came = await self.receive_any()
+            if not isinstance(came.body, Empty):
+                return came
+
+    async def receive_any(self, *, timeout_s: float | None = None) -> Frame:
+        """The next protocol header or frame, empty ones too."""
+        head = await self._read(HEAD_SIZE, timeout_s)
+        if head[:4] == b"AMQP":
+            self._note("←", head)
+            return Frame(0, Header(head), head)
+        size = int.from_bytes(head[:4])
+        if size < HEAD_SIZE or size > 2**27:
+            self._note("←", head)
+            raise Failed("a frame", f"the bytes {head.hex()}, which cannot begin one")
+        raw = head + await self._read(size - HEAD_SIZE, timeout_s)
+        self._note("←", raw)
+        try:
+            came = read_frame(raw)
+        except (Fault, IndexError) as fault:
+            raise Failed("a well-formed frame", f"{described(raw)}: {fault}") from None
+        self._learn(came)
+        return came
+
+    async def _read(self, size: int, timeout_s: float | None) -> bytes:
+        patience_s = self.options.timeout_s if timeout_s is None else timeout_s
+        try:
+            async with asyncio.timeout(patience_s):
+                return await self._reader.readexactly(size)
+        except TimeoutError:
+            raise Failed("a frame", f"nothing for {patience_s:g} s") from None
+        except asyncio.IncompleteReadError as error:
+            self._lines.append(f"{self._name}← end of stream")
+            kept = f" after {error.partial.hex()}" if error.partial else ""
+            raise Failed("a frame", f"the end of the stream{kept}") from None
+        except ConnectionError as error:
+            self._lines.append(f"{self._name}← {type(error).__name__}")
+            raise Failed("a frame", RESET) from None
+
+    def _learn(self, came: Frame) -> None:
+        """Tell the session that a frame is for."""
+        if isinstance(came.body, Begin):
+            session = self.sessions.get(int(came.body.remote_channel))
+            if session is not None:
+                session.began(came.channel, came.body)
+            return
+        for session in self.sessions.values():
+            if session.remote_channel == came.channel:
+                session.learn(came.body)
+
+    def _note(self, direction: str, data: bytes) -> None:
+        if len(self._lines) < FRAMES_SHOWN:
+            self._lines.append(f"{self._name}{direction} {described(data)}")
+        elif len(self._lines) == FRAMES_SHOWN:
+            self._lines.append("… and more")
+
+    # -- what must come next
+
+    async def expect(
+        self, kind: type[B], *, skip: tuple[type[Body], ...] = (Flow,), **wanted: object
+    ) -> B:
+        """The next frame, which must be of `kind` and have the attributes `wanted`.
+
+        A wanted value that can be called is a test of the attribute. Frames of `skip` may come
+        before it: a flow is anybody's right at any time.
+        """
+        expected = kind.__name__.lower()
+        if wanted:
+            expected += " with " + ", ".join(
+                f"{name}={_told(each)}" for name, each in wanted.items()
+            )
+        try:
+            came = await self.receive()
+            while isinstance(came.body, skip) and not isinstance(came.body, kind):
+                came = await self.receive()
+        except Failed as failed:
+            raise Failed(expected, failed.got) from None
+        if not isinstance(came.body, kind):
+            raise Failed(expected, described(came.raw))
+        for name, each in wanted.items():
+            held = getattr(came.body, name)
+            if not (each(held) if callable(each) else held == each):
+                raise Failed(expected, described(came.raw))
+        return came.body
+
+    async def expect_until(self, kind: type[B], fits: Callable[[B], bool] | None = None) -> B:
+        """The first frame of `kind` that fits, whatever comes before it."""
+        expected = kind.__name__.lower()
+        while True:
+            try:
+                came = await self.receive()
+            except Failed as failed:
+                raise Failed(expected, failed.got) from None
+            if isinstance(came.body, kind) and (fits is None or fits(came.body)):
+                return came.body
+            if isinstance(came.body, Detach | End | Close) and came.body.error is not None:
+                raise Failed(expected, described(came.raw))
+
+    async def expect_header(self, header: bytes) -> None:
+        """The next eight bytes must be this protocol header."""
+        await self.expect(Header, data=header)
+
+    async def expect_error(self, *conditions: str) -> Detach | End | Close:
+        """A detach, end or close with an error that has one of `conditions`, or any error.
+
+        For rules whose scope the specification leaves to the implementation. A close is
+        answered.
+        """
+        expected = f"detach, end or close with {' or '.join(conditions) or 'an error'}"
+        try:
+            came = await self.receive()
+            while not isinstance(came.body, Detach | End | Close):
+                came = await self.receive()
+        except Failed as failed:
+            raise Failed(expected, failed.got) from None
+        _check_error(came.body.error, conditions, expected=expected, got=described(came.raw))
+        if isinstance(came.body, Close):
+            self._answer_close()
+        return came.body
+
+    async def expect_closed(self, *conditions: str, or_eof: bool = False) -> Close | None:
+        """The next close, whatever comes before it, with one of `conditions` (or any error).
+
+        It is answered, and then the broker must close the socket. With `or_eof` the end of the
+        stream alone is enough, and None is returned.
+        """
+        expected = f"close with {' or '.join(conditions) or 'an error'}"
+        try:
+            came = await self.receive()
+            while not isinstance(came.body, Close):
+                came = await self.receive()
+        except Failed as failed:
+            if or_eof and failed.is_end:
+                return None
+            raise Failed(expected, failed.got) from None
+        _check_error(came.body.error, conditions, expected=expected, got=described(came.raw))
+        self._answer_close()
+        await self.expect_eof()
+        return came.body
+
+    def _answer_close(self) -> None:
+        self.send(Close())
+
+    async def expect_eof(self) -> None:
+        """The broker must close the socket, and send no frame before it does."""
+        try:
+            came = await self.receive()
+        except Failed as failed:
+            if failed.is_end:
+                return
+            raise Failed("the end of the stream", failed.got) from None
+        raise Failed("the end of the stream", described(came.raw))
+
+    async def expect_nothing(self, *, but: tuple[type[Body], ...] = (Flow,)) -> None:
+        """No frame besides those of `but` comes before the answer to a begin sent now."""
+        channel = self._free_channel()
+        self.send(Begin(next_outgoing_id=0, incoming_window=0, outgoing_window=0), channel=channel)
+        came = await self.receive()
+        while not isinstance(came.body, Begin):
+            if not isinstance(came.body, but):
+                raise Failed("nothing but the answer to a begin", described(came.raw))
+            came = await self.receive()
+        self.send(End(), channel=channel)
+        await self.expect(End, skip=but)
+
+    def _free_channel(self) -> int:
+        most = 0xFFFF if self.remote_open is None else int(self.remote_open.channel_max)
+        for channel in range(most, -1, -1):
+            if channel not in self.sessions:
+                return channel
+        raise NotApplicable("no channel is free")
+
+    # -- what most cases begin with
+
+    async def open(self, **fields: object) -> Open:
+        """Pass the security layer, exchange headers and opens. The broker's open."""
+        await self.login()
+        self.send_bytes(AMQP_HEADER)
+        self.send(self.our_open(**fields))
+        await self.expect_header(AMQP_HEADER)
+        self.remote_open = await self.expect(Open)
+        return self.remote_open
+
+    def our_open(self, **fields: object) -> Open:
+        """What `open` sends."""
+        given = {
+            "container_id": self.name(f"client{self._name.strip()}"),
+            "hostname": self.options.host,
+            "max_frame_size": FRAME_SIZE,
+        } | fields
+        return Open(**given)  # type: ignore[arg-type]
+
+    async def login(self) -> None:
+        """Exchange SASL frames, with PLAIN where there is a user and ANONYMOUS otherwise."""
+        self.send_bytes(SASL_HEADER)
+        await self.expect_header(SASL_HEADER)
+        offered = (await self.expect(SaslMechanisms)).mechanisms
+        self.send_sasl(self.sasl_init(offered))
+        await self.expect(SaslOutcome, code=0)
+
+    def sasl_init(self, offered: list[str]) -> SaslInit:
+        """The init that lets us in; NotApplicable where no mechanism is for us."""
+        user, password = self.options.user, self.options.password or ""
+        if user is not None and "PLAIN" in offered:
+            response = f"\0{user}\0{password}".encode()
+            return SaslInit(
+                mechanism="PLAIN", initial_response=response, hostname=self.options.host
+            )
+        if user is None and "ANONYMOUS" in offered:
+            return SaslInit(
+                mechanism="ANONYMOUS",
+                initial_response=b"conformance",
+                hostname=self.options.host,
+            )
+        raise NotApplicable(
+            f"the broker offers {', '.join(offered)}, and a user is {'' if user else 'not '}given"
+        )
+
+    async def begin(self, channel: int = 0, **fields: object) -> Session:
+        """Begin a session and have it answered."""
+        session = self.new_session(channel, **fields)
+        await self.expect(Begin, remote_channel=channel)
+        return session
+
+    def new_session(self, channel: int = 0, **fields: object) -> Session:
+        """Send a begin, without waiting for the answer."""
+        session = Session(self, channel, **fields)
+        self.sessions[channel] = session
+        self.send(session.begin, channel=channel)
+        return session
+
+    async def close(self) -> None:
+        """Close the connection, and have it answered."""
+        self.send(Close())
+        await self.expect_until(Close)
+        await self.expect_eof()
+
+
+def _told(value: object) -> str:
+    return "…" if callable(value) else repr(value)
+
+
+def _check_error(
+    error: Error | None, conditions: tuple[str, ...], *, expected: str, got: str
+) -> None:
+    if error is None or (conditions and error.condition not in conditions):
+        raise Failed(expected, got)
+
+
+@asynccontextmanager
+async def connected(
+    options: Options, *, address: str, lines: list[str], name: str = ""
+) -> AsyncIterator[Conversation]:
+    """A connection to the broker; closed at the end, politely or not."""
+    async with asyncio.timeout(options.timeout_s):
+        reader, writer = await asyncio.open_connection(options.host, options.port)
+    try:
+        yield Conversation(reader, writer, options=options, address=address, lines=lines, name=name)
+    finally:
+        writer.close()
+        try:
+            async with asyncio.timeout(CLOSING_S):
+                await writer.wait_closed()
+        except (OSError, TimeoutError):
+            writer.transport.abort()
+
+
+__all__ = ["Attach", "Conversation", "connected"]

@@ -1,0 +1,272 @@
+"""What cases on messages share: a message there and back, and what is in the one that came."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from broker.amqp import descriptors
+from broker.amqp.decode import take_value
+from broker.amqp.errors import NOT_IMPLEMENTED
+from broker.amqp.outcomes import Accepted, DeliveryState, Rejected
+from broker.amqp.performatives import Attach, Close, Detach, End, Flow
+from broker.amqp.terminus import Source, Target
+from broker.amqp.types import Described, Integer, Map, Symbol, Timestamp, UByte, UInt, ULong
+
+from .conversation import Conversation
+from .frames import Disposition, Transfer, described
+from .messages import section, sections
+from .session import Receiver, Sender
+from .steps import bodies, connected_session
+from .verdict import Failed, NotApplicable
+
+ALL_OUTCOMES: Final = [
+    "amqp:accepted:list",
+    "amqp:rejected:list",
+    "amqp:released:list",
+    "amqp:modified:list",
+]
+
+PROPERTIES: Final = (
+    *("message_id", "user_id", "to", "subject", "reply_to", "correlation_id", "content_type"),
+    *("content_encoding", "absolute_expiry_time", "creation_time", "group_id", "group_sequence"),
+    "reply_to_group_id",
+)
+
+
+# -- there and back
+
+
+async def send_all(sender: Sender, *payloads: bytes) -> None:
+    """Send messages, each of which must be accepted before the next one."""
+    for payload in payloads:
+        check_accepted(await sender.send(payload))
+
+
+def check_accepted(told: Disposition) -> None:
+    if not isinstance(told.state, Accepted):
+        raise Failed("accepted", state_in_words(told.state))
+
+
+async def receive_all(receiver: Receiver, credit: int = 50) -> list[Transfer]:
+    """Whatever the broker has for the link now, for it is asked to drain (2.6.7). Unsettled."""
+    peer = receiver.session.peer
+    receiver.grant(credit, drain=True)
+    found: list[Transfer] = []
+    while receiver.link_credit > 0:
+        body = (await peer.receive()).body
+        if isinstance(body, Transfer):
+            found.append(body)
+        elif not isinstance(body, Flow | Disposition):
+            raise Failed("messages, and a flow that ends the drain", type(body).__name__.lower())
+    return found
+
+
+async def take_all(receiver: Receiver) -> list[bytes]:
+    """The bodies of all that the broker has for the link now; they are accepted."""
+    found = await receive_all(receiver)
+    for each in found:
+        if each.settled is not True:
+            receiver.settle(each)
+    await receiver.session.peer.expect_nothing()
+    return bodies(found)
+
+
+async def check_empty(receiver: Receiver) -> None:
+    """Nothing may be there for the link."""
+    found = await receive_all(receiver)
+    if found:
+        raise Failed("no message", f"{len(found)}, the first {bodies(found)[0]!r}")
+
+
+async def there_and_back(peer: Conversation, payload: bytes) -> Transfer:
+    """What the broker makes of a message on its way through a queue."""
+    session = await connected_session(peer)
+    await send_all(await session.attach_sender(), payload)
+    receiver = await session.attach_receiver()
+    receiver.grant(1)
+    came = await receiver.receive()
+    receiver.settle(came)
+    await peer.expect_nothing()
+    return came
+
+
+async def receive_one(receiver: Receiver) -> Transfer:
+    """One message, for one credit."""
+    receiver.grant(1)
+    return await receiver.receive()
+
+
+async def pass_time(peer: Conversation, milliseconds: int) -> None:
+    """Keep the connection busy for so long."""
+    until = time.monotonic() + milliseconds / 1000
+    while time.monotonic() < until:
+        await peer.expect_nothing()
+
+
+async def granted(link: Sender | Receiver) -> Source | Target | None:
+    """The terminus at the broker's end; None where it refuses the link, as it should (2.6.3).
+
+    Or where it ends session or connection with an error, for what is no valid attach.
+    """
+    peer = link.session.peer
+    came = await peer.receive()
+    while isinstance(came.body, Flow):
+        came = await peer.receive()
+    attach = came.body
+    if isinstance(attach, End | Close) and attach.error is not None:
+        return None
+    if not isinstance(attach, Attach):
+        raise Failed("an attach, or a refusal", described(came.raw))
+    made = attach.source if isinstance(link, Receiver) else attach.target
+    if isinstance(made, Source | Target):
+        return made
+    if attach.fault is not None:
+        raise Failed("an attach with a terminus that can be", attach.fault.description)
+    await peer.expect(
+        Detach, handle=link.remote_handle, closed=True, error=lambda error: error is not None
+    )
+    return None
+
+
+async def unless_not_offered(link: Sender | Receiver) -> Attach:
+    """The broker's attach; NotApplicable where it refuses the link with amqp:not-implemented."""
+    peer = link.session.peer
+    attach = await peer.expect(Attach, name=link.name, role=not link.role)
+    if (attach.source if isinstance(link, Receiver) else attach.target) is not None:
+        return attach
+    if attach.fault is not None:
+        raise Failed("an attach with a terminus that can be", attach.fault.description)
+    detach = await peer.expect_until(Detach)
+    condition = detach.error.condition if detach.error is not None else "no error"
+    if condition == NOT_IMPLEMENTED:
+        raise NotApplicable("the broker refuses it with amqp:not-implemented")
+    raise Failed("the link", f"a refusal with {condition}")
+
+
+# -- what is sent
+
+
+def header(
+    *,
+    durable: bool | None = None,
+    priority: int | None = None,
+    ttl: int | None = None,
+    delivery_count: int | None = None,
+) -> bytes:
+    """A header section; None is null."""
+    return section(
+        descriptors.HEADER,
+        [
+            durable,
+            None if priority is None else UByte(priority),
+            None if ttl is None else UInt(ttl),
+            None,
+            None if delivery_count is None else UInt(delivery_count),
+        ],
+    )
+
+
+def properties(**fields: object) -> bytes:
+    """A properties section with these fields (3.2.4)."""
+    assert fields.keys() <= set(PROPERTIES)
+    return section(descriptors.PROPERTIES, [fields.get(name) for name in PROPERTIES])
+
+
+def message_annotations(**pairs: object) -> bytes:
+    """A section of message-annotations; `_` in a key stands for `-`."""
+    return section(descriptors.MESSAGE_ANNOTATIONS, symbol_map(pairs))
+
+
+def symbol_map(pairs: dict[str, object]) -> Map:
+    return Map([(Symbol(key.replace("_", "-")), value) for key, value in pairs.items()])
+
+
+def queue(address: str | None, **fields: object) -> Source:
+    """A source of capability `queue` that allows every outcome."""
+    given = {"address": address, "outcomes": list(ALL_OUTCOMES), "capabilities": ["queue"]} | fields
+    return Source(**given)  # type: ignore[arg-type]
+
+
+def target(address: str | None, *capabilities: str) -> Target:
+    return Target(address=address, capabilities=list(capabilities))
+
+
+def now_ms() -> Timestamp:
+    return Timestamp(int(time.time() * 1000))
+
+
+# -- what came
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header of a message with the defaults of 3.2.1 in the place of what is not there."""
+
+    durable: bool
+    priority: int
+    ttl: int | None
+    first_acquirer: bool
+    delivery_count: int
+
+
+def header_of(came: Transfer) -> Header:
+    """The header of a message that came."""
+    fields: list[object] = []
+    for code, value in sections(came.payload):
+        if code == descriptors.HEADER:
+            assert isinstance(value, list)
+            fields = value
+    durable, priority, ttl, first_acquirer, count = [*fields, None, None, None, None, None][:5]
+    return Header(
+        durable=durable is True,
+        priority=4 if priority is None else number(priority),
+        ttl=None if ttl is None else number(ttl),
+        first_acquirer=first_acquirer is True,
+        delivery_count=0 if count is None else number(count),
+    )
+
+
+def annotations_of(came: Transfer) -> Map:
+    """The message-annotations of a message that came, perhaps none."""
+    for code, value in sections(came.payload):
+        if code == descriptors.MESSAGE_ANNOTATIONS and isinstance(value, Map):
+            return value
+    return Map([])
+
+
+def annotation(came: Transfer, key: str) -> object:
+    return annotations_of(came).get(Symbol(key))
+
+
+def bare(payload: bytes) -> bytes:
+    """The bare message in an encoded one (3.2): from the properties on, without the footer."""
+    kept = b""
+    at = 0
+    while at < len(payload):
+        value, behind = take_value(payload, at, len(payload))
+        assert isinstance(value, Described)
+        assert isinstance(value.descriptor, ULong)
+        if descriptors.PROPERTIES <= value.descriptor.value < descriptors.FOOTER:
+            kept += payload[at:behind]
+        at = int(behind)
+    return kept
+
+
+def number(value: object) -> int:
+    """A decoded integer of any width, or Failed."""
+    if isinstance(value, Integer):
+        return value.value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise Failed("a number", repr(value))
+
+
+def state_in_words(state: DeliveryState | None) -> str:
+    """A delivery state and, of a rejection, its condition."""
+    if state is None:
+        return "no state"
+    if isinstance(state, Rejected) and state.error is not None:
+        return f"rejected with {state.error.condition}"
+    return type(state).__name__.lower()

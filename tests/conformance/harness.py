@@ -1,0 +1,147 @@
+"""Cases, and what becomes of them: each is run on connections of its own, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import pkgutil
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from .conversation import Conversation, connected
+from .steps import connected_session, waiting
+from .verdict import Failed, NotApplicable, Options, Verdict
+
+Run = Callable[[Conversation], Awaitable[None]]
+
+CORE: Final = "core"
+RELIABILITY: Final = "reliability"
+
+CASE_LIMIT_S: Final = 60.0
+"""No case takes longer, however talkative the broker is."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One rule tried out: where it is from, in one sentence, and the conversation."""
+
+    name: str
+    source: str
+    clause: str
+    sentence: str
+    run: Run
+
+
+@dataclass(frozen=True)
+class Result:
+    """The verdict on one case. `conversation` has a line for each frame, whatever the verdict."""
+
+    case: Case
+    verdict: Verdict
+    seconds: float
+    conversation: list[str]
+    expected: str = ""
+    got: str = ""
+    reason: str = ""
+
+
+def case(source: str, clause: str, sentence: str) -> Callable[[Run], Case]:
+    """Make a case of a coroutine function, under its name. It gets a connected `Conversation`."""
+
+    def make(run: Run) -> Case:
+        return Case(run.__name__, source, clause, sentence, run)
+
+    return make
+
+
+def all_cases() -> list[Case]:
+    """Every case of every module beside this one, by module and in the order they are written.
+
+    Those on reliability come last: what they do to a weak broker would spoil the others.
+    """
+    found = [
+        held
+        for module in _modules()
+        for held in vars(module).values()
+        if isinstance(held, Case) and held.run.__module__ == module.__name__
+    ]
+    return sorted(found, key=lambda each: each.source == RELIABILITY)
+
+
+def _modules() -> Iterator[ModuleType]:
+    package = __name__.rpartition(".")[0]
+    for found in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        if not found.name.startswith("test_") and found.name != "conftest":
+            yield importlib.import_module(f"{package}.{found.name}")
+
+
+def chosen(cases: list[Case], clause: str | None, name: str | None) -> list[Case]:
+    """The cases of a clause and those below it (2.6 has 2.6.3), or those called `name`.
+
+    A clause of core is its number alone; others have their source before it: jms:13.
+    """
+    source, _, number = (clause or "").rpartition(":")
+    return [
+        each
+        for each in cases
+        if (clause is None or (each.source == (source or CORE) and _within(each.clause, number)))
+        and (name is None or each.name == name)
+    ]
+
+
+def _within(clause: str, outer: str) -> bool:
+    return not outer or clause == outer or clause.startswith(f"{outer}.")
+
+
+async def judge(each: Case, options: Options) -> Result:
+    """Run one case."""
+    lines: list[str] = []
+    address = options.address or f"conformance.{os.urandom(6).hex()}"
+    start = time.monotonic()
+
+    def result(verdict: Verdict, **why: str) -> Result:
+        return Result(each, verdict, time.monotonic() - start, lines, **why)
+
+    try:
+        async with asyncio.timeout(CASE_LIMIT_S):
+            if options.address is not None:
+                await _emptied(options, address)
+            async with connected(options, address=address, lines=lines) as peer:
+                await each.run(peer)
+    except Failed as failed:
+        return result(Verdict.FAILED, expected=failed.expected, got=failed.got)
+    except NotApplicable as reason:
+        return result(Verdict.NOT_APPLICABLE, reason=reason.reason)
+    except OSError as error:
+        return result(Verdict.FAILED, expected="a connection", got=str(error) or repr(error))
+    except Exception:  # noqa: BLE001 - whatever it is, the other cases go on
+        return result(
+            Verdict.FAILED, expected="a harness that works", got=traceback.format_exc(limit=-4)
+        )
+    return result(Verdict.PASSED)
+
+
+async def _emptied(options: Options, address: str) -> None:
+    """Take from the user's queue what another case has left there."""
+    async with connected(options, address=address, lines=[], name="emptying ") as peer:
+        session = await connected_session(peer)
+        while await waiting(session):
+            continue
+        await peer.close()
+
+
+async def judge_all(
+    cases: list[Case], options: Options, told: Callable[[Result], None]
+) -> list[Result]:
+    """Run cases one after the other; `told` hears of each result at once."""
+    results = []
+    for each in cases:
+        results.append(await judge(each, options))
+        told(results[-1])
+    return results

@@ -1,0 +1,277 @@
+"""Local transactions and delayed delivery, as far as a broker has them (contract 4.4, 10, 13)."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from broker.amqp.outcomes import (
+    ACCEPTED,
+    Accepted,
+    Declared,
+    Rejected,
+    TransactionalState,
+)
+from broker.amqp.performatives import Detach
+from broker.amqp.terminus import Coordinator, Source
+from broker.amqp.types import Described, ULong
+
+from .conversation import Conversation
+from .exchange import (
+    ALL_OUTCOMES,
+    check_accepted,
+    header_of,
+    message_annotations,
+    now_ms,
+    receive_all,
+    receive_one,
+    send_all,
+    state_in_words,
+    take_all,
+    unless_not_offered,
+)
+from .frames import Disposition
+from .harness import case
+from .messages import message, section
+from .session import Sender, Session
+from .steps import bodies, connected_session, must, received
+from .verdict import Failed, NotApplicable
+
+TXN_ID_MAX: Final = 32
+"""JMS clients take no longer transaction ids (10.2)."""
+
+DELAY_MS: Final = 300
+
+
+def declare() -> bytes:
+    return section(0x77, Described(ULong(0x31), []))
+
+
+def discharge(txn_id: bytes, *, fail: bool) -> bytes:
+    return section(0x77, Described(ULong(0x32), [txn_id, fail]))
+
+
+async def coordinator(session: Session) -> Sender:
+    """A link to the coordinator with credit; NotApplicable where there is none."""
+    link = session.new_sender(
+        name=session.peer.name("coordinator"),
+        source=Source(outcomes=list(ALL_OUTCOMES)),
+        target=Coordinator(capabilities=["amqp:local-transactions"]),
+    )
+    await unless_not_offered(link)
+    await link.credit()
+    return link
+
+
+async def declared(link: Sender) -> bytes:
+    """The id of a transaction that was declared now."""
+    told = await link.send(declare())
+    if not isinstance(told.state, Declared):
+        raise Failed("declared", state_in_words(told.state))
+    must(told.settled, "a settled disposition", "an unsettled one")
+    return told.state.txn_id
+
+
+async def ended(link: Sender, txn_id: bytes, *, fail: bool) -> None:
+    """Discharge the transaction, which must be accepted."""
+    told = await link.send(discharge(txn_id, fail=fail))
+    check_accepted(told)
+    must(told.settled, "a settled disposition", "an unsettled one")
+
+
+async def send_within(sender: Sender, txn_id: bytes, payload: bytes) -> None:
+    """Send a message as part of the transaction, and have that answered."""
+    told = await sender.send(payload, state=TransactionalState(txn_id=txn_id))
+    state = told.state
+    outcome = state.outcome if isinstance(state, TransactionalState) else state
+    must(isinstance(outcome, Accepted), "an accepted outcome", state_in_words(outcome))
+
+
+@case("jms", "10.2", "A transaction is declared, with an id of 1 to 32 bytes, and settled at once.")
+async def a_transaction_can_be_declared(peer: Conversation) -> None:
+    link = await coordinator(await connected_session(peer))
+    txn_id = await declared(link)
+    must(0 < len(txn_id) <= TXN_ID_MAX, "1 to 32 bytes", len(txn_id))
+    await ended(link, txn_id, fail=True)
+
+
+@case("jms", "10.3", "What is sent within a transaction is there once it is committed, not before.")
+async def what_was_sent_is_there_after_commit(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    link = await coordinator(session)
+    sender = await session.attach_sender()
+    receiver = await session.attach_receiver()
+    txn_id = await declared(link)
+    await send_within(sender, txn_id, message(b"in the transaction"))
+    found = await take_all(receiver)
+    must(found == [], "nothing before the commit", found)
+    await ended(link, txn_id, fail=False)
+    found = await take_all(receiver)
+    must(found == [b"in the transaction"], "the message after it", found)
+
+
+@case("jms", "10.3", "What is sent within a transaction is never there once it is rolled back.")
+async def what_was_sent_is_gone_after_rollback(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    link = await coordinator(session)
+    txn_id = await declared(link)
+    await send_within(await session.attach_sender(), txn_id, message(b"rolled back"))
+    await ended(link, txn_id, fail=True)
+    found = await take_all(await session.attach_receiver())
+    must(found == [], "nothing", found)
+
+
+@case("jms", "10.3", "What is accepted within a transaction is gone once that is committed.")
+async def what_was_consumed_is_gone_after_commit(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    link = await coordinator(session)
+    await send_all(await session.attach_sender(), message(b"consumed"))
+    receiver = await session.attach_receiver()
+    txn_id = await declared(link)
+    came = await receive_one(receiver)
+    receiver.settle(came, TransactionalState(txn_id=txn_id, outcome=ACCEPTED))
+    await ended(link, txn_id, fail=False)
+    await receiver.detach()
+    found = await take_all(await session.attach_receiver(name=peer.name("other")))
+    must(found == [], "nothing", found)
+
+
+@case("jms", "13.6", "What is accepted, and settled, within a transaction is locked until its end.")
+async def what_was_consumed_is_locked_before_commit(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    link = await coordinator(session)
+    await send_all(await session.attach_sender(), message(b"consumed"))
+    receiver = await session.attach_receiver()
+    txn_id = await declared(link)
+    came = await receive_one(receiver)
+    receiver.settle(came, TransactionalState(txn_id=txn_id, outcome=ACCEPTED))
+    other = await session.attach_receiver(name=peer.name("other"))
+    found = await take_all(other)
+    must(found == [], "nothing for another link", found)
+    await ended(link, txn_id, fail=False)
+
+
+@case("jms", "13.21", "A rollback returns what was consumed to its place, and counts it.")
+async def a_rollback_returns_messages_to_their_places(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    link = await coordinator(session)
+    await send_all(await session.attach_sender(), *(message(b"%d" % at) for at in range(4)))
+    receiver = await session.attach_receiver()
+    txn_id = await declared(link)
+    for each in await received(receiver, 2):
+        receiver.settle(each, TransactionalState(txn_id=txn_id, outcome=ACCEPTED))
+    await ended(link, txn_id, fail=True)
+    found = await receive_all(receiver)
+    for each in found:
+        receiver.settle(each)
+    must(bodies(found) == [b"0", b"1", b"2", b"3"], "the order sent", bodies(found))
+    counts = [header_of(each).delivery_count for each in found]
+    must(counts == [1, 1, 0, 0], "delivery-counts 1, 1, 0, 0", counts)
+    await peer.expect_nothing()
+
+
+@case("jms", "13.5", "A discharge and the next declare may be pipelined, and are done in order.")
+async def commands_may_be_pipelined(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    link = await coordinator(session)
+    first = await declared(link)
+    if await link.credit() < 2:
+        raise NotApplicable("the broker gives credit for one command at a time")
+    commit = link.transfer(discharge(first, fail=False))
+    begin = link.transfer(declare())
+    left = {commit: "accepted", begin: "declared"}
+    while left:
+        told = await peer.expect(Disposition)
+        for delivery_id in [each for each in left if told.covers(each)]:
+            wanted = left.pop(delivery_id)
+            must(state_in_words(told.state) == wanted, wanted, state_in_words(told.state))
+        if isinstance(told.state, Declared):
+            must(told.state.txn_id != first, "another transaction id", "the same")
+
+
+@case(
+    "jms", "10.2", "The coordinator's credit is replenished, however many transactions there are."
+)
+async def the_coordinator_gives_credit_again(peer: Conversation) -> None:
+    link = await coordinator(await connected_session(peer))
+    for _ in range(50):
+        await ended(link, await declared(link), fail=False)
+
+
+@case("jms", "10.3", "A transaction is rolled back when the session of its coordinator ends.")
+async def a_transaction_ends_with_its_coordinator(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    link = await coordinator(session)
+    txn_id = await declared(link)
+    await send_within(await session.attach_sender(), txn_id, message(b"never"))
+    await session.end()
+    found = await take_all(await (await peer.begin(channel=1)).attach_receiver())
+    must(found == [], "nothing", found)
+
+
+@case("jms", "10.2", "A discharge of a transaction that nobody declared is refused.")
+async def an_unknown_transaction_cannot_be_discharged(peer: Conversation) -> None:
+    link = await coordinator(await connected_session(peer))
+    link.transfer(discharge(b"\xff no such one", fail=False))
+    came = await peer.receive()
+    while not hasattr(came.body, "state") and not hasattr(came.body, "error"):
+        came = await peer.receive()
+    if isinstance(came.body, Disposition):
+        state = came.body.state
+        must(isinstance(state, Rejected), "rejected, or a detach", state_in_words(state))
+
+
+# -- delayed delivery
+
+
+def delayed(body: bytes, milliseconds: int) -> bytes:
+    """A message that is due in so many milliseconds, as JMS clients write one (11.1)."""
+    return message(body, message_annotations(x_opt_delivery_time=now_ms().value + milliseconds))
+
+
+async def delaying(session: Session) -> Sender:
+    """A link that delays; NotApplicable where neither connection nor link offer that."""
+    sender = await session.attach_sender(desired_capabilities=["DELAYED_DELIVERY"])
+    opened, attached = session.peer.remote_open, sender.remote_attach
+    assert opened is not None
+    assert attached is not None
+    if "DELAYED_DELIVERY" not in opened.offered_capabilities + attached.offered_capabilities:
+        raise NotApplicable("the broker does not offer DELAYED_DELIVERY")
+    return sender
+
+
+@case("jms", "4.4", "A delayed message is not delivered before its time.")
+async def a_delayed_message_comes_in_time(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    sender = await delaying(session)
+    due = time.time() * 1000 + DELAY_MS
+    await send_all(sender, delayed(b"later", DELAY_MS), message(b"now"))
+    receiver = await session.attach_receiver()
+    came = await receive_one(receiver)
+    receiver.settle(came)
+    must(bodies([came]) == [b"now"], "the message that is not delayed", bodies([came]))
+    receiver.grant(1)
+    try:
+        came = await receiver.receive()
+    except Failed:
+        raise NotApplicable("nothing came in time; no clause says how late it may be") from None
+    at = time.time() * 1000
+    receiver.settle(came)
+    must(bodies([came]) == [b"later"], "the delayed message", bodies([came]))
+    must(at >= due, f"{due:.0f} at the earliest", f"{at:.0f}")
+    await peer.expect_nothing()
+
+
+@case("jms", "4.4", "A delay that is not offered is refused, not ignored.")
+async def a_delay_is_not_ignored(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    sender = await session.attach_sender()
+    await sender.credit()
+    sender.transfer(delayed(b"later", 60_000))
+    told = await peer.receive()
+    while not isinstance(told.body, Disposition | Detach):
+        told = await peer.receive()
+    if isinstance(told.body, Detach) or not isinstance(told.body.state, Accepted):
+        return
+    found = await take_all(await session.attach_receiver())
+    must(found == [], "nothing within the minute", found)

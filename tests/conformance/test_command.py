@@ -1,0 +1,80 @@
+"""`jms-broker conformance` as a user runs it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.conformance.command import Asked, CannotRun, options_of
+from tests.conformance.verdict import Options
+from tests.interop.broker_process import PASSWORD, USER, BrokerProcess, command, environment
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*command(), "conformance", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(),
+        check=False,
+    )
+
+
+def test_a_clause_with_reports(broker_with_users: BrokerProcess, tmp_path: Path) -> None:
+    junit, html = tmp_path / "report.xml", tmp_path / "report.html"
+    done = run(
+        broker_with_users.url,
+        *("--user", USER, "--password", PASSWORD, "--clause", "2.3"),
+        *("--junit", str(junit), "--html", str(html)),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    count = len(ET.parse(junit).getroot())
+    assert count > 10
+    assert done.stdout == f"{count} cases: {count} passed, 0 failed, 0 not applicable\n"
+    assert html.read_text().startswith("<!doctype html>")
+
+
+def test_a_case_by_its_name_is_shown_with_its_frames(broker_with_users: BrokerProcess) -> None:
+    done = run(broker_with_users.url, "--case", "unknown_version_is_answered_with_a_header")
+    assert done.returncode == 0
+    assert "→ header AMQP 0.9.9.9" in done.stdout
+
+
+def test_a_case_that_fails_is_told_by_the_exit_status(open_broker: BrokerProcess) -> None:
+    """The missing address is not missing: the broker makes it."""
+    done = run(
+        open_broker.url,
+        *("--case", "a_missing_address_is_not_found", "--missing-address", "not-missing-at-all"),
+    )
+    assert done.returncode == 1
+    assert "failed: jms 4.3 a_missing_address_is_not_found" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(["amqp://127.0.0.1:1"], "127.0.0.1:1: ", id="nobody there"),
+        pytest.param(["http://127.0.0.1"], "is not like amqp://HOST:PORT", id="another scheme"),
+        pytest.param(["amqp://127.0.0.1:many"], "amqp://127.0.0.1:many: ", id="no port"),
+        pytest.param(["amqp://h", "--case", "no such"], "no case is called so", id="no case"),
+    ],
+)
+def test_what_cannot_be_run(arguments: list[str], told: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_address_and_who_logs_in() -> None:
+    assert options_of(Asked("amqp://[::1]")) == Options("::1", 5672)
+    given = options_of(Asked("amqp://a%40b:p%3Aw@h:7", timeout_s=1))
+    assert given == Options("h", 7, user="a@b", password="p:w", timeout_s=1)
+    overruled = options_of(Asked("amqp://a:b@h", user="x%", password="y"))
+    assert (overruled.user, overruled.password) == ("x%", "y")
+    with pytest.raises(CannotRun):
+        options_of(Asked("h:5672"))

@@ -1,0 +1,284 @@
+"""The harness itself: what it makes of brokers that break rules, and that nothing passes by chance.
+
+The brokers here are scripts of bytes: they send what a test says, whatever they are told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from broker.amqp.frames import AMQP_HEADER, EMPTY_FRAME, SASL_HEADER
+from broker.amqp.performatives import Begin, Close, End, Error, Flow, Open
+from broker.amqp.sasl_frames import SaslMechanisms, SaslOutcome
+from broker.amqp.types import Described, Map, Symbol, UInt, ULong
+from tests.conformance.conversation import Conversation
+from tests.conformance.frames import Disposition, Transfer, described, frame, raw_frame, sasl_frame
+from tests.conformance.harness import Case, Result, all_cases, chosen, judge
+from tests.conformance.report import in_text, totals, write_html, write_junit
+from tests.conformance.verdict import Failed, NotApplicable, Options, Verdict, require
+from tests.conformance.words import in_words
+
+WELCOME: Final = (
+    SASL_HEADER
+    + sasl_frame(SaslMechanisms(["ANONYMOUS"]))
+    + sasl_frame(SaslOutcome(0))
+    + AMQP_HEADER
+    + frame(Open(container_id="script"))
+)
+BEGUN: Final = frame(
+    Begin(remote_channel=0, next_outgoing_id=0, incoming_window=1, outgoing_window=1)
+)
+REFUSAL: Final = frame(Close(error=Error(condition="amqp:not-allowed")))
+
+
+class Script(asyncio.Protocol):
+    """Sends `data` to whoever connects and, unless told not to, hangs up; reads nothing of it."""
+
+    def __init__(self, data: bytes, *, hang_up: bool) -> None:
+        self._data = data
+        self._hang_up = hang_up
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(self._data)
+        if self._hang_up:
+            transport.write_eof()
+
+
+@asynccontextmanager
+async def scripted(data: bytes, *, hang_up: bool = True) -> AsyncIterator[Options]:
+    """A server that says `data`."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Script(data, hang_up=hang_up), "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        yield Options("127.0.0.1", port, timeout_s=0.2)
+    # once for the server's end of the connection to see that the client is gone
+    await asyncio.sleep(0)
+
+
+def tried(run: Callable[[Conversation], object]) -> Case:
+    return Case("tried", "core", "2.4", "It is tried.", run)  # type: ignore[arg-type]
+
+
+async def opened(peer: Conversation) -> None:
+    await peer.open()
+
+
+async def begun(peer: Conversation) -> None:
+    await peer.open()
+    await peer.begin()
+
+
+async def closed(peer: Conversation) -> None:
+    await peer.open()
+    await peer.expect_closed("amqp:not-allowed")
+
+
+async def refused(peer: Conversation) -> None:
+    await peer.open()
+    await peer.expect_error()
+
+
+async def in_silence(peer: Conversation) -> None:
+    await begun(peer)
+    await peer.expect_nothing()
+
+
+NOTHING: Final = frame(
+    Begin(remote_channel=65535, next_outgoing_id=0, incoming_window=1, outgoing_window=1), 1
+) + frame(End(), 1)
+FLOW: Final = frame(Flow(incoming_window=1, next_outgoing_id=0, outgoing_window=1))
+
+VERDICTS = [
+    pytest.param(opened, WELCOME, "", id="what is expected comes"),
+    pytest.param(begun, WELCOME + EMPTY_FRAME + FLOW + BEGUN, "", id="flows may come before it"),
+    pytest.param(begun, WELCOME + REFUSAL, "amqp:not-allowed", id="another frame comes"),
+    pytest.param(begun, WELCOME, "end of the stream", id="nothing more comes"),
+    pytest.param(begun, WELCOME + b"\0\0\0\x07", "end of the stream", id="half a frame comes"),
+    pytest.param(begun, WELCOME + b"\0\0\0\x07????", "cannot begin one", id="a lie comes"),
+    pytest.param(
+        begun, WELCOME + raw_frame(b"\x00\x53\x11\xa1"), "decode-error", id="a bad frame comes"
+    ),
+    pytest.param(begun, WELCOME + raw_frame(b"\x00\x53\xaa\x45"), "0xaa", id="no performative"),
+    pytest.param(closed, WELCOME + REFUSAL, "", id="a close with the condition"),
+    pytest.param(closed, WELCOME + frame(Close()), "close()", id="a close without an error"),
+    pytest.param(
+        closed,
+        WELCOME + frame(Close(error=Error(condition="amqp:internal-error"))),
+        "internal-error",
+        id="a close with another condition",
+    ),
+    pytest.param(closed, WELCOME + REFUSAL + FLOW, "flow", id="a frame behind close"),
+    pytest.param(refused, WELCOME + frame(End()), "end()", id="an end without an error"),
+    pytest.param(in_silence, WELCOME + BEGUN + FLOW + NOTHING, "", id="nothing but flows"),
+    pytest.param(
+        in_silence,
+        WELCOME + BEGUN + frame(Disposition(first=0)) + NOTHING,
+        "disposition",
+        id="something in place of nothing",
+    ),
+]
+
+
+@pytest.mark.parametrize(("run", "data", "got"), VERDICTS)
+async def test_a_verdict(run: Callable[[Conversation], object], data: bytes, got: str) -> None:
+    async with scripted(data) as options:
+        result = await judge(tried(run), options)
+    assert result.verdict is (Verdict.FAILED if got else Verdict.PASSED)
+    assert got in result.got
+    assert len(result.conversation) > 5
+
+
+async def test_silence_fails_a_case() -> None:
+    async with scripted(WELCOME, hang_up=False) as options:
+        result = await judge(tried(begun), options)
+    assert (result.verdict, result.got) == (Verdict.FAILED, "nothing for 0.2 s")
+
+
+async def test_a_case_that_does_not_apply_says_why() -> None:
+    async def run(peer: Conversation) -> None:
+        assert peer.missing_address
+
+    async with scripted(b"") as options:
+        result = await judge(tried(run), options)
+    assert result.verdict is Verdict.NOT_APPLICABLE
+    assert "--missing-address" in result.reason
+
+
+async def test_a_bug_of_the_harness_is_no_pass() -> None:
+    async def run(_: Conversation) -> None:
+        raise KeyError("oops")
+
+    async with scripted(b"") as options:
+        result = await judge(tried(run), options)
+    assert result.verdict is Verdict.FAILED
+    assert "oops" in result.got
+
+
+async def test_nobody_there_is_no_pass() -> None:
+    async with scripted(b"") as options:
+        pass
+    assert (await judge(tried(opened), options)).verdict is Verdict.FAILED
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.source}-{case.name}")
+async def test_no_case_passes_on_a_server_that_hangs_up(case: Case) -> None:
+    async with scripted(b"") as options:
+        result = await judge(case, options)
+    assert result.verdict is not Verdict.PASSED
+
+
+def test_requirements_are_told_in_words() -> None:
+    require([0], "a list that is not empty", [])
+    with pytest.raises(Failed) as caught:
+        require([], "a list that is not empty", [])
+    assert (caught.value.expected, caught.value.got) == ("a list that is not empty", "[]")
+
+
+CHOICES = [
+    pytest.param(None, None, 5, id="all"),
+    pytest.param("jms:2", None, 1, id="a clause of another source"),
+    pytest.param("jms:", None, 1, id="all of another source"),
+    pytest.param("2.6", None, 2, id="a clause with those below it"),
+    pytest.param("2.6.3", None, 1, id="a clause"),
+    pytest.param("2", None, 3, id="a part"),
+    pytest.param("7", None, 0, id="no clause"),
+    pytest.param(None, "b", 1, id="a name"),
+]
+
+
+@pytest.mark.parametrize(("clause", "name", "count"), CHOICES)
+def test_cases_are_chosen(clause: str | None, name: str | None, count: int) -> None:
+    clauses = {"a": "2.6", "b": "2.6.3", "c": "2.60", "d": "3.2"}
+    cases = [Case(key, "core", value, "", opened) for key, value in clauses.items()]
+    cases.append(Case("e", "jms", "2.6.1", "", opened))
+    assert len(chosen(cases, clause, name)) == count
+
+
+LINES = [
+    pytest.param(AMQP_HEADER, "header AMQP 0.1.0.0", id="a header"),
+    pytest.param(EMPTY_FRAME, "channel 0 empty frame", id="an empty frame"),
+    pytest.param(frame(End(), 3), "channel 3 end()", id="no fields"),
+    pytest.param(
+        frame(Transfer(handle=7, tag=b"t", payload=b"xyz")),
+        "channel 0 transfer(handle=7, delivery-id=0, delivery-tag=b't', message-format=0)"
+        " + 3 bytes",
+        id="a payload",
+    ),
+    pytest.param(raw_frame(b"\xff"), "bytes 000000090200000" + "0ff", id="garbage"),
+    pytest.param(b"\x01\x02", "bytes 0102", id="less than a frame"),
+]
+
+
+@pytest.mark.parametrize(("data", "line"), LINES)
+def test_a_frame_is_shown_in_a_line(data: bytes, line: str) -> None:
+    assert described(data) == line
+
+
+WORDS = [
+    pytest.param(None, "null", id="null"),
+    pytest.param(True, "true", id="boolean"),
+    pytest.param(1, "1", id="long"),
+    pytest.param(Symbol("a\n"), r"'a\n'", id="a symbol that cannot be printed"),
+    pytest.param(Map([(Symbol("key"), [UInt(1), None])]), "{key: [1, null]}", id="nested"),
+    pytest.param("x" * 200, "'" + "x" * 79 + "…", id="long text"),
+    pytest.param(Described(ULong(0x24), []), "accepted", id="an outcome"),
+    pytest.param(Described(ULong(0xFFFF), [1]), "described 65535 [1]", id="unknown"),
+    pytest.param(
+        Described(ULong(0x41), [Symbol("PLAIN"), b"\0user\0secret"]),
+        "sasl-init(mechanism=PLAIN, …)",
+        id="a password is not shown",
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), WORDS)
+def test_a_value_in_words(value: object, text: str) -> None:
+    assert in_words(value) == text
+
+
+RESULTS: Final = [
+    Result(tried(opened), Verdict.PASSED, 0.5, ["→ one"]),
+    Result(tried(opened), Verdict.FAILED, 0.25, ["← <two>"], expected="a & b", got="c"),
+    Result(tried(opened), Verdict.NOT_APPLICABLE, 0.25, [], reason="no such thing"),
+]
+
+
+def test_the_report_for_build_servers(tmp_path: Path) -> None:
+    write_junit(RESULTS, tmp_path / "report.xml", broker="here:1")
+    suite = ET.parse(tmp_path / "report.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
+    failure, skipped = suite.find(".//failure"), suite.find(".//skipped")
+    assert failure is not None
+    assert skipped is not None
+    assert failure.get("message") == "expected a & b, got c"
+    assert "← <two>" in str(failure.text)
+    assert skipped.get("message") == "no such thing"
+
+
+def test_the_report_for_people(tmp_path: Path) -> None:
+    write_html(RESULTS, tmp_path / "report.html", broker="here:1")
+    page = (tmp_path / "report.html").read_text()
+    assert "3 cases: 1 passed, 1 failed, 1 not applicable" in page
+    assert "← &lt;two&gt;" in page
+    assert "no such thing" in page
+
+
+def test_the_report_on_a_terminal() -> None:
+    assert totals(RESULTS) == "3 cases: 1 passed, 1 failed, 1 not applicable"
+    assert "expected: a & b" in in_text(RESULTS[1], frames=False)
+    assert "← <two>" not in in_text(RESULTS[1], frames=False)
+    assert "← <two>" in in_text(RESULTS[1], frames=True)
+    assert "no such thing" in in_text(RESULTS[2], frames=False)
+
+
+def test_not_applicable_has_a_reason() -> None:
+    assert str(NotApplicable("no such thing")) == "no such thing"

@@ -1,0 +1,64 @@
+"""The table of MUSTs is whole: no line without case or reason, no case unknown or left out."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.harness import all_cases
+from tests.conformance.musts import all_musts, must_of
+
+NAMES = {case.name for case in all_cases()}
+MUSTS = all_musts()
+
+
+def test_there_are_musts_and_cases() -> None:
+    assert len(MUSTS) > 50
+    assert len(NAMES) > 50
+
+
+def test_every_case_that_is_named_exists() -> None:
+    unknown = [(must.place, name) for must in MUSTS for name in must.cases if name not in NAMES]
+    assert unknown == []
+
+
+def test_no_case_is_left_out() -> None:
+    named = {name for must in MUSTS for name in must.cases}
+    assert sorted(NAMES - named) == []
+
+
+def test_every_case_has_a_name_of_its_own() -> None:
+    names = [case.name for case in all_cases()]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_a_line_tells_its_cases() -> None:
+    must = must_of("here", "| 2.2 | answer | `one`, `two` |")
+    assert (must.clause, must.words, must.cases, must.reason) == (
+        "2.2",
+        "answer",
+        ["one", "two"],
+        "",
+    )
+
+
+def test_a_line_may_tell_why_it_has_none() -> None:
+    must = must_of("here", "| 2.2 | answer | \N{EN DASH} nobody sees it, not even `one` |")
+    assert (must.cases, must.reason) == ([], "nobody sees it, not even `one`")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("| 2.2 | answer |  |", id="an empty cell"),
+        pytest.param("| 2.2 | answer |", id="two cells"),
+        pytest.param("| 2.2 | answer | later |", id="neither a case nor a reason"),
+        pytest.param("| 2.2 | answer | - |", id="a dash alone"),
+    ],
+)
+def test_a_line_without_case_or_reason_is_refused(line: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="here:1"):
+        must_of("here:1", line)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here.md").write_text(line)
+    with pytest.raises(ValueError, match=r"here\.md:1"):
+        all_musts(tmp_path)

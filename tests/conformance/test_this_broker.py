@@ -1,0 +1,91 @@
+"""This project's broker against its own conformance harness: no case fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.conformance.command import Asked, options_of
+from tests.conformance.harness import Case, all_cases, judge
+from tests.conformance.report import in_text
+from tests.conformance.verdict import Verdict
+from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
+
+OPEN_TO_ALL: Final = {"anonymous_is_let_in_where_it_is_offered"}
+"""What is tried on a broker that everybody may enter."""
+
+NOT_OFFERED: Final = {
+    "no terminus outlives its link": {
+        "outcomes_of_a_suspended_link_count",
+        "known_delivery_is_resumed_under_its_tag",
+    },
+    "lifetime policies other than delete-on-close": {
+        "a_node_may_outlive_the_link_that_made_it",
+        "a_node_may_outlive_its_links",
+        "a_node_may_wait_for_both_links_and_messages",
+    },
+    "delayed delivery": {
+        "delayed_delivery_is_offered",
+        "a_delayed_message_comes_in_time",
+    },
+    "durable and shared subscriptions": {
+        "shared_subscriptions_are_offered",
+        "a_durable_subscription_outlives_its_link",
+        "a_durable_subscription_outlives_its_connection",
+        "a_lookup_tells_the_source",
+        "unsubscribing_ends_a_subscription",
+        "shared_subscribers_divide_the_messages",
+        "shared_subscriptions_are_told_apart_by_name",
+        "a_subscription_in_use_cannot_be_ended",
+    },
+    "selectors and no-local": {
+        "a_selector_takes_what_it_is_true_for",
+        "a_selector_that_is_unknown_takes_nothing",
+        "a_selector_sees_header_fields",
+        "a_selector_filters_a_topic",
+        "a_bad_selector_is_refused",
+        "no_local_leaves_own_messages_out",
+    },
+    "transactions": {
+        "a_transaction_can_be_declared",
+        "what_was_sent_is_there_after_commit",
+        "what_was_sent_is_gone_after_rollback",
+        "what_was_consumed_is_gone_after_commit",
+        "what_was_consumed_is_locked_before_commit",
+        "a_rollback_returns_messages_to_their_places",
+        "commands_may_be_pipelined",
+        "the_coordinator_gives_credit_again",
+        "a_transaction_ends_with_its_coordinator",
+        "an_unknown_transaction_cannot_be_discharged",
+    },
+}
+"""What cannot be tried on this broker, since it does not offer it yet: to be shortened."""
+
+NOT_APPLICABLE: Final[set[str]] = set().union(*NOT_OFFERED.values())
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.source}-{case.name}")
+async def test_case(
+    case: Case, broker_with_users: BrokerProcess, request: pytest.FixtureRequest
+) -> None:
+    asked = Asked(
+        broker_with_users.url, user=USER, password=PASSWORD, missing_address="missing.node"
+    )
+    if case.name in OPEN_TO_ALL:
+        asked = Asked(request.getfixturevalue("open_broker").url)
+    options = options_of(asked)
+    result = await judge(case, options)
+    expected = Verdict.NOT_APPLICABLE if case.name in NOT_APPLICABLE else Verdict.PASSED
+    assert result.verdict is expected, in_text(result, frames=True)
+
+
+def test_what_is_not_applicable_exists() -> None:
+    assert {case.name for case in all_cases()} >= NOT_APPLICABLE | OPEN_TO_ALL
+
+
+def test_nothing_was_logged_as_an_error(broker_with_users: BrokerProcess) -> None:
+    """Hostile as the cases are, none of them found a bug that the broker reports itself."""
+    log = Path(broker_with_users.log).read_text()
+    assert "Traceback" not in log

@@ -1,0 +1,169 @@
+"""Entry points with a whole broker behind them: a connection after open, and all before it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.amqp.lifecycle import ConnectionState
+from broker.amqp.limits import FRAME_SIZE_MIN
+from broker.amqp.performatives import Begin
+from tests.fuzz.manners import Manners
+from tests.support.broker import Broker, Client, Doorman
+from tests.support.frames import (
+    Body,
+    Transfer,
+    attach_receiver,
+    attach_sender,
+    flow,
+    frame,
+    message,
+    opening,
+)
+from tests.support.memory import Quiet
+
+HANDSHAKE_MS: Final = 10_000
+CLOSE_GRACE_MS: Final = 2_000
+
+USER: Final = "admin"
+PASSWORD: Final = "secret"
+RESPONSE: Final = f"\0{USER}\0{PASSWORD}".encode()
+
+
+def _frames(*bodies: Body) -> bytes:
+    return b"".join(frame(body) for body in bodies)
+
+
+BEGIN: Final = Begin(next_outgoing_id=0, incoming_window=1000, outgoing_window=1000)
+
+NEIGHBOUR: Final = opening("neighbour") + _frames(
+    BEGIN,
+    attach_receiver("q"),
+    flow(handle=0, credit=100, delivery_count=0),
+    attach_sender("p", handle=1),
+)
+CLIENT: Final = opening("client", max_frame_size=FRAME_SIZE_MIN) + _frames(
+    BEGIN,
+    attach_sender("q"),
+    attach_receiver("p", handle=1),
+    flow(handle=1, credit=10, delivery_count=0),
+)
+DELIVERIES: Final = _frames(
+    *(
+        Transfer(handle=1, delivery_id=number, tag=b"n", payload=message(b"x" * number * 300))
+        for number in range(3)
+    )
+)
+"""The last is too long for one frame."""
+
+
+def connection(data: bytes) -> None:
+    """Bytes after open: a session with links either way is there, and deliveries are out."""
+    broker, client, neighbour = scene()
+    send(client, pieces_of(data) if len(data) % 2 else [data])
+    manners = Manners(frame_size_max=FRAME_SIZE_MIN)
+    manners.check(bytes(client.outlet.data), begun={0: {0, 1}})
+    _is_fine(broker)
+    _is_closed_as_told(client, manners)
+    assert neighbour.peer.is_live(), "another connection has ended"
+    Manners().check(bytes(neighbour.outlet.data), begun={0: {0}})
+    broker.advance(10)
+    broker.advance(HANDSHAKE_MS)
+    _is_fine(broker)
+    if manners.closed:
+        assert client.is_closed(), "a connection that was closed stays"
+    _ends_with_nothing_left(broker, client, neighbour)
+
+
+def pieces_of(data: bytes) -> list[bytes]:
+    """`data` in up to forty pieces, of a size that differs from input to input."""
+    size = max(1 + len(data) % 13, len(data) // 40)
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def send(client: Client, pieces: list[bytes]) -> None:
+    """Send the pieces until the socket is closed."""
+    for piece in pieces:
+        if not client.is_closed():
+            client.send_bytes(piece)
+
+
+def scene() -> tuple[Broker, Client, Client]:
+    """A broker, the client whose bytes are tried, and another that consumes what it sends.
+
+    The client has a sender to `q` on handle 0, a receiver from `p` on handle 1, and three
+    deliveries that it has not settled. Frames to it have no more than 512 bytes.
+    """
+    broker = Broker(watcher=Quiet())
+    neighbour = broker.dial()
+    neighbour.send_bytes(NEIGHBOUR)
+    client = broker.dial()
+    client.send_bytes(CLIENT)
+    neighbour.send_bytes(DELIVERIES)
+    client.outlet.data.clear()
+    neighbour.outlet.data.clear()
+    return broker, client, neighbour
+
+
+def sasl(data: bytes) -> None:
+    """Bytes before open, where everybody must log in and where nobody need."""
+    for anonymous in (False, True):
+        doorman = Doorman({USER: PASSWORD}, anonymous=anonymous)
+        broker = Broker(watcher=Quiet(), authenticator=doorman)
+        client = broker.dial()
+        client.send_bytes(data)
+        _is_fine(broker)
+        manners = Manners()
+        manners.check(bytes(client.outlet.data))
+        if not anonymous:
+            _has_logged_in(client, data)
+        if not client.peer.is_open:
+            _comes_in_pieces(client, data, anonymous=anonymous)
+        _is_closed_as_told(client, manners)
+        unknown = client.peer.connection.state in (ConnectionState.START, ConnectionState.SASL)
+        broker.advance(CLOSE_GRACE_MS)
+        broker.advance(HANDSHAKE_MS)
+        if unknown or manners.closed:
+            assert client.is_closed(), "a stranger may stay for ever"
+        _is_fine(broker)
+        _ends_with_nothing_left(broker, client)
+
+
+def _has_logged_in(client: Client, data: bytes) -> None:
+    if client.peer.is_open or client.peer.user:
+        assert RESPONSE in data or USER.encode() + RESPONSE in data, "let in without a password"
+        assert client.peer.user == USER
+
+
+def _comes_in_pieces(whole: Client, data: bytes, *, anonymous: bool) -> None:
+    """The same bytes in two pieces are answered with the same bytes."""
+    broker = Broker(watcher=Quiet(), authenticator=Doorman({USER: PASSWORD}, anonymous=anonymous))
+    client = broker.dial()
+    send(client, pieces_of(data))
+    assert client.outlet.data == whole.outlet.data, "it matters how bytes are cut"
+    _ends_with_nothing_left(broker, client)
+
+
+def _is_fine(broker: Broker) -> None:
+    for error in broker.watcher.errors:
+        raise error
+
+
+def _is_closed_as_told(client: Client, manners: Manners) -> None:
+    """The socket is closed when the conversation is over, and only then."""
+    connection = client.peer.connection
+    assert client.is_closed() == connection.is_over
+    assert manners.closed == (connection.state is ConnectionState.CLOSE_SENT) or connection.is_over
+
+
+def _ends_with_nothing_left(broker: Broker, *clients: Client) -> None:
+    """Everybody hangs up, and every node goes: entries that no collector sees must go with it."""
+    for client in clients:
+        client.hang_up()
+    assert broker.container.peer_count() == 0, "a connection is left"
+    assert broker.container.link_count() == 0, "a link is left"
+    assert broker.stats.connections_opened == broker.stats.connections_closed
+    for node in [*broker.router.queues.values(), *broker.router.topics.values()]:
+        assert not node.is_temporary(), "a temporary node has outlived its connection"
+        broker.router.delete(node, broker.journal.batch)
+    broker.container.run_round()
+    _is_fine(broker)

@@ -1,0 +1,47 @@
+"""A process in which atheris guides the inputs by what they reach in the interpreted broker.
+
+Started by file name, as `child.py` is; what follows the entry point is libFuzzer's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+from pathlib import Path
+from typing import Final
+
+import atheris
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+with atheris.instrument_imports(include=["broker", "storage"]):
+    from tests.fuzz.mutation import Mutator
+    from tests.fuzz.targets import ENTRY_POINTS, MEASURED, examine
+
+
+def main() -> None:
+    entry_point = ENTRY_POINTS[sys.argv.pop(1)]
+    mutator = Mutator(entry_point.seeds(), seed=0, framed=entry_point.framed)
+    numbers = itertools.count(1)
+
+    def run(data: bytes) -> None:
+        if next(numbers) % MEASURED == 0:
+            examine(entry_point, data)
+        else:
+            entry_point.run(data)
+
+    def mutate(data: bytes, size_max: int, seed: int) -> bytes:
+        """Ours know values and frames, libFuzzer's what comparisons were made."""
+        rng = random.Random(seed)
+        if rng.random() < 0.5:
+            mutated: bytes = atheris.Mutate(data, size_max)
+            return mutated
+        return mutator.changed(data)[:size_max]
+
+    atheris.Setup(sys.argv, run, custom_mutator=mutate)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

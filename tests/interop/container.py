@@ -1,0 +1,235 @@
+"""The image that the Dockerfile describes, built and run by root, without a daemon.
+
+The base is made by debootstrap. Base and image are kept in .cache/image and
+made anew when what they are made of has changed. A container is the image's
+root, mounted read-only in a mount namespace of its own, with a chroot into it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.interop.broker_process import ROOT
+from tests.interop.conftest import not_available
+
+RELEASE: Final = os.environ.get("IMAGE_RELEASE", "bookworm")
+"""The Debian to build on: bookworm has Python 3.11, trixie 3.13."""
+
+CACHE: Final = ROOT / ".cache" / "image"
+LOG: Final = CACHE / "build.log"
+BASE: Final = f"localhost/jms-broker-base:{RELEASE}"
+TOOLS: Final = ("buildah", "debootstrap", "unshare", "chroot")
+PACKAGES: Final = "python3,python3-venv,ca-certificates"
+
+BUILD_SECONDS: Final = 1200
+RUN_SECONDS: Final = 60
+
+SOURCES: Final = (
+    "Dockerfile",
+    ".dockerignore",
+    "requirements.txt",
+    "requirements-build.txt",
+    "pyproject.toml",
+    "README.md",
+    "broker/**/*",
+    "storage/**/*",
+    "tests/conformance/**/*",
+)
+
+PIP_SETTINGS: Final = {"index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "cert"}
+"""What this machine's pip is told that the image's pip must be told as well."""
+
+CERTIFICATES: Final = Path("/etc/ssl/certs")
+
+ENTER: Final = """\
+root=$1 data=$2 secrets=$3 user=$4
+shift 4
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount --bind "$data" "$root/var/lib/jms-broker"
+mount --bind "$secrets" "$root/mnt"
+mount -o remount,bind,ro "$root"
+exec chroot --userspec="$user" "$root" /usr/bin/env -i "$@"
+"""
+"""What a container runtime does for `--read-only`, one volume and one secret. One process."""
+
+
+class Image:
+    """A built image: its configuration, and its root as a folder."""
+
+    def __init__(self, name: str, root: Path, config: dict[str, object]) -> None:
+        self.name: Final = name
+        self.root: Final = root
+        self.config: Final = config
+
+    def texts(self, key: str) -> list[str]:
+        """A setting of the configuration that is a list."""
+        value = self.config[key]
+        assert isinstance(value, list)
+        return [str(each) for each in value]
+
+    def run(self, data: Path, *arguments: str, **variables: str) -> list[str]:
+        """What to start for `docker run --read-only -v DATA:…/jms-broker IMAGE ARGUMENTS`.
+
+        The folder `secrets` beside DATA is at /mnt. Without arguments the image's own count.
+        """
+        command = [*self.texts("Entrypoint"), *(arguments or self.texts("Cmd"))]
+        return self.enter(data, *command, **variables)
+
+    def enter(self, data: Path, *command: str, **variables: str) -> list[str]:
+        """What to start for `docker exec`."""
+        secrets = data.with_name("secrets")
+        secrets.mkdir(exist_ok=True)
+        places = [str(self.root), str(data), str(secrets), str(self.config["User"])]
+        given = [*self.texts("Env"), *(f"{name}={value}" for name, value in variables.items())]
+        folder = f"--chdir={self.config['WorkingDir']}"
+        return ["unshare", "--mount", "sh", "-ec", ENTER, "sh", *places, folder, *given, *command]
+
+    def volume(self, folder: Path) -> Path:
+        """A new volume in `folder`; like a runtime's it belongs to whom its place belongs."""
+        data = folder / "data"
+        data.mkdir()
+        place = self.root / "var/lib/jms-broker"
+        os.chown(data, place.stat().st_uid, place.stat().st_gid)
+        return data
+
+
+def require_tools() -> None:
+    """Skip, and under CI=true fail, where no image can be built."""
+    if os.geteuid() != 0:
+        not_available("not root: the image is not built")
+    for tool in TOOLS:
+        if shutil.which(tool) is None:
+            not_available(f"{tool} is not installed: the image is not built")
+
+
+@contextmanager
+def built(tell: Callable[[str], None]) -> Iterator[Image]:
+    """The image of the checkout as it is now. `tell` hears what is made, and the sizes.
+
+    One at a time: another waits. What an earlier one left that was killed is removed.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with LOG.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in CACHE.glob("tmp*"):
+            shutil.rmtree(left)
+        _buildah("rm", "--all")
+        name = _built(tell)
+        inspected = json.loads(_buildah("inspect", "--type", "image", name))
+        container = _buildah("from", name).strip()
+        root = Path(_buildah("mount", container).strip())
+        yield Image(name, root, inspected["Docker"]["config"])
+        _buildah("rm", "--all")
+
+
+def _built(tell: Callable[[str], None]) -> str:
+    """The name of the image, which is there now."""
+    known = _names()
+    if BASE not in known:
+        tell(f"making a base of Debian {RELEASE}")
+        _make_base()
+    name = f"localhost/jms-broker:{RELEASE}-{_digest()}"
+    if name in known:
+        tell("nothing of the image has changed since it was built")
+    else:
+        tell("building the image")
+        _forget(known)
+        _build(name)
+    sizes = _names()
+    tell(f"the image has {sizes[name]}, of which its base {sizes[BASE]}")
+    return name
+
+
+def _make_base() -> None:
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        root = Path(folder) / "root"
+        _log(["debootstrap", "--variant=minbase", f"--include={PACKAGES}", RELEASE, str(root)])
+        _log(["chroot", str(root), "apt-get", "clean"])
+        container = _buildah("from", "scratch").strip()
+        _buildah("add", "--quiet", container, str(root), "/")
+        _buildah("commit", "--quiet", "--rm", container, BASE)
+
+
+def _build(name: str) -> None:
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        settings = Path(folder) / "pip.conf"
+        settings.write_text(_pip_settings())
+        certificates = f"--volume={CERTIFICATES}:{CERTIFICATES}:ro"
+        options = ["--isolation=chroot", "--format=docker", f"--build-arg=BASE={BASE}"]
+        secret = f"--secret=id=pip,src={settings}"
+        _buildah("bud", *options, certificates, secret, f"--tag={name}", str(ROOT))
+
+
+def _pip_settings() -> str:
+    """This machine's settings of pip, wherever it has them from, as a file."""
+    lines = subprocess.check_output(
+        [sys.executable, "-m", "pip", "config", "list"], text=True
+    ).splitlines()
+    chosen: dict[str, str] = {}
+    for line in lines:  # global.cert='…', and last, since they win, :env:.cert='…'
+        name, _, value = line.partition("=")
+        key = name.rpartition(".")[2]
+        if key in PIP_SETTINGS:
+            chosen[key] = value.strip("'")
+    return "\n".join(["[global]", *(f"{key} = {value}" for key, value in chosen.items()), ""])
+
+
+def _digest() -> str:
+    """Of everything that the image is made of."""
+    digest = hashlib.sha256()
+    for file in sorted(file for pattern in SOURCES for file in ROOT.glob(pattern)):
+        if not file.is_file() or file.suffix in {".pyc", ".so"}:
+            continue
+        digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _names() -> dict[str, str]:
+    """The size of every image by its name."""
+    images = json.loads(_buildah("images", "--json") or "[]") or []
+    return {name: image["size"] for image in images for name in image.get("names") or []}
+
+
+def _forget(names: Iterable[str]) -> None:
+    """Remove the images that were built of earlier sources."""
+    for name in names:
+        if name.startswith(f"localhost/jms-broker:{RELEASE}-"):
+            _buildah("rmi", "--force", name)
+
+
+def _buildah(*arguments: str) -> str:
+    folders = [f"--root={CACHE / 'storage'}", f"--runroot={CACHE / 'run'}"]
+    return _log(["buildah", "--storage-driver=vfs", *folders, *arguments])
+
+
+def _log(command: list[str]) -> str:
+    """What `command` prints; all of it also goes to LOG, and the end of it into a failure."""
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=BUILD_SECONDS,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    with LOG.open("a") as log:
+        log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
+    if done.returncode != 0:
+        tail = "\n".join(f"{done.stdout}{done.stderr}".splitlines()[-40:])
+        pytest.fail(f"{' '.join(command)}: {done.returncode}\n{tail}", pytrace=False)
+    return done.stdout

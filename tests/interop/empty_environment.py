@@ -1,0 +1,113 @@
+"""A virtual environment with the installed wheel and what that asks for, and nothing else.
+
+Made without a network: what the wheel requires is copied from the environment
+that runs the tests, distribution by distribution, as metadata names it. So
+what the wheel needs and does not ask for is missing there, as for any user.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Final
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.interop.broker_process import ROOT, from_checkout
+
+SECONDS: Final = 120
+
+
+def wheel(folder: Path) -> Path:
+    """The wheel under test: the one that `make build` left, or a pure one of the checkout."""
+    if not from_checkout():
+        (built,) = (ROOT / "build" / "wheel").glob("*.whl")
+        return built
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    # the hook leaves nothing in the tree where it is off, which it is by default
+    subprocess.run([*pip, "-w", str(folder), str(ROOT)], check=True, timeout=SECONDS)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+class EmptyEnvironment:
+    """The environment in `folder`. `run` starts what is installed there."""
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        self._folder: Final = folder
+        venv.create(folder, with_pip=False, symlinks=True)
+        self._bin: Final = folder / ("Scripts" if os.name == "nt" else "bin")
+        self._packages: Final = next(folder.glob("lib/python*/site-packages"))
+        pip = [sys.executable, "-m", "pip", "--python", str(self._bin / "python"), "install"]
+        offline = ["--quiet", "--no-index", "--no-deps", "--disable-pip-version-check"]
+        unmoved = {name: each for name, each in os.environ.items() if name != "PYTHONPATH"}
+        subprocess.run([*pip, *offline, str(wheel)], check=True, timeout=SECONDS, env=unmoved)
+
+    def add(self, *requirements: str) -> None:
+        """Install what these name, with all that they require."""
+        for found in closure([Requirement(each) for each in requirements], self._packages):
+            self._copy(found)
+
+    def _copy(self, found: Distribution) -> None:
+        for file in found.files or []:
+            source = Path(str(found.locate_file(file)))
+            if ".." in file.parts or not source.exists():
+                continue  # commands, for which `python -m` does as well
+            target = self._packages / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)  # with its time, which compiled modules are held to
+
+    def run(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+        """Run a command of the environment to its end, with nothing of this one's in sight."""
+        command, *rest = arguments
+        return subprocess.run(
+            [str(self._bin / command), *rest],
+            cwd=cwd,
+            env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", str(cwd))},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+
+def closure(wanted: list[Requirement], there: Path) -> Iterator[Distribution]:
+    """The distributions that `wanted` ask for, and theirs; jms-broker's own is in `there`."""
+    seen: set[tuple[str, str]] = set()
+    while wanted:
+        requirement = wanted.pop()
+        for extra in ["", *requirement.extras]:
+            key = canonicalize_name(requirement.name), extra
+            if key in seen:
+                continue
+            seen.add(key)
+            found = _installed(requirement.name, there)
+            wanted += _required_by(found, extra)
+            if key[0] != "jms-broker" and extra == "":
+                yield found
+
+
+def _installed(name: str, there: Path) -> Distribution:
+    if canonicalize_name(name) == "jms-broker":
+        return next(iter(Distribution.discover(name=name, path=[str(there)])))
+    try:
+        return distribution(name)
+    except PackageNotFoundError:
+        raise LookupError(f"{name} is asked for, and is not installed here either") from None
+
+
+def _required_by(found: Distribution, extra: str) -> Iterator[Requirement]:
+    for line in found.requires or []:
+        requirement = Requirement(line)
+        if requirement.marker is None:
+            if extra == "":
+                yield requirement
+        elif requirement.marker.evaluate({"extra": extra}):
+            yield requirement

@@ -1,0 +1,159 @@
+"""Client libraries of other languages: how they are installed, and what their programs report.
+
+Each has a program of its own that knows a list of cases, each written `shows("name", "RCV-02",`
+with its requirements, so that pytest knows them before anything runs. The program is run
+once, with the names of the selected cases, and prints a JSON object a line: `case`, and
+`problem`, null where all is well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from tests.interop.broker_process import PASSWORD, ROOT, USER, Broker
+from tests.interop.conftest import not_available
+
+INSTALL_SECONDS: Final = 600
+RUN_SECONDS: Final = 180
+
+CASE: Final = re.compile(r'\bshows\("(?P<name>[^"]+)", "(?P<requirements>[A-Z0-9 -]*)"')
+DEFINITION: Final = re.compile(r"\b(?:def|func|function) shows\(")
+
+
+class ForeignClient:
+    """One client library: the `folder` of its program and its lock files, and the cases in it."""
+
+    def __init__(self, name: str, *, sources: str, needs: Iterable[str]) -> None:
+        self.name: Final = name
+        self.folder: Final = Path(__file__).parent / name
+        self.needs: Final = tuple(needs)
+        self._sources: Final = sources
+
+    def text(self) -> str:
+        """The program, all of its files."""
+        return "\n".join(
+            file.read_text(encoding="utf-8") for file in sorted(self.folder.glob(self._sources))
+        )
+
+    def cases(self) -> list[ParameterSet]:
+        """The cases, each with its requirements as marks."""
+        return [
+            pytest.param(
+                found["name"],
+                marks=[pytest.mark.requirement(name) for name in found["requirements"].split()],
+                id=found["name"],
+            )
+            for found in CASE.finditer(self.text())
+        ]
+
+    def written(self) -> int:
+        """How many cases there are, however they are written."""
+        text = self.text()
+        return len(re.findall(r"\bshows\(", text)) - len(DEFINITION.findall(text))
+
+    def need(self) -> None:
+        """Skip where the machine lacks a tool; fail where nothing may be missing."""
+        for tool in self.needs:
+            if shutil.which(tool) is None:
+                not_available(f"{tool} is not installed: no test with {self.name}")
+
+    def place(self, *, pinned: Iterable[str]) -> tuple[Path, bool]:
+        """Where what the `pinned` files name is installed, and whether it still must be.
+
+        A change of these files leads to another place. Once installed nothing is fetched.
+        """
+        digest = hashlib.sha256()
+        for name in pinned:
+            digest.update((self.folder / name).read_bytes())
+        place = ROOT / ".cache" / "interop" / f"{self.name}-{digest.hexdigest()[:12]}"
+        place.mkdir(parents=True, exist_ok=True)
+        return place, not (place / "installed").exists()
+
+
+def install(command: list[str], place: Path, *, folder: Path | None = None, **env: str) -> None:
+    """Run `command` in `folder`, or in `place`, where it leaves its result; note that it did."""
+    done = subprocess.run(
+        command,
+        cwd=folder or place,
+        env=os.environ | env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=INSTALL_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        pytest.fail(f"{' '.join(command)} failed:\n{done.stdout[-3000:]}", pytrace=False)
+    (place / "installed").touch()
+
+
+class Report:
+    """What one run of a program said of its cases: a problem, or None where all is well."""
+
+    def __init__(self, problems: Mapping[str, str | None], printed: Path) -> None:
+        self._problems: Final = problems
+        self._printed: Final = printed
+
+    def check(self, case: str) -> None:
+        """Fail unless `case` ran, and without a problem."""
+        if case not in self._problems:
+            tail = self._printed.read_text(errors="replace")[-5000:]
+            pytest.fail(f"{case!r} did not run. The program printed:\n{tail}", pytrace=False)
+        problem = self._problems[case]
+        if problem is not None:
+            pytest.fail(problem, pytrace=False)
+
+
+def selected(request: pytest.FixtureRequest, test: str) -> list[str]:
+    """The cases that this run of pytest asks for by the test function named `test`."""
+    return [
+        str(item.callspec.params["case"])
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.originalname == test
+    ]
+
+
+def run(command: list[str], folder: Path, *, broker: Broker, strict: Broker) -> Report:
+    """Run a program to its end, or to the end of its time; what it prints stays in `folder`.
+
+    Whether a case went well is in the program's lines, not in its exit code.
+    """
+    lines = folder / "cases.txt"
+    printed = folder / "printed.txt"
+    environment = {
+        "BROKER_URL": broker.url,
+        "BROKER_STRICT_URL": strict.url,
+        "BROKER_USER": USER,
+        "BROKER_PASSWORD": PASSWORD,
+    }
+    with lines.open("w") as output, printed.open("w") as errors:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=os.environ | environment,
+            stdout=output,
+            stderr=errors,
+            start_new_session=True,
+        )
+        try:
+            process.wait(timeout=RUN_SECONDS)
+        except subprocess.TimeoutExpired:
+            errors.write(f"not finished after {RUN_SECONDS} seconds\n")
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    said = [json.loads(line) for line in lines.read_text().splitlines() if line.startswith("{")]
+    return Report({line["case"]: line["problem"] for line in said}, printed)

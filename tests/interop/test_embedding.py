@@ -1,0 +1,156 @@
+"""The embedded broker as users have it: a wheel in an empty environment, the README's examples."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import statistics
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.interop.broker_process import ROOT
+from tests.interop.conftest import not_available
+from tests.interop.empty_environment import EmptyEnvironment, wheel
+
+pytestmark = pytest.mark.slow
+
+FIRST_S: Final = 0.3
+FURTHER_S: Final = 0.02
+RUNS: Final = 5
+
+BLOCK: Final = re.compile(r"```\w+\n(?:#|//) (?P<name>\w+\.\w+)\n(?P<text>.*?)```", re.DOTALL)
+
+TIMES: Final = """
+from time import perf_counter, process_time
+
+def now():
+    return perf_counter(), process_time()
+
+def told(began):
+    print(*(after - before for before, after in zip(began, now())))
+
+began = now()
+from broker import Broker
+with Broker() as first:
+    told(began)
+    for _ in range(9):
+        began = now()
+        with Broker() as further:
+            told(began)
+            assert further.url != first.url
+"""
+
+ON_ITS_OWN: Final = """
+import asyncio, socket, sys
+from broker import Broker
+
+async def main():
+    async with Broker(users={"ada": "engine"}) as broker:
+        reader, writer = await asyncio.open_connection(*broker.url.removeprefix("amqp://").split(":"))
+        writer.write(b"AMQP\\x03\\1\\0\\0")
+        assert await reader.readexactly(8) == b"AMQP\\x03\\1\\0\\0"
+        writer.close()
+        broker.clock.advance(hours=1)
+        assert broker.messages("orders") == broker.settled("orders") == []
+
+asyncio.run(main())
+print([name for name in ("structlog", "rich", "typer", "pytest", "proton") if name in sys.modules])
+"""
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> EmptyEnvironment:
+    """An environment of the wheel alone."""
+    built = wheel(tmp_path_factory.mktemp("wheel"))
+    environment = EmptyEnvironment(tmp_path_factory.mktemp("bare"), built)
+    environment.add("jms-broker")
+    return environment
+
+
+@pytest.fixture(scope="module")
+def for_tests(tmp_path_factory: pytest.TempPathFactory) -> EmptyEnvironment:
+    """An environment of `jms-broker[test]`, xdist, and the client library of the example."""
+    if importlib.util.find_spec("proton") is None:
+        not_available("python-qpid-proton is not installed: no example with it")
+    built = wheel(tmp_path_factory.mktemp("wheel"))
+    environment = EmptyEnvironment(tmp_path_factory.mktemp("for-tests"), built)
+    environment.add("jms-broker[test]", "pytest-xdist", "python-qpid-proton")
+    return environment
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    """A folder with the files of the README's examples."""
+    for found in BLOCK.finditer((ROOT / "README.md").read_text(encoding="utf-8")):
+        (tmp_path / found["name"]).write_text(found["text"], encoding="utf-8")
+    return tmp_path
+
+
+def test_it_starts_fast(
+    bare: EmptyEnvironment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Judged by the CPU time, of which a start consists: what else the machine does is not ours."""
+    first: list[tuple[float, ...]] = []
+    further: list[tuple[float, ...]] = []
+    for _ in range(RUNS):
+        done = bare.run("python", "-c", TIMES, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        lines = [tuple(float(part) for part in line.split()) for line in done.stdout.splitlines()]
+        first.append(lines[0])
+        further += lines[1:]
+    with capsys.disabled():
+        print(f"\nthe first broker, all imports included: {milliseconds(first)}")
+        print(f"each further one: {milliseconds(further)}")
+    assert statistics.median(cpu for _, cpu in first) < FIRST_S
+    assert statistics.median(cpu for _, cpu in further) < FURTHER_S
+
+
+def milliseconds(times: list[tuple[float, ...]]) -> str:
+    wall, cpu = ([each * 1000 for each in column] for column in zip(*times, strict=True))
+    return (
+        f"{statistics.median(wall):.1f} ms ({min(wall):.1f} to {max(wall):.1f}),"
+        f" of CPU {statistics.median(cpu):.1f} ({min(cpu):.1f} to {max(cpu):.1f})"
+    )
+
+
+def test_it_runs_from_the_wheel_alone_and_loads_little(
+    bare: EmptyEnvironment, tmp_path: Path
+) -> None:
+    done = bare.run("python", "-W", "error", "-c", ON_ITS_OWN, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
+
+
+def test_the_wheel_alone_brings_no_pytest(bare: EmptyEnvironment, tmp_path: Path) -> None:
+    """Else the extra `test` would prove nothing."""
+    done = bare.run("python", "-m", "pytest", "--version", cwd=tmp_path)
+    assert "No module named pytest" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [pytest.param([], id="one after the other"), pytest.param(["-n", "2"], id="in parallel")],
+)
+def test_the_example_of_a_python_service(
+    for_tests: EmptyEnvironment, examples: Path, arguments: list[str]
+) -> None:
+    done = for_tests.run("python", "-m", "pytest", *arguments, cwd=examples)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout
+
+
+def test_the_example_of_a_java_test(
+    bare: EmptyEnvironment, examples: Path, tmp_path_factory: pytest.TempPathFactory, maven: str
+) -> None:
+    project = tmp_path_factory.mktemp("java")
+    sources = project / "src" / "test" / "java"
+    sources.mkdir(parents=True)
+    shutil.copy(examples / "OrdersTest.java", sources)
+    shutil.copy(ROOT / "tests" / "interop" / "qpid_jms" / "pom.xml", project)
+    command = [maven, "--quiet", "--batch-mode", "test"]
+    done = bare.run("jms-broker", "embed", "--", *command, cwd=project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (report,) = (project / "target" / "surefire-reports").glob("TEST-*.xml")
+    assert 'tests="1" errors="0" skipped="0" failures="0"' in report.read_text()

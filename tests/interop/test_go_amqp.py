@@ -1,0 +1,58 @@
+"""Azure's go-amqp, the AMQP client of Go, against the broker: every case of go_amqp/ as a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.interop.broker_process import Broker
+from tests.interop.foreign_client import ForeignClient, Report, install, run, selected
+
+pytestmark = pytest.mark.slow
+
+CLIENT: Final = ForeignClient("go_amqp", sources="*.go", needs=["go"])
+SOURCES: Final = ["go.mod", "go.sum", "harness.go", "cases.go"]
+
+
+def built() -> Path:
+    """The program, built with the very versions that go.sum names."""
+    place, missing = CLIENT.place(pinned=SOURCES)
+    program = place / "cases"
+    if missing:
+        fetched = place.parent / "go"
+        install(
+            ["go", "build", "-o", str(program), "."],
+            place,
+            folder=CLIENT.folder,
+            GOFLAGS="-mod=readonly -modcacherw -buildvcs=false",
+            GOMODCACHE=str(fetched / "mod"),
+            GOCACHE=str(fetched / "build"),
+            GOTOOLCHAIN="local",
+        )
+    return program
+
+
+@pytest.fixture(scope="session")
+def report(
+    request: pytest.FixtureRequest,
+    broker: Broker,
+    strict_broker: Broker,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Report:
+    """What became of the selected cases, which ran when this was first asked for."""
+    CLIENT.need()
+    command = [str(built()), *selected(request, test_go_amqp.__name__)]
+    folder = tmp_path_factory.mktemp("go_amqp")
+    return run(command, folder, broker=broker, strict=strict_broker)
+
+
+@pytest.mark.parametrize("case", CLIENT.cases())
+def test_go_amqp(case: str, report: Report) -> None:
+    report.check(case)
+
+
+def test_every_case_of_go_amqp_is_known_here() -> None:
+    """A case that is written in another form would never be reported."""
+    assert len(CLIENT.cases()) == CLIENT.written() > 0

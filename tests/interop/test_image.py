@@ -1,0 +1,284 @@
+"""The container image: what the Dockerfile says, and what comes of it.
+
+Building and running it takes root. What can be said without is said of the
+Dockerfile's text, and of a broker that is started with the image's settings.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.settings import variable_names
+from tests.interop import container
+from tests.interop.broker_process import ROOT, BrokerProcess, command, environment
+from tests.interop.conftest import not_available
+from tests.interop.container import RUN_SECONDS, Image
+from tests.interop.dockerfile import DOCKERFILE, DOCKERIGNORE, Stage, read_stages
+
+DATA = "/var/lib/jms-broker"
+ARGUMENTS, (BUILD, FINAL) = read_stages(DOCKERFILE.read_text())
+HEALTHCHECK = FINAL.words("HEALTHCHECK")
+SETTINGS = {
+    name: value for name, value in FINAL.environment.items() if name.startswith("JMS_BROKER_")
+}
+
+
+def ended(
+    arguments: list[str], *, text: str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """`arguments` as a process that has come to its end."""
+    return subprocess.run(
+        arguments,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS,
+        check=False,
+        env=environment(**variables),
+    )
+
+
+def port_of(broker: BrokerProcess) -> str:
+    return broker.url.rpartition(":")[2]
+
+
+# ---- without root -----------------------------------------------------------------------------
+
+
+def test_hadolint_finds_nothing() -> None:
+    hadolint = Path(sys.executable).with_name("hadolint")
+    if not hadolint.exists():
+        not_available("hadolint is not installed: the Dockerfile is not linted")
+    done = ended([str(hadolint), "--no-color", str(DOCKERFILE)])
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_both_stages_stand_on_the_one_base_that_may_be_chosen() -> None:
+    assert ARGUMENTS == {"BASE": "python:3.13-slim-bookworm"}
+    assert (BUILD.origin, FINAL.origin) == ("${BASE} AS build", "${BASE}")
+
+
+def test_whatever_pip_installs_is_pinned_by_hash_or_was_built_here() -> None:
+    steps = [step for text in BUILD.all("RUN") for step in text.split(";") if "/pip " in step]
+    installs = [step for step in steps if " install " in step]
+    assert len(installs) == 3
+    for step in installs:
+        assert "--require-hashes" in step or "--no-index" in step, step
+
+
+def test_nothing_is_installed_in_the_final_stage_but_a_user() -> None:
+    (run,) = FINAL.all("RUN")
+    assert "apt-get" not in run
+    assert "pip" not in run
+    assert FINAL.all("COPY") == ["--from=build /opt/jms-broker /opt/jms-broker"]
+
+
+def test_the_user_is_a_number_and_not_root() -> None:
+    user, group = FINAL.last("USER").split(":")
+    assert int(user) > 0
+    assert int(group) > 0
+
+
+def test_what_is_written_goes_into_the_volume() -> None:
+    assert FINAL.all("VOLUME") == [DATA]
+    assert FINAL.last("WORKDIR") == DATA
+    assert Path(SETTINGS["JMS_BROKER_USERS_FILE"]).parent == Path(DATA)
+
+
+def test_every_setting_of_the_image_is_one_of_the_broker() -> None:
+    assert SETTINGS
+    assert set(SETTINGS) <= variable_names()
+
+
+def test_it_starts_and_is_asked_without_a_shell() -> None:
+    assert FINAL.words("ENTRYPOINT") == ["jms-broker"]
+    assert FINAL.words("CMD") == ["serve"]
+    assert HEALTHCHECK == ["jms-broker", "healthcheck"]
+
+
+def test_what_the_wheel_is_built_from_reaches_the_build_and_nothing_else_does() -> None:
+    first, *rest = [line for line in DOCKERIGNORE.read_text().splitlines() if line[0] != "#"]
+    assert first == "*"
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    wheel = targets["targets"]["wheel"]
+    packages = wheel.get("only-include") or wheel["packages"]
+    pins = [name for text in BUILD.all("COPY") for name in text.split() if name.endswith(".txt")]
+    assert {line[1:] for line in rest if line.startswith("!")} == {
+        *packages,
+        *pins,
+        "pyproject.toml",
+        "README.md",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("FROM a AS b\nUSER 1", [("a AS b", [("USER", "1")])], id="one stage"),
+        pytest.param("FROM a\nfrom b", [("a", []), ("b", [])], id="two stages, any case"),
+        pytest.param(
+            "FROM a\nRUN b \\\n  # why\n    && c", [("a", [("RUN", "b && c")])], id="a long line"
+        ),
+    ],
+)
+def test_a_dockerfile_is_read(text: str, expected: list[tuple[str, list[tuple[str, str]]]]) -> None:
+    assert [(stage.origin, stage.instructions) for stage in read_stages(text)[1]] == expected
+
+
+def test_the_last_instruction_of_a_kind_counts() -> None:
+    stage = Stage("a")
+    stage.instructions.extend([("CMD", '["a"]'), ("ENV", "A=1 B='2 3'"), ("CMD", '["b", "c"]')])
+    assert stage.words("CMD") == ["b", "c"]
+    assert stage.environment == {"A": "1", "B": "2 3"}
+
+
+def image_settings(folder: Path) -> dict[str, str]:
+    """The image's settings, with `folder` for its volume, and a free port."""
+    moved = {name: value.replace(DATA, str(folder)) for name, value in SETTINGS.items()}
+    return moved | {"JMS_BROKER_PORT": "0"}
+
+
+def test_with_the_images_settings_and_no_user_it_does_not_start(tmp_path: Path) -> None:
+    done = ended([*command(), *FINAL.words("CMD")], **image_settings(tmp_path))
+    assert done.returncode == 2
+    assert "JMS_BROKER_USER" in done.stderr
+
+
+def test_with_the_images_settings_and_a_user_it_is_healthy(tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("sesame\n")
+    first = {"JMS_BROKER_USER": "alice", "JMS_BROKER_PASSWORD_FILE": str(password)}
+    settings = image_settings(tmp_path) | first
+    check = [*command(), *HEALTHCHECK[1:]]
+    broker = BrokerProcess(tmp_path, variables=settings, program=[*command(), *FINAL.words("CMD")])
+    there = {**settings, "JMS_BROKER_PORT": port_of(broker)}
+    try:
+        healthy = ended(check, **there)
+    finally:
+        assert broker.stop() == 0
+    assert (healthy.returncode, healthy.stderr) == (0, "")
+    assert ended(check, **there).returncode == 1
+
+
+# ---- as root ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def image(pytestconfig: pytest.Config) -> Iterator[Image]:
+    """The image, built of this checkout."""
+    container.require_tools()
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+
+    def tell(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(f"\nimage: {line}", flush=True)
+
+    with container.built(tell) as image:
+        yield image
+
+
+@pytest.fixture
+def data(image: Image, tmp_path: Path) -> Path:
+    """A new volume for the image's data."""
+    return image.volume(tmp_path)
+
+
+privileged = [pytest.mark.privileged, pytest.mark.slow]
+
+
+class TestBuilt:
+    """The built image, and containers of it with a read-only root."""
+
+    pytestmark = privileged
+
+    def test_its_configuration_is_what_the_dockerfile_says(self, image: Image) -> None:
+        seconds = 1_000_000_000
+        assert image.config["Healthcheck"] == {
+            "Test": ["CMD", "jms-broker", "healthcheck"],
+            "Interval": 30 * seconds,
+            "Timeout": 10 * seconds,
+            "StartPeriod": 10 * seconds,
+            "Retries": 3,
+        }
+        assert image.config["User"] == "10001:10001"
+        assert image.config["Volumes"] == {DATA: {}}
+        assert image.config["WorkingDir"] == DATA
+        assert image.config["ExposedPorts"] == {"5672/tcp": {}}
+        assert image.texts("Entrypoint") == ["jms-broker"]
+        assert image.texts("Cmd") == ["serve"]
+
+    def test_it_is_compiled_and_carries_no_tools(self, image: Image) -> None:
+        packages = next(image.root.glob("opt/jms-broker/lib/python3*/site-packages"))
+        assert list((packages / "broker" / "amqp").glob("connection.*.so"))
+        assert not list(packages.glob("pip*"))
+        assert not (image.root / "build").exists()
+        assert not (image.root / "usr/bin/gcc").exists()
+
+    def test_nothing_of_the_machine_that_built_it_is_left(self, image: Image) -> None:
+        assert not (image.root / "etc/pip.conf").exists()
+        assert not list((image.root / "mnt").iterdir())
+
+    def test_its_user_owns_the_volume_and_nothing_else(self, image: Image, data: Path) -> None:
+        tried = ["/opt/jms-broker/x", "/tmp/x", f"{DATA}/x"]
+        done = ended(image.enter(data, "/bin/sh", "-c", f"touch {' '.join(tried)}; id -u; pwd"))
+        assert done.stdout.split() == ["10001", DATA]
+        assert [path for path in tried if f"'{path}'" in done.stderr] == tried[:2]
+        assert (data / "x").exists()
+
+    def test_without_users_it_says_what_to_do(self, image: Image, data: Path) -> None:
+        done = ended(image.run(data))
+        assert done.returncode == 2
+        assert "JMS_BROKER_USER" in done.stderr
+
+    def test_a_client_speaks_to_the_running_broker(self, image: Image, data: Path) -> None:
+        require_proton()
+        broker = started(image, data, password="sesame")
+        url = f"amqp://alice:sesame@127.0.0.1:{port_of(broker)}"
+        check = image.enter(data, *HEALTHCHECK, JMS_BROKER_PORT=port_of(broker))
+        try:
+            sent = ended([*command(), "send", "hello", "world", "--url", url])
+            received = ended([*command(), "receive", "hello", "--count", "1", "--url", url])
+            stranger = ended([*command(), "send", "hello", "x", "--url", url.replace("sesame", "")])
+            healthy = ended(check)
+        finally:
+            assert broker.stop() == 0
+        assert (sent.stdout, received.stdout) == ("sent 1\n", "world\n"), sent.stderr
+        assert stranger.returncode == 1
+        assert healthy.returncode == 0, healthy.stderr
+        assert ended(check).returncode == 1
+
+    def test_users_are_kept_in_the_volume(self, image: Image, data: Path) -> None:
+        require_proton()
+        added = ended(image.run(data, "user", "add", "bob", "--password-stdin"), text="sesame\n")
+        assert (added.returncode, added.stdout) == (0, "added bob\n"), added.stderr
+        broker = started(image, data)
+        url = f"amqp://bob:sesame@127.0.0.1:{port_of(broker)}"
+        try:
+            sent = ended([*command(), "send", "hello", "world", "--url", url])
+        finally:
+            assert broker.stop() == 0
+        assert sent.stdout == "sent 1\n", sent.stderr
+
+
+def require_proton() -> None:
+    if importlib.util.find_spec("proton") is None:
+        not_available("python-qpid-proton is not installed: no test with it")
+
+
+def started(image: Image, data: Path, *, password: str = "") -> BrokerProcess:
+    """A broker in a container, on a free port; with `password` there is a first user, alice."""
+    first = {}
+    if password:
+        secrets = data.with_name("secrets")
+        secrets.mkdir()
+        (secrets / "password").write_text(password)
+        first = {"JMS_BROKER_USER": "alice", "JMS_BROKER_PASSWORD_FILE": "/mnt/password"}
+    program = image.run(data, JMS_BROKER_PORT="0", **first)
+    return BrokerProcess(data.parent, program=program)

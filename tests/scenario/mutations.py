@@ -1,0 +1,159 @@
+"""Deliberate bugs, each put into a copy of the sources: does the simulation find them?
+
+    make mutations
+
+A check that finds nothing would pass for ever. Each of these is a slip that somebody
+could make; the copy is run interpreted, in a process of its own, until a seed goes wrong.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+SEEDS: Final = 300
+TIMEOUT_S: Final = 120
+COPIED: Final = ("broker", "storage", "tests/__init__.py", "tests/scenario", "tests/support")
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A bug: `old` stands once in the file of that path, and becomes `new`."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+
+
+MUTATIONS: Final = (
+    Mutation(
+        "an entry that comes back goes to the end of the queue",
+        "broker/routing/queue.py",
+        "backlog.put_back(entry)",
+        "entry.position = backlog.next_position; backlog.append(entry)",
+    ),
+    Mutation(
+        "a failed delivery does not raise delivery-count",
+        "broker/routing/queue.py",
+        "entry.delivery_count += 1",
+        "entry.delivery_count += 0",
+    ),
+    Mutation(
+        "a producer to the relay gets no more credit",
+        "broker/links/incoming.py",
+        "if node is None or node.may_grant(",
+        "if node is not None and node.may_grant(",
+    ),
+    Mutation(
+        "a disposition of a range leaves out the last delivery",
+        "broker/amqp/unsettled.py",
+        "end = min(end + 1, self._next)",
+        "end = min(end, self._next)",
+    ),
+    Mutation(
+        "a link that is stolen or lost keeps its unsettled entries",
+        "broker/amqp/outgoing_link.py",
+        "self.session.unsettled_out.take_all_of(owner)",
+        "[]",
+    ),
+    Mutation(
+        "an expired message is delivered, unless the sweep comes first",
+        "broker/routing/queue.py",
+        "if entry.message.expires_at_ms != NEVER and self._expire(entry, backlog, batch):",
+        "if False:",
+    ),
+    Mutation(
+        "the priority of an entry that comes back is ignored",
+        "broker/routing/queue.py",
+        "self.router.stats.requeued += 1\n        if priority > self._top:",
+        "self.router.stats.requeued += 1\n        if False:",
+    ),
+    Mutation(
+        "the bytes of what is consumed still count",
+        "broker/routing/queue.py",
+        "self.bytes -= message.size()",
+        "self.bytes -= 0",
+    ),
+    Mutation(
+        "the session's window is not refilled",
+        "broker/amqp/session.py",
+        "if self.incoming_window.wants_refill():",
+        "if False:",
+    ),
+    Mutation(
+        "a delivery that was settled can be settled again",
+        "broker/amqp/unsettled.py",
+        "self._ring[number & self._mask] = None\n            self.count -= 1",
+        "self.count -= 1",
+    ),
+)
+
+
+def mutated(mutation: Mutation, text: str) -> str:
+    """The file with the bug; ValueError where the place for it is not there exactly once."""
+    if text.count(mutation.old) != 1:
+        found = text.count(mutation.old)
+        raise ValueError(f"{mutation.path} has {mutation.old!r} {found} times, not once")
+    return text.replace(mutation.old, mutation.new)
+
+
+def copy_to(folder: Path) -> None:
+    """The sources, and what the simulation consists of."""
+    for name in COPIED:
+        source, target = ROOT / name, folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "*.so")
+            shutil.copytree(source, target, ignore=ignored)
+        else:
+            shutil.copy(source, target)
+
+
+def simulate(mutation: Mutation | None) -> str | None:
+    """What the simulation says against the sources with that bug; None where it finds nothing."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        copy_to(folder)
+        if mutation is not None:
+            file = folder / mutation.path
+            file.write_text(mutated(mutation, file.read_text()))
+        command = [sys.executable, "-m", "tests.scenario.simulation", str(SEEDS)]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"no end within {TIMEOUT_S} s"
+    if done.returncode == 0:
+        return None
+    if not done.stdout.startswith("seed "):
+        raise RuntimeError(f"the simulation did not run:\n{done.stderr}")
+    return done.stdout.strip().splitlines()[0]
+
+
+def main() -> int:
+    """Print a line for each bug; 1 unless all were found, and nothing where there is none."""
+    found = 0
+    for mutation in MUTATIONS:
+        began = time.monotonic()
+        said = simulate(mutation)
+        found += said is not None
+        seconds = time.monotonic() - began
+        print(f"{'found' if said else 'MISSED'} in {seconds:4.1f} s: {mutation.name}\n    {said}")
+        sys.stdout.flush()
+    innocent = simulate(None)
+    print(f"without a bug: {innocent or f'{SEEDS} seeds, nothing'}")
+    print(f"{found} of {len(MUTATIONS)} found")
+    return 0 if found == len(MUTATIONS) and innocent is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

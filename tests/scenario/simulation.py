@@ -1,0 +1,283 @@
+"""Seeded runs of a whole broker on simulated time and network, and what must hold at their end.
+
+A seed gives a setting and a list of operations, so it runs the same each time.
+    python -m tests.scenario.simulation 100
+runs the first hundred and stops at one that goes wrong; `test_simulation.py` does more.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from broker.amqp.outcomes import ACCEPTED
+from broker.amqp.performatives import RECEIVER, Attach, Open
+from broker.amqp.terminus import Source, Target
+from broker.routing.agenda import NOTHING
+from tests.scenario.simulation_client import Client, ClientLink
+from tests.scenario.simulation_edge import Edge
+from tests.scenario.simulation_operations import CLIENTS, QUEUES, TOPICS, Operation, apply
+from tests.scenario.simulation_records import Wrong
+from tests.scenario.simulation_run import Run
+from tests.scenario.simulation_world import Setting
+
+LENGTH: Final = 200
+
+WEIGHTS: Final = {
+    "connect": 2,
+    "attach_sender": 3,
+    "attach_receiver": 6,
+    "grant": 6,
+    "detach": 2,
+    "steal": 2,
+    "send": 14,
+    "settle": 12,
+    "accept_all": 3,
+    "end": 1,
+    "close": 1,
+    "crash": 1,
+    "stall": 1,
+    "echo": 1,
+    "wait": 4,
+    "commit": 4,
+    "deliver": 5,
+}
+"""How often an operation comes; a run has its own mixture of that."""
+
+COUNTED: Final = (
+    "published",
+    "unroutable",
+    "delivered",
+    "acknowledged",
+    "requeued",
+    "dead_lettered",
+    "dropped",
+    "links_attached",
+    "links_refused",
+    "links_stolen",
+)
+
+
+def operations_of(seed: int) -> tuple[Setting, list[Operation]]:
+    """What the seed stands for."""
+    draw = random.Random(seed)
+    setting = Setting(
+        credit=draw.choice((1, 4, 10, 100)),
+        incoming_window=draw.choice((2, 8, 2048)),
+        pacing_mark=draw.choice((1, 5, 2000)),
+        waits_for_disk=draw.random() < 0.3,
+        idle_time_out_ms=draw.choice((0, 0, 20_000)),
+        queues=tuple(draw.sample(QUEUES, draw.choice((1, 2, 3)))),
+        topics=tuple(draw.sample(TOPICS, 1)),
+    )
+    weights = [weight * draw.choice((0, 1, 1, 3)) for weight in WEIGHTS.values()]
+    kinds = draw.choices(list(WEIGHTS), [each + 0.2 for each in weights], k=LENGTH)
+    clients = draw.randint(1, CLIENTS)
+    return setting, [
+        Operation(kind, draw.randrange(clients), draw.getrandbits(32)) for kind in kinds
+    ]
+
+
+def run(setting: Setting, operations: Sequence[Operation]) -> None:
+    """Do all that, then bring it to an end; Wrong, or any other error, where the broker errs."""
+    simulated = Run(setting)
+    try:
+        for each in operations:
+            apply(simulated, each)
+        Ending(simulated).check()
+    finally:
+        simulated.world.close()
+
+
+@dataclass
+class Ending:
+    """The end of a run: everything arrives, everybody leaves, and everything left is consumed."""
+
+    run: Run
+
+    def check(self) -> None:
+        self._calm_down()
+        self._check_senders()
+        self._check_store()
+        self._leave()
+        self._check_nobody_is_left()
+        self._consume()
+        self._check_nothing_is_left()
+        self._check_counters()
+
+    def _calm_down(self) -> None:
+        """Until nothing moves any more, with all the time that patience may take."""
+        run, world = self.run, self.run.world
+        quiet = 0
+        while quiet < 3:
+            for client in run.everybody():
+                client.reads = True
+            turns = run.carry_all()
+            world.commit(all_of_them=True)
+            for client in run.everybody():
+                for session in client.live_sessions():
+                    session.settle_second()
+            turns += run.carry_all()
+            world.pass_time(10)
+            quiet = 0 if turns else quiet + 1
+
+    def _check_senders(self) -> None:
+        """Nobody is left without credit, window or outcome."""
+        for client in self.run.everybody():
+            for session in client.live_sessions():
+                for link in session.senders():
+                    if link.half or link.outbox:
+                        facts = f"credit {link.credit}, room {session.room}"
+                        raise Wrong(f"link {link.name} cannot send: {facts}")
+        for edge in self.run.world.edges:
+            for served in edge.live_sessions():
+                owed = [each.message.id for each in served.awaited.values() if each.is_owed]
+                if owed:
+                    raise Wrong(f"messages {owed} have no outcome")
+                if served.echoes:
+                    raise Wrong(f"deliveries {served.echoes} are not settled")
+
+    def _check_store(self) -> None:
+        """What is kept on disk is what is there, with its delivery-counts."""
+        world = self.run.world
+        for (kind, address), node in world.model.nodes.items():
+            if kind != "queue" or node.owner is not None or node.rule.expiry or node.is_loose:
+                continue
+            there = [
+                (entry.message.id, entry.delivery_count)
+                for entry in [*node.waiting, *node.held]
+                if entry.message.durable and not entry.message.ttl
+            ]
+            kept = [each for each in world.kept(address) if not world.sent[each[0]].message.ttl]
+            if sorted(kept) != sorted(there):
+                raise Wrong(f"{address}: {kept} are on disk, not {there}")
+
+    def _leave(self) -> None:
+        for number, client in enumerate(self.run.everybody()):
+            if number % 2:
+                client.close()
+            else:
+                client.lose()
+        self.run.carry_all()
+
+    def _check_nobody_is_left(self) -> None:
+        container = self.run.world.container
+        if container.peer_count() or container.link_count():
+            raise Wrong(f"{container.peer_count()} peers, {container.link_count()} links are left")
+        for address, queue in self.run.world.broker.router.queues.items():
+            if queue.acquired or queue.consumers or queue.producers or queue.is_temporary():
+                raise Wrong(f"queue {address} still has consumers, producers or deliveries")
+        for address, topic in self.run.world.broker.router.topics.items():
+            if topic.subscriptions or topic.producers or topic.is_temporary():
+                raise Wrong(f"topic {address} still has subscriptions or producers")
+
+    def _consume(self) -> None:
+        """Take all that waits, expired messages last."""
+        world = self.run.world
+        edge = Edge(world, 1 << 20)
+        world.edges.append(edge)
+        last = Client(edge, Open(container_id="last", max_frame_size=4096))
+        self.run.clients[-1] = last
+        session = last.begin(window=1000, first_transfer=0, first_delivery=0)
+        self.run.carry_all()
+        addresses = [address for kind, address in world.model.nodes if kind == "queue"]
+        for address in sorted({*addresses, "DLQ", "EXP"}):
+            handle = len(session.links)
+            link = session.links[handle] = ClientLink(
+                session=session,
+                name=address,
+                handle=handle,
+                sends=False,
+                address=address,
+                kind="queue",
+                answer=ACCEPTED,
+            )
+            session.put(
+                Attach(
+                    name=address,
+                    handle=handle,
+                    role=RECEIVER,
+                    source=Source(address=address, capabilities=["queue"]),
+                    target=Target(),
+                )
+            )
+            link.grant(5)
+        self.run.carry_all()
+        for _ in range(3):
+            world.pass_time(1100)
+            self.run.carry_all()
+        world.commit(all_of_them=True)
+        last.close()
+        self.run.carry_all()
+
+    def _check_nothing_is_left(self) -> None:
+        world = self.run.world
+        for (_, address), node in world.model.nodes.items():
+            left = [each for each in node.waiting if not each.message.is_over(world.model.now)]
+            if left or (node.rule.expiry and node.waiting):
+                raise Wrong(f"{address}: {[each.message.id for each in node.waiting]} are lost")
+            world.perhaps_expired += len(node.waiting)
+        for address, queue in world.broker.router.queues.items():
+            if queue.waiting or queue.acquired or queue.bytes:
+                raise Wrong(
+                    f"{address}: {queue.waiting} waiting, {queue.acquired} acquired, "
+                    f"{queue.bytes} bytes are left"
+                )
+            if world.kept(address):
+                raise Wrong(f"{address}: {world.kept(address)} are left on disk")
+        world.pass_time(200_000)
+        if world.broker.router.agenda.next_deadline_ms() != NOTHING:
+            raise Wrong("the agenda is not empty")
+        if world.container.peer_count() or world.container.touched:
+            raise Wrong("somebody is left")
+
+    def _check_counters(self) -> None:
+        world = self.run.world
+        counted = Counter(world.broker.stats.as_dict())
+        for name in COUNTED:
+            if counted[name] != world.model.stats[name]:
+                raise Wrong(f"{name} is {counted[name]}, not {world.model.stats[name]}")
+        if counted["connections_opened"] != counted["connections_closed"]:
+            raise Wrong("connections_opened is not connections_closed")
+        expired = world.model.stats["expired"]
+        if not expired <= counted["expired"] <= expired + world.perhaps_expired:
+            raise Wrong(f"expired is {counted['expired']}, not {expired}")
+
+
+# -- seeds
+
+
+def failure_of(setting: Setting, operations: Sequence[Operation]) -> Exception | None:
+    """What goes wrong, if anything."""
+    try:
+        run(setting, operations)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the seed shows it
+        return error
+    return None
+
+
+def first_failure(seeds: Iterable[int]) -> tuple[int, Exception] | None:
+    """The first of the seeds that goes wrong, and why."""
+    for seed in seeds:
+        failure = failure_of(*operations_of(seed))
+        if failure is not None:
+            return seed, failure
+    return None
+
+
+def main() -> int:
+    """Run so many seeds; 1 where one goes wrong."""
+    found = first_failure(range(int(sys.argv[1])))
+    if found is None:
+        return 0
+    seed, failure = found
+    print(f"seed {seed}: {type(failure).__name__}: {failure}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

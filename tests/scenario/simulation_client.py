@@ -1,0 +1,322 @@
+"""A client of a simulated run: it knows what has reached it, and keeps to the protocol."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from broker.amqp.frames import AMQP_HEADER
+from broker.amqp.outcomes import DeliveryState
+from broker.amqp.performatives import (
+    RECEIVER,
+    SENDER,
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    End,
+    Flow,
+    Open,
+)
+from broker.amqp.terminus import Source, Target
+from tests.scenario.simulation_edge import Edge
+from tests.scenario.simulation_links import UINT
+from tests.support.frames import Body, Disposition, Frame, Header, Transfer
+
+
+@dataclass(eq=False, kw_only=True)
+class ClientLink:
+    """One link as its client sees it."""
+
+    session: ClientSession
+    name: str
+    handle: int
+    sends: bool
+    address: str | None
+    kind: str
+    settles_second: bool = False
+    answer: DeliveryState | None = None
+    "What the client says of every delivery at once, if anything."
+    is_attached: bool = False
+    detach_sent: bool = False
+    detach_come: bool = False
+    credit: int = 0
+    delivery_count: int = 0
+    outbox: deque[list[Transfer]] = field(default_factory=deque)
+    half: list[Transfer] = field(default_factory=list)
+    "The frames of a delivery whose first has been sent."
+    is_new: bool = True
+    "No frame of the next delivery has come."
+    dynamic: bool = False
+
+    def is_live(self) -> bool:
+        return self.is_attached and not self.detach_sent and not self.detach_come
+
+    def has_more(self) -> bool:
+        """Whether a frame may be sent as far as this link is concerned."""
+        return self.is_live() and bool(self.half or (self.outbox and self.credit > 0))
+
+    def next_frame(self) -> Transfer:
+        """The next frame of what is to be sent; the first of a delivery gets its id."""
+        if not self.half:
+            self.half = self.outbox.popleft()
+            self.credit -= 1
+            self.delivery_count = (self.delivery_count + 1) & UINT
+            self.half[0] = replace(self.half[0], delivery_id=self.session.take_delivery_id())
+        return self.half.pop(0)
+
+    def grant(self, credit: int, *, drain: bool = False, echo: bool = False) -> None:
+        """Let the broker send so many from now on."""
+        self.credit = credit
+        self.session.flow(
+            handle=self.handle,
+            delivery_count=self.delivery_count,
+            link_credit=credit,
+            drain=drain,
+            echo=echo,
+        )
+
+    def detach(self, *, closed: bool) -> None:
+        if not self.detach_sent:
+            self.detach_sent = True
+            self.session.forget(self)
+            self.session.put(Detach(handle=self.handle, closed=closed))
+            self.session.leave(self)
+
+    def took_flow(self, flow: Flow) -> None:
+        if self.sends:
+            ahead = (int(flow.delivery_count + flow.link_credit) - self.delivery_count) & UINT
+            self.credit = ahead if ahead < 0x8000_0000 else 0
+        else:
+            self.delivery_count = int(flow.delivery_count)
+            self.credit = int(flow.link_credit)
+
+
+@dataclass(eq=False, kw_only=True)
+class ClientSession:
+    """One session as its client sees it. `room` is what the broker's window takes."""
+
+    client: Client
+    channel: int
+    window: int
+    next_out: int
+    next_delivery_id: int
+    next_in: int = 0
+    left_in: int = 0
+    room: int = 0
+    is_begun: bool = False
+    is_ending: bool = False
+    links: dict[int, ClientLink] = field(default_factory=dict)
+    received: dict[int, ClientLink] = field(default_factory=dict)
+    "Whole deliveries that are not settled."
+    to_settle: list[int] = field(default_factory=list)
+    "Outcomes that have come for our second settlement."
+
+    def put(self, body: Body) -> None:
+        self.client.edge.push(body, self.channel)
+
+    def take_delivery_id(self) -> int:
+        number = self.next_delivery_id
+        self.next_delivery_id = (number + 1) & UINT
+        return number
+
+    def flow(
+        self,
+        *,
+        handle: int = -1,
+        delivery_count: int = -1,
+        link_credit: int = -1,
+        drain: bool = False,
+        echo: bool = False,
+    ) -> None:
+        """A flow that tells truly where the session is; the whole window is open again."""
+        self.left_in = self.window
+        self.put(
+            Flow(
+                next_incoming_id=self.next_in,
+                incoming_window=self.window,
+                next_outgoing_id=self.next_out,
+                outgoing_window=1000,
+                handle=handle,
+                delivery_count=delivery_count,
+                link_credit=link_credit,
+                drain=drain,
+                echo=echo,
+            )
+        )
+
+    def senders(self) -> list[ClientLink]:
+        return [link for link in self.links.values() if link.sends and link.is_live()]
+
+    def receivers(self) -> list[ClientLink]:
+        return [link for link in self.links.values() if not link.sends and link.is_live()]
+
+    def send_on(self) -> None:
+        """Send what credit and window allow, a frame of each link in turn."""
+        while self.room > 0:
+            ready = [link for link in self.links.values() if link.has_more()]
+            if not ready:
+                return
+            for link in ready[: self.room]:
+                self.next_out = (self.next_out + 1) & UINT
+                self.room -= 1
+                self.put(link.next_frame())
+
+    def settle(self, first: int, last: int, state: DeliveryState | None, *, settled: bool) -> None:
+        """An outcome for a range, whatever of it is left."""
+        if settled or state is not None:
+            for number in [each for each in self.received if first <= each <= last]:
+                del self.received[number]
+        self.put(Disposition(first=first, last=last, state=state, settled=settled))
+
+    def settle_second(self) -> None:
+        """Settle what the broker has given outcomes for, and leaves to us."""
+        for number in self.to_settle:
+            self.put(Disposition(role=SENDER, first=number, state=None))
+        self.to_settle.clear()
+
+    def end(self) -> None:
+        if not self.is_ending:
+            self.is_ending = True
+            self.received.clear()
+            self.put(End())
+
+    def forget(self, link: ClientLink) -> None:
+        for number in [each for each, owner in self.received.items() if owner is link]:
+            del self.received[number]
+
+    def leave(self, link: ClientLink) -> None:
+        """The handle is free once both ends have detached."""
+        if link.detach_sent and link.detach_come:
+            del self.links[link.handle]
+
+    def took(self, body: Body | None) -> None:
+        if isinstance(body, Transfer):
+            self._took_transfer(body)
+        elif isinstance(body, Flow):
+            ahead = (int(flow_limit(body)) - self.next_out) & UINT
+            self.room = ahead if ahead < 0x8000_0000 else 0
+            link = self.links.get(int(body.handle))
+            if link is not None:
+                link.took_flow(body)
+        elif isinstance(body, Attach):
+            link = self.links[int(body.handle)]
+            link.is_attached = True
+            terminus = body.target if link.sends else body.source
+            if isinstance(terminus, Source | Target) and terminus.dynamic:
+                link.address = terminus.address
+        elif isinstance(body, Detach):
+            link = self.links[int(body.handle)]
+            link.detach_come = True
+            if link.detach_sent:
+                self.leave(link)
+            else:
+                link.detach(closed=body.closed)
+        elif isinstance(body, Disposition):
+            self._took_disposition(body)
+
+    def _took_transfer(self, transfer: Transfer) -> None:
+        self.next_in += 1
+        self.left_in -= 1
+        link = self.links[transfer.handle]
+        if link.is_new:
+            link.delivery_count += 1
+            link.credit -= 1
+        link.is_new = not transfer.more
+        if link.is_new and not transfer.settled and not link.detach_sent:
+            assert transfer.delivery_id is not None
+            self.received[transfer.delivery_id] = link
+            if link.answer is not None:
+                number = transfer.delivery_id
+                self.settle(number, number, link.answer, settled=not link.settles_second)
+        if link.is_new and link.answer is not None and link.credit == 0 and link.is_live():
+            link.grant(5)
+        elif self.left_in <= self.window // 2:
+            self.flow()
+
+    def _took_disposition(self, told: Disposition) -> None:
+        if told.role is RECEIVER and not told.settled:
+            last = told.first if told.last is None else told.last
+            number = told.first
+            while number != (last + 1) & UINT:
+                self.to_settle.append(number)
+                number = (number + 1) & UINT
+
+
+def flow_limit(flow: Flow) -> int:
+    """The transfer-id up to which the peer takes transfers."""
+    seen = 0 if flow.next_incoming_id < 0 else flow.next_incoming_id
+    return int(seen + flow.incoming_window)
+
+
+class Client:
+    """One connection from the client's side."""
+
+    def __init__(self, edge: Edge, opening: Open) -> None:
+        self.edge = edge
+        self.container_id = opening.container_id
+        self.sessions: dict[int, ClientSession] = {}
+        self.is_open = False
+        self.is_closing = False
+        self.reads = True
+        "A client that does not is slow."
+        edge.push(Header(AMQP_HEADER))
+        edge.push(opening)
+
+    def is_gone(self) -> bool:
+        """The socket is closed, and nothing is left to be read."""
+        return self.edge.is_closed and not self.edge.unfetched
+
+    def begin(self, *, window: int, first_transfer: int, first_delivery: int) -> ClientSession:
+        """A session more, on the first free channel."""
+        channel = next(each for each in range(100) if each not in self.sessions)
+        session = ClientSession(
+            client=self,
+            channel=channel,
+            window=window,
+            next_out=first_transfer,
+            next_delivery_id=first_delivery,
+            left_in=window,
+        )
+        self.sessions[channel] = session
+        session.put(
+            Begin(next_outgoing_id=first_transfer, incoming_window=window, outgoing_window=1000)
+        )
+        return session
+
+    def close(self) -> None:
+        if not self.is_closing:
+            self.is_closing = True
+            self.edge.push(Close())
+
+    def lose(self) -> None:
+        """Vanish."""
+        self.is_closing = True
+        self.edge.unfetched.clear()
+        self.edge.lose()
+
+    def live_sessions(self) -> list[ClientSession]:
+        if self.is_closing or not self.is_open:
+            return []
+        return [each for each in self.sessions.values() if each.is_begun and not each.is_ending]
+
+    def took(self, found: Frame) -> None:
+        """A frame has come."""
+        body = found.body
+        if isinstance(body, Open):
+            self.is_open = True
+        elif isinstance(body, Close):
+            self.close()
+        elif self.is_closing or isinstance(body, Header) or body is None:
+            return
+        elif isinstance(body, Begin):
+            session = self.sessions[found.channel]
+            session.is_begun = True
+            session.room = int(body.incoming_window)
+        elif isinstance(body, End):
+            del self.sessions[found.channel]
+        else:
+            session = self.sessions[found.channel]
+            if not session.is_ending:
+                session.took(body)
+                session.send_on()

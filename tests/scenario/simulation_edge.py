@@ -1,0 +1,357 @@
+"""The broker's edge: bytes of one connection on their way in and out, and what the model hears.
+
+The model follows the broker, not the clients: what a client has sent counts once
+its last byte has been read, what the broker writes once it is written.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from broker.amqp.errors import INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED, RESOURCE_LOCKED
+from broker.amqp.outcomes import ACCEPTED, Rejected
+from broker.amqp.performatives import (
+    RECEIVER,
+    SENDER,
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    End,
+    Flow,
+    Open,
+)
+from broker.amqp.terminus import Source, Target
+from broker.amqp.types import Integer
+from broker.links.peer import Outlet, Peer
+from broker.links.uniqueness import SOLE_CONNECTION
+from tests.scenario.simulation_links import UINT, Awaited, Link, Session, State
+from tests.scenario.simulation_records import Entry, Wrong
+from tests.scenario.simulation_world import World
+from tests.support.frames import (
+    Body,
+    Disposition,
+    Frame,
+    Header,
+    Transfer,
+    frame,
+    frames_in,
+    header_of,
+)
+
+MARK = b"#message"
+NOTE = b"x-opt-note"
+
+CLOSE_REASONS = {RESOURCE_LOCKED, INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED}
+"""The container-id is taken, by another or by this one; or silence."""
+
+
+class Edge(Outlet):
+    """One connection. `capacity` is what its socket takes before the client has read it."""
+
+    def __init__(self, world: World, capacity: int) -> None:
+        self.world = world
+        self.capacity = capacity
+        self.unread = bytearray()
+        self.unfetched: deque[Frame] = deque()
+        self.is_closed = False
+        "The broker has closed the socket."
+        self.is_over = False
+        "The broker serves the connection no more."
+        self.last_fed = world.model.now
+        self._unfetched_bytes = 0
+        self._is_blocked = False
+        self._coming: deque[tuple[int, int, Body | None]] = deque()
+        self._written = 0
+        self._fed = 0
+        self._whole = 0
+        self._partial_since = 0
+        self._sessions: dict[int, Session] = {}
+        self._opened: Open | None = None
+        self.peer = Peer(world.container, self, "127.0.0.1:1")
+
+    # -- towards the broker
+
+    def push(self, body: Body, channel: int = 0) -> None:
+        """The client writes a frame."""
+        data = body.data if isinstance(body, Header) else frame(body, channel)
+        self.unread += data
+        self._written += len(data)
+        self._coming.append((self._written, channel, body))
+
+    def feed(self, count: int) -> None:
+        """Let so many bytes come to the broker, in one piece."""
+        piece = bytes(self.unread[:count])
+        if self._whole == self._fed:
+            self._partial_since = self.world.model.now
+        del self.unread[:count]
+        if self.is_closed or not piece:
+            return
+        self._fed += len(piece)
+        self.last_fed = self.world.model.now
+        self.peer.receive(piece)
+        while self._coming and self._coming[0][0] <= self._fed:
+            self._whole, channel, body = self._coming.popleft()
+            self._partial_since = self.last_fed
+            if not self.is_over:
+                self._took(channel, body)
+        self.world.look()
+
+    def lose(self) -> None:
+        """The socket is lost, with all that is under way."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.peer.lost()
+            self._end()
+            self.world.look()
+
+    def _end(self) -> None:
+        if not self.is_over:
+            self.is_over = True
+            for _, session in sorted(self._sessions.items()):
+                session.end()
+
+    def _took(self, channel: int, body: Body | None) -> None:
+        if isinstance(body, Open):
+            self._opened = body
+        elif isinstance(body, Begin):
+            self._sessions[channel] = Session(
+                world=self.world,
+                container_id=self._opened.container_id if self._opened else "",
+                window=int(body.incoming_window),
+                is_blocked=self._is_blocked,
+                transfers_in=int(body.next_outgoing_id),
+            )
+        elif isinstance(body, Close):
+            self._end()
+        elif channel in self._sessions and not self._sessions[channel].is_over:
+            self._took_on(self._sessions[channel], body)
+
+    def _took_on(self, session: Session, body: Body | None) -> None:
+        if isinstance(body, Transfer):
+            self._took_transfer(session, body)
+        elif isinstance(body, Disposition):
+            if body.role is RECEIVER:
+                session.took_disposition(body)
+        elif isinstance(body, Flow):
+            session.took_flow(body)
+            if body.handle >= 0:
+                session.links[int(body.handle)].took_flow(body)
+        elif isinstance(body, Attach):
+            link = Link(session=session, attach=body, incoming=body.role is SENDER)
+            link.delivery_count = max(0, int(body.initial_delivery_count))
+            session.links[int(body.handle)] = link
+            link.place(self)
+        elif isinstance(body, Detach):
+            session.links[int(body.handle)].end()
+        elif isinstance(body, End):
+            session.end()
+
+    def _took_transfer(self, session: Session, transfer: Transfer) -> None:
+        session.transfers_in = (session.transfers_in + 1) & UINT
+        link = session.links[transfer.handle]
+        if link.state is not State.ATTACHED:
+            return
+        if link.pieces is None:
+            assert transfer.tag is not None
+            assert transfer.delivery_id is not None
+            link.pieces = []
+            link.number = int(transfer.tag)
+            link.delivery_id = transfer.delivery_id
+            link.delivery_count = (link.delivery_count + 1) & UINT
+        if transfer.aborted or not transfer.more:
+            link.pieces = None
+        if not transfer.aborted and not transfer.more:
+            self._published(session, link, settled=transfer.settled is True)
+
+    def _published(self, session: Session, link: Link, *, settled: bool) -> None:
+        outcome, message = self.world.publish(link)
+        if not settled:
+            session.awaited[link.delivery_id] = Awaited(link, outcome, message)
+        elif outcome is Rejected:
+            link.end()
+
+    # -- from the broker
+
+    def write(self, chunks: list[bytes]) -> None:
+        if self.is_closed:
+            raise Wrong("written after close")
+        data = b"".join(chunks)
+        self.world.written.append((self, data))
+        self._unfetched_bytes += len(data)
+        if self._unfetched_bytes > self.capacity and not self._is_blocked:
+            self._block(True)
+            self.peer.connection.output_blocked()
+
+    def _block(self, is_blocked: bool) -> None:
+        self._is_blocked = is_blocked
+        for session in self._sessions.values():
+            session.is_blocked = is_blocked
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def fetch(self, count: int, take: Callable[[Frame], None]) -> None:
+        """Let the client read so many frames."""
+        for _ in range(min(count, len(self.unfetched))):
+            found = self.unfetched.popleft()
+            self._unfetched_bytes -= found.size
+            take(found)
+        if self._is_blocked and self._unfetched_bytes <= self.capacity // 2:
+            self._block(False)
+            if not self.is_closed:
+                self.peer.output_drained()
+                self.world.look()
+
+    def live_sessions(self) -> list[Session]:
+        return (
+            [] if self.is_over else [each for each in self._sessions.values() if not each.is_over]
+        )
+
+    def read(self, data: bytes) -> list[Frame]:
+        """The frames in what was written; a connection that the broker closes is over now."""
+        frames = list(frames_in(data))
+        for each in frames:
+            body = each.body
+            if isinstance(body, Close) and not self.is_over:
+                self._check_close(body)
+                self._end()
+        return frames
+
+    def _check_close(self, close: Close) -> None:
+        condition = close.error.condition if close.error else None
+        if condition not in CLOSE_REASONS:
+            why = close.error.description if close.error else ""
+            raise Wrong(f"the connection is closed with {condition}: {why}")
+        now, limits = self.world.model.now, self.world.container.limits
+        is_idle = now - self.last_fed >= limits.idle_time_out_ms
+        in_time = now - self._partial_since < limits.handshake_timeout_ms
+        is_whole = self._whole == self._fed
+        if condition == RESOURCE_LIMIT_EXCEEDED and not is_idle and (is_whole or in_time):
+            raise Wrong(f"the connection is closed: {close.error and close.error.description}")
+
+    def judge(self, frames: list[Frame]) -> None:
+        """What the broker has written, in order."""
+        for each in frames:
+            self.unfetched.append(each)
+            body = each.body
+            if isinstance(body, Open):
+                self._check_sole()
+            elif isinstance(body, Begin):
+                if body.remote_channel != each.channel:
+                    raise Wrong(f"channel {each.channel} for {body.remote_channel}")
+            elif each.channel in self._sessions and not isinstance(body, Header | Close):
+                self._told(self._sessions[each.channel], each.channel, body)
+
+    def _check_sole(self) -> None:
+        """A container-id that one connection has for itself has no other."""
+        if self.is_over:
+            return
+        mine = self._opened
+        assert mine is not None
+        for other in self.world.edges:
+            theirs = other._opened
+            if other is self or theirs is None or other.is_over:
+                continue
+            if theirs.container_id == mine.container_id and _claims(mine) and _claims(theirs):
+                raise Wrong(f"container-id {mine.container_id} has two exclusive connections")
+
+    def _told(self, session: Session, channel: int, body: Body | None) -> None:
+        if isinstance(body, Transfer):
+            self._told_transfer(session, body)
+        elif isinstance(body, Disposition):
+            session.told_disposition(body)
+        elif isinstance(body, Flow):
+            session.told_flow(body)
+        elif isinstance(body, Attach):
+            self._told_attach(session.links[int(body.handle)], body)
+        elif isinstance(body, Detach):
+            link = session.links[int(body.handle)]
+            if link.state is State.ATTACHED:
+                error = body.error.condition if body.error else None
+                raise Wrong(f"link {link.attach.name} is detached for no reason: {error}")
+            session.told_detach(link)
+        elif isinstance(body, End):
+            if not session.is_over:
+                error = body.error.description if body.error else None
+                raise Wrong(f"the session is ended for no reason: {error}")
+            del self._sessions[channel]
+
+    def _told_attach(self, link: Link, answer: Attach) -> None:
+        terminus = answer.target if link.incoming else answer.source
+        if (terminus is None) is not (
+            link.state is State.REFUSED
+        ) and link.state is not State.ENDED:
+            raise Wrong(f"link {link.attach.name} is {link.state.value}, the answer says otherwise")
+        node = link.node and (link.node.topic or link.node)
+        if link.owns_node and node is not None and isinstance(terminus, Source | Target):
+            assert terminus.address is not None
+            node.address = terminus.address
+            if not node.is_deleted:
+                self.world.model.nodes[node.kind, node.address] = node
+
+    # -- deliveries
+
+    def _told_transfer(self, session: Session, transfer: Transfer) -> None:
+        link = session.links[transfer.handle]
+        session.transfers_out += 1
+        session.window -= 1
+        if session.window < 0:
+            raise Wrong("more transfers than the window has room for")
+        if link in self.world.ended and link.pieces is not None:
+            return
+        if link.state is not State.ATTACHED or link.incoming:
+            raise Wrong(f"a delivery on link {link.attach.name}, which is {link.state.value}")
+        if link.pieces is None:
+            self._began(session, link, transfer)
+        assert link.pieces is not None
+        link.pieces.append(transfer.payload)
+        if transfer.more:
+            return
+        whole = b"".join(link.pieces)
+        link.pieces = None
+        message = link.message
+        assert message is not None
+        if not whole.endswith(message.bare) or (NOTE in whole) is not message.is_noted:
+            raise Wrong(f"message {message.id} has been changed")
+
+    def _began(self, session: Session, link: Link, transfer: Transfer) -> None:
+        link.pieces = []
+        link.credit -= 1
+        link.delivery_count += 1
+        if link.credit < 0:
+            raise Wrong(f"link {link.attach.name} gets more than its credit")
+        if transfer.delivery_id != session.next_delivery_out:
+            raise Wrong(f"delivery-id {transfer.delivery_id}, not {session.next_delivery_out}")
+        session.next_delivery_out += 1
+        entry = self._gave(link, transfer.payload)
+        link.message = entry.message
+        if (transfer.settled is True) is not link.sends_settled:
+            raise Wrong(f"link {link.attach.name}: settled is {transfer.settled}")
+        if not link.sends_settled:
+            taken = None if link.browses else entry
+            session.unsettled[transfer.delivery_id] = (link, taken)
+        elif not link.browses:
+            self.world.model.settle(entry, ACCEPTED, explicit=True)
+
+    def _gave(self, link: Link, payload: bytes) -> Entry:
+        at = payload.index(MARK) + len(MARK)
+        number = int(payload[at : at + 6])
+        durable, priority, ttl, first, count = [
+            each.value if isinstance(each, Integer) else each for each in header_of(payload)
+        ]
+        world = self.world
+        world.model.stats["delivered"] += 1
+        entry = world.model.gave(link, number, (int(str(count or 0)), first is True))
+        world.served.add(link)
+        message = entry.message
+        left = max(1, message.ttl - (world.model.now - message.arrived)) if message.ttl else None
+        facts = (durable is True, 4 if priority is None else priority, ttl)
+        if facts != (message.durable, message.priority, left):
+            raise Wrong(f"message {number}: (durable, priority, ttl) is {facts}, ttl {left} is due")
+        return entry
+
+
+def _claims(opened: Open) -> bool:
+    return SOLE_CONNECTION in opened.desired_capabilities

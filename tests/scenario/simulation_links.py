@@ -1,0 +1,262 @@
+"""Sessions and links at the broker's edge: what the broker has read of them, and may write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from broker.amqp.outcomes import Accepted, Modified, Outcome, Received, Rejected
+from broker.amqp.performatives import RCV_SECOND, RECEIVER, SND_SETTLED, Attach, Flow
+from broker.amqp.terminus import COPY, Source, Target
+from tests.scenario.simulation_records import Consumer, Entry, Message, Node, Wrong
+from tests.support.frames import Disposition
+
+if TYPE_CHECKING:
+    from tests.scenario.simulation_world import World
+
+UINT = 0xFFFF_FFFF
+
+
+class State(Enum):
+    """Of a link, once the broker has read its attach."""
+
+    ATTACHED = "attached"
+    REFUSED = "refused"
+    ENDED = "ended"
+
+
+@dataclass(eq=False)
+class Awaited:
+    """A message whose sender waits for its outcome, unless its link has ended."""
+
+    link: Link
+    outcome: type[Accepted | Rejected]
+    message: Message
+    is_owed: bool = True
+
+
+@dataclass(eq=False, kw_only=True)
+class Link(Consumer):
+    """Either direction; `incoming` is the broker's view."""
+
+    session: Session
+    attach: Attach
+    incoming: bool
+    state: State = State.ATTACHED
+    owns_node: bool = False
+    is_relay: bool = False
+    delivery_count: int = 0
+    credit: int = 0
+    drain: bool = False
+    pieces: list[bytes] | None = None
+    "Of the delivery under way, whichever its direction."
+    delivery_id: int = -1
+    message: Message | None = None
+    number: int = -1
+
+    @property
+    def default_outcome(self) -> Outcome | None:
+        source = self.attach.source
+        return None if source is None else source.default_outcome
+
+    @property
+    def sends_settled(self) -> bool:
+        return self.attach.snd_settle_mode == SND_SETTLED
+
+    @property
+    def settles_second(self) -> bool:
+        return self.attach.rcv_settle_mode == RCV_SECOND
+
+    def has_room(self) -> bool:
+        """Whether the broker may send on this link now."""
+        if self.incoming or self.credit <= 0 or self.pieces is not None:
+            return False
+        return self.state is State.ATTACHED and self.session.may_send()
+
+    def took_flow(self, flow: Flow) -> None:
+        if self.incoming or self.state is not State.ATTACHED:
+            return
+        if flow.link_credit >= 0:
+            ahead = max(0, flow.delivery_count) + flow.link_credit - self.delivery_count
+            self.credit = max(0, int(ahead))
+        self.drain = flow.drain
+
+    def told_flow(self, flow: Flow) -> None:
+        """The broker's flow of this link: a drain that is over, or nothing new."""
+        if self.incoming:
+            if 0 < (int(flow.delivery_count) - self.delivery_count) & UINT < 0x8000_0000:
+                raise Wrong(f"delivery-count {flow.delivery_count} before {self.delivery_count}")
+        elif flow.delivery_count == self.delivery_count + self.credit and flow.drain:
+            if self.credit > 0 and self.pieces is not None and self.state is State.ATTACHED:
+                raise Wrong("drained in the middle of a delivery")
+            self.delivery_count = int(flow.delivery_count)
+            self.credit = 0
+        elif flow.delivery_count > self.delivery_count:
+            raise Wrong("credit was given up without a drain")
+
+    def end(self) -> None:
+        """What was unsettled gets the default-outcome; a node of its own ends with it."""
+        if self.state is State.ENDED:
+            return
+        was_attached = self.state is State.ATTACHED
+        self.state = State.ENDED
+        world = self.session.world
+        world.ended.add(self)
+        key = self.key()
+        if world.links.get(key) is self:
+            del world.links[key]
+        for awaited in self.session.awaited.values():
+            awaited.is_owed = awaited.is_owed and awaited.link is not self
+        for delivery_id, (link, entry) in list(self.session.unsettled.items()):
+            if link is self:
+                del self.session.unsettled[delivery_id]
+                if entry is not None and not entry.node.is_deleted:
+                    world.model.settle(entry, self.default_outcome, explicit=False)
+        node = self.node
+        if was_attached and node is not None:
+            if node.topic is not None:
+                self._unsubscribe(node, node.topic)
+            if self.owns_node:
+                world.delete(node.topic or node)
+
+    def _unsubscribe(self, queue: Node, topic: Node) -> None:
+        queue.is_deleted = True
+        self.session.world.note_deleted(queue)
+        if queue in topic.subscriptions:
+            topic.subscriptions.remove(queue)
+
+    def key(self) -> tuple[str, str, bool]:
+        return (self.session.container_id, self.attach.name, self.incoming)
+
+    # -- attach
+
+    def place(self, owner: object) -> None:
+        """Find the node, and steal the name, as the broker does; or be refused."""
+        world = self.session.world
+        terminus = self.attach.source if self.attach.role is RECEIVER else self.attach.target
+        assert isinstance(terminus, Source | Target)
+        kind = terminus.capabilities[0] if terminus.capabilities else "queue"
+        node: Node | None = None
+        if terminus.dynamic:
+            self.owns_node = True
+            node = Node(kind, "", world.model.rules.get("$tmp", world.default_rule), owner)
+        elif terminus.address is None:
+            self.is_relay = True
+        else:
+            node = world.find(kind, terminus.address)
+            hers = node is not None and (self.incoming or node.owner in (None, owner))
+            if not hers:
+                self.refuse()
+                return
+        held = world.links.get(self.key())
+        if held is not None:
+            world.model.stats["links_stolen"] += 1
+            held.end()
+            if node is not None and node.is_deleted:
+                self.refuse()
+                return
+        world.links[self.key()] = self
+        world.model.stats["links_attached"] += 1
+        self._take_place(node, terminus)
+
+    def refuse(self) -> None:
+        self.state = State.REFUSED
+        self.session.world.model.stats["links_refused"] += 1
+
+    def _take_place(self, node: Node | None, terminus: Source | Target) -> None:
+        if node is not None and node.kind == "topic" and not self.incoming:
+            queue = Node("queue", node.address, node.rule, node.owner, topic=node)
+            node.subscriptions.append(queue)
+            self.node = queue
+            return
+        self.node = node
+        self.browses = isinstance(terminus, Source) and terminus.distribution_mode == COPY
+
+
+@dataclass(eq=False, kw_only=True)
+class Session:
+    """One session at the edge, as the broker knows it. `window` is what it may still send."""
+
+    world: World
+    container_id: str
+    window: int
+    is_blocked: bool = False
+    is_over: bool = False
+    transfers_in: int = 0
+    transfers_out: int = 0
+    next_delivery_out: int = 0
+    links: dict[int, Link] = field(default_factory=dict)
+    unsettled: dict[int, tuple[Link, Entry | None]] = field(default_factory=dict)
+    awaited: dict[int, Awaited] = field(default_factory=dict)
+    echoes: list[tuple[int, int]] = field(default_factory=list)
+    "Ranges whose outcome the broker is to settle after the receiver."
+
+    def may_send(self) -> bool:
+        return self.window > 0 and not self.is_blocked and not self.is_over
+
+    def took_flow(self, flow: Flow) -> None:
+        self.window = max(0, int(flow.next_incoming_id + flow.incoming_window) - self.transfers_out)
+
+    def told_flow(self, flow: Flow) -> None:
+        if 0 < (int(flow.next_incoming_id) - self.transfers_in) & UINT < 0x8000_0000:
+            raise Wrong(f"next-incoming-id {flow.next_incoming_id} of {self.transfers_in}")
+        if flow.handle >= 0:
+            self.links[int(flow.handle)].told_flow(flow)
+
+    def end(self) -> None:
+        if not self.is_over:
+            self.is_over = True
+            for _, link in sorted(self.links.items()):
+                link.end()
+            for awaited in self.awaited.values():
+                awaited.is_owed = False
+
+    def took_disposition(self, told: Disposition) -> None:
+        """A receiver's word on what it got."""
+        last = told.first if told.last is None else told.last
+        if not told.settled and (told.state is None or isinstance(told.state, Received)):
+            return
+        taken = [number for number in self.unsettled if told.first <= number <= last]
+        for number in taken:
+            link, entry = self.unsettled.pop(number)
+            if entry is None:
+                continue
+            is_silent = told.state is None or isinstance(told.state, Received)
+            state = link.default_outcome if is_silent else told.state
+            if isinstance(told.state, Modified) and told.state.message_annotations is not None:
+                self.world.note(entry)
+            self.world.model.settle(entry, state, explicit=not is_silent)
+        if taken and not told.settled:
+            self.echoes.append((told.first, last))
+
+    def told_detach(self, link: Link) -> None:
+        """From now on no outcome may come for what `link` has brought."""
+        for number, awaited in list(self.awaited.items()):
+            if awaited.link is link:
+                del self.awaited[number]
+
+    def told_disposition(self, told: Disposition) -> None:
+        """The broker's outcomes for a sender; or its settlement after a receiver's outcome."""
+        last = told.first if told.last is None else told.last
+        if told.role is not RECEIVER:
+            if not told.settled or (told.first, last) not in self.echoes:
+                raise Wrong(f"deliveries {told.first} to {last} are settled for no reason")
+            self.echoes.remove((told.first, last))
+            return
+        for number in _ids(told.first, last):
+            awaited = self.awaited.pop(number, None)
+            if awaited is None:
+                raise Wrong(f"an outcome for delivery {number}, which awaits none")
+            if not isinstance(told.state, awaited.outcome):
+                raise Wrong(f"message {awaited.message.id} is {told.state}, not {awaited.outcome}")
+            if told.settled is awaited.link.settles_second:
+                raise Wrong(f"the outcome of delivery {number} settles at the wrong end")
+            if awaited.outcome is Accepted:
+                self.world.check_stored(awaited.link, awaited.message)
+
+
+def _ids(first: int, last: int) -> Iterator[int]:
+    for ahead in range(((last - first) & UINT) + 1):
+        yield (first + ahead) & UINT

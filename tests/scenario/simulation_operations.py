@@ -1,0 +1,421 @@
+"""What clients of a simulated run do: every operation is three values, drawn from the seed.
+
+An operation says no more than its kind, who does it, and a number from which it
+draws all else; what it needs and is not there, it makes. So any part of a list
+of operations is a list that can be run, which is what shrinking takes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from librt.strings import BytesWriter
+
+from broker.amqp.encode import put_value
+from broker.amqp.outcomes import (
+    ACCEPTED,
+    RELEASED,
+    DeliveryState,
+    Modified,
+    Outcome,
+    Received,
+    Rejected,
+)
+from broker.amqp.performatives import (
+    RCV_FIRST,
+    RCV_SECOND,
+    RECEIVER,
+    SENDER,
+    SND_MIXED,
+    SND_SETTLED,
+    Attach,
+)
+from broker.amqp.terminus import COPY, Source, Target
+from broker.amqp.types import Byte, Map, Symbol
+from tests.scenario.simulation_client import ClientLink, ClientSession
+from tests.scenario.simulation_edge import MARK, NOTE
+from tests.scenario.simulation_records import Message
+from tests.scenario.simulation_run import WRAP, Run
+from tests.scenario.simulation_world import Sent
+from tests.support.frames import Transfer, message
+
+QUEUES: Final = (
+    "q",
+    "q",
+    "other",
+    "small",
+    "narrow",
+    "mortal",
+    "hopeless",
+    "patient",
+    "DLQ",
+    "EXP",
+)
+TOPICS: Final = ("t", "t", "news")
+NAMES: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight")
+CLIENTS: Final = 4
+
+
+def _note() -> bytes:
+    out = BytesWriter()
+    put_value(out, Map([(Symbol(NOTE.decode()), True)]))
+    return out.getvalue()
+
+
+FAILED: Final = Modified(delivery_failed=True)
+OUTCOMES: Final[tuple[Outcome, ...]] = (
+    ACCEPTED,
+    ACCEPTED,
+    RELEASED,
+    RELEASED,
+    Rejected(),
+    FAILED,
+    FAILED,
+    Modified(),
+    Modified(undeliverable_here=True),
+    Modified(delivery_failed=True, undeliverable_here=True),
+)
+NOTED: Final = Modified(delivery_failed=True, message_annotations=_note())
+DEFAULTS: Final = (None, None, ACCEPTED, RELEASED, Rejected(), FAILED, OUTCOMES[8])
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that happens, and what the network does thereafter."""
+
+    kind: str
+    who: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} by client {self.who}, number {self.number:#x}"
+
+
+# -- links
+
+
+def _address(run: Run, kind: str) -> str:
+    address = run.temporary(kind) if run.draw.random() < 0.3 else None
+    if address is None and kind == "queue" and run.draw.random() < 0.1:
+        address = run.draw.choice(("DLQ", "EXP"))
+    return address or run.draw.choice(run.queues if kind == "queue" else run.topics)
+
+
+def _new_link(run: Run, session: ClientSession, *, sends: bool) -> ClientLink | None:
+    """A link that is not attached yet, on the first free handle."""
+    draw = run.draw
+    handle = next(each for each in range(100) if each not in session.links)
+    if len(session.links) >= 5:
+        return None
+    link = ClientLink(
+        session=session,
+        name=run.wanted_name or draw.choice(NAMES),
+        handle=handle,
+        sends=sends,
+        address=None,
+        kind="queue" if draw.random() < 0.7 else "topic",
+        settles_second=draw.random() < 0.3,
+        dynamic=draw.random() < 0.15,
+    )
+    session.links[handle] = link
+    return link
+
+
+def attach_sender(run: Run, who: int) -> None:
+    session, draw = run.session(who), run.draw
+    link = None if session is None else _new_link(run, session, sends=True)
+    if session is None or link is None:
+        return
+    is_relay = draw.random() < 0.2 and not link.dynamic
+    if not link.dynamic and not is_relay:
+        link.address = _address(run, link.kind)
+        if link.address == "EXP":
+            link.address = "q"
+    link.delivery_count = draw.choice((0, WRAP))
+    session.put(
+        Attach(
+            name=link.name,
+            handle=link.handle,
+            role=SENDER,
+            rcv_settle_mode=RCV_SECOND if link.settles_second else RCV_FIRST,
+            source=Source(address="client"),
+            target=Target(
+                address=link.address,
+                dynamic=link.dynamic,
+                capabilities=[] if is_relay else [link.kind],
+            ),
+            initial_delivery_count=link.delivery_count,
+        )
+    )
+
+
+def attach_receiver(run: Run, who: int) -> None:
+    session, draw = run.session(who), run.draw
+    link = None if session is None else _new_link(run, session, sends=False)
+    if session is None or link is None:
+        return
+    if not link.dynamic:
+        link.address = _address(run, link.kind)
+    browses = draw.random() < 0.15 and link.kind == "queue" and link.address != "EXP"
+    sends_settled = draw.random() < 0.15
+    link.answer = draw.choice((None, None, None, None, ACCEPTED, ACCEPTED, RELEASED, FAILED))
+    if link.answer is FAILED and link.address == "patient":
+        link.answer = None  # for ever
+    session.put(
+        Attach(
+            name=link.name,
+            handle=link.handle,
+            role=RECEIVER,
+            snd_settle_mode=SND_SETTLED if sends_settled else SND_MIXED,
+            rcv_settle_mode=RCV_SECOND if link.settles_second else RCV_FIRST,
+            source=Source(
+                address=link.address,
+                dynamic=link.dynamic,
+                capabilities=[link.kind],
+                distribution_mode=COPY if browses else None,
+                default_outcome=draw.choice(DEFAULTS),
+            ),
+            target=Target(address="client"),
+        )
+    )
+    if draw.random() < 0.7:
+        link.grant(draw.choice((1, 5, 100)), drain=draw.random() < 0.1)
+
+
+def sender(run: Run, who: int) -> ClientLink | None:
+    """A link of that client's to send on, attached if there is none."""
+    session = run.session(who)
+    if session is None:
+        return None
+    if not session.senders():
+        attach_sender(run, who)
+        run.let_answer(session.client)
+    senders = session.senders()
+    return run.draw.choice(senders) if senders else None
+
+
+def receiver(run: Run, who: int) -> ClientLink | None:
+    """A link of that client's to receive on, attached if there is none."""
+    session = run.session(who)
+    if session is None:
+        return None
+    if not session.receivers():
+        attach_receiver(run, who)
+        run.let_answer(session.client)
+    receivers = session.receivers()
+    return run.draw.choice(receivers) if receivers else None
+
+
+def grant(run: Run, who: int) -> None:
+    link, draw = receiver(run, who), run.draw
+    if link is not None:
+        drain, echo = draw.random() < 0.2, draw.random() < 0.1
+        link.grant(draw.choice((0, 1, 2, 5, 50)), drain=drain, echo=echo)
+
+
+def detach(run: Run, who: int) -> None:
+    session = run.session(who)
+    links = [] if session is None else [each for each in session.links.values() if each.is_live()]
+    if links:
+        run.draw.choice(links).detach(closed=run.draw.random() < 0.5)
+
+
+def steal(run: Run, who: int) -> None:
+    """Attach a name that another session of this container has, for the same address or not."""
+    session = run.session(who)
+    if session is None:
+        return
+    names = [
+        (link.name, link.sends)
+        for client in run.everybody()
+        if client.container_id == session.client.container_id
+        for other in client.sessions.values()
+        for link in other.links.values()
+        if other is not session and link.is_live()
+    ]
+    if not names:
+        return
+    run.wanted_name, sends = run.draw.choice(names)
+    (attach_sender if sends else attach_receiver)(run, who)
+    run.wanted_name = None
+
+
+# -- messages
+
+
+def _write(run: Run, link: ClientLink) -> list[Transfer]:
+    """The frames of a new message for `link`, in up to four pieces, the last aborted or not."""
+    draw, world = run.draw, run.world
+    number = len(world.sent)
+    is_relay = link.address is None
+    kind = "queue" if draw.random() < 0.8 else "topic"
+    to = _address(run, kind) if is_relay else None
+    if to == "EXP":
+        to = "q"
+    target = to or link.address or ""
+    body = MARK + b"%06d" % number + b"." * draw.choice((0, 10, 10, 600, 600, 1500))
+    durable = draw.random() < 0.4
+    priority = draw.choice((4, 4, 4, 0, 9))
+    may_end = target not in ("small", "narrow", "DLQ", "EXP")
+    chance = 0.7 if target == "mortal" else 0.1
+    ttl = draw.choice((1, 20, 500, 3000)) if may_end and draw.random() < chance else 0
+    annotations: dict[str, object] = {"x-opt-jms-dest": Byte(kind == "topic")} if is_relay else {}
+    payload = message(
+        body, durable=durable, priority=priority, ttl=ttl or -1, to=to, annotations=annotations
+    )
+    headless = message(body, to=to, annotations=annotations)
+    record = Message(
+        id=number,
+        bare=message(body, to=to),
+        size=len(headless),
+        durable=durable,
+        priority=priority,
+        ttl=ttl,
+    )
+    world.sent[number] = Sent(record, payload, kind, target)
+    return _frames(draw, link, payload, number)
+
+
+def _frames(draw: random.Random, link: ClientLink, payload: bytes, number: int) -> list[Transfer]:
+    settled = draw.random() < 0.3 or None
+    cuts = sorted(draw.randint(0, len(payload)) for _ in range(draw.choice((0, 0, 0, 1, 3))))
+    pieces = [payload[a:b] for a, b in zip([0, *cuts], [*cuts, len(payload)], strict=True)]
+    tag = b"%d" % number
+    frames = [
+        Transfer(
+            handle=link.handle,
+            delivery_id=None,
+            tag=None if index else tag,
+            settled=settled,
+            more=index < len(pieces) - 1,
+            payload=piece,
+        )
+        for index, piece in enumerate(pieces)
+    ]
+    if len(frames) > 1 and draw.random() < 0.2:
+        frames[-1] = Transfer(handle=link.handle, delivery_id=None, tag=None, aborted=True)
+    return frames
+
+
+def send(run: Run, who: int) -> None:
+    link = sender(run, who)
+    if link is not None:
+        for _ in range(run.draw.choice((1, 1, 3, 8))):
+            link.outbox.append(_write(run, link))
+        link.session.send_on()
+
+
+def settle(run: Run, who: int) -> None:
+    """An outcome for one delivery or a range, for some of which there may have been one before."""
+    session, draw = run.session(who), run.draw
+    if session is None or not run.has_received(session):
+        return
+    first = draw.choice(list(session.received))
+    last = draw.choice([each for each in session.received if each >= first])
+    if draw.random() < 0.5:
+        last = first
+    elif draw.random() < 0.3:
+        first = max(0, first - 2)
+    state: DeliveryState | None = draw.choice(OUTCOMES)
+    settled = draw.random() < 0.7
+    if draw.random() < 0.2:
+        state, settled = draw.choice((None, Received(section_number=0, section_offset=0))), True
+    elif draw.random() < 0.1 and _may_be_noted(session):
+        state = NOTED
+    session.settle(first, last, state, settled=settled)
+    session.settle_second()
+
+
+def _may_be_noted(session: ClientSession) -> bool:
+    """The size of an annotated message is not modelled, so not where sizes are limited."""
+    return all(link.address != "narrow" for link in session.links.values())
+
+
+def accept_all(run: Run, who: int) -> None:
+    session = run.session(who)
+    if session is not None and run.has_received(session):
+        numbers = list(session.received)
+        session.settle(numbers[0], numbers[-1], ACCEPTED, settled=True)
+
+
+# -- ends, and the world
+
+
+def end(run: Run, who: int) -> None:
+    session = run.session(who)
+    if session is not None:
+        session.end()
+
+
+def close(run: Run, who: int) -> None:
+    run.client(who).close()
+
+
+def crash(run: Run, who: int) -> None:
+    """The socket is lost; part of what was under way may have arrived."""
+    client = run.client(who)
+    client.edge.feed(run.draw.randint(0, len(client.edge.unread)))
+    client.lose()
+    del run.clients[who]
+
+
+def stall(run: Run, who: int) -> None:
+    client = run.client(who)
+    client.reads = not client.reads
+
+
+def echo(run: Run, who: int) -> None:
+    session = run.session(who)
+    if session is not None:
+        session.flow(echo=True)
+
+
+def wait(run: Run, who: int) -> None:  # noqa: ARG001 - time passes for everybody
+    run.world.pass_time(run.draw.choice((1, 10, 10, 50, 100, 400, 1100, 5000, 15_000)))
+
+
+def commit(run: Run, who: int) -> None:  # noqa: ARG001 - there is one disk
+    run.world.commit()
+
+
+def deliver(run: Run, who: int) -> None:  # noqa: ARG001 - everybody's
+    run.carry_all()
+
+
+def connect(run: Run, who: int) -> None:
+    run.client(who)
+
+
+OPERATIONS: Final[dict[str, Callable[[Run, int], None]]] = {
+    each.__name__: each
+    for each in (
+        connect,
+        attach_sender,
+        attach_receiver,
+        grant,
+        detach,
+        steal,
+        send,
+        settle,
+        accept_all,
+        end,
+        close,
+        crash,
+        stall,
+        echo,
+        wait,
+        commit,
+        deliver,
+    )
+}
+
+
+def apply(run: Run, operation: Operation) -> None:
+    """Do that, and let part of what is under way arrive."""
+    run.draw = random.Random(operation.number)
+    OPERATIONS[operation.kind](run, operation.who)
+    for _ in range(run.draw.choice((0, 1, 2, 4, 8))):
+        run.carry_some()

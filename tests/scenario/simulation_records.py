@@ -1,0 +1,92 @@
+"""What the model of a simulated run keeps: messages, nodes with their entries, consumers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+class Wrong(AssertionError):  # noqa: N818 - no error of a program, but a verdict on one
+    """The broker has done what it must not."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message as its sender wrote it; `bare` is what nobody may change, `size` what is kept."""
+
+    id: int
+    bare: bytes
+    size: int
+    durable: bool = False
+    priority: int = 4
+    ttl: int = 0
+    arrived: int = 0
+    is_noted: bool = False
+
+    def is_over(self, now: int) -> bool:
+        return self.ttl > 0 and now >= self.arrived + self.ttl
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is configured for an address."""
+
+    limit: int = 0
+    bytes_limit: int = 0
+    attempts: int = 3
+    dead_letter: str = "DLQ"
+    expiry: str = ""
+
+
+@dataclass(eq=False)
+class Node:
+    """A queue with its messages, or a topic with the queues of its subscribers."""
+
+    kind: str
+    address: str
+    rule: Rule
+    owner: object = None
+    topic: Node | None = None
+    is_deleted: bool = False
+    is_loose: bool = False
+    "Other queues' messages come here, at a moment that is the broker's choice."
+    waiting: list[Entry] = field(default_factory=list)
+    held: dict[Entry, Consumer] = field(default_factory=dict)
+    subscriptions: list[Node] = field(default_factory=list)
+    count: int = 0
+
+
+@dataclass(eq=False)
+class Entry:
+    """A message in one queue; `order` is its place for good."""
+
+    order: tuple[int, int]
+    message: Message
+    node: Node
+    delivery_count: int = 0
+    failures: int = 0
+    is_returned: bool = False
+    refused: set[Consumer] = field(default_factory=set)
+    releases: Counter[Consumer] = field(default_factory=Counter)
+    paused: dict[Consumer, int] = field(default_factory=dict)
+
+    def __lt__(self, other: Entry) -> bool:
+        return self.order < other.order
+
+    def is_free_for(self, consumer: Consumer, now: int) -> bool:
+        paused = self.paused.get(consumer, 0)
+        return consumer not in self.refused and now >= paused and not self.message.is_over(now)
+
+
+@dataclass(eq=False)
+class Consumer:
+    """Who takes from a node. `seen` is where a browser has come to, by priority."""
+
+    node: Node | None = None
+    browses: bool = False
+    got: list[Entry] = field(default_factory=list)
+    seen: dict[int, int] = field(default_factory=dict)
+
+    def has_come_past(self, entry: Entry) -> bool:
+        priority, place = entry.order
+        return place <= self.seen.get(priority, 0)

@@ -1,0 +1,152 @@
+"""A world with its clients: who is connected, and how far what they write has come."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from broker.amqp.performatives import Open
+from broker.amqp.types import UInt
+from broker.links.uniqueness import ENFORCEMENT_POLICY, SOLE_CONNECTION
+from tests.scenario.simulation_client import Client, ClientSession
+from tests.scenario.simulation_edge import Edge
+from tests.scenario.simulation_records import Wrong
+from tests.scenario.simulation_world import Setting, World
+
+CONTAINERS: Final = ("ann", "bob", "cay", "dan")
+
+WRAP: Final = 0xFFFF_FFFE
+"""Counters that start here are soon back at zero."""
+
+TURNS_MAX: Final = 1000
+
+
+class Run:
+    """A world with its clients, while operations are applied; `draw` is the last one's."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.world = World(setting)
+        self.queues = setting.queues
+        self.topics = setting.topics
+        self.clients: dict[int, Client] = {}
+        self.leaving: list[Client] = []
+        "Those that have closed, until the broker has, too."
+        self.draw = random.Random(0)
+        self.wanted_name: str | None = None
+        "The name of the next link, which is to be stolen."
+
+    # -- the network
+
+    def everybody(self) -> list[Client]:
+        return [*self.clients.values(), *self.leaving]
+
+    def carry_some(self) -> None:
+        """Let part of what is under way arrive, on one connection."""
+        everybody = self.everybody()
+        if everybody:
+            client = self.draw.choice(everybody)
+            if self.draw.random() < 0.5:
+                at_most = len(client.edge.unread)
+                client.edge.feed(
+                    self.draw.choice((at_most, at_most, self.draw.randint(0, at_most)))
+                )
+            elif client.reads:
+                client.edge.fetch(self.draw.choice((1, 3, 1000)), client.took)
+        self._forget_the_gone()
+
+    def carry_all(self) -> int:
+        """Let everything arrive, and what is answered to it, until nothing moves; in so many turns.
+
+        None at all is 0.
+        """
+        turns = -1
+        moved = True
+        while moved:
+            moved = False
+            turns += 1
+            if turns > TURNS_MAX:
+                raise Wrong("the network does not come to rest")
+            for client in self.everybody():
+                edge = client.edge
+                if edge.unread and not edge.is_closed:
+                    moved = True
+                    edge.feed(len(edge.unread))
+                if edge.unfetched and client.reads:
+                    moved = True
+                    edge.fetch(len(edge.unfetched), client.took)
+        self._forget_the_gone()
+        return turns
+
+    def _forget_the_gone(self) -> None:
+        self.leaving = [client for client in self.leaving if not client.is_gone()]
+        for who, client in list(self.clients.items()):
+            if client.is_gone():
+                del self.clients[who]
+
+    # -- what an operation needs
+
+    def client(self, who: int) -> Client:
+        """The client of that number, which connects if it does not yet."""
+        client = self.clients.get(who)
+        if client is None or client.is_closing:
+            if client is not None:
+                self.leaving.append(client)
+            client = self.clients[who] = self.connect()
+        if not client.is_open:
+            self.let_answer(client)
+        return client
+
+    def connect(self) -> Client:
+        draw = self.draw
+        sole = draw.random() < 0.2
+        edge = Edge(self.world, draw.choice((200, 1000, 1 << 20, 1 << 20)))
+        self.world.edges.append(edge)
+        opening = Open(
+            container_id=draw.choice(CONTAINERS),
+            max_frame_size=draw.choice((512, 512, 4096, 1 << 20)),
+            desired_capabilities=[SOLE_CONNECTION] if sole else [],
+            properties={ENFORCEMENT_POLICY: UInt(draw.randint(0, 1))} if sole else {},
+        )
+        return Client(edge, opening)
+
+    def let_answer(self, client: Client) -> None:
+        """An operation that needs an answer waits for it."""
+        edge = client.edge
+        edge.feed(len(edge.unread))
+        if client.reads:
+            edge.fetch(len(edge.unfetched), client.took)
+
+    def session(self, who: int) -> ClientSession | None:
+        """A session of that client's, begun if there is none; None where it was not let in."""
+        client = self.client(who)
+        sessions = client.live_sessions()
+        may_begin = client.is_open and not client.is_closing and len(client.sessions) < 3
+        if may_begin and (not sessions or self.draw.random() < 0.05):
+            client.begin(
+                window=self.draw.choice((3, 10, 1000)),
+                first_transfer=self.draw.choice((0, WRAP)),
+                first_delivery=self.draw.choice((0, WRAP)),
+            )
+            self.let_answer(client)
+            sessions = client.live_sessions()
+        return self.draw.choice(sessions) if sessions else None
+
+    def has_received(self, session: ClientSession) -> bool:
+        """Whether something is there to be settled, once what is under way has come."""
+        if not session.received:
+            for link in session.receivers():
+                if link.credit == 0:
+                    link.grant(5)
+            self.let_answer(session.client)
+        return bool(session.received)
+
+    def temporary(self, kind: str) -> str | None:
+        """The address of a temporary node that there is, or was."""
+        nodes = [
+            link.address
+            for client in self.everybody()
+            for session in client.sessions.values()
+            for link in session.links.values()
+            if link.dynamic and link.address is not None and link.kind == kind
+        ]
+        return self.draw.choice(nodes) if nodes else None

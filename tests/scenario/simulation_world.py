@@ -1,0 +1,251 @@
+"""What all connections of a simulated run share: the broker, its time and store, and the model."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from broker.amqp.limits import Limits
+from broker.amqp.outcomes import Accepted, Rejected
+from broker.routing.address import TEMPORARY_PREFIX
+from broker.routing.agenda import NOTHING
+from broker.routing.policy import AddressPolicy
+from storage.memory import MemoryBatch, MemoryStore
+from tests.scenario.simulation_model import Model
+from tests.scenario.simulation_records import Entry, Message, Node, Rule, Wrong
+from tests.support.broker import Broker
+from tests.support.memory import Quiet
+from tests.support.stores import GatedStore
+
+if TYPE_CHECKING:
+    from tests.scenario.simulation_edge import Edge
+    from tests.scenario.simulation_links import Link
+
+RULES: Final = {
+    "small": Rule(limit=4),
+    "narrow": Rule(bytes_limit=3000),
+    "mortal": Rule(expiry="EXP"),
+    "hopeless": Rule(attempts=1, dead_letter=""),
+    "patient": Rule(attempts=0),
+}
+"""Addresses with a rule of their own."""
+
+DEFAULT: Final = Rule()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the broker of a run is configured."""
+
+    credit: int = 10
+    incoming_window: int = 2048
+    pacing_mark: int = 2000
+    waits_for_disk: bool = False
+    idle_time_out_ms: int = 0
+    queues: tuple[str, ...] = ("q",)
+    topics: tuple[str, ...] = ("t",)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message that a client has written. `kind` and `address` are for the relay."""
+
+    message: Message
+    payload: bytes
+    kind: str
+    address: str
+
+
+class World:
+    """One broker, and all that is known of it."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.store = GatedStore() if setting.waits_for_disk else MemoryStore()
+        self.broker = Broker(
+            store=self.store,
+            watcher=Quiet(),
+            limits=Limits(
+                incoming_window=setting.incoming_window, idle_time_out_ms=setting.idle_time_out_ms
+            ),
+            policy=_policy(DEFAULT),
+            patterns=[(address, _policy(rule)) for address, rule in RULES.items()],
+            credit=setting.credit,
+            pacing_mark=setting.pacing_mark,
+        )
+        self.container = self.broker.container
+        self.model = Model(RULES)
+        self.model.now = int(self.broker.clock.wall_ms())
+        self.default_rule = DEFAULT
+        self.links: dict[tuple[str, str, bool], Link] = {}
+        self.edges: list[Edge] = []
+        self.written: list[tuple[Edge, bytes]] = []
+        self.served: set[Link] = set()
+        self.ended: set[Link] = set()
+        "Since the last look: the rest of a delivery may have been written before."
+        self.sent: dict[int, Sent] = {}
+        self.stored: set[int] | None = set() if setting.waits_for_disk else None
+        self.perhaps_expired = 0
+        self._loop = asyncio.new_event_loop()
+        self._committing: asyncio.Task[None] | None = None
+        if setting.waits_for_disk:
+            run = self.broker.journal.run(self.container.run_round)
+            self._committing = self._loop.create_task(run)
+
+    # -- what the edges ask
+
+    def find(self, kind: str, address: str) -> Node | None:
+        """The node there, made now unless the address is a temporary one."""
+        if address.startswith(TEMPORARY_PREFIX):
+            return self.model.nodes.get((kind, address))
+        return self.model.node(kind, address)
+
+    def delete(self, node: Node) -> None:
+        """A temporary node ends, and every link to it."""
+        if node.is_deleted:
+            return
+        self.model.nodes.pop((node.kind, node.address), None)
+        for each in [node, *node.subscriptions]:
+            each.is_deleted = True
+            self.note_deleted(each)
+        node.subscriptions.clear()
+        for link in list(self.links.values()):
+            if link.node is not None and link.node.is_deleted:
+                link.end()
+
+    def note_deleted(self, node: Node) -> None:
+        self.perhaps_expired += sum(entry.message.ttl > 0 for entry in node.waiting)
+        node.waiting.clear()
+        node.held.clear()
+
+    def publish(self, link: Link) -> tuple[type[Accepted | Rejected], Message]:
+        """What must become of the message that `link` has brought."""
+        sent = self.sent[link.number]
+        message = replace(sent.message, arrived=self.model.now)
+        node = self.find(sent.kind, sent.address) if link.is_relay else link.node
+        if node is None or not self.model.put(node, message):
+            self.model.stats["unroutable"] += 1
+            return Rejected, message
+        self.model.stats["published"] += 1
+        return Accepted, message
+
+    def note(self, entry: Entry) -> None:
+        """The message has an annotation more."""
+        entry.message = replace(entry.message, is_noted=True)
+
+    def check_stored(self, link: Link, message: Message) -> None:
+        """A durable message in a queue that lasts is accepted once it is on disk (PRD-03)."""
+        if self.stored is None or not message.durable or message.id in self.stored:
+            return
+        sent = self.sent[message.id]
+        node = self.find(sent.kind, sent.address) if link.is_relay else link.node
+        if node is not None and node.kind == "queue" and node.owner is None:
+            raise Wrong(f"message {message.id} is accepted before it is on disk")
+
+    # -- rounds
+
+    def look(self) -> None:
+        """Judge what the broker has written, and what it has not."""
+        written, self.written = self.written, []
+        frames = [(edge, edge.read(data)) for edge, data in written]
+        for edge, each in frames:
+            edge.judge(each)
+        self.ended.clear()
+        served, self.served = self.served, set()
+        ready = []
+        for link in self.links.values():
+            if link.has_room():
+                if link.drain:
+                    raise Wrong(f"link {link.attach.name} is not drained")
+                ready.append(link)
+            elif link.pieces is not None and not link.incoming and link.session.may_send():
+                raise Wrong(f"link {link.attach.name}: half a delivery, with room for the rest")
+        self.model.check_round(ready, served)
+        if self.broker.watcher.errors:
+            raise Wrong(f"a bug has shown: {self.broker.watcher.errors[0]!r}")
+        self._count()
+
+    def _count(self) -> None:
+        for (kind, address), node in self.model.nodes.items():
+            if kind != "queue" or node.is_loose:
+                continue
+            queue = self.broker.router.queues.get(address)
+            waiting, acquired = (0, 0) if queue is None else (queue.waiting, queue.acquired)
+            if acquired != len(node.held):
+                raise Wrong(f"{address}: {acquired} acquired, not {len(node.held)}")
+            if waiting != len(node.waiting):
+                over = sum(entry.message.is_over(self.model.now) for entry in node.waiting)
+                if not len(node.waiting) - over <= waiting <= len(node.waiting):
+                    raise Wrong(f"{address}: {waiting} waiting, not {len(node.waiting)}")
+
+    # -- time and disk
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Let time pass; what is due meanwhile happens when it is due."""
+        clock, agenda = self.broker.clock, self.broker.router.agenda
+        end = clock.now_ms() + milliseconds
+        while True:
+            deadline = agenda.next_deadline_ms()
+            is_last = deadline == NOTHING or deadline > end
+            clock.advance(max(0, int((end if is_last else deadline) - clock.now_ms())))
+            self.model.now = int(clock.wall_ms())
+            if is_last:
+                return
+            self.container.tick()
+            self.look()
+
+    def commit(self, *, all_of_them: bool = False) -> None:
+        """Let the oldest commit end, if one is under way; and the journal do the rest."""
+        store = self.store
+        while isinstance(store, GatedStore):
+            self._step()
+            self.look()
+            if not store.commits:
+                return
+            batch = store.commits.pop(0)
+            assert isinstance(batch, MemoryBatch)
+            store.let_through()
+            for _, message in batch.appended:
+                at = message.encoded.index(b"#message") + 8
+                assert self.stored is not None
+                self.stored.add(int(message.encoded[at : at + 6]))
+            self._step()
+            self.look()
+            if not all_of_them:
+                return
+
+    def _step(self) -> None:
+        for _ in range(3):
+            self._loop.call_soon(self._loop.stop)
+            self._loop.run_forever()
+        committing = self._committing
+        if committing is not None and committing.done():
+            raise Wrong(f"the journal has ended: {committing.exception()!r}")
+
+    def kept(self, address: str) -> list[tuple[int, int]]:
+        """The durable messages of a queue as the store has them: number and delivery-count."""
+        messages = self._loop.run_until_complete(self.store.messages(address))
+        found = []
+        for each in messages:
+            at = each.encoded.index(b"#message") + 8
+            found.append((int(each.encoded[at : at + 6]), int(each.delivery_count)))
+        return found
+
+    def close(self) -> None:
+        """Let go of the loop."""
+        if self._committing is not None:
+            self._committing.cancel()
+            with suppress(asyncio.CancelledError):
+                self._loop.run_until_complete(self._committing)
+        self._loop.close()
+
+
+def _policy(rule: Rule) -> AddressPolicy:
+    return AddressPolicy(
+        dead_letter=rule.dead_letter,
+        expiry=rule.expiry,
+        max_delivery_count=rule.attempts,
+        max_messages=rule.limit,
+        max_bytes=rule.bytes_limit,
+    )
