@@ -15,26 +15,21 @@ from broker.routing import expiry, redelivery
 from broker.routing.backlog import Backlog
 from broker.routing.browser import Browsers
 from broker.routing.dispatch import Turn
+from broker.routing.drain import Drains
 from broker.routing.entry import History, QueueEntry
 from broker.routing.errors import QueueFull
 from broker.routing.node import QUEUE, Node
 from broker.routing.party import Consumer
+from broker.routing.passing import Passing
 from broker.routing.policy import AddressPolicy
 from broker.routing.redelivery import Disposal
+from broker.routing.stored import as_stored, stored_position
+from broker.routing.sweep import Sweep
 from storage.api import Batch
-from storage.records import StoredMessage
 
 if TYPE_CHECKING:
     from broker.routing.router import Router
     from broker.routing.topic import Topic
-
-SWEEP_EVERY_MS: Final[i64] = 1000
-SWEEP_AT_MOST: Final[i64] = 10_000
-"""Entries looked at for expiry at a time: bounded work a tick (`reliability.md` R7)."""
-NO_SWEEP: Final[i64] = -1
-
-LOOK_AHEAD: Final[i64] = 16
-"""Entries looked at together where a consumer may not have the first one."""
 
 
 @final
@@ -68,17 +63,13 @@ class Queue(Node):
         self.is_deleted = False
         self._is_stored: Final = topic is None and owner < 0
         self._witness: Final = router.witness
-        self._backlogs: Final[list[Backlog | None]] = [None] * 10
+        self.backlogs: Final[list[Backlog | None]] = [None] * 10
         self._top: i64 = 0
         self._turn = Turn()
-        self._draining: list[Consumer] = []
+        self._drains: Final = Drains()
+        self._passing: Final = Passing()
+        self._sweep: Final = Sweep()
         self._last_number: i64 = 0
-        self._any_passed = False
-        self._mortal: i64 = 0
-        self._sweep_at_ms: i64 = NO_SWEEP
-        self._sweep_due = False
-        self._sweep_priority: i64 = 0
-        self._sweep_from: i64 = -1
 
     # -- in
 
@@ -96,10 +87,10 @@ class Queue(Node):
 
     def publish(self, message: Message, batch: Batch) -> None:
         """Append an entry; there is room (`check_room`)."""
-        backlog = self._backlogs[message.priority]
+        backlog = self.backlogs[message.priority]
         if backlog is None:
             backlog = Backlog()
-            self._backlogs[message.priority] = backlog
+            self.backlogs[message.priority] = backlog
         entry = QueueEntry(self, message, backlog.next_position)
         backlog.append(entry)
         self.published += 1
@@ -108,8 +99,7 @@ class Queue(Node):
         if message.priority > self._top:
             self._top = message.priority
         if message.expires_at_ms != NEVER:
-            self._mortal += 1
-            self._sweep_later()
+            self._sweep.joined(self)
         if message.durable and self._is_stored:
             batch.append(self.address, as_stored(entry))
         self.router.wake(self)
@@ -129,8 +119,7 @@ class Queue(Node):
 
     def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:  # noqa: ARG002 as a topic's
         self._turn.leave(consumer)
-        if consumer in self._draining:
-            self._draining.remove(consumer)
+        self._drains.leave(consumer)
         if consumer in self.consumers:
             self.consumers.remove(consumer)
         self.browsers.leave(consumer)
@@ -141,16 +130,15 @@ class Queue(Node):
             self.browsers.ready(consumer)
         else:
             self._turn.join(consumer)
-        if self._draining and consumer in self._draining:
-            self._draining.remove(consumer)
+        self._drains.leave(consumer)
         if drain:
-            self._draining.append(consumer)
+            self._drains.join(consumer)
         self.router.wake(self)
 
     def dispatch(self, now_ms: i64, batch: Batch) -> None:
         """Hand waiting entries to consumers with room; then let browsers look, and end drains."""
-        if self._sweep_due:
-            self._sweep(batch)
+        if self._sweep.is_due:
+            self._sweep.run(self, batch)
         passed_over: list[Consumer] = []
         while self.waiting > 0:
             consumer = self._turn.next()
@@ -162,9 +150,9 @@ class Queue(Node):
         for consumer in passed_over:
             self._turn.join(consumer)
         if self.browsers.any_ready:
-            self.browsers.show(self._backlogs, self.router.clock.wall_ms())
-        if self._draining:
-            self._end_drains()
+            self.browsers.show(self.backlogs, self.router.clock.wall_ms())
+        if self._drains.any():
+            self._drains.end(self)
 
     def _serve(self, consumer: Consumer, now_ms: i64, batch: Batch) -> bool:
         """Deliver one entry, or as many as there is room for where nobody else has any.
@@ -186,7 +174,7 @@ class Queue(Node):
         """Take the first waiting entry that may go to `consumer`; expired ones fall out here."""
         priority = self._top
         while priority >= 0:
-            backlog = self._backlogs[priority]
+            backlog = self.backlogs[priority]
             if backlog is None or backlog.waiting == 0:
                 if priority == self._top and priority > 0:
                     self._top -= 1
@@ -195,66 +183,16 @@ class Queue(Node):
             entry = backlog.first()
             assert entry is not None
             if entry.history is not None:
-                entry = self._passing(backlog, priority, consumer, now_ms=now_ms)
+                entry = self._passing.first_for(consumer, backlog, priority, now_ms=now_ms)
                 if entry is None:
                     priority -= 1
                     continue
-            if entry.message.expires_at_ms != NEVER and self._expire(entry, backlog, batch):
+            if entry.message.expires_at_ms != NEVER and self.expire(entry, backlog, batch):
                 continue
             backlog.remove(entry)
             self.waiting -= 1
             return entry
         return None
-
-    def _passing(
-        self, backlog: Backlog, priority: i64, consumer: Consumer, *, now_ms: i64
-    ) -> QueueEntry | None:
-        """The first entry that may go to `consumer`, past those that may not.
-
-        These are not looked at again (`_return` and `due` say when they are):
-        a consumer that refuses most of a queue would otherwise cost the square
-        of it.
-        """
-        passed = consumer.passed
-        if passed is None:
-            passed = consumer.passed = [-1] * 10
-            self._any_passed = True
-        while True:
-            found = backlog.after(passed[priority], LOOK_AHEAD)
-            if not found:
-                return None
-            for entry in found:
-                if entry.may_go_to(consumer.number, now_ms):
-                    return entry
-                passed[priority] = int(entry.position)
-
-    def _look_again(self, entry: QueueEntry) -> None:
-        """`entry` is back: let consumers meet it again that have gone past its place."""
-        now_ms = self.router.clock.now_ms()
-        priority = entry.message.priority
-        for consumer in self.consumers:
-            passed = consumer.passed
-            if passed is None or passed[priority] < entry.position:
-                continue
-            if entry.may_go_to(consumer.number, now_ms):
-                passed[priority] = int(entry.position) - 1
-
-    def _end_drains(self) -> None:
-        still: list[Consumer] = []
-        for consumer in self._draining:
-            if not consumer.has_credit():
-                continue
-            if consumer.has_room() or not self._may_take(consumer):
-                consumer.nothing_waits()
-            else:
-                still.append(consumer)
-        self._draining = still
-
-    def _may_take(self, consumer: Consumer) -> bool:
-        """Whether entries are left for `consumer`, which lacks room for now."""
-        if self.browsers.has(consumer):
-            return self.browsers.has_more(consumer, self._backlogs)
-        return self.waiting > 0
 
     # -- back
 
@@ -322,11 +260,11 @@ class Queue(Node):
         entry.consumer = None
         entry.sent_to = None
         priority = entry.message.priority
-        backlog = self._backlogs[priority]
+        backlog = self.backlogs[priority]
         assert backlog is not None
         backlog.put_back(entry)
-        if self._any_passed:
-            self._look_again(entry)
+        if self._passing.any:
+            self._passing.look_again(entry, self.consumers, self.router.clock.now_ms())
         self.waiting += 1
         self.router.stats.requeued += 1
         if priority > self._top:
@@ -338,13 +276,13 @@ class Queue(Node):
         entry.consumer = None
         self.bytes -= message.size()
         if message.expires_at_ms != NEVER:
-            self._mortal -= 1
+            self._sweep.mortal -= 1
         if message.durable and self._is_stored and not self.is_deleted:
             batch.remove(self.address, stored_position(entry))
 
     # -- time
 
-    def _expire(self, entry: QueueEntry, backlog: Backlog, batch: Batch) -> bool:
+    def expire(self, entry: QueueEntry, backlog: Backlog, batch: Batch) -> bool:
         """Drop a waiting entry whose time is over, or move it to the expiry node."""
         if not expiry.has_expired(entry.message.expires_at_ms, self.router.clock.wall_ms()):
             return False
@@ -354,50 +292,15 @@ class Queue(Node):
         self.router.expire(entry.message, self, batch)
         return True
 
-    def _sweep_later(self) -> None:
-        if self._sweep_at_ms == NO_SWEEP:
-            self._sweep_at_ms = self.router.clock.now_ms() + SWEEP_EVERY_MS
-            self.router.agenda.at(self._sweep_at_ms, self)
-
     def due(self, now_ms: i64) -> None:
         """A pause is over, or it is time to look for expired entries, or patience ends."""
         if self.is_deleted:
             return
         self.pacing.tick(now_ms, self.backlog())
-        if self._sweep_at_ms != NO_SWEEP and now_ms >= self._sweep_at_ms:
-            self._sweep_due = True
-        if self._any_passed:
-            self._any_passed = False
-            for consumer in self.consumers:
-                consumer.passed = None
+        self._sweep.tick(now_ms)
+        if self._passing.any:
+            self._passing.start_anew(self.consumers)
         self.router.wake(self)
-
-    def _sweep(self, batch: Batch) -> None:
-        """Look at up to SWEEP_AT_MOST entries, from where the last sweep ended."""
-        self._sweep_due = False
-        self._sweep_at_ms = NO_SWEEP
-        left = SWEEP_AT_MOST
-        while left > 0 and self._sweep_priority < 10:
-            left -= self._sweep_part(left, batch)
-            if left > 0:
-                self._sweep_priority += 1
-                self._sweep_from = -1
-        if self._sweep_priority == 10:
-            self._sweep_priority = 0
-        if self._mortal > 0:
-            self._sweep_later()
-
-    def _sweep_part(self, at_most: i64, batch: Batch) -> i64:
-        """Sweep on within one priority; how many entries were looked at."""
-        backlog = self._backlogs[self._sweep_priority]
-        if backlog is None:
-            return 0
-        looked_at = backlog.after(self._sweep_from, at_most)
-        for entry in looked_at:
-            self._sweep_from = entry.position
-            if entry.message.expires_at_ms != NEVER:
-                self._expire(entry, backlog, batch)
-        return i64(len(looked_at))
 
     # -- the node
 
@@ -415,33 +318,15 @@ class Queue(Node):
             consumer.node_deleted()
         self.consumers.clear()
         self._turn = Turn()
-        self._draining.clear()
+        self._drains.clear()
         self.browsers.node_deleted()
         self.tell_producers()
 
     def _clear(self, batch: Batch) -> None:
         for priority in range(10):
-            backlog = self._backlogs[priority]
+            backlog = self.backlogs[priority]
             if backlog is not None:
                 for entry in backlog.after(-1, backlog.waiting):
                     self._forget(entry, batch)
-                self._backlogs[priority] = None
+                self.backlogs[priority] = None
         self.waiting = 0
-
-
-def stored_position(entry: QueueEntry) -> i64:
-    """Where `entry` is in the store, which knows one order for entries of all priorities."""
-    return entry.position * 10 + entry.message.priority
-
-
-def as_stored(entry: QueueEntry) -> StoredMessage:
-    """What the store keeps of `entry`."""
-    message = entry.message
-    return StoredMessage(
-        position=stored_position(entry),
-        encoded=message.encoded,
-        priority=message.priority,
-        ttl_ms=message.ttl_ms,
-        arrived_ms=message.arrived_ms,
-        delivery_count=entry.delivery_count,
-    )

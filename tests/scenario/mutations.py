@@ -67,7 +67,7 @@ MUTATIONS: Final = (
     Mutation(
         "an expired message is delivered, unless the sweep comes first",
         "broker/routing/queue.py",
-        "if entry.message.expires_at_ms != NEVER and self._expire(entry, backlog, batch):",
+        "if entry.message.expires_at_ms != NEVER and self.expire(entry, backlog, batch):",
         "if False:",
     ),
     Mutation(

@@ -1,4 +1,4 @@
-"""A queue: order, turns, drains, limits, what the store keeps, the end."""
+"""A queue: order, turns, limits, the end."""
 
 import pytest
 
@@ -75,73 +75,6 @@ def test_a_consumer_that_leaves_gets_nothing_more() -> None:
     assert queue.backlog() == 0, "nobody waits for it"
 
 
-# -- drain
-
-
-def test_a_drain_ends_when_nothing_more_waits() -> None:
-    routing = Routing()
-    queue = routing.queue()
-    routing.put(queue, b"a")
-    consumer = routing.consumer(queue)
-    routing.give(queue, consumer, 5, drain=True)
-    assert (consumer.taken, consumer.drains) == ([b"a"], 1)
-    routing.pump()
-    assert consumer.drains == 1
-
-
-def test_a_drain_that_takes_all_credit_needs_no_word() -> None:
-    routing = Routing()
-    queue = routing.queue()
-    routing.put(queue, b"a", b"b")
-    consumer = routing.consumer(queue)
-    routing.give(queue, consumer, 1, drain=True)
-    assert (consumer.taken, consumer.drains) == ([b"a"], 0)
-
-
-def test_a_drain_waits_for_room() -> None:
-    routing = Routing()
-    queue = routing.queue()
-    routing.put(queue, b"a")
-    consumer = routing.consumer(queue)
-    consumer.held = True
-    routing.give(queue, consumer, 2, drain=True)
-    assert consumer.drains == 0
-    consumer.held = False
-    routing.give(queue, consumer, 2, drain=True)
-    assert (consumer.taken, consumer.drains) == ([b"a"], 1)
-
-
-def test_a_drain_ends_without_room_where_nothing_waits() -> None:
-    routing = Routing()
-    queue = routing.queue()
-    consumer = routing.consumer(queue)
-    consumer.held = True
-    routing.give(queue, consumer, 2, drain=True)
-    assert consumer.drains == 1
-
-
-def test_a_drain_ends_where_the_consumer_may_have_nothing_that_waits() -> None:
-    routing = Routing()
-    queue = routing.queue()
-    routing.put(queue, b"a")
-    consumer = routing.consumer(queue, 1)
-    consumer.dispose(Disposal.ELSEWHERE, routing.batch)
-    routing.give(queue, consumer, 5, drain=True)
-    assert (consumer.drains, queue.waiting) == (1, 1)
-
-
-def test_a_drain_may_be_called_off() -> None:
-    routing = Routing()
-    queue = routing.queue()
-    routing.put(queue, b"a")
-    consumer = routing.consumer(queue)
-    consumer.held = True
-    routing.give(queue, consumer, 5, drain=True)
-    consumer.held = False
-    routing.give(queue, consumer, 5)
-    assert (consumer.taken, consumer.drains, consumer.credit) == ([b"a"], 0, 4)
-
-
 # -- limits
 
 
@@ -167,44 +100,6 @@ def test_a_queue_takes_no_more_bytes_than_its_limit() -> None:
         routing.put(queue, b"def")
     routing.put(queue, b"de")
     assert queue.bytes == 5
-
-
-# -- the store
-
-
-@pytest.mark.requirement("DST-14", "RCV-02")
-def test_the_store_keeps_what_is_durable_until_it_is_consumed() -> None:
-    routing = Routing()
-    queue = routing.queue()
-    queue.put(new_message(b"a", durable=True), routing.batch)
-    queue.put(new_message(b"b", durable=True, priority=9), routing.batch)
-    queue.put(new_message(b"fleeting"), routing.batch)
-    assert [each.encoded for each in routing.stored()] == [b"a", b"b"]
-    consumer = routing.consumer(queue, 3)
-    assert consumer.taken == [b"b", b"a", b"fleeting"]
-    consumer.dispose(Disposal.COUNT, routing.batch)
-    consumer.dispose(Disposal.REMOVE, routing.batch)
-    assert [(each.encoded, each.delivery_count) for each in routing.stored()] == [(b"b", 1)]
-
-
-@pytest.mark.requirement("DST-14")
-def test_entries_of_all_priorities_have_places_of_their_own_in_the_store() -> None:
-    routing = Routing()
-    queue = routing.queue()
-    for priority in (0, 4, 9):
-        queue.put(new_message(b"%d" % priority, durable=True, priority=priority), routing.batch)
-    stored = routing.stored()
-    assert [(each.encoded, each.priority) for each in stored] == [(b"0", 0), (b"4", 4), (b"9", 9)]
-    assert len({each.position for each in stored}) == 3
-
-
-@pytest.mark.requirement("TMP-03")
-def test_messages_of_a_temporary_queue_are_not_kept_in_the_store() -> None:
-    routing = Routing()
-    queue = routing.temporary_queue()
-    queue.put(new_message(b"a", durable=True), routing.batch)
-    routing.consumer(queue, 1).dispose(Disposal.COUNT, routing.batch)
-    assert routing.batch.is_empty()
 
 
 # -- the end

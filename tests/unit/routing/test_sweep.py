@@ -2,8 +2,9 @@
 
 import pytest
 
-from broker.routing.queue import SWEEP_AT_MOST, SWEEP_EVERY_MS, Queue
+from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
+from broker.routing.sweep import SWEEP_AT_MOST, SWEEP_EVERY_MS
 from tests.support.clock import WALL_START_MS
 from tests.support.parties import RecordingProducer
 from tests.support.routing import Routing, bodies, counts, new_message

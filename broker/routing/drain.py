@@ -1,0 +1,54 @@
+"""Drains: a consumer takes what waits, and then learns that nothing more does (core 2.6.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from broker.routing.party import Consumer
+
+if TYPE_CHECKING:
+    from broker.routing.queue import Queue
+
+
+@final
+class Drains:
+    """The consumers of a queue, browsers included, that drain it."""
+
+    def __init__(self) -> None:
+        self._consumers: list[Consumer] = []
+
+    def any(self) -> bool:
+        """Whether somebody drains."""
+        return bool(self._consumers)
+
+    def join(self, consumer: Consumer) -> None:
+        """`consumer` drains from now on."""
+        self._consumers.append(consumer)
+
+    def leave(self, consumer: Consumer) -> None:
+        """`consumer` does not drain, if it did."""
+        if self._consumers and consumer in self._consumers:
+            self._consumers.remove(consumer)
+
+    def clear(self) -> None:
+        """Nobody drains."""
+        self._consumers.clear()
+
+    def end(self, queue: Queue) -> None:
+        """Tell those for whom nothing is left in `queue`, after it has dispatched."""
+        still: list[Consumer] = []
+        for consumer in self._consumers:
+            if not consumer.has_credit():
+                continue
+            if consumer.has_room() or not _may_take(consumer, queue):
+                consumer.nothing_waits()
+            else:
+                still.append(consumer)
+        self._consumers = still
+
+
+def _may_take(consumer: Consumer, queue: Queue) -> bool:
+    """Whether entries are left for `consumer`, which lacks room for now."""
+    if queue.browsers.has(consumer):
+        return queue.browsers.has_more(consumer, queue.backlogs)
+    return queue.waiting > 0

@@ -1,0 +1,61 @@
+"""Going past what waits but may not go to this consumer, without looking at it twice."""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.backlog import Backlog
+from broker.routing.entry import QueueEntry
+from broker.routing.party import Consumer
+
+LOOK_AHEAD: Final[i64] = 16
+"""Entries looked at together where a consumer may not have the first one."""
+
+
+@final
+class Passing:
+    """How far the consumers of one queue have gone past what they may not have.
+
+    That is in `Consumer.passed`; `any` tells whether one of them has some.
+    """
+
+    def __init__(self) -> None:
+        self.any = False
+
+    def first_for(
+        self, consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64
+    ) -> QueueEntry | None:
+        """The first entry that may go to `consumer`, past those that may not.
+
+        These are not looked at again (`look_again` and `start_anew` say when they
+        are): a consumer that refuses most of a queue would otherwise cost the
+        square of it.
+        """
+        passed = consumer.passed
+        if passed is None:
+            passed = consumer.passed = [-1] * 10
+            self.any = True
+        while True:
+            found = backlog.after(passed[priority], LOOK_AHEAD)
+            if not found:
+                return None
+            for entry in found:
+                if entry.may_go_to(consumer.number, now_ms):
+                    return entry
+                passed[priority] = int(entry.position)
+
+    def look_again(self, entry: QueueEntry, consumers: list[Consumer], now_ms: i64) -> None:
+        """`entry` is back: let consumers meet it again that have gone past its place."""
+        priority = entry.message.priority
+        for consumer in consumers:
+            passed = consumer.passed
+            if passed is None or passed[priority] < entry.position:
+                continue
+            if entry.may_go_to(consumer.number, now_ms):
+                passed[priority] = int(entry.position) - 1
+
+    def start_anew(self, consumers: list[Consumer]) -> None:
+        """Let everybody look at everything again."""
+        self.any = False
+        for consumer in consumers:
+            consumer.passed = None
