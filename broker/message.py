@@ -55,7 +55,12 @@ NEVER: Final[i64] = 0
 @mypyc_attr(acyclic=True)
 @final
 class Message:
-    """One message, shared by all queues that hold it; never changed. Times are wall time in ms."""
+    """One message, shared by all queues that hold it; never changed. Times are wall time in ms.
+
+    `publisher` is the container-id of who sent it, `key` what its address says behind the topic
+    (DST-05). Both matter until it has been published: a store keeps neither, and a message
+    that a restart brings back has none.
+    """
 
     def __init__(
         self,
@@ -66,6 +71,8 @@ class Message:
         ttl_ms: i64,
         arrived_ms: i64,
         expires_at_ms: i64,
+        publisher: str = "",
+        key: str = "",
     ) -> None:
         self.encoded: Final = encoded
         self.durable: Final = durable
@@ -73,6 +80,8 @@ class Message:
         self.ttl_ms: Final[i64] = ttl_ms
         self.arrived_ms: Final[i64] = arrived_ms
         self.expires_at_ms: Final[i64] = expires_at_ms
+        self.publisher: Final = publisher
+        self.key: Final = key
         self.first_header: Final = (DURABLE_HEADERS if durable else PLAIN_HEADERS)[priority]
 
     def size(self) -> i64:
@@ -108,6 +117,8 @@ class Message:
             ttl_ms=-1,
             arrived_ms=self.arrived_ms,
             expires_at_ms=NEVER,
+            publisher=self.publisher,
+            key=self.key,
         )
 
     def annotated(self, changes: bytes) -> Message:
@@ -139,10 +150,14 @@ class Message:
             ttl_ms=self.ttl_ms,
             arrived_ms=self.arrived_ms,
             expires_at_ms=self.expires_at_ms,
+            publisher=self.publisher,
+            key=self.key,
         )
 
 
-def read_message(sections: Sections, data: bytes, clock: Clock) -> Message:
+def read_message(
+    sections: Sections, data: bytes, clock: Clock, *, publisher: str = "", key: str = ""
+) -> Message:
     """The message that `sections` found in `data`."""
     arrived_ms: i64 = 0
     expires_at_ms = NEVER
@@ -158,6 +173,8 @@ def read_message(sections: Sections, data: bytes, clock: Clock) -> Message:
         ttl_ms=sections.ttl,
         arrived_ms=arrived_ms,
         expires_at_ms=expires_at_ms,
+        publisher=publisher,
+        key=key,
     )
 
 

@@ -77,6 +77,7 @@ class LinkProducer(IncomingOwner):
         self._link: Final = link
         self._request: Final = request
         self._credit: Final = LinkCredit(link, peer.container.credit)
+        self._publisher: Final = peer.container_id
         self._node: Node | None = None
         self._may_reject = True
 
@@ -121,7 +122,7 @@ class LinkProducer(IncomingOwner):
             if sections.message_annotations >= 0:
                 self._check_annotations(sections, data)
             node = self._node or self._addressed(sections, data)
-            message = read_message(sections, data, self._container.clock)
+            message = read_message(sections, data, self._container.clock, publisher=self._publisher)
             journal = self._container.journal
             node.put(message, journal.batch)
         except RoutingError as refusal:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 class Queue(Node):
     """Messages in order of priority and arrival, each for one consumer (RCV-03).
 
-    `topic` is set for the queue of a subscription, which no address names. Only
-    messages of a queue that outlives its connections are kept in the store.
+    That of a subscription is named by no address, and `topics` are those that put into it.
+    Only messages of a queue that outlives its connections are kept in the store.
     """
 
     def __init__(
@@ -47,13 +47,14 @@ class Queue(Node):
         policy: AddressPolicy,
         router: Router,
         owner: i64 = -1,
-        topic: Topic | None = None,
+        is_subscription: bool = False,
     ) -> None:
         super().__init__(
             address=address, kind=QUEUE, policy=policy, pacing_mark=router.pacing_mark, owner=owner
         )
         self.router: Final = router
-        self.topic: Final = topic
+        self.is_subscription: Final = is_subscription
+        self.topics: Final[dict[Topic, None]] = {}
         self.consumers: Final[list[Consumer]] = []
         self.browsers: Final = Browsers()
         self.waiting: i64 = 0
@@ -61,7 +62,7 @@ class Queue(Node):
         self.bytes: i64 = 0
         self.is_pending = False
         self.is_deleted = False
-        self._is_stored: Final = topic is None and owner < 0
+        self._is_stored: Final = not is_subscription and owner < 0
         self._witness: Final = router.witness
         self.backlogs: Final[list[Backlog | None]] = [None] * 10
         self._top: i64 = 0

@@ -46,23 +46,33 @@ class Topic(Node):
             policy=self.policy,
             router=self.router,
             owner=self.owner,
-            topic=self,
+            is_subscription=True,
         )
         queue.attach_consumer(consumer)
-        self.subscriptions.append(queue)
+        self.bind(queue)
         return queue
+
+    def bind(self, queue: Queue) -> None:
+        """Let `queue` have what is published from now on."""
+        self.subscriptions.append(queue)
+        queue.topics[self] = None
+
+    def unbind(self, queue: Queue) -> None:
+        """`queue` gets nothing more from here. Twice is once."""
+        if self in queue.topics:
+            del queue.topics[self]
+            self.subscriptions.remove(queue)
 
     def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:
         """The subscription ends with its consumer, and its messages with it."""
         queue.detach_consumer(consumer, queue, batch)
-        if queue in self.subscriptions:
-            self.subscriptions.remove(queue)
+        self.unbind(queue)
         queue.delete(batch)
 
     def backlog(self) -> i64:
         waiting: i64 = 0
         for queue in self.subscriptions:
-            waiting += queue.waiting
+            waiting += queue.backlog()
         return waiting
 
     def due(self, now_ms: i64) -> None:
@@ -71,6 +81,6 @@ class Topic(Node):
 
     def delete(self, batch: Batch) -> None:
         for queue in list(self.subscriptions):
+            self.unbind(queue)
             queue.delete(batch)
-        self.subscriptions.clear()
         self.tell_producers()

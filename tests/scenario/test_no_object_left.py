@@ -38,9 +38,10 @@ BEGIN: Final = Begin(next_outgoing_id=0, incoming_window=9, outgoing_window=9)
 
 
 def busy_broker() -> Broker:
-    """One with messages for whoever comes."""
+    """One with messages for whoever comes, each of another connection: it keeps its publisher."""
     broker = Broker(watcher=Quiet())
-    broker.fill(count=20)
+    for _ in range(20):
+        broker.fill()
     sender = broker.session("sender")
     sender.attach_sender("large")
     sender.transfer(0, b"x" * 100_000, settled=True)

@@ -180,6 +180,19 @@ def test_an_expired_message_that_is_kept_has_no_end_any_more() -> None:
     assert reread(kept, 0, clock).ttl_ms == -1
 
 
+# -- who sent it, and with which key
+
+
+@pytest.mark.requirement("RCV-05", "DST-05")
+def test_a_message_knows_its_publisher_and_key_through_every_change() -> None:
+    sections = Sections()
+    sections.read(BODY, 0, len(BODY))
+    message = read_message(sections, BODY, SimulatedClock(), publisher="c", key="k")
+    for each in (message, message.without_expiry(), message.annotated(ADDED)):
+        assert (each.publisher, each.key) == ("c", "k")
+    assert (read(BODY).publisher, read(BODY).key) == ("", "")
+
+
 # -- what an outcome adds
 
 ADDED = bytes.fromhex("c10602a3016154 02")

@@ -115,6 +115,29 @@ def test_the_backlog_of_a_topic_is_what_all_subscribers_together_are_behind() ->
     assert topic.backlog() == 1 + 3
 
 
+def test_a_subscription_nobody_consumes_from_holds_no_producer_back() -> None:
+    routing = Routing()
+    topic = routing.topic()
+    consumer, queue = subscribe(routing, topic)
+    queue.detach_consumer(consumer, queue, routing.batch)
+    routing.put(topic, b"a")
+    assert (queue.waiting, topic.backlog()) == (1, 0)
+
+
+def test_a_queue_knows_the_topics_it_is_bound_to() -> None:
+    routing = Routing()
+    one, other = routing.topic("one"), routing.topic("other")
+    _, queue = subscribe(routing, one)
+    other.bind(queue)
+    routing.put(one, b"a")
+    routing.put(other, b"b")
+    assert (queue.waiting, list(queue.topics)) == (2, [one, other])
+    one.unbind(queue)
+    one.unbind(queue)
+    routing.put(one, b"c")
+    assert (queue.waiting, list(queue.topics)) == (2, [other])
+
+
 @pytest.mark.requirement("RCV-02")
 def test_what_a_subscriber_rejects_goes_to_the_dead_letter_queue() -> None:
     routing = Routing(policy=AddressPolicy(dead_letter="t"))
