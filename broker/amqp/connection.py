@@ -84,7 +84,11 @@ from broker.amqp.session import Session
 
 @final
 class Connection:
-    """The server's end of an AMQP connection (core 2.4)."""
+    """The server's end of an AMQP connection (core 2.4).
+
+    `is_ending` is true once its sessions are told to end with it, `closed_in_order` where
+    that was by a close of the peer's without an error.
+    """
 
     def __init__(
         self,
@@ -101,6 +105,8 @@ class Connection:
         self.state: ConnectionState = ConnectionState.START
         self.is_over = False
         self.end_reason = "connection lost"
+        self.is_ending = False
+        self.closed_in_order = False
         self.output: Final = Output(owner)
         self.next_deadline_ms: i64 = now_ms + limits.handshake_timeout_ms
         self._container_id: Final = container_id
@@ -365,6 +371,8 @@ class Connection:
         if close.error is not None:
             self.end_reason += f": {close.error.condition}"
         self.state = connection_after(self.state, ConnectionEvent.CLOSE_IN)
+        if not self.is_ending:
+            self.closed_in_order = close.error is None
         self._drop_sessions()
         self.output.put(0, Close())
         self._over()
@@ -375,10 +383,14 @@ class Connection:
         self._over()
 
     def _drop_sessions(self) -> None:
+        if self.is_ending:
+            return
+        self.is_ending = True
         self._owing = []
         for session in self._channels.remove_all():
             session.flush_accepted()
             session.lost()
+        self.owner.sessions_dropped()
 
     def _over(self) -> None:
         if not self.is_over:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from broker.amqp.outcomes import DeliveryState
     from broker.amqp.outgoing_link import OutgoingLink
     from broker.amqp.performatives import Attach, Open
+    from broker.amqp.session import Session
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -46,6 +47,14 @@ class ConnectionOwner:
     @abstractmethod
     def outgoing_attached(self, link: OutgoingLink, attach: Attach) -> None:
         """The peer will receive on `link`. Answer at once with `link.accept` or `link.refuse`."""
+
+    @abstractmethod
+    def session_ended(self, session: Session) -> None:
+        """A session is over, all of its links have been told; its connection goes on."""
+
+    @abstractmethod
+    def sessions_dropped(self) -> None:
+        """The connection ends, and with it every session and link; told once, after them."""
 
     @abstractmethod
     def ended(self) -> None:

@@ -273,6 +273,7 @@ class Session:
             self._drop_links()
             self.flush_accepted()
             self.put(End())
+            self.connection.owner.session_ended(self)
 
     def end(self, fault: Fault) -> None:
         """End the session from our side; frames that still come are ignored."""
@@ -280,6 +281,7 @@ class Session:
         self._drop_links()
         self.flush_accepted()
         self.put(End(error=error_of(fault)))
+        self.connection.owner.session_ended(self)
 
     def lost(self) -> None:
         """The connection is over."""

@@ -22,8 +22,10 @@ from broker.amqp.link import Link
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach, Open
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP
+from broker.amqp.session import Session
 from broker.links.attach import consume_request, publish_request
 from broker.links.container import Container
+from broker.links.ending import ending_of_connection
 from broker.links.incoming import LinkProducer
 from broker.links.outgoing import LinkConsumer
 from broker.links.refusal import as_link_fault
@@ -210,6 +212,16 @@ class Peer(ConnectionOwner):
     def _refuse(self, link: Link, fault: LinkFault) -> None:
         self.container.stats.links_refused += 1
         link.refuse(fault)
+
+    def session_ended(self, session: Session) -> None:
+        container = self.container
+        container.router.lifetimes.session_ended(self.id, session.channel, container.journal.batch)
+
+    def sessions_dropped(self) -> None:
+        container = self.container
+        container.router.lifetimes.connection_ended(
+            self.id, ending_of_connection(self.connection), container.journal.batch
+        )
 
     def ended(self) -> None:
         self._alarm.peer = None

@@ -15,6 +15,7 @@ from broker.routing.errors import (
     NoSuchNode,
     QueueFull,
 )
+from broker.routing.lifetime import Lifetimes
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Witness
 from broker.routing.policy import Policies
@@ -49,6 +50,7 @@ class Router:
         self.clock: Final = clock
         self.stats: Final = stats
         self.agenda: Final = Agenda()
+        self.lifetimes: Final = Lifetimes(self.agenda, clock)
         self.pacing_mark: Final[i64] = pacing_mark
         self.witness: Final = witness
         self.queues: Final[dict[str, Queue]] = {}
@@ -139,6 +141,8 @@ class Router:
 
     def pump(self, batch: Batch) -> None:
         """Dispatch every queue that was woken, until none is; producers then may go on."""
+        if self.lifetimes.any_due:
+            self.lifetimes.collect(batch)
         if self._pending:
             now_ms = self.clock.now_ms()
             while self._pending:

@@ -10,6 +10,7 @@ from broker.amqp.limits import Limits
 from broker.amqp.outcomes import DeliveryState
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach, Begin, Open
+from broker.amqp.session import Session
 from broker.amqp.terminus import Source, Target
 from tests.support.frames import Body, Frame, frame, frames_in, opening
 
@@ -78,6 +79,8 @@ class Engine(ConnectionOwner):
         self.inboxes: list[Inbox] = []
         self.outboxes: list[Outbox] = []
         self.bugs: list[Exception] = []
+        self.ended_sessions: list[int] = []
+        self.drops: list[bool] = []
         self.connection = Connection(
             self,
             limits or Limits(),
@@ -145,6 +148,12 @@ class Engine(ConnectionOwner):
     def output_ready(self) -> None: ...
 
     def deadline_changed(self) -> None: ...
+
+    def session_ended(self, session: Session) -> None:
+        self.ended_sessions.append(int(session.channel))
+
+    def sessions_dropped(self) -> None:
+        self.drops.append(self.connection.closed_in_order)
 
     def ended(self) -> None: ...
 

@@ -10,6 +10,7 @@ from broker.amqp.limits import FRAME_SIZE_MIN
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.output import OUTPUT_FULL, WRITER_KEPT, Output
 from broker.amqp.performatives import Attach, Close, Detach, End, Open
+from broker.amqp.session import Session
 from tests.support.broker import Broker
 from tests.support.frames import Transfer, attach_receiver, body_of, frame, message, opening
 
@@ -36,6 +37,12 @@ class Listener(ConnectionOwner):
         raise NotImplementedError
 
     def outgoing_attached(self, link: OutgoingLink, attach: Attach) -> None:
+        raise NotImplementedError
+
+    def session_ended(self, session: Session) -> None:
+        raise NotImplementedError
+
+    def sessions_dropped(self) -> None:
         raise NotImplementedError
 
     def ended(self) -> None:

@@ -1,0 +1,239 @@
+"""When something that a link made or kept is over (core 3.5.6): at which end, and how long after.
+
+One mechanism for dynamic nodes, subscriptions and the grace after a lost
+connection. Whoever holds a `Lease` reports the ends of its link, and a
+re-attach; `Mortal.expired` is then called once, now or later, or never.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from enum import Enum
+from heapq import heapify, heappop, heappush
+from typing import Final, final
+
+from mypy_extensions import i64, mypyc_attr
+
+from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, NEVER, SESSION_END
+from broker.clock import Clock
+from broker.routing.agenda import Agenda, Due
+from storage.api import Batch
+
+NEVER_ENDS: Final[i64] = -1
+HORIZON_MS: Final[i64] = 60_000
+"""The agenda is asked for no later moment, so that no peer fills it with far ones."""
+STALE_FREE: Final[i64] = 64
+"""So many deadlines of leases that were resumed may lie about besides one for each that runs."""
+
+
+class Ending(Enum):
+    """What ended a link, or came after that: the outermost of link, session and connection."""
+
+    LINK_CLOSED = "detached with closed=true"
+    LINK_DETACHED = "detached, or stolen"
+    SESSION_ENDED = "session ended"
+    CONNECTION_CLOSED = "connection closed in good order"
+    CONNECTION_LOST = "connection lost, or ended by a fault"
+
+
+class Fate(Enum):
+    """What an ending means for a lease."""
+
+    ENDS = "it is over now"
+    EXPIRES = "its timeout counts from now"
+    STAYS = "the end that its policy names has not come"
+
+
+@final
+class Terms:
+    """An expiry-policy, its timeout, and the least respite after the loss of a connection."""
+
+    def __init__(self, policy: str, *, timeout_s: i64 = 0, grace_ms: i64 = 0) -> None:
+        self.policy: Final = policy
+        self.timeout_s: Final[i64] = timeout_s
+        self.grace_ms: Final[i64] = grace_ms
+
+
+def fate(policy: str, ending: Ending) -> Fate:
+    """What `ending` means under an expiry-policy; a closed link ends its terminus (2.6.4)."""
+    if ending is Ending.LINK_CLOSED:
+        return Fate.ENDS
+    if policy == LINK_DETACH:
+        return Fate.EXPIRES
+    if policy == SESSION_END:
+        return Fate.STAYS if ending is Ending.LINK_DETACHED else Fate.EXPIRES
+    over = ending is Ending.CONNECTION_CLOSED or ending is Ending.CONNECTION_LOST
+    if policy == CONNECTION_CLOSE and over:
+        return Fate.EXPIRES
+    return Fate.STAYS
+
+
+def respite_ms(terms: Terms, ending: Ending) -> i64:
+    """How long after `ending`, at which its timeout begins to count, something goes on."""
+    timeout_ms = terms.timeout_s * 1000
+    if ending is Ending.CONNECTION_LOST:
+        return max(timeout_ms, terms.grace_ms)
+    return timeout_ms
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Mortal:
+    """Something whose life a lease decides."""
+
+    @abstractmethod
+    def expired(self, batch: Batch) -> None:
+        """Its time is over: nobody has come back for it."""
+
+
+@final
+class Lease:
+    """The life of one `Mortal` on its terms.
+
+    Held while a link is attached; else it waits for an end on its connection,
+    or for its deadline, or for nothing at all.
+    """
+
+    def __init__(self, mortal: Mortal, terms: Terms) -> None:
+        self.terms = terms
+        self.mortal: Mortal | None = mortal
+        self.connection: i64 = -1
+        self.session: i64 = -1
+        self.deadline_ms: i64 = NEVER_ENDS
+
+
+@final
+class Lifetimes(Due):
+    """The leases that nobody holds: those that wait for an end, and those that run out."""
+
+    def __init__(self, agenda: Agenda, clock: Clock) -> None:
+        self.any_due = False
+        self._agenda: Final = agenda
+        self._clock: Final = clock
+        self._waiting: Final[dict[int, dict[Lease, None]]] = {}
+        self._deadlines: list[tuple[int, int, Lease]] = []
+        self._running: i64 = 0
+        self._order = 0
+        self._asked_for_ms: i64 = NEVER_ENDS
+
+    # -- what happens to links
+
+    def link_ended(
+        self, lease: Lease, ending: Ending, batch: Batch, *, connection: i64, session: i64
+    ) -> None:
+        """The last link that held `lease` has ended; it was in that session of that connection.
+
+        The numbers need to be unique only while the connection, or the session in it, lives.
+        """
+        self.resume(lease)
+        if self._has_begun(lease, ending, batch) or lease.terms.policy == NEVER:
+            return
+        lease.connection = connection
+        lease.session = session
+        self._waiting.setdefault(int(connection), {})[lease] = None
+
+    def session_ended(self, connection: i64, session: i64, batch: Batch) -> None:
+        """A session has ended while its connection goes on; its links were reported before."""
+        for lease in list(self._waiting.get(int(connection), {})):
+            if lease.session == session:
+                self._has_begun(lease, Ending.SESSION_ENDED, batch)
+
+    def connection_ended(self, connection: i64, ending: Ending, batch: Batch) -> None:
+        """A connection has ended; its links were reported before."""
+        waiting = self._waiting.pop(int(connection), None)
+        if waiting is not None:
+            for lease in waiting:
+                lease.connection = -1
+                self._has_begun(lease, ending, batch)
+
+    def resume(self, lease: Lease) -> None:
+        """A link holds `lease` again, or its thing has ended otherwise: nothing runs any more."""
+        self._stop_waiting(lease)
+        if lease.deadline_ms != NEVER_ENDS:
+            lease.deadline_ms = NEVER_ENDS
+            self._running -= 1
+
+    def end(self, lease: Lease) -> None:
+        """Its thing is gone: `expired` is not called any more."""
+        self.resume(lease)
+        lease.mortal = None
+
+    def waiting(self) -> i64:
+        """How many leases nobody holds, other than those that go on for ever."""
+        count = self._running
+        for waiting in self._waiting.values():
+            count += len(waiting)
+        return count
+
+    def deadlines(self) -> i64:
+        """How many deadlines are kept, those of leases that were resumed included."""
+        return i64(len(self._deadlines))
+
+    # -- what follows
+
+    def _has_begun(self, lease: Lease, ending: Ending, batch: Batch) -> bool:
+        """Let the lease end or its timeout run, as `ending` says; False where it stays."""
+        destiny = fate(lease.terms.policy, ending)
+        if destiny is Fate.STAYS:
+            return False
+        self._stop_waiting(lease)
+        respite = respite_ms(lease.terms, ending) if destiny is Fate.EXPIRES else i64(0)
+        if respite <= 0:
+            self._finish(lease, batch)
+        else:
+            self._run_out(lease, self._clock.now_ms() + respite)
+        return True
+
+    def _finish(self, lease: Lease, batch: Batch) -> None:
+        mortal = lease.mortal
+        self.end(lease)
+        if mortal is not None:
+            mortal.expired(batch)
+
+    def _stop_waiting(self, lease: Lease) -> None:
+        if lease.connection >= 0:
+            waiting = self._waiting.get(int(lease.connection))
+            if waiting is not None:
+                waiting.pop(lease, None)
+                if not waiting:
+                    del self._waiting[int(lease.connection)]
+            lease.connection = -1
+
+    def _run_out(self, lease: Lease, deadline_ms: i64) -> None:
+        lease.deadline_ms = deadline_ms
+        self._running += 1
+        self._order += 1
+        heappush(self._deadlines, (int(deadline_ms), self._order, lease))
+        if len(self._deadlines) > 2 * self._running + STALE_FREE:
+            self._deadlines = [entry for entry in self._deadlines if is_live(entry)]
+            heapify(self._deadlines)
+        self._ask()
+
+    def _ask(self) -> None:
+        """Have `due` called at the earliest deadline, or at the horizon."""
+        if not self._deadlines:
+            return
+        deadline = i64(self._deadlines[0][0])
+        wanted = min(deadline, self._clock.now_ms() + HORIZON_MS)
+        if self._asked_for_ms == NEVER_ENDS or wanted < self._asked_for_ms:
+            self._asked_for_ms = wanted
+            self._agenda.at(wanted, self)
+
+    def due(self, now_ms: i64) -> None:
+        if now_ms >= self._asked_for_ms:
+            self._asked_for_ms = NEVER_ENDS
+        self.any_due = True
+
+    def collect(self, batch: Batch) -> None:
+        """End whatever has run out. In a round of its own: `due` has no batch to note it in."""
+        self.any_due = False
+        now_ms = self._clock.now_ms()
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            entry = heappop(self._deadlines)
+            if is_live(entry):
+                self._finish(entry[2], batch)
+        self._ask()
+
+
+def is_live(entry: tuple[int, int, Lease]) -> bool:
+    """Whether that deadline still is the one of its lease."""
+    return entry[2].deadline_ms == entry[0]
