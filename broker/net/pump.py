@@ -35,6 +35,10 @@ class Pump(asyncio.Protocol, Outlet):
         # uvloop's transports do everything that asyncio's do, but derive from nothing
         transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH, low=WRITE_BUFFER_LOW)
+        if self._container.closing:
+            # accepted by the loop before the stop, handed over after it
+            transport.abort()
+            return
         self._transport = transport
         self._pumps.add(self)
         self._peer = Peer(self._container, self, address_of(transport))

@@ -184,7 +184,8 @@ async def sessions_do_not_share_ids(peer: Conversation) -> None:
     receiver = await first.attach_receiver()
     deliveries = await received(receiver, 2)
     must(sorted(bodies(deliveries)) == [b"1", b"2"], "both messages", bodies(deliveries))
-    second.send(Disposition(first=deliveries[0].delivery_id or 0, last=deliveries[1].delivery_id))
+    lowest, highest = deliveries[0].delivery_id or 0, deliveries[1].delivery_id
+    second.send(Disposition(first=lowest, last=highest, state=None))
     await receiver.detach()
     left = await waiting(first)
     must(len(left) == 2, "two messages that the other session could not settle", left)
@@ -194,7 +195,7 @@ STRAYS: list[tuple[str, Body]] = [
     ("attach", Attach(name="stray", handle=0, role=False, initial_delivery_count=0)),
     ("flow", Flow(incoming_window=1, next_outgoing_id=0, outgoing_window=1)),
     ("transfer", Transfer(payload=message())),
-    ("disposition", Disposition()),
+    ("disposition", Disposition(state=None)),
     ("detach", Detach(handle=0)),
     ("end", End()),
 ]

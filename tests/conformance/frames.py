@@ -13,7 +13,7 @@ from broker.amqp.composite import FieldWriter
 from broker.amqp.decode import descriptor_at, take_value
 from broker.amqp.errors import Fault
 from broker.amqp.frames import AMQP_FRAME, HEAD_SIZE, SASL_FRAME, begin_frame, body_at, end_frame
-from broker.amqp.outcomes import DeliveryState, State, read_state
+from broker.amqp.outcomes import ACCEPTED, DeliveryState, State, read_state
 from broker.amqp.performatives import (
     RECEIVER,
     put_disposition,
@@ -87,7 +87,7 @@ class Disposition:
     first: int = 0
     last: int | None = None
     settled: bool = True
-    state: DeliveryState | None = None
+    state: DeliveryState | None = ACCEPTED
 
     def covers(self, delivery_id: int) -> bool:
         """Whether it tells of the delivery."""

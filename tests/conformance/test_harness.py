@@ -121,7 +121,7 @@ VERDICTS = [
     pytest.param(in_silence, WELCOME + BEGUN + FLOW + NOTHING, "", id="nothing but flows"),
     pytest.param(
         in_silence,
-        WELCOME + BEGUN + frame(Disposition(first=0)) + NOTHING,
+        WELCOME + BEGUN + frame(Disposition(first=0, state=None)) + NOTHING,
         "disposition",
         id="something in place of nothing",
     ),

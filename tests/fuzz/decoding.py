@@ -46,8 +46,8 @@ from broker.amqp.sections import PROPERTIES_FIELDS, Sections, put_header
 from broker.amqp.terminus import read_coordinator, read_source, read_target
 from broker.amqp.transfer import Disposition, Transfer
 from broker.message import read_message
+from tests.conformance.frames import READERS, Body
 from tests.support.clock import SimulatedClock
-from tests.support.frames import READERS, Body
 
 BEHIND: Final = b"\x00\x53\x75\xa0\x01x\x45\x00\x53"
 """What may follow in the buffer, and must not be looked at."""

@@ -4,136 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from librt.strings import BytesWriter
 
 from broker.amqp.composite import FieldWriter
-from broker.amqp.decode import descriptor_at
-from broker.amqp.descriptors import (
-    ATTACH,
-    BEGIN,
-    CLOSE,
-    DETACH,
-    DISPOSITION,
-    END,
-    FLOW,
-    OPEN,
-    SASL_MECHANISMS,
-    SASL_OUTCOME,
-    TRANSFER,
-)
 from broker.amqp.encode import put_binary, put_descriptor, put_value
 from broker.amqp.frames import (
     AMQP_HEADER,
     HEAD_SIZE,
-    SASL_FRAME,
-    begin_frame,
-    body_at,
-    end_frame,
 )
-from broker.amqp.outcomes import ACCEPTED, DeliveryState, State, read_state
 from broker.amqp.performatives import (
     RECEIVER,
     SENDER,
     Attach,
     Flow,
     Open,
-    put_disposition,
-    read_attach,
-    read_begin,
-    read_close,
-    read_detach,
-    read_end,
-    read_flow,
-    read_open,
 )
-from broker.amqp.sasl_frames import read_sasl_mechanisms, read_sasl_outcome
 from broker.amqp.sections import put_header
 from broker.amqp.terminus import Coordinator, Source, Target
-from broker.amqp.transfer import Disposition as DispositionReader
-from broker.amqp.transfer import Transfer as TransferReader
 from broker.amqp.types import Map, Symbol
+from tests.conformance.frames import (
+    Body,
+    Disposition,
+    Empty,
+    Header,
+    Transfer,
+    frame,
+    raw_frame,
+    read_frame,
+    sasl_frame,
+)
 
-READERS = {
-    OPEN: read_open,
-    BEGIN: read_begin,
-    ATTACH: read_attach,
-    FLOW: read_flow,
-    DETACH: read_detach,
-    END: read_end,
-    CLOSE: read_close,
-    SASL_MECHANISMS: read_sasl_mechanisms,
-    SASL_OUTCOME: read_sasl_outcome,
-}
+__all__ = ["Body", "Disposition", "Header", "Transfer", "frame", "raw_frame", "sasl_frame"]
 
 NULL = b"\x40"
-
-
-class Body(Protocol):
-    """What a frame may hold: a performative of the engine's, or one of those here."""
-
-    def write(self, out: BytesWriter) -> None:
-        """Write it with its descriptor."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Transfer:
-    """A transfer frame with its payload. None leaves a field out."""
-
-    handle: int = 0
-    delivery_id: int | None = 0
-    tag: bytes | None = b"tag"
-    message_format: int | None = 0
-    settled: bool | None = None
-    more: bool = False
-    rcv_settle_mode: int | None = None
-    state: State | None = None
-    resume: bool = False
-    aborted: bool = False
-    payload: bytes = b""
-
-    def write(self, out: BytesWriter) -> None:
-        fields = FieldWriter()
-        fields.uint(self.handle)
-        fields.uint(-1 if self.delivery_id is None else self.delivery_id)
-        fields.binary(self.tag)
-        fields.uint(-1 if self.message_format is None else self.message_format)
-        if self.settled is None:
-            fields.skip()
-        else:
-            fields.require_boolean(self.settled)
-        fields.boolean(self.more)
-        fields.ubyte(-1 if self.rcv_settle_mode is None else self.rcv_settle_mode)
-        if self.state is None:
-            fields.skip()
-        else:
-            self.state.write(fields.field())
-        fields.boolean(self.resume)
-        fields.boolean(self.aborted)
-        fields.close(out, TRANSFER)
-        out.write(self.payload)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Disposition:
-    """A disposition frame. `last` None is `first`."""
-
-    role: bool = RECEIVER
-    first: int = 0
-    last: int | None = None
-    settled: bool = True
-    state: DeliveryState | None = ACCEPTED
-
-    def write(self, out: BytesWriter) -> None:
-        put_disposition(
-            out,
-            role=self.role,
-            first=self.first,
-            last=self.first if self.last is None else self.last,
-            settled=self.settled,
-            state=self.state,
-        )
 
 
 @dataclass(frozen=True)
@@ -143,16 +47,6 @@ class Frame:
     channel: int
     body: Body | None
     size: int = 0
-
-
-@dataclass(frozen=True)
-class Header:
-    """A protocol header, in the place of a frame."""
-
-    data: bytes
-
-    def write(self, out: BytesWriter) -> None:
-        out.write(self.data)
 
 
 def frames_in(data: bytes) -> Iterator[Frame]:
@@ -168,80 +62,9 @@ def frames_in(data: bytes) -> Iterator[Frame]:
         end = at + size
         assert end <= len(data), "the output ends within a frame"
         channel = int.from_bytes(data[at + 6 : at + 8])
-        yield Frame(channel, _body(data, int(body_at(data, at)), end), size)
+        body = read_frame(data[at:end]).body
+        yield Frame(channel, None if isinstance(body, Empty) else body, size)
         at = end
-
-
-def _body(data: bytes, at: int, end: int) -> Body | None:
-    if at == end:
-        return None
-    code, behind = descriptor_at(data, at, end)
-    if code == TRANSFER:
-        return _transfer(data, int(behind), end)
-    if code == DISPOSITION:
-        return _disposition(data, int(behind), end)
-    return READERS[int(code)](data, behind, end)
-
-
-def _transfer(data: bytes, at: int, end: int) -> Transfer:
-    read = TransferReader()
-    payload_at = read.read(data, at, end)
-    return Transfer(
-        handle=int(read.handle),
-        delivery_id=_optional(int(read.delivery_id)),
-        tag=read.tag(data),
-        message_format=_optional(int(read.message_format)),
-        settled=None if read.settled < 0 else read.settled == 1,
-        more=read.more,
-        rcv_settle_mode=_optional(int(read.rcv_settle_mode)),
-        state=None if read.state_at < 0 else read_state(data, read.state_at, end),
-        resume=read.resume,
-        aborted=read.aborted,
-        payload=data[payload_at:end],
-    )
-
-
-def _disposition(data: bytes, at: int, end: int) -> Disposition:
-    read = DispositionReader()
-    read.read(data, at, end)
-    return Disposition(
-        role=read.role,
-        first=int(read.first),
-        last=int(read.last),
-        settled=read.settled,
-        state=None if read.state_at < 0 else read_state(data, read.state_at, end),
-    )
-
-
-def _optional(number: int) -> int | None:
-    return None if number < 0 else number
-
-
-def frame(body: Body, channel: int = 0) -> bytes:
-    """One AMQP frame."""
-    out = BytesWriter()
-    start = begin_frame(out, 0, channel)
-    body.write(out)
-    end_frame(out, start)
-    return out.getvalue()
-
-
-def raw_frame(body: bytes, channel: int = 0, kind: int = 0) -> bytes:
-    """A frame with any body."""
-    out = BytesWriter()
-    start = begin_frame(out, kind, channel)
-    out.write(body)
-    end_frame(out, start)
-    return out.getvalue()
-
-
-def sasl_frame(body: Body) -> bytes:
-    """One SASL frame."""
-    out = BytesWriter()
-    start = begin_frame(out, SASL_FRAME, 0)
-    body.write(out)
-    end_frame(out, start)
-    return out.getvalue()
 
 
 def opening(container_id: str = "client", **fields: object) -> bytes:

@@ -15,6 +15,8 @@ import socket
 
 import pytest
 
+HEADER = b"AMQP" + bytes([3, 1, 0, 0])
+
 seen = []
 
 
@@ -24,7 +26,9 @@ def port(url):
 
 def test_a_broker_runs(amqp_broker, amqp_url):
     assert amqp_url == amqp_broker.url
-    socket.create_connection(("127.0.0.1", port(amqp_url))).close()
+    with socket.create_connection(("127.0.0.1", port(amqp_url))) as client:
+        client.sendall(HEADER)
+        assert client.recv(8) == HEADER
     seen.append(amqp_broker)
 
 

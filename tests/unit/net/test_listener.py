@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from broker.amqp.errors import CONNECTION_FORCED
+from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
 from broker.amqp.frames import AMQP_HEADER, EMPTY_FRAME, SASL_HEADER
 from broker.amqp.performatives import Close
 from broker.app import App
@@ -28,6 +28,15 @@ async def test_a_client_that_ignores_our_close_is_cut_off(app: App) -> None:
         await client.open()
         await app.listener.close(0.05)
         assert await client.eof()
+    assert app.container.peer_count() == 0
+
+
+async def test_whoever_comes_while_the_broker_stops_is_cut_off(app: App) -> None:
+    """The loop may hand a connection over that it accepted before the socket was closed."""
+    app.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
+    reader, writer = await asyncio.open_connection("127.0.0.1", app.port)
+    assert await reader.read() == b""
+    writer.close()
     assert app.container.peer_count() == 0
 
 
