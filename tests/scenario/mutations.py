@@ -20,7 +20,14 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 SEEDS: Final = 300
 TIMEOUT_S: Final = 120
-COPIED: Final = ("broker", "storage", "tests/__init__.py", "tests/scenario", "tests/support")
+COPIED: Final = (
+    "broker",
+    "storage",
+    "tests/__init__.py",
+    "tests/conformance",
+    "tests/scenario",
+    "tests/support",
+)
 
 
 @dataclass(frozen=True)
