@@ -15,10 +15,10 @@ from mypy_extensions import i64, mypyc_attr
 from broker.amqp.decode import descriptor_at, take_value
 from broker.amqp.descriptors import MESSAGE_ANNOTATIONS
 from broker.amqp.encode import put_descriptor, put_value
-from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, LinkFault
+from broker.amqp.errors import INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED, LinkFault
 from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
 from broker.amqp.sections import Sections, put_header
-from broker.amqp.types import Map, combined
+from broker.amqp.types import Integer, Map, combined
 from broker.clock import Clock
 
 
@@ -51,6 +51,14 @@ DURABLE_HEADERS: Final = _first_headers(durable=True)
 NEVER: Final[i64] = 0
 """The expiry of a message that lives until it is consumed."""
 
+AT_ONCE: Final[i64] = 0
+"""The delivery time of a message that has none."""
+
+DELIVERY_TIME: Final = b"x-opt-delivery-time"
+"""The annotation that holds a message back until a moment (WD10 9; EARLY 4.2.1)."""
+
+INT64_MAX: Final = 2**63 - 1
+
 
 @mypyc_attr(acyclic=True)
 @final
@@ -73,6 +81,7 @@ class Message:
         expires_at_ms: i64,
         publisher: str = "",
         key: str = "",
+        deliver_at_ms: i64 = AT_ONCE,
     ) -> None:
         self.encoded: Final = encoded
         self.durable: Final = durable
@@ -82,6 +91,7 @@ class Message:
         self.expires_at_ms: Final[i64] = expires_at_ms
         self.publisher: Final = publisher
         self.key: Final = key
+        self.deliver_at_ms: Final[i64] = deliver_at_ms
         self.first_header: Final = (DURABLE_HEADERS if durable else PLAIN_HEADERS)[priority]
 
     def size(self) -> i64:
@@ -152,6 +162,7 @@ class Message:
             expires_at_ms=self.expires_at_ms,
             publisher=self.publisher,
             key=self.key,
+            deliver_at_ms=self.deliver_at_ms,
         )
 
 
@@ -166,6 +177,9 @@ def read_message(
         expires_at_ms = expires_at(
             ttl_ms=sections.ttl, absolute_ms=sections.absolute_expiry_time, arrived_ms=arrived_ms
         )
+    deliver_at_ms = AT_ONCE
+    if sections.message_annotations >= 0:
+        deliver_at_ms = delivery_time(sections.annotation(data, DELIVERY_TIME))
     return Message(
         encoded=data[sections.start_kept : sections.end],
         durable=sections.durable,
@@ -175,7 +189,24 @@ def read_message(
         expires_at_ms=expires_at_ms,
         publisher=publisher,
         key=key,
+        deliver_at_ms=deliver_at_ms,
     )
+
+
+def delivery_time(annotation: object) -> i64:
+    """The moment that x-opt-delivery-time names: any integral type or timestamp (DLY-01).
+
+    LinkFault where it names none: to deliver such a message at once might be too early.
+    """
+    if annotation is None:
+        return AT_ONCE
+    if isinstance(annotation, bool):
+        raise LinkFault(INVALID_FIELD, "x-opt-delivery-time is not a number")
+    value = annotation.value if isinstance(annotation, Integer) else annotation
+    if not isinstance(value, int):
+        raise LinkFault(INVALID_FIELD, "x-opt-delivery-time is not a number")
+    # an ulong can be more than a moment is; what lies before 1970 is over
+    return i64(max(AT_ONCE, min(value, INT64_MAX)))
 
 
 def expires_at(*, ttl_ms: i64, absolute_ms: i64, arrived_ms: i64) -> i64:

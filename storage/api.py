@@ -33,6 +33,13 @@ class Batch:
         """Forget a message. One that is gone already stays gone."""
 
     @abstractmethod
+    def fall_due(self, queue: str, position: i64, new_position: i64) -> None:
+        """Move a message that had a delivery time to its place in `queue`; it has none any more.
+
+        One that is gone stays gone.
+        """
+
+    @abstractmethod
     def count(self, queue: str, position: i64, delivery_count: i64) -> None:
         """Remember how many deliveries of a message have failed."""
 

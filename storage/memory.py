@@ -15,6 +15,7 @@ class MemoryBatch(Batch):
     def __init__(self) -> None:
         self.appended: Final[list[tuple[str, StoredMessage]]] = []
         self.removed: Final[list[tuple[str, int]]] = []
+        self.fallen_due: Final[list[tuple[str, int, int]]] = []
         self.counted: Final[list[tuple[str, int, int]]] = []
         self.rewritten: Final[list[tuple[str, int, bytes]]] = []
         self.nodes_added: Final[list[StoredNode]] = []
@@ -25,6 +26,9 @@ class MemoryBatch(Batch):
 
     def remove(self, queue: str, position: i64) -> None:
         self.removed.append((queue, int(position)))
+
+    def fall_due(self, queue: str, position: i64, new_position: i64) -> None:
+        self.fallen_due.append((queue, int(position), int(new_position)))
 
     def count(self, queue: str, position: i64, delivery_count: i64) -> None:
         self.counted.append((queue, int(position), int(delivery_count)))
@@ -41,6 +45,7 @@ class MemoryBatch(Batch):
         if node.kind == "queue":
             queue = node.address
             self.appended[:] = [change for change in self.appended if change[0] != queue]
+            self.fallen_due[:] = [change for change in self.fallen_due if change[0] != queue]
             self.counted[:] = [change for change in self.counted if change[0] != queue]
             self.rewritten[:] = [change for change in self.rewritten if change[0] != queue]
             self.removed[:] = [change for change in self.removed if change[0] != queue]
@@ -49,6 +54,7 @@ class MemoryBatch(Batch):
         return not (
             self.appended
             or self.removed
+            or self.fallen_due
             or self.counted
             or self.rewritten
             or self.nodes_added
@@ -86,6 +92,10 @@ class MemoryStore(Store):
             self._nodes.setdefault((node.kind, node.address), node)
         for queue, message in batch.appended:
             self._messages.setdefault(queue, {})[int(message.position)] = message
+        for queue, position, new_position in batch.fallen_due:
+            old = self._messages.get(queue, {}).pop(position, None)
+            if old is not None:
+                self._messages[queue][new_position] = old.fallen_due(new_position)
         for queue, position, delivery_count in batch.counted:
             old = self._message(queue, position)
             if old is not None:

@@ -10,7 +10,8 @@ class StoredMessage:
     """One message in one queue.
 
     `encoded` holds the sections from message-annotations on, as they came;
-    the header's fields are kept apart because the broker rewrites it.
+    the header's fields are kept apart because the broker rewrites it. Times
+    are wall time in ms: `expires_at_ms` 0 is never, `deliver_at_ms` 0 at once.
     """
 
     def __init__(
@@ -21,6 +22,8 @@ class StoredMessage:
         priority: i64,
         ttl_ms: i64,
         arrived_ms: i64,
+        expires_at_ms: i64,
+        deliver_at_ms: i64,
         delivery_count: i64,
     ) -> None:
         self.position: Final[i64] = position
@@ -28,27 +31,40 @@ class StoredMessage:
         self.priority: Final[i64] = priority
         self.ttl_ms: Final[i64] = ttl_ms
         self.arrived_ms: Final[i64] = arrived_ms
+        self.expires_at_ms: Final[i64] = expires_at_ms
+        self.deliver_at_ms: Final[i64] = deliver_at_ms
         self.delivery_count: Final[i64] = delivery_count
 
     def with_count(self, delivery_count: i64) -> "StoredMessage":
         """The same with another delivery-count."""
-        return StoredMessage(
-            position=self.position,
-            encoded=self.encoded,
-            priority=self.priority,
-            ttl_ms=self.ttl_ms,
-            arrived_ms=self.arrived_ms,
-            delivery_count=delivery_count,
-        )
+        return self._changed(encoded=self.encoded, delivery_count=delivery_count)
 
     def with_bytes(self, encoded: bytes) -> "StoredMessage":
         """The same with other sections."""
+        return self._changed(encoded=encoded, delivery_count=self.delivery_count)
+
+    def _changed(self, *, encoded: bytes, delivery_count: i64) -> "StoredMessage":
         return StoredMessage(
             position=self.position,
             encoded=encoded,
             priority=self.priority,
             ttl_ms=self.ttl_ms,
             arrived_ms=self.arrived_ms,
+            expires_at_ms=self.expires_at_ms,
+            deliver_at_ms=self.deliver_at_ms,
+            delivery_count=delivery_count,
+        )
+
+    def fallen_due(self, position: i64) -> "StoredMessage":
+        """The same in the place that it takes when it is to wait no longer."""
+        return StoredMessage(
+            position=position,
+            encoded=self.encoded,
+            priority=self.priority,
+            ttl_ms=self.ttl_ms,
+            arrived_ms=self.arrived_ms,
+            expires_at_ms=self.expires_at_ms,
+            deliver_at_ms=0,
             delivery_count=self.delivery_count,
         )
 

@@ -21,13 +21,15 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     await opened.close()
 
 
-def stored(position: int, encoded: bytes = b"x") -> StoredMessage:
+def stored(position: int, encoded: bytes = b"x", *, deliver_at_ms: int = 0) -> StoredMessage:
     return StoredMessage(
         position=position,
         encoded=encoded,
         priority=position % 10,
         ttl_ms=60_000,
         arrived_ms=1_750_000_000_000,
+        expires_at_ms=1_750_000_060_000,
+        deliver_at_ms=deliver_at_ms,
         delivery_count=0,
     )
 
@@ -73,7 +75,55 @@ async def test_a_message_is_kept_as_it_came(store: Store) -> None:
     (message,) = await store.messages("a")
     assert (message.position, message.encoded, message.priority) == (2**53 + 7, everything, 9)
     assert (message.ttl_ms, message.arrived_ms) == (60_000, 1_750_000_000_000)
+    assert (message.expires_at_ms, message.deliver_at_ms) == (1_750_000_060_000, 0)
     assert message.delivery_count == 0
+
+
+@pytest.mark.requirement("DLY-03")
+async def test_a_message_that_falls_due_takes_its_place_and_changes_nothing_else(
+    store: Store,
+) -> None:
+    batch = await holding(store)
+    for position in (1, 2, 3):
+        batch.append("a", stored(position, b"%d" % position, deliver_at_ms=1_750_000_001_000))
+    batch.append("a", stored(40))
+    batch.fall_due("a", 2, 52)
+    batch.fall_due("a", 99, 62)
+    batch.fall_due("nowhere", 1, 62)
+    await store.commit(batch)
+    later = store.batch()
+    later.fall_due("a", 1, 61)
+    later.count("a", 61, 1)
+    later.remove("a", 3)
+    later.fall_due("a", 3, 73)
+    await store.commit(later)
+    assert await positions(store) == [40, 52, 61]
+    _, second, first = await store.messages("a")
+    assert (second.encoded, second.deliver_at_ms, second.delivery_count) == (b"2", 0, 0)
+    assert (first.encoded, first.deliver_at_ms, first.delivery_count) == (b"1", 0, 1)
+    assert (first.priority, first.ttl_ms) == (1, 60_000)
+    assert (first.arrived_ms, first.expires_at_ms) == (1_750_000_000_000, 1_750_000_060_000)
+    assert await positions(store, "nowhere") == []
+
+
+@pytest.mark.requirement("DLY-03")
+async def test_a_delivery_time_outlasts_other_changes(store: Store) -> None:
+    batch = await holding(store)
+    batch.append("a", stored(1, deliver_at_ms=1_750_000_001_000))
+    batch.rewrite("a", 1, b"new")
+    batch.count("a", 1, 2)
+    await store.commit(batch)
+    (message,) = await store.messages("a")
+    assert (message.deliver_at_ms, message.encoded) == (1_750_000_001_000, b"new")
+
+
+async def test_a_message_that_falls_due_and_is_consumed_in_one_batch_is_gone(store: Store) -> None:
+    batch = await holding(store, 1)
+    batch.append("a", stored(2, deliver_at_ms=1_750_000_001_000))
+    batch.fall_due("a", 2, 12)
+    batch.remove("a", 12)
+    await store.commit(batch)
+    assert await positions(store) == [1]
 
 
 async def test_messages_come_by_position_whenever_they_were_added(store: Store) -> None:
@@ -172,6 +222,7 @@ async def test_a_removed_queue_takes_its_messages_with_it(store: Store) -> None:
     batch.append("a", stored(3))
     batch.append("b", stored(4))
     batch.count("a", 2, 1)
+    batch.fall_due("a", 3, 4)
     batch.remove("a", 1)
     batch.remove_node(QUEUE)
     batch.remove_node(StoredNode(address="unknown", kind="queue"))
@@ -207,12 +258,13 @@ async def test_a_queue_that_is_added_and_removed_in_one_batch_is_gone(store: Sto
 async def test_a_batch_is_empty_until_something_is_noted(store: Store) -> None:
     assert store.batch().is_empty()
     await store.commit(store.batch())
-    noted = [store.batch() for _ in range(5)]
+    noted = [store.batch() for _ in range(6)]
     noted[0].append("a", stored(1))
     noted[1].remove("a", 1)
     noted[2].count("a", 1, 1)
     noted[3].add_node(QUEUE)
     noted[4].remove_node(QUEUE)
+    noted[5].fall_due("a", 1, 2)
     assert not any(batch.is_empty() for batch in noted)
 
 
@@ -223,6 +275,9 @@ class ForeignBatch(Batch):
         """Forget it."""
 
     def remove(self, queue: str, position: int) -> None:
+        """Forget it."""
+
+    def fall_due(self, queue: str, position: int, new_position: int) -> None:
         """Forget it."""
 
     def count(self, queue: str, position: int, delivery_count: int) -> None:
