@@ -18,7 +18,7 @@ from broker.amqp.encode import put_descriptor, put_value
 from broker.amqp.errors import INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED, LinkFault
 from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
 from broker.amqp.sections import Sections, put_header
-from broker.amqp.types import Integer, Map, combined
+from broker.amqp.types import Char, Integer, Map, combined
 from broker.clock import Clock
 
 
@@ -200,7 +200,7 @@ def delivery_time(annotation: object) -> i64:
     """
     if annotation is None:
         return AT_ONCE
-    if isinstance(annotation, bool):
+    if isinstance(annotation, (bool, Char)):
         raise LinkFault(INVALID_FIELD, "x-opt-delivery-time is not a number")
     value = annotation.value if isinstance(annotation, Integer) else annotation
     if not isinstance(value, int):

@@ -29,6 +29,9 @@ SHARED: Final = "shared"
 GLOBAL: Final = "global"
 DISCARD_UNROUTABLE: Final = "DISCARD_UNROUTABLE"
 
+DELAYED_DELIVERY: Final = "DELAYED_DELIVERY"
+"""Offered on every connection, and on a sender's link that asks (CON-07, DLY-02)."""
+
 LIFETIME_POLICY: Final = "lifetime-policy"
 LATER_POLICIES: Final = (
     DELETE_ON_NO_LINKS,
@@ -84,6 +87,11 @@ def publish_request(attach: Attach) -> PublishRequest:
         dynamic=target.dynamic,
         discard_unroutable=DISCARD_UNROUTABLE in target.capabilities,
     )
+
+
+def offered_to_sender(desired: list[str]) -> list[str]:
+    """What the answer to a sender's attach offers of that."""
+    return [DELAYED_DELIVERY] if DELAYED_DELIVERY in desired else []
 
 
 def consume_request(attach: Attach) -> ConsumeRequest:

@@ -8,7 +8,6 @@ from mypy_extensions import i64
 
 from broker.amqp.errors import (
     NOT_FOUND,
-    NOT_IMPLEMENTED,
     RESOURCE_DELETED,
     Fault,
     LinkFault,
@@ -21,7 +20,7 @@ from broker.amqp.sections import Sections
 from broker.amqp.terminus import LINK_DETACH, Target
 from broker.amqp.types import Integer, Symbol
 from broker.journal import Waiter
-from broker.links.attach import PublishRequest
+from broker.links.attach import PublishRequest, offered_to_sender
 from broker.links.refusal import as_link_fault
 from broker.message import read_message
 from broker.routing.errors import RoutingError
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 DESTINATION: Final = b"x-opt-jms-dest"
 DESTINATION_TYPE: Final = b"x-opt-to-type"
-DELIVERY_TIME: Final = b"x-opt-delivery-time"
 REJECTED_OUTCOME: Final = "amqp:rejected:list"
 
 KINDS_BY_NUMBER: Final = (QUEUE, TOPIC, QUEUE, TOPIC)
@@ -110,6 +108,7 @@ class LinkProducer(IncomingOwner):
                 dynamic_node_properties=asked.dynamic_node_properties,
                 capabilities=asked.capabilities,
             ),
+            offered_capabilities=offered_to_sender(attach.desired_capabilities),
         )
         self._credit.resume()
 
@@ -119,8 +118,6 @@ class LinkProducer(IncomingOwner):
         sections = self._container.sections
         try:
             sections.read(data, at, end)
-            if sections.message_annotations >= 0:
-                self._check_annotations(sections, data)
             node = self._node or self._addressed(sections, data)
             message = read_message(sections, data, self._container.clock, publisher=self._publisher)
             journal = self._container.journal
@@ -140,10 +137,6 @@ class LinkProducer(IncomingOwner):
             journal.submit(Receipt(self._link, delivery_id))
         else:
             self._link.accept_delivery(delivery_id)
-
-    def _check_annotations(self, sections: Sections, data: bytes) -> None:
-        if sections.annotation(data, DELIVERY_TIME) is not None:
-            raise LinkFault(NOT_IMPLEMENTED, "delayed delivery is not offered")
 
     def _addressed(self, sections: Sections, data: bytes) -> Node:
         """The node that a message to the relay names itself (PRD-01)."""

@@ -23,7 +23,7 @@ from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach, Open
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP
 from broker.amqp.session import Session
-from broker.links.attach import consume_request, publish_request
+from broker.links.attach import DELAYED_DELIVERY, consume_request, publish_request
 from broker.links.container import Container
 from broker.links.ending import ending_of_connection
 from broker.links.incoming import LinkProducer
@@ -36,7 +36,7 @@ from broker.routing.errors import RoutingError
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 ESTABLISHMENT_FAILED: Final = "amqp:connection-establishment-failed"
 
-OFFERED: Final = (ANONYMOUS_RELAY, SOLE_CONNECTION)
+OFFERED: Final = (ANONYMOUS_RELAY, DELAYED_DELIVERY, SOLE_CONNECTION)
 """What our open offers (CON-07, as far as it is there)."""
 
 

@@ -17,6 +17,9 @@ class AddressPolicy:
         dead_letter: str = "DLQ",
         expiry: str = "",
         max_delivery_count: int = 20,
+        redelivery_delay_ms: int = 0,
+        redelivery_backoff: float = 1.0,
+        redelivery_delay_max_ms: int = 0,
         max_messages: int = 0,
         max_bytes: int = 0,
     ) -> None:
@@ -24,6 +27,9 @@ class AddressPolicy:
         self.dead_letter: Final = dead_letter
         self.expiry: Final = expiry
         self.max_delivery_count: Final[i64] = max_delivery_count
+        self.redelivery_delay_ms: Final[i64] = redelivery_delay_ms
+        self.redelivery_backoff: Final = redelivery_backoff
+        self.redelivery_delay_max_ms: Final[i64] = redelivery_delay_max_ms
         self.max_messages: Final[i64] = max_messages
         self.max_bytes: Final[i64] = max_bytes
 

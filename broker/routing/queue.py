@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.message import NEVER, Message
+from broker.message import AT_ONCE, NEVER, Message
 from broker.routing import expiry, redelivery
 from broker.routing.backlog import Backlog
 from broker.routing.browser import Browsers
@@ -23,6 +23,7 @@ from broker.routing.party import Consumer
 from broker.routing.passing import Passing
 from broker.routing.policy import AddressPolicy
 from broker.routing.redelivery import Disposal
+from broker.routing.schedule import Schedule
 from broker.routing.stored import as_stored, stored_position
 from broker.routing.sweep import Sweep
 from storage.api import Batch
@@ -70,6 +71,7 @@ class Queue(Node):
         self._drains: Final = Drains()
         self._passing: Final = Passing()
         self._sweep: Final = Sweep()
+        self._schedule: Schedule | None = None
         self._last_number: i64 = 0
 
     # -- in
@@ -81,29 +83,45 @@ class Queue(Node):
     def check_room(self, message: Message) -> None:
         """Raise QueueFull where the address's limit does not leave room for `message`."""
         policy = self.policy
-        if 0 < policy.max_messages <= self.waiting + self.acquired:
+        if 0 < policy.max_messages <= self.waiting + self.acquired + self.held():
             raise QueueFull(f"{self.address} holds its {policy.max_messages} messages")
         if policy.max_bytes > 0 and self.bytes + message.size() > policy.max_bytes:
             raise QueueFull(f"{self.address} holds its {policy.max_bytes} bytes")
 
     def publish(self, message: Message, batch: Batch) -> None:
-        """Append an entry; there is room (`check_room`)."""
+        """Append an entry, or hold it until its delivery time; there is room (`check_room`)."""
         backlog = self.backlogs[message.priority]
         if backlog is None:
             backlog = Backlog()
             self.backlogs[message.priority] = backlog
         entry = QueueEntry(self, message, backlog.next_position)
-        backlog.append(entry)
         self.published += 1
-        self.waiting += 1
         self.bytes += message.size()
-        if message.priority > self._top:
-            self._top = message.priority
         if message.expires_at_ms != NEVER:
             self._sweep.joined(self)
+        deliver_at_ms = message.deliver_at_ms
+        if deliver_at_ms != AT_ONCE and deliver_at_ms <= self.router.clock.wall_ms():
+            deliver_at_ms = AT_ONCE
         if message.durable and self._is_stored:
-            batch.append(self.address, as_stored(entry))
+            batch.append(self.address, as_stored(entry, deliver_at_ms))
+        if deliver_at_ms == AT_ONCE:
+            self._join(entry, backlog)
+        else:
+            backlog.next_position += 1
+            self._held_back().hold(entry)
+
+    def _join(self, entry: QueueEntry, backlog: Backlog) -> None:
+        """Let `entry` wait behind everything else."""
+        backlog.append(entry)
+        self.waiting += 1
+        if entry.message.priority > self._top:
+            self._top = entry.message.priority
         self.router.wake(self)
+
+    def _held_back(self) -> Schedule:
+        if self._schedule is None:
+            self._schedule = Schedule(self)
+        return self._schedule
 
     # -- out
 
@@ -138,6 +156,8 @@ class Queue(Node):
 
     def dispatch(self, now_ms: i64, batch: Batch) -> None:
         """Hand waiting entries to consumers with room; then let browsers look, and end drains."""
+        if self._schedule is not None and self._schedule.is_due:
+            self._schedule.release(batch)
         if self._sweep.is_due:
             self._sweep.run(self, batch)
         passed_over: list[Consumer] = []
@@ -226,6 +246,8 @@ class Queue(Node):
         elif disposal is Disposal.DEAD_LETTER or self._note(entry, disposal, batch):
             self._forget(entry, batch)
             self.router.dead_letter(entry.message, self, batch)
+        elif self.policy.redelivery_delay_ms > 0 and redelivery.is_failure(disposal):
+            self._pause(entry)
         else:
             self._return(entry)
 
@@ -256,6 +278,19 @@ class Queue(Node):
         consumer = entry.consumer
         assert consumer is not None
         return entry.history_with(consumer.number, self.consumers)
+
+    def _pause(self, entry: QueueEntry) -> None:
+        """Let `entry` wait before it is tried again; others go past it meanwhile."""
+        entry.consumer = None
+        entry.sent_to = None
+        policy = self.policy
+        delay = redelivery.delay_after(
+            entry.failures,
+            first_ms=policy.redelivery_delay_ms,
+            factor=policy.redelivery_backoff,
+            at_most_ms=policy.redelivery_delay_max_ms,
+        )
+        self._held_back().pause(entry, delay)
 
     def _return(self, entry: QueueEntry) -> None:
         entry.consumer = None
@@ -291,6 +326,49 @@ class Queue(Node):
         self.waiting -= 1
         self._forget(entry, batch)
         self.router.expire(entry.message, self, batch)
+        return True
+
+    def _outlived(self, entry: QueueEntry, batch: Batch) -> bool:
+        """Whether the life of an entry that was held back is over; then it has gone."""
+        if not expiry.has_expired(entry.message.expires_at_ms, self.router.clock.wall_ms()):
+            return False
+        self._forget(entry, batch)
+        self.router.expire(entry.message, self, batch)
+        return True
+
+    def fall_due(self, entry: QueueEntry, batch: Batch) -> None:
+        """A message whose delivery time has come takes its place (DLY-03)."""
+        if self._outlived(entry, batch):
+            return
+        backlog = self.backlogs[entry.message.priority]
+        assert backlog is not None
+        scheduled_at = stored_position(entry)
+        entry.position = backlog.next_position
+        if entry.message.durable and self._is_stored:
+            batch.fall_due(self.address, scheduled_at, stored_position(entry))
+        self._join(entry, backlog)
+
+    def resume(self, entry: QueueEntry, batch: Batch) -> None:
+        """An entry that waited after a failure returns to its place."""
+        if not self._outlived(entry, batch):
+            self._return(entry)
+
+    # -- held back
+
+    def held(self) -> i64:
+        """How many entries wait for their delivery time, or after a failure."""
+        return i64(0) if self._schedule is None else self._schedule.size()
+
+    def scheduled(self) -> list[QueueEntry]:
+        """The messages that wait for their delivery time, the next one first."""
+        return [] if self._schedule is None else self._schedule.scheduled()
+
+    def cancel(self, position: i64, batch: Batch) -> bool:
+        """Drop the held-back message of that `stored_position`; False where there is none."""
+        entry = None if self._schedule is None else self._schedule.cancel(position)
+        if entry is None:
+            return False
+        self._forget(entry, batch)
         return True
 
     def due(self, now_ms: i64) -> None:
@@ -331,3 +409,7 @@ class Queue(Node):
                     self._forget(entry, batch)
                 self.backlogs[priority] = None
         self.waiting = 0
+        if self._schedule is not None:
+            for entry in self._schedule.entries():
+                self._forget(entry, batch)
+            self._schedule.close()

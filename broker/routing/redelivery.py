@@ -18,6 +18,11 @@ class Disposal(Enum):
     DEAD_LETTER = "dead-letter"
 
 
+def is_failure(disposal: Disposal) -> bool:
+    """Whether the attempt failed, so that the entry may have to wait for the next one."""
+    return disposal is Disposal.FAIL or disposal is Disposal.FAIL_ELSEWHERE
+
+
 RELEASES_FREE: Final[i64] = 9
 """How often in a row a link may release one entry before the next release costs it a pause."""
 
@@ -38,3 +43,24 @@ def pause_after(releases: i64) -> i64:
 def is_exhausted(failures: i64, max_delivery_count: i64) -> bool:
     """Whether an entry that failed so often goes to the dead-letter node; 0 = never."""
     return 0 < max_delivery_count <= failures
+
+
+ATTEMPTS_COUNTED: Final[i64] = 100
+"""Beyond so many failures a pause grows no more; the settings' factor is small enough for that."""
+
+DELAY_MAX_MS: Final[i64] = 30 * 24 * 3600 * 1000
+"""The longest pause after a failure, where the settings name none."""
+
+
+def delay_after(failures: i64, *, first_ms: i64, factor: float, at_most_ms: i64) -> i64:
+    """How long, in ms, an entry that failed so often waits; each wait is `factor` times the last.
+
+    `at_most_ms` 0 is DELAY_MAX_MS.
+    """
+    if first_ms <= 0:
+        return 0
+    longest = at_most_ms if 0 < at_most_ms < DELAY_MAX_MS else DELAY_MAX_MS
+    grown: float = float(first_ms) * factor ** float(min(failures, ATTEMPTS_COUNTED) - 1)
+    if grown >= float(longest):
+        return longest
+    return i64(int(grown))

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from broker.clock import Clock
 from broker.message import NEVER, Message
 from broker.routing.agenda import NOTHING, Due
 from broker.routing.entry import QueueEntry
+from broker.routing.stored import stored_position
+from storage.api import Batch
 
 if TYPE_CHECKING:
     from broker.routing.queue import Queue
@@ -46,7 +49,7 @@ class Timeline:
     def add(self, at_ms: i64, entry: QueueEntry) -> None:
         """Let `entry` wait until `at_ms`."""
         self._order += 1
-        self._entries[int(entry.number())] = entry
+        self._entries[int(stored_position(entry))] = entry
         heappush(self._heap, (int(at_ms), self._order, entry))
 
     def next_ms(self) -> i64:
@@ -65,7 +68,7 @@ class Timeline:
         if at_ms == NOTHING or at_ms > now_ms:
             return None
         entry = heappop(self._heap)[2]
-        del self._entries[int(entry.number())]
+        del self._entries[int(stored_position(entry))]
         return entry
 
     def cancel(self, number: i64) -> QueueEntry | None:
@@ -77,7 +80,7 @@ class Timeline:
         return entry
 
     def _waits(self, entry: QueueEntry) -> bool:
-        return self._entries.get(int(entry.number())) is entry
+        return self._entries.get(int(stored_position(entry))) is entry
 
     def entries(self) -> list[QueueEntry]:
         """Everything that waits, in the order in which it will be let go."""
@@ -193,8 +196,8 @@ class Schedule(Due):
         return self._by_wall.entries() + self._paused.entries()
 
     def cancel(self, number: i64) -> QueueEntry | None:
-        """Let go of a scheduled message for good; None where it is not scheduled."""
-        return self._by_wall.cancel(number)
+        """Let go of what has that stored position, for good; None where it is not held back."""
+        return self._by_wall.cancel(number) or self._paused.cancel(number)
 
     def close(self) -> None:
         """The queue has gone. What the agenda still has of this does not keep it alive."""

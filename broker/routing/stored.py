@@ -2,6 +2,7 @@
 
 from mypy_extensions import i64
 
+from broker.message import AT_ONCE
 from broker.routing.entry import QueueEntry
 from storage.records import StoredMessage
 
@@ -11,8 +12,8 @@ def stored_position(entry: QueueEntry) -> i64:
     return entry.position * 10 + entry.message.priority
 
 
-def as_stored(entry: QueueEntry) -> StoredMessage:
-    """What the store keeps of `entry`."""
+def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
+    """What the store keeps of `entry`, which has its place unless it waits for a delivery time."""
     message = entry.message
     return StoredMessage(
         position=stored_position(entry),
@@ -20,5 +21,7 @@ def as_stored(entry: QueueEntry) -> StoredMessage:
         priority=message.priority,
         ttl_ms=message.ttl_ms,
         arrived_ms=message.arrived_ms,
+        expires_at_ms=message.expires_at_ms,
+        deliver_at_ms=deliver_at_ms,
         delivery_count=entry.delivery_count,
     )

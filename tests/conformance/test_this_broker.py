@@ -26,10 +26,6 @@ NOT_OFFERED: Final = {
         "a_node_may_outlive_its_links",
         "a_node_may_wait_for_both_links_and_messages",
     },
-    "delayed delivery": {
-        "delayed_delivery_is_offered",
-        "a_delayed_message_comes_in_time",
-    },
     "durable and shared subscriptions": {
         "shared_subscriptions_are_offered",
         "a_durable_subscription_outlives_its_link",

@@ -95,8 +95,10 @@ async def test_a_message_that_falls_due_takes_its_place_and_changes_nothing_else
     later.fall_due("a", 1, 61)
     later.count("a", 61, 1)
     later.remove("a", 3)
-    later.fall_due("a", 3, 73)
     await store.commit(later)
+    too_late = store.batch()
+    too_late.fall_due("a", 3, 73)
+    await store.commit(too_late)
     assert await positions(store) == [40, 52, 61]
     _, second, first = await store.messages("a")
     assert (second.encoded, second.deliver_at_ms, second.delivery_count) == (b"2", 0, 0)

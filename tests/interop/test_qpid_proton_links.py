@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final
 
 import pytest
@@ -194,21 +195,22 @@ def test_what_is_not_there_yet_is_refused_as_not_implemented(broker: Broker, add
         works(peer, address)
 
 
-def test_a_delivery_time_is_refused_not_ignored(broker: Broker, address: str) -> None:
+@pytest.mark.requirement("DLY-01", "DLY-04")
+def test_a_delayed_message_comes_when_it_is_due_and_not_before(
+    broker: Broker, address: str
+) -> None:
     with Peer(broker.url) as peer:
         sender = peer.sender(address)
-        later = Message(body="later", annotations={symbol("x-opt-delivery-time"): 2**42})
-        delivery = peer.post(sender, later)
-        peer.until(lambda: delivery.settled or sender.state & Endpoint.REMOTE_CLOSED)
-        if delivery.settled:
-            assert delivery.remote_state == Delivery.REJECTED
-            condition = delivery.remote.condition
-        else:
-            condition = sender.remote_condition
-            sender.close()
-        assert condition is not None
-        assert condition.name == "amqp:not-implemented"
-        assert peer.bodies(address) == []
+        due = time.time() + 0.3
+        annotations = {symbol("x-opt-delivery-time"): int(due * 1000) + 1}
+        peer.send(sender, Message(body="later", annotations=annotations))
+        peer.send(sender, Message(body="now"))
+        assert peer.bodies(address) == ["now"]
+        receiver = peer.receiver(address)
+        receiver.flow(1)
+        _, came = peer.take(receiver)
+        assert time.time() >= due
+        assert came.body == "later"
 
 
 # ---- temporary nodes

@@ -27,3 +27,7 @@ class SimulatedClock(Clock):
         """Let both clocks run."""
         self._now_ms += milliseconds
         self._wall_ms += milliseconds
+
+    def set_wall(self, milliseconds: int) -> None:
+        """The operator puts the clock on the wall forward, or back."""
+        self._wall_ms += milliseconds

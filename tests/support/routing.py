@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from broker.message import NEVER, Message
+from broker.message import AT_ONCE, NEVER, Message
 from broker.routing.entry import QueueEntry
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
@@ -18,7 +18,12 @@ from tests.support.parties import RecordingConsumer
 
 
 def new_message(
-    body: bytes = b"x", *, priority: int = 4, durable: bool = False, expires_at_ms: int = NEVER
+    body: bytes = b"x",
+    *,
+    priority: int = 4,
+    durable: bool = False,
+    expires_at_ms: int = NEVER,
+    deliver_at_ms: int = AT_ONCE,
 ) -> Message:
     """A message whose `encoded` is `body`: routing never looks into it."""
     return Message(
@@ -28,6 +33,7 @@ def new_message(
         ttl_ms=-1,
         arrived_ms=0,
         expires_at_ms=expires_at_ms,
+        deliver_at_ms=deliver_at_ms,
     )
 
 

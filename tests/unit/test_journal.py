@@ -28,7 +28,14 @@ def append(journal: Journal, position: int) -> None:
     journal.batch.append(
         "q",
         StoredMessage(
-            position=position, encoded=b"x", priority=4, ttl_ms=-1, arrived_ms=0, expires_at_ms=0, deliver_at_ms=0, delivery_count=0
+            position=position,
+            encoded=b"x",
+            priority=4,
+            ttl_ms=-1,
+            arrived_ms=0,
+            expires_at_ms=0,
+            deliver_at_ms=0,
+            delivery_count=0,
         ),
     )
 

@@ -2,10 +2,31 @@
 
 import pytest
 
-from broker.amqp.errors import LinkFault
+from broker.amqp.errors import INVALID_FIELD, LinkFault
 from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
 from broker.amqp.sections import PRIORITY_DEFAULT, Sections
-from broker.message import NEVER, Message, expires_at, read_message, remaining_ttl
+from broker.amqp.types import (
+    Byte,
+    Char,
+    Float,
+    Int,
+    Short,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
+from broker.message import (
+    AT_ONCE,
+    NEVER,
+    Message,
+    delivery_time,
+    expires_at,
+    read_message,
+    remaining_ttl,
+)
 from tests.support.clock import WALL_START_MS, SimulatedClock
 
 BODY = bytes.fromhex("005375a00568656c6c6f")
@@ -231,3 +252,67 @@ def test_annotations_may_not_grow_for_ever() -> None:
     with pytest.raises(LinkFault) as caught:
         read(BODY).annotated(large)
     assert caught.value.condition == "amqp:resource-limit-exceeded"
+
+
+# -- delivery time
+
+MOMENT = 1_750_000_001_000
+
+DELIVERY_TIMES = {
+    "none": (None, AT_ONCE),
+    "a long, as JMS clients send it": (MOMENT, MOMENT),
+    "a timestamp": (Timestamp(MOMENT), MOMENT),
+    "an ulong": (ULong(MOMENT), MOMENT),
+    "an uint": (UInt(2**32 - 1), 2**32 - 1),
+    "an int": (Int(2**31 - 1), 2**31 - 1),
+    "a ushort": (UShort(7), 7),
+    "a short": (Short(7), 7),
+    "a ubyte": (UByte(7), 7),
+    "a byte": (Byte(7), 7),
+    "before 1970": (-1, AT_ONCE),
+    "the first moment of 1970": (0, AT_ONCE),
+    "as late as can be": (2**63 - 1, 2**63 - 1),
+    "later than that": (ULong(2**64 - 1), 2**63 - 1),
+}
+
+
+@pytest.mark.requirement("DLY-01")
+@pytest.mark.parametrize(
+    ("annotation", "expected"), DELIVERY_TIMES.values(), ids=DELIVERY_TIMES.keys()
+)
+def test_the_delivery_time_is(annotation: object, expected: int) -> None:
+    assert delivery_time(annotation) == expected
+
+
+@pytest.mark.requirement("DLY-01")
+@pytest.mark.parametrize(
+    "annotation", ["1750000001000", Symbol("soon"), 1.5, Float(1.0), True, b"1", [1], Char(49)]
+)
+def test_a_delivery_time_that_is_none_is_refused(annotation: object) -> None:
+    with pytest.raises(LinkFault) as refused:
+        delivery_time(annotation)
+    assert refused.value.condition == INVALID_FIELD
+
+
+@pytest.mark.requirement("DLY-01", "PRD-05")
+def test_the_delivery_time_is_read_from_the_annotations_and_stays_there() -> None:
+    annotations = "005372c1 1f 02 a3 13 782d6f70742d64656c69766572792d74696d65 81"
+    encoded = bytes.fromhex(annotations) + MOMENT.to_bytes(8) + BODY
+    message = read(encoded)
+    assert message.deliver_at_ms == MOMENT
+    assert message.encoded == encoded
+    assert read(ANNOTATIONS + BODY).deliver_at_ms == AT_ONCE
+
+
+def test_an_annotated_message_keeps_its_delivery_time_and_an_expired_one_has_none() -> None:
+    message = Message(
+        encoded=BODY,
+        durable=False,
+        priority=4,
+        ttl_ms=5,
+        arrived_ms=0,
+        expires_at_ms=5,
+        deliver_at_ms=MOMENT,
+    )
+    assert message.annotated(ANNOTATIONS[3:]).deliver_at_ms == MOMENT
+    assert message.without_expiry().deliver_at_ms == AT_ONCE

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.routing.redelivery import Disposal
+from tests.support.clock import WALL_START_MS
 from tests.support.routing import Routing, new_message
 
 
@@ -39,3 +40,36 @@ def test_messages_of_a_temporary_queue_are_not_kept_in_the_store() -> None:
     queue.put(new_message(b"a", durable=True), routing.batch)
     routing.consumer(queue, 1).dispose(Disposal.COUNT, routing.batch)
     assert routing.batch.is_empty()
+
+
+@pytest.mark.requirement("DLY-03", "PRD-04")
+def test_the_store_knows_when_a_message_is_due_and_when_its_life_ends() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    later, over = WALL_START_MS + 1000, WALL_START_MS + 5000
+    queue.put(
+        new_message(b"later", durable=True, deliver_at_ms=later, expires_at_ms=over), routing.batch
+    )
+    queue.put(new_message(b"due", durable=True, deliver_at_ms=WALL_START_MS), routing.batch)
+    kept = [(each.encoded, each.deliver_at_ms, each.expires_at_ms) for each in routing.stored()]
+    assert kept == [(b"later", later, over), (b"due", 0, 0)]
+
+
+@pytest.mark.requirement("DLY-03")
+def test_a_message_that_falls_due_has_its_place_in_the_store_too() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    for name, delay in ((b"second", 20), (b"first", 10)):
+        message = new_message(name, durable=True, deliver_at_ms=WALL_START_MS + delay)
+        queue.put(message, routing.batch)
+    queue.put(new_message(b"at once", durable=True), routing.batch)
+    routing.advance(15)
+    kept = [(each.encoded, each.deliver_at_ms) for each in routing.stored()]
+    assert kept == [(b"second", WALL_START_MS + 20), (b"at once", 0), (b"first", 0)]
+    routing.advance(5)
+    assert [each.encoded for each in routing.stored()] == [b"at once", b"first", b"second"]
+    consumer = routing.consumer(queue, 2)
+    consumer.dispose(Disposal.COUNT, routing.batch, index=1)
+    consumer.dispose(Disposal.REMOVE, routing.batch)
+    kept = [(each.encoded, each.delivery_count) for each in routing.stored()]
+    assert kept == [(b"first", 1), (b"second", 0)]

@@ -14,7 +14,14 @@ async def test_it_forgets_with_the_process() -> None:
     store = MemoryStore()
     batch = store.batch()
     message = StoredMessage(
-        position=1, encoded=b"x", priority=4, ttl_ms=-1, arrived_ms=0, expires_at_ms=0, deliver_at_ms=0, delivery_count=0
+        position=1,
+        encoded=b"x",
+        priority=4,
+        ttl_ms=-1,
+        arrived_ms=0,
+        expires_at_ms=0,
+        deliver_at_ms=0,
+        delivery_count=0,
     )
     batch.append("q", message)
     store.commit_now(batch)

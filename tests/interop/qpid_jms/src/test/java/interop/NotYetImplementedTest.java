@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import jakarta.jms.Connection;
 import jakarta.jms.JMSException;
-import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.DisplayName;
@@ -88,16 +87,6 @@ class NotYetImplementedTest extends BrokerTest {
     @DisplayName("a subscriber that does not want its own messages")
     void noLocal() throws Exception {
         refused(() -> session.createConsumer(topic(session), null, true));
-    }
-
-    @Test
-    @DisplayName("a delivery delay")
-    void deliveryDelay() throws Exception {
-        refused("Remote does not support delayed message delivery", () -> {
-            MessageProducer producer = session.createProducer(queue(session));
-            producer.setDeliveryDelay(1000);
-            producer.send(session.createTextMessage("later"));
-        });
     }
 
     @Test
