@@ -9,11 +9,10 @@ from broker.amqp.errors import INVALID_FIELD, NOT_FOUND, RESOURCE_LIMIT_EXCEEDED
 from broker.amqp.outcomes import Accepted, Error, Rejected
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, SENDER, Detach, Flow
 from broker.amqp.terminus import Source, Target
-from broker.amqp.types import Int, Timestamp, UByte, UInt
+from broker.amqp.types import Int, UByte
 from broker.routing.policy import AddressPolicy
 from tests.support.broker import Broker, Client
-from tests.support.clock import WALL_START_MS
-from tests.support.frames import Disposition, Transfer, attach_sender, header_of, message
+from tests.support.frames import Disposition, Transfer, attach_sender, message
 
 DISCARDING = Target(address=None, capabilities=["DISCARD_UNROUTABLE"])
 CLOSED_ADDRESSES = AddressPolicy(auto_create=False)
@@ -229,49 +228,6 @@ def test_neighbours_of_a_rejected_message_keep_their_outcome() -> None:
         (1, 1, Rejected),
         (2, 3, Accepted),
     ]
-
-
-# -- delayed
-
-
-@pytest.mark.requirement("DLY-01", "DLY-03")
-@pytest.mark.parametrize("address", [None, "q"], ids=["to the relay", "to a queue"])
-@pytest.mark.parametrize("kind", [int, Timestamp], ids=["a long", "a timestamp"])
-def test_a_delayed_message_is_accepted_now_and_delivered_when_it_is_due(
-    address: str | None, kind: Callable[[int], object]
-) -> None:
-    broker = Broker()
-    client = broker.session()
-    client.attach_sender(address)
-    annotations = {"x-opt-delivery-time": kind(WALL_START_MS + 1000)}
-    payload = message(b"later", to="q", annotations=annotations)
-    client.transfer(0, payload=payload)
-    accepted(client, 0)
-    reader = broker.session("reader")
-    reader.attach_receiver("q", credit=5)
-    broker.advance(999)
-    reader.expect_nothing()
-    broker.advance(1)
-    (sent,) = reader.expect_deliveries(b"later")
-    assert sent.payload.endswith(payload), "the annotation is passed on"
-
-
-@pytest.mark.requirement("DLY-05")
-def test_the_ttl_of_a_delayed_message_runs_from_its_arrival() -> None:
-    broker = Broker()
-    client = broker.session()
-    client.attach_sender()
-    for number, delay in enumerate((1000, 3000)):
-        annotations: dict[str, object] = {"x-opt-delivery-time": WALL_START_MS + delay}
-        payload = message(b"%d" % number, ttl=2000, annotations=annotations)
-        client.transfer(number, payload=payload)
-    reader = broker.session("reader")
-    reader.attach_receiver("q", credit=5)
-    for _ in range(4):
-        broker.advance(1000)
-    (sent,) = reader.expect_deliveries(b"0")
-    assert header_of(sent.payload)[2] == UInt(1000), "what is left of it"
-    assert broker.stats.expired == 1
 
 
 # -- the relay
