@@ -13,6 +13,7 @@ from broker.amqp.errors import (
 from broker.routing.errors import (
     HeldExclusively,
     InvalidAddress,
+    InvalidSelector,
     LimitReached,
     NoSuchNode,
     NotPermitted,
@@ -23,6 +24,7 @@ from broker.routing.errors import (
 CONDITIONS: Final[dict[type[RoutingError], str]] = {
     NoSuchNode: NOT_FOUND,
     InvalidAddress: INVALID_FIELD,
+    InvalidSelector: INVALID_FIELD,
     NotPermitted: UNAUTHORIZED_ACCESS,
     HeldExclusively: RESOURCE_LOCKED,
     QueueFull: RESOURCE_LIMIT_EXCEEDED,

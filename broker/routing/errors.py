@@ -27,3 +27,11 @@ class QueueFull(RoutingError):
 
 class LimitReached(RoutingError):
     """The broker as a whole, or this connection, may not have more of these."""
+
+
+class InvalidSelector(RoutingError):
+    """A selector that means nothing. `position` is the character at fault, counted from 1."""
+
+    def __init__(self, reason: str, at: int) -> None:
+        super().__init__(f"selector, character {at + 1}: {reason}")
+        self.position = at + 1

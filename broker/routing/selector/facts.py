@@ -1,0 +1,214 @@
+"""What a selector asks of a message, read out of its bytes when it is asked.
+
+Values are those of JMS: None (null, or not there), bool, int (exact), float
+(approximate) and str; `OTHER` stands for a value of a type that JMS has not.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.decode import open_compound, skip, take_value
+from broker.amqp.errors import Fault
+from broker.amqp.sections import Sections, property_at
+from broker.amqp.types import Char, Float, Integer, Symbol, ULong
+from broker.message import Message
+
+STEPS_MAX: Final[i64] = 1_000_000
+"""Work for one selector on one message: characters that LIKE passes, properties looked at.
+
+Some 10 ms. Beyond it the answer is unknown, and the message not taken.
+"""
+
+# places of the fields of the properties section, core 3.2.4
+MESSAGE_ID: Final = 0
+USER_ID: Final = 1
+SUBJECT: Final = 3
+CORRELATION_ID: Final = 5
+CREATION_TIME: Final = 9
+GROUP_ID: Final = 10
+GROUP_SEQUENCE: Final = 11
+
+PERSISTENT: Final = "PERSISTENT"
+NON_PERSISTENT: Final = "NON_PERSISTENT"
+
+
+@final
+class Other:
+    """A value that is there, and like no other."""
+
+
+OTHER: Final = Other()
+
+
+@final
+class Facts:
+    """One message as selectors see it; what was read once is kept for the next that asks.
+
+    `delivery_count` is how many deliveries of it have failed before.
+    """
+
+    def __init__(self, message: Message, delivery_count: i64 = 0) -> None:
+        self.message: Final = message
+        self.delivery_count: Final[i64] = delivery_count
+        self.steps: i64 = 0
+        self._sections: Sections | None = None
+        self._known: dict[str, object] | None = None
+
+    def begin(self) -> None:
+        """Another selector is going to ask."""
+        self.steps = 0
+
+    def spend(self, steps: i64) -> bool:
+        """Note work; False once it has become too much."""
+        self.steps += steps
+        return self.steps <= STEPS_MAX
+
+    def is_overspent(self) -> bool:
+        """Whether the answer took more work than one may."""
+        return self.steps > STEPS_MAX
+
+    # -- the header and the properties section
+
+    def delivery_mode(self) -> str:
+        return PERSISTENT if self.message.durable else NON_PERSISTENT
+
+    def message_id(self) -> object:
+        value = self._property(MESSAGE_ID)
+        if isinstance(value, str) and not value.startswith("ID:"):
+            return f"ID:AMQP_NO_PREFIX:{value}"
+        return _id_text(value)
+
+    def correlation_id(self) -> object:
+        return _id_text(self._property(CORRELATION_ID))
+
+    def subject(self) -> object:
+        return scalar(self._property(SUBJECT))
+
+    def creation_time(self) -> object:
+        return scalar(self._property(CREATION_TIME))
+
+    def group_id(self) -> object:
+        return scalar(self._property(GROUP_ID))
+
+    def group_sequence(self) -> object:
+        """As a Java int, which a sequence beyond 2^31 makes negative (serial numbers, 3.2.4)."""
+        value = scalar(self._property(GROUP_SEQUENCE))
+        if isinstance(value, int) and value > 0x7FFF_FFFF:
+            return value - 0x1_0000_0000
+        return value
+
+    def user_id(self) -> object:
+        value = self._property(USER_ID)
+        if not isinstance(value, bytes):
+            return scalar(value)
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return OTHER
+
+    def _property(self, field: i64) -> object:
+        sections = self._found()
+        data = self.message.encoded
+        try:
+            at = property_at(data, sections.properties, sections.end, field)
+            if at < 0:
+                return None
+            value, _ = take_value(data, at, sections.end, 1)
+        except Fault:
+            return OTHER
+        return value
+
+    def _found(self) -> Sections:
+        found = self._sections
+        if found is None:
+            found = Sections()
+            encoded = self.message.encoded
+            try:
+                found.read(encoded, 0, i64(len(encoded)))
+            except Fault:
+                found.read(b"", 0, 0)
+            self._sections = found
+        return found
+
+    # -- application properties
+
+    def application_property(self, name: str, key: bytes) -> object:
+        """The application property `name`, which `key` is the encoding of."""
+        known = self._known
+        if known is None:
+            known = self._known = {}
+        elif name in known:
+            return known[name]
+        try:
+            value = self._look_up(key)
+        except Fault:
+            value = OTHER
+        if not self.is_overspent():
+            known[name] = value
+        return value
+
+    def _look_up(self, key: bytes) -> object:
+        sections = self._found()
+        if sections.application_properties < 0:
+            return None
+        data = self.message.encoded
+        count, at, behind = open_compound(data, sections.application_properties, sections.end)
+        size = i64(len(key))
+        while count > 1:
+            code = i64(data[at])
+            value = skip(data, at, behind)
+            # most names differ in length: no slice for them
+            first = at + (2 if code == 0xA1 else 5)
+            is_string = code == 0xA1 or code == 0xB1
+            if is_string and value - first == size and data[first:value] == key:
+                found, _ = take_value(data, value, behind, 1)
+                return scalar(found)
+            if not self.spend(1):
+                return None
+            at = skip(data, value, behind)
+            count -= 2
+        return None
+
+
+def _id_text(value: object) -> object:
+    """A message-id or correlation-id as clients see it (JMS mapping, message identifiers)."""
+    if isinstance(value, str):
+        if value.startswith("ID:AMQP_") and _has_kind(value):
+            return f"ID:AMQP_STRING:{value}"
+        return value
+    if isinstance(value, uuid.UUID):
+        return f"ID:AMQP_UUID:{value}"
+    if isinstance(value, ULong):
+        return f"ID:AMQP_ULONG:{value.value}"
+    if isinstance(value, bytes):
+        return f"ID:AMQP_BINARY:{value.hex().upper()}"
+    return scalar(value)
+
+
+def _has_kind(text: str) -> bool:
+    """Whether a string looks like the text form of an identifier of another type."""
+    for kind in ("UUID:", "ULONG:", "BINARY:", "STRING:", "NO_PREFIX:"):
+        if text.startswith(kind, 8):
+            return True
+    return False
+
+
+def scalar(value: object) -> object:
+    """An AMQP value as JMS has it."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, Char):
+        return chr(value.value)
+    if isinstance(value, Integer):
+        return value.value
+    if isinstance(value, Float):
+        return value.value
+    if isinstance(value, Symbol):
+        return value.text
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    return OTHER

@@ -1,0 +1,153 @@
+"""LIKE: `%` for any characters, `_` for one, and what the escape character takes literally.
+
+Each run of characters between two `%` is found once, leftmost, from where the
+one before it ended; nothing is tried twice. A run without `_` is found by the
+interpreter's own search, one with `_` by shifting a set of possible matches
+along (Shift-And). So the cost is that of reading the text once, whatever the
+pattern (`reliability.md` S1).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.selector.facts import Facts
+
+BITS_PER_STEP: Final[i64] = 256
+"""How much of a run with `_` is matched at a character for the price of one step."""
+
+
+@final
+class Run:
+    """What a pattern has between two `%`: `text`, and at which of its places stands a `_`."""
+
+    def __init__(self, text: str, ones: list[int]) -> None:
+        self.text: Final = text
+        self.size: Final[i64] = i64(len(text))
+        self._pieces: Final[list[tuple[int, str]]] = _pieces(text, ones)
+        self._is_plain: Final = not ones
+        self._anywhere: int = 0
+        self._places: Final[dict[str, int]] = {}
+        for at in ones:
+            self._anywhere |= 1 << at
+        for at, piece in self._pieces:
+            for offset, character in enumerate(piece):
+                bit = 1 << (at + offset)
+                self._places[character] = self._places.get(character, self._anywhere) | bit
+
+    def is_at(self, value: str, at: i64) -> bool:
+        """Whether the run matches `value` from `at` on; it has to fit in."""
+        return all(value.startswith(piece, int(at) + offset) for offset, piece in self._pieces)
+
+    def find(self, value: str, at: i64, facts: Facts) -> i64:
+        """Behind the first place from `at` on where the run matches, or -1."""
+        if self._is_plain:
+            found = i64(value.find(self.text, int(at)))
+            facts.spend((found if found >= 0 else i64(len(value))) - at + self.size)
+            return found + self.size if found >= 0 else i64(-1)
+        return self._find_with_ones(value, at, facts)
+
+    def _find_with_ones(self, value: str, at: i64, facts: Facts) -> i64:
+        full = 1 << int(self.size - 1)
+        price = 1 + self.size // BITS_PER_STEP
+        matched = 0
+        end = i64(len(value))
+        while at < end:
+            if not facts.spend(price):
+                return -1
+            matched = ((matched << 1) | 1) & self._places.get(value[int(at)], self._anywhere)
+            at += 1
+            if matched & full:
+                return at
+        return -1
+
+
+def _pieces(text: str, ones: list[int]) -> list[tuple[int, str]]:
+    """The parts of `text` between the places in `ones`, each with its own place."""
+    pieces: list[tuple[int, str]] = []
+    start = 0
+    for one in [*ones, len(text)]:
+        if one > start:
+            pieces.append((start, text[start:one]))
+        start = one + 1
+    return pieces
+
+
+@final
+class Pattern:
+    """The runs of a pattern; `%` lies between each two of them, and perhaps around them.
+
+    One whose escape character has nothing behind it `ends_escaped`: it is none.
+    """
+
+    def __init__(self, pattern: str, escape: str) -> None:
+        self.ends_escaped = False
+        self._runs: Final[list[Run]] = []
+        self._starts_anywhere = False
+        self._ends_anywhere = False
+        self._is_fixed = True
+        self._read(pattern, escape)
+
+    def _read(self, pattern: str, escape: str) -> None:
+        text: list[str] = []
+        ones: list[int] = []
+        escaped = False
+        for character in pattern:
+            if escaped:
+                text.append(character)
+                escaped = False
+            elif character == escape:
+                escaped = True
+            elif character == "%":
+                self._percent("".join(text), ones)
+                text = []
+                ones = []
+            else:
+                if character == "_":
+                    ones.append(len(text))
+                text.append(character)
+        self.ends_escaped = escaped
+        self._ends_anywhere = not self._is_fixed and not text
+        if text:
+            self._runs.append(Run("".join(text), ones))
+
+    def _percent(self, text: str, ones: list[int]) -> None:
+        if self._is_fixed:
+            self._is_fixed = False
+            self._starts_anywhere = not text
+        if text:
+            self._runs.append(Run(text, ones))
+
+    def matches(self, value: str, facts: Facts) -> bool:
+        """Whether all of `value` is as the pattern says. The work is charged to `facts`."""
+        runs = self._runs
+        first: i64 = 0
+        last = i64(len(runs))
+        at: i64 = 0
+        end = i64(len(value))
+        if self._is_fixed:
+            if last == 0:
+                return end == 0
+            return runs[0].size == end and self._is_at(runs[0], value, 0, facts=facts)
+        if not self._starts_anywhere:
+            if runs[0].size > end or not self._is_at(runs[0], value, 0, facts=facts):
+                return False
+            at = runs[0].size
+            first = 1
+        if not self._ends_anywhere and last > first:
+            last -= 1
+            end -= runs[last].size
+            if end < at or not self._is_at(runs[last], value, end, facts=facts):
+                return False
+        while first < last:
+            at = runs[first].find(value, at, facts)
+            if at < 0 or at > end:
+                return False
+            first += 1
+        return True
+
+    def _is_at(self, run: Run, value: str, at: i64, *, facts: Facts) -> bool:
+        facts.spend(run.size)
+        return run.is_at(value, at)

@@ -1,0 +1,339 @@
+"""From a selector's text to its tree. Interpreted; lark is imported with it."""
+
+from __future__ import annotations
+
+import math
+import struct
+import unicodedata
+from typing import Final, cast, final
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from broker.routing.errors import InvalidSelector
+from broker.routing.selector.expression import (
+    ACCEPTED,
+    HEADERS,
+    And,
+    ApplicationProperty,
+    Arithmetic,
+    Between,
+    Equality,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Order,
+    Sign,
+)
+from broker.routing.selector.like import Pattern
+
+CHARACTERS_MAX: Final = 4096
+TOKENS_MAX: Final = 200
+DEPTH_MAX: Final = 16
+"""Parentheses, `NOT`s and signs within each other. Evaluation recurses, compiled and unchecked."""
+
+EXACT_MAX: Final = 2**63
+"""The magnitude of the least Java long; hexadecimal and octal ones are not read as negative."""
+
+EXCERPT: Final = 20
+"""So much of a selector is repeated where it is refused."""
+
+KEYWORDS: Final[dict[str, str]] = {
+    "NOT": "_NOT",
+    "TRUE": "TRUE",
+    "FALSE": "FALSE",
+    "OR": "_OR",
+    "AND": "_AND",
+    "BETWEEN": "_BETWEEN",
+    "IN": "_IN",
+    "LIKE": "_LIKE",
+    "ESCAPE": "_ESCAPE",
+    "IS": "_IS",
+    "NULL": "_NULL",
+}
+
+NAME_CATEGORIES: Final = ("Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc")
+"""What may begin a Java identifier."""
+NAME_PART_CATEGORIES: Final = (*NAME_CATEGORIES, "Nd", "Mn", "Mc")
+
+ANY: Final = ""
+BOOLEAN: Final = "a condition"
+NUMBER: Final = "a number"
+STRING: Final = "a string"
+
+
+@final
+class Part:
+    """A piece of the tree while it is made: what kind of value it has, and where it starts.
+
+    `depth` counts what lies around its innermost piece, DEPTH_MAX at most.
+    """
+
+    def __init__(self, expression: Expression, kind: str, start: int, *, depth: int = 0) -> None:
+        if depth > DEPTH_MAX:
+            raise InvalidSelector(f"nesting is deeper than {DEPTH_MAX}", start)
+        self.expression: Final = expression
+        self.kind: Final = kind
+        self.start: Final = start
+        self.depth: Final = depth
+
+    def of(self, kind: str) -> Expression:
+        """Its expression, which has to be of that kind where that can be told."""
+        if self.kind not in (ANY, kind):
+            raise InvalidSelector(f"{kind} is expected here, not {self.kind}", self.start)
+        return self.expression
+
+    def identifier(self, operator: str) -> Expression:
+        """Its expression, which has to be an identifier for `operator` to be asked of it."""
+        if not isinstance(self.expression, (ApplicationProperty, *HEADER_CLASSES)):
+            raise InvalidSelector(f"{operator} is asked of an identifier", self.start)
+        return self.expression
+
+
+HEADER_CLASSES: Final = tuple({type(header) for header in HEADERS.values()})
+
+
+def condition(expression: Expression, parts: list[Part]) -> Part:
+    """A condition made of `parts`."""
+    return Part(expression, BOOLEAN, parts[0].start, depth=max(part.depth for part in parts))
+
+
+class Builder(Transformer[Token, Part]):
+    """Makes the parts, from within outwards; the methods are the rules of `grammar.lark`."""
+
+    def disjunction(self, parts: list[Part]) -> Part:
+        return condition(Or([part.of(BOOLEAN) for part in parts]), parts)
+
+    def conjunction(self, parts: list[Part]) -> Part:
+        return condition(And([part.of(BOOLEAN) for part in parts]), parts)
+
+    def not_(self, parts: list[Part]) -> Part:
+        (part,) = parts
+        return Part(Not(part.of(BOOLEAN)), BOOLEAN, part.start, depth=part.depth + 1)
+
+    def group(self, parts: list[Part]) -> Part:
+        (part,) = parts
+        return Part(part.expression, part.kind, part.start, depth=part.depth + 1)
+
+    # -- predicates
+
+    def equality(self, children: tuple[Part, Token, Part]) -> Part:
+        left, operator, right = children
+        differs = operator == "<>"
+        return condition(
+            Equality(left.expression, right.expression, differs=differs), [left, right]
+        )
+
+    def order(self, children: tuple[Part, Token, Part]) -> Part:
+        left, operator, right = children
+        accepted = ACCEPTED[str(operator)]
+        return condition(Order(left.of(NUMBER), right.of(NUMBER), accepted), [left, right])
+
+    def between(self, parts: list[Part]) -> Part:
+        return self._between(parts, outside=False)
+
+    def not_between(self, parts: list[Part]) -> Part:
+        return self._between(parts, outside=True)
+
+    def _between(self, parts: list[Part], *, outside: bool) -> Part:
+        value, low, high = (part.of(NUMBER) for part in parts)
+        return condition(Between(value, low, high, outside=outside), parts)
+
+    def in_(self, children: tuple[Part, list[str]]) -> Part:
+        value, strings = children
+        return condition(In(value.identifier("IN"), strings, outside=False), [value])
+
+    def not_in(self, children: tuple[Part, list[str]]) -> Part:
+        value, strings = children
+        return condition(In(value.identifier("IN"), strings, outside=True), [value])
+
+    def strings(self, tokens: list[Token]) -> list[str]:
+        return [unquoted(token) for token in tokens]
+
+    def like(self, children: tuple[Part, Token, Token | None]) -> Part:
+        value, pattern, escape = children
+        expression = Like(value.identifier("LIKE"), like_pattern(pattern, escape), differs=False)
+        return condition(expression, [value])
+
+    def not_like(self, children: tuple[Part, Token, Token | None]) -> Part:
+        value, pattern, escape = children
+        expression = Like(value.identifier("LIKE"), like_pattern(pattern, escape), differs=True)
+        return condition(expression, [value])
+
+    def is_null(self, parts: list[Part]) -> Part:
+        (value,) = parts
+        return condition(IsNull(value.identifier("IS NULL"), present=False), parts)
+
+    def is_not_null(self, parts: list[Part]) -> Part:
+        (value,) = parts
+        return condition(IsNull(value.identifier("IS NOT NULL"), present=True), parts)
+
+    # -- arithmetic
+
+    def sum(self, children: list[Part | Token]) -> Part:
+        return arithmetic(children)
+
+    def product(self, children: list[Part | Token]) -> Part:
+        return arithmetic(children)
+
+    def sign(self, children: tuple[Token, Part]) -> Part:
+        sign, part = children
+        expression = Sign(part.of(NUMBER), negative=sign == "-")
+        return Part(expression, NUMBER, start_of(sign), depth=part.depth + 1)
+
+    # -- values
+
+    def string(self, tokens: list[Token]) -> Part:
+        return Part(Literal(unquoted(tokens[0])), STRING, start_of(tokens[0]))
+
+    def decimal(self, tokens: list[Token]) -> Part:
+        return exact(tokens[0], 10)
+
+    def hexadecimal(self, tokens: list[Token]) -> Part:
+        return exact(tokens[0], 16)
+
+    def octal(self, tokens: list[Token]) -> Part:
+        return exact(tokens[0], 8)
+
+    def approximate(self, tokens: list[Token]) -> Part:
+        return Part(Literal(approximate(tokens[0])), NUMBER, start_of(tokens[0]))
+
+    def true(self, tokens: list[Token]) -> Part:
+        return Part(Literal(True), BOOLEAN, start_of(tokens[0]))
+
+    def false(self, tokens: list[Token]) -> Part:
+        return Part(Literal(False), BOOLEAN, start_of(tokens[0]))
+
+    def identifier(self, tokens: list[Token]) -> Part:
+        return Part(identifier(tokens[0]), ANY, start_of(tokens[0]))
+
+
+def start_of(token: Token) -> int:
+    """Where `token` starts in its text."""
+    return token.start_pos or 0
+
+
+def arithmetic(children: list[Part | Token]) -> Part:
+    """Parts with operators between them."""
+    parts = [child for child in children if isinstance(child, Part)]
+    operators = [str(child) for child in children if not isinstance(child, Part)]
+    first, *others = [part.of(NUMBER) for part in parts]
+    depth = max(part.depth for part in parts)
+    return Part(Arithmetic(first, operators, others), NUMBER, parts[0].start, depth=depth)
+
+
+def identifier(token: Token) -> Expression:
+    """What a name stands for; of the headers of JMS only those of 3.8.1.1 may be asked for."""
+    name = str(token)
+    header = HEADERS.get(name)
+    if header is not None:
+        return header
+    if name.startswith("JMS") and not name.startswith(("JMSX", "JMS_")):
+        raise InvalidSelector(f"a selector cannot ask for {excerpt(name)}", start_of(token))
+    return ApplicationProperty(name)
+
+
+def unquoted(token: Token) -> str:
+    """The string that a literal says."""
+    return token[1:-1].replace("''", "'")
+
+
+def like_pattern(pattern: Token, escape: Token | None) -> Pattern:
+    character = ""
+    if escape is not None:
+        character = unquoted(escape)
+        if len(character) != 1:
+            raise InvalidSelector("ESCAPE takes one character", start_of(escape))
+    read = Pattern(unquoted(pattern), character)
+    if read.ends_escaped:
+        raise InvalidSelector("a pattern ends in its escape character", start_of(pattern))
+    return read
+
+
+def exact(token: Token, base: int) -> Part:
+    """A Java integer literal."""
+    value = int(token.rstrip("lL"), base)
+    if value > EXACT_MAX:
+        raise InvalidSelector("a number is beyond 64 bits", start_of(token))
+    return Part(Literal(value), NUMBER, start_of(token))
+
+
+def approximate(token: Token) -> float:
+    """A Java floating point literal; those with `f` are rounded to 32 bits."""
+    value = float(token.rstrip("fFdD"))
+    if token[-1] in "fF" and not math.isinf(value):
+        try:
+            (value,) = struct.unpack("f", struct.pack("f", value))
+        except OverflowError:
+            value = math.inf
+    if math.isinf(value):
+        raise InvalidSelector("a number is too large", start_of(token))
+    return value
+
+
+def classified(token: Token) -> Token:
+    """A name as what it is: a keyword in any case, or an identifier as Java knows them."""
+    keyword = KEYWORDS.get(token.upper())
+    if keyword is not None:
+        token.type = keyword
+    elif not token.isascii():
+        check_name(token)
+    return token
+
+
+def check_name(token: Token) -> None:
+    for at, character in enumerate(token):
+        allowed = NAME_PART_CATEGORIES if at else NAME_CATEGORIES
+        if character not in "0123456789_$" and unicodedata.category(character) not in allowed:
+            raise InvalidSelector(unexpected(character), start_of(token) + at)
+
+
+# -- what is wrong, and where
+
+
+def excerpt(text: str) -> str:
+    return repr(text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…")
+
+
+def unexpected(text: str) -> str:
+    return f"{excerpt(text)} is unexpected"
+
+
+def complaint(error: UnexpectedInput, text: str) -> InvalidSelector:
+    """What lark found to be wrong, in words of ours."""
+    if isinstance(error, UnexpectedCharacters):
+        at = error.pos_in_stream or 0
+        if text[at] == "'":
+            return InvalidSelector("a string does not end", at)
+        return InvalidSelector(unexpected(text[at]), at)
+    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
+        return InvalidSelector(unexpected(str(error.token)), start_of(error.token))
+    return InvalidSelector("it ends too early", len(text))
+
+
+GRAMMAR: Final = Lark.open(
+    "grammar.lark",
+    rel_to=__file__,
+    parser="lalr",
+    lexer="basic",
+    transformer=Builder(),
+    lexer_callbacks={"NAME": classified},
+)
+
+
+def parse(text: str) -> Expression:
+    """The condition that `text` says; InvalidSelector, naming the place, where it says none."""
+    if len(text) > CHARACTERS_MAX:
+        raise InvalidSelector(f"it has more than {CHARACTERS_MAX} characters", CHARACTERS_MAX)
+    try:
+        for count, token in enumerate(GRAMMAR.lex(text)):
+            if count == TOKENS_MAX:
+                raise InvalidSelector(f"it has more than {TOKENS_MAX} words", start_of(token))
+        part = cast("Part", GRAMMAR.parse(text))
+    except UnexpectedInput as error:
+        raise complaint(error, text) from None
+    return part.of(BOOLEAN)
