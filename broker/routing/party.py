@@ -5,6 +5,7 @@ from abc import abstractmethod
 from mypy_extensions import i64, mypyc_attr
 
 from broker.routing.entry import QueueEntry
+from broker.routing.filter import Filter
 from broker.routing.redelivery import Disposal
 
 
@@ -14,9 +15,11 @@ class Consumer:
 
     `has_room` and `deliver` are called per message; the rest is rare. `number`
     and `passed` belong to the queue: which of its consumers this one is, and
-    up to which position of each priority nothing waits that it may have.
+    up to which position of each priority nothing waits that it may have. `filter`
+    says what of a queue it wants, None that it wants everything.
     """
 
+    filter: Filter | None = None
     number: i64 = 0
     passed: list[int] | None = None
 
