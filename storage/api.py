@@ -1,8 +1,8 @@
 """The contract between the broker and whatever keeps its messages.
 
 Changes gather in a `Batch`; `Store.commit` makes a batch durable as a whole
-or not at all. A queue is named by its address, a message in it by its
-position, which the broker gives and never gives twice.
+or not at all. A queue is named by its address, a message in a queue by its number,
+which the broker gives: ascending, each once.
 """
 
 from abc import abstractmethod
@@ -29,22 +29,22 @@ class Batch:
         """Add `message` to `queue` at its position."""
 
     @abstractmethod
-    def remove(self, queue: str, position: i64) -> None:
+    def remove(self, number: i64) -> None:
         """Forget a message. One that is gone already stays gone."""
 
     @abstractmethod
-    def fall_due(self, queue: str, position: i64, new_position: i64) -> None:
-        """Move a message that had a delivery time to its place in `queue`; it has none any more.
+    def fall_due(self, number: i64, position: i64) -> None:
+        """Give a message that had a delivery time its place; it has none any more.
 
         One that is gone stays gone.
         """
 
     @abstractmethod
-    def count(self, queue: str, position: i64, delivery_count: i64) -> None:
+    def count(self, number: i64, delivery_count: i64) -> None:
         """Remember how many deliveries of a message have failed."""
 
     @abstractmethod
-    def rewrite(self, queue: str, position: i64, encoded: bytes) -> None:
+    def rewrite(self, number: i64, encoded: bytes) -> None:
         """Remember a message's bytes anew. One that is gone stays gone."""
 
     @abstractmethod

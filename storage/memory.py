@@ -14,27 +14,27 @@ class MemoryBatch(Batch):
 
     def __init__(self) -> None:
         self.appended: Final[list[tuple[str, StoredMessage]]] = []
-        self.removed: Final[list[tuple[str, int]]] = []
-        self.fallen_due: Final[list[tuple[str, int, int]]] = []
-        self.counted: Final[list[tuple[str, int, int]]] = []
-        self.rewritten: Final[list[tuple[str, int, bytes]]] = []
+        self.removed: Final[list[int]] = []
+        self.fallen_due: Final[list[tuple[int, int]]] = []
+        self.counted: Final[list[tuple[int, int]]] = []
+        self.rewritten: Final[list[tuple[int, bytes]]] = []
         self.nodes_added: Final[list[StoredNode]] = []
         self.nodes_removed: Final[list[StoredNode]] = []
 
     def append(self, queue: str, message: StoredMessage) -> None:
         self.appended.append((queue, message))
 
-    def remove(self, queue: str, position: i64) -> None:
-        self.removed.append((queue, int(position)))
+    def remove(self, number: i64) -> None:
+        self.removed.append(int(number))
 
-    def fall_due(self, queue: str, position: i64, new_position: i64) -> None:
-        self.fallen_due.append((queue, int(position), int(new_position)))
+    def fall_due(self, number: i64, position: i64) -> None:
+        self.fallen_due.append((int(number), int(position)))
 
-    def count(self, queue: str, position: i64, delivery_count: i64) -> None:
-        self.counted.append((queue, int(position), int(delivery_count)))
+    def count(self, number: i64, delivery_count: i64) -> None:
+        self.counted.append((int(number), int(delivery_count)))
 
-    def rewrite(self, queue: str, position: i64, encoded: bytes) -> None:
-        self.rewritten.append((queue, int(position), encoded))
+    def rewrite(self, number: i64, encoded: bytes) -> None:
+        self.rewritten.append((int(number), encoded))
 
     def add_node(self, node: StoredNode) -> None:
         self.nodes_added.append(node)
@@ -45,10 +45,6 @@ class MemoryBatch(Batch):
         if node.kind == "queue":
             queue = node.address
             self.appended[:] = [change for change in self.appended if change[0] != queue]
-            self.fallen_due[:] = [change for change in self.fallen_due if change[0] != queue]
-            self.counted[:] = [change for change in self.counted if change[0] != queue]
-            self.rewritten[:] = [change for change in self.rewritten if change[0] != queue]
-            self.removed[:] = [change for change in self.removed if change[0] != queue]
 
     def is_empty(self) -> bool:
         return not (
@@ -68,7 +64,8 @@ class MemoryStore(Store):
 
     def __init__(self) -> None:
         self._nodes: Final[dict[tuple[str, str], StoredNode]] = {}
-        self._messages: Final[dict[str, dict[int, StoredMessage]]] = {}
+        self._queues: Final[dict[str, dict[int, StoredMessage]]] = {}
+        self._queue_of: Final[dict[int, str]] = {}
 
     @property
     def name(self) -> str:
@@ -87,28 +84,39 @@ class MemoryStore(Store):
         for node in batch.nodes_removed:
             self._nodes.pop((node.kind, node.address), None)
             if node.kind == "queue":
-                self._messages.pop(node.address, None)
+                self._empty(node.address)
         for node in batch.nodes_added:
             self._nodes.setdefault((node.kind, node.address), node)
         for queue, message in batch.appended:
-            self._messages.setdefault(queue, {})[int(message.position)] = message
-        for queue, position, new_position in batch.fallen_due:
-            old = self._messages.get(queue, {}).pop(position, None)
+            self._queues.setdefault(queue, {})[int(message.number)] = message
+            self._queue_of[int(message.number)] = queue
+        for number, position in batch.fallen_due:
+            old = self._message(number)
             if old is not None:
-                self._messages[queue][new_position] = old.fallen_due(new_position)
-        for queue, position, delivery_count in batch.counted:
-            old = self._message(queue, position)
+                self._replace(old.fallen_due(position))
+        for number, delivery_count in batch.counted:
+            old = self._message(number)
             if old is not None:
-                self._messages[queue][position] = old.with_count(delivery_count)
-        for queue, position, encoded in batch.rewritten:
-            old = self._message(queue, position)
+                self._replace(old.with_count(delivery_count))
+        for number, encoded in batch.rewritten:
+            old = self._message(number)
             if old is not None:
-                self._messages[queue][position] = old.with_bytes(encoded)
-        for queue, position in batch.removed:
-            self._messages.get(queue, {}).pop(position, None)
+                self._replace(old.with_bytes(encoded))
+        for number in batch.removed:
+            queue_of = self._queue_of.pop(number, None)
+            if queue_of is not None:
+                del self._queues[queue_of][number]
 
-    def _message(self, queue: str, position: int) -> StoredMessage | None:
-        return self._messages.get(queue, {}).get(position)
+    def _empty(self, queue: str) -> None:
+        for number in self._queues.pop(queue, {}):
+            del self._queue_of[number]
+
+    def _message(self, number: int) -> StoredMessage | None:
+        queue = self._queue_of.get(number)
+        return None if queue is None else self._queues[queue][number]
+
+    def _replace(self, message: StoredMessage) -> None:
+        self._queues[self._queue_of[int(message.number)]][int(message.number)] = message
 
     async def commit(self, batch: Batch) -> None:
         self.commit_now(batch)
@@ -117,7 +125,7 @@ class MemoryStore(Store):
         return list(self._nodes.values())
 
     async def messages(self, queue: str) -> list[StoredMessage]:
-        return sorted(self._messages.get(queue, {}).values(), key=_position)
+        return sorted(self._queues.get(queue, {}).values(), key=_position)
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -7,7 +7,7 @@ from mypy_extensions import i64
 
 @final
 class StoredMessage:
-    """One message in one queue.
+    """One message in one queue: its `number` is its own for ever, `position` its place there.
 
     `encoded` holds the sections from message-annotations on, as they came;
     the header's fields are kept apart because the broker rewrites it. Times
@@ -17,6 +17,7 @@ class StoredMessage:
     def __init__(
         self,
         *,
+        number: i64,
         position: i64,
         encoded: bytes,
         priority: i64,
@@ -26,6 +27,7 @@ class StoredMessage:
         deliver_at_ms: i64,
         delivery_count: i64,
     ) -> None:
+        self.number: Final[i64] = number
         self.position: Final[i64] = position
         self.encoded: Final = encoded
         self.priority: Final[i64] = priority
@@ -45,6 +47,7 @@ class StoredMessage:
 
     def _changed(self, *, encoded: bytes, delivery_count: i64) -> "StoredMessage":
         return StoredMessage(
+            number=self.number,
             position=self.position,
             encoded=encoded,
             priority=self.priority,
@@ -58,6 +61,7 @@ class StoredMessage:
     def fallen_due(self, position: i64) -> "StoredMessage":
         """The same in the place that it takes when it is to wait no longer."""
         return StoredMessage(
+            number=self.number,
             position=position,
             encoded=self.encoded,
             priority=self.priority,

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from broker.routing.queue import Queue
 
 
+NOT_STORED: Final[i64] = 0
+
+
 @mypyc_attr(acyclic=True)
 @final
 class QueueEntry(Delivery):
     """One message in one queue; while a consumer holds it, its record as a delivery too.
 
-    `position` orders it among the entries of its priority, for good.
+    `position` orders it among the entries of its priority, for good; `stored_number` names
+    it to the store, where it is there.
     `delivery_count` is what the peer sees (RCV-01), `failures` what is held
     against the redelivery limit (RCV-08).
     """
@@ -30,6 +34,7 @@ class QueueEntry(Delivery):
         self.queue = queue
         self.message = message
         self.position: i64 = position
+        self.stored_number: i64 = NOT_STORED
         self.delivery_count: i64 = 0
         self.failures: i64 = 0
         self.consumer: Consumer | None = None

@@ -16,7 +16,7 @@ from broker.routing.backlog import Backlog
 from broker.routing.browser import Browsers
 from broker.routing.dispatch import Turn
 from broker.routing.drain import Drains
-from broker.routing.entry import History, QueueEntry
+from broker.routing.entry import NOT_STORED, History, QueueEntry
 from broker.routing.errors import QueueFull
 from broker.routing.node import QUEUE, Node
 from broker.routing.party import Consumer
@@ -103,6 +103,7 @@ class Queue(Node):
         if deliver_at_ms != AT_ONCE and deliver_at_ms <= self.router.clock.wall_ms():
             deliver_at_ms = AT_ONCE
         if message.durable and self._is_stored:
+            entry.stored_number = self.router.next_stored_number()
             batch.append(self.address, as_stored(entry, deliver_at_ms))
         if deliver_at_ms == AT_ONCE:
             self._join(entry, backlog)
@@ -230,8 +231,8 @@ class Queue(Node):
         message = entry.message.annotated(annotations)
         self.bytes += message.size() - entry.message.size()
         entry.message = message
-        if message.durable and self._is_stored and not self.is_deleted:
-            batch.rewrite(self.address, stored_position(entry), message.encoded)
+        if entry.stored_number != NOT_STORED and not self.is_deleted:
+            batch.rewrite(entry.stored_number, message.encoded)
 
     def dispose(self, entry: QueueEntry, disposal: Disposal, batch: Batch) -> None:
         """End the acquisition of `entry` as `disposal` says."""
@@ -261,8 +262,8 @@ class Queue(Node):
         if disposal is Disposal.ELSEWHERE:
             return False
         entry.delivery_count += 1
-        if entry.message.durable and self._is_stored:
-            batch.count(self.address, stored_position(entry), entry.delivery_count)
+        if entry.stored_number != NOT_STORED:
+            batch.count(entry.stored_number, entry.delivery_count)
         if disposal is Disposal.COUNT:
             return False
         entry.failures += 1
@@ -313,8 +314,8 @@ class Queue(Node):
         self.bytes -= message.size()
         if message.expires_at_ms != NEVER:
             self._sweep.mortal -= 1
-        if message.durable and self._is_stored and not self.is_deleted:
-            batch.remove(self.address, stored_position(entry))
+        if entry.stored_number != NOT_STORED and not self.is_deleted:
+            batch.remove(entry.stored_number)
 
     # -- time
 
@@ -342,10 +343,9 @@ class Queue(Node):
             return
         backlog = self.backlogs[entry.message.priority]
         assert backlog is not None
-        scheduled_at = stored_position(entry)
         entry.position = backlog.next_position
-        if entry.message.durable and self._is_stored:
-            batch.fall_due(self.address, scheduled_at, stored_position(entry))
+        if entry.stored_number != NOT_STORED:
+            batch.fall_due(entry.stored_number, stored_position(entry))
         self._join(entry, backlog)
 
     def resume(self, entry: QueueEntry, batch: Batch) -> None:

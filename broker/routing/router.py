@@ -59,6 +59,12 @@ class Router:
         self._nodes_max: Final[i64] = nodes_max
         self._pending: list[Queue] = []
         self._paced: list[Node] = []
+        self._last_stored_number: i64 = 0
+
+    def next_stored_number(self) -> i64:
+        """What names one more message to the store."""
+        self._last_stored_number += 1
+        return self._last_stored_number
 
     # -- nodes
 

@@ -16,6 +16,7 @@ def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
     """What the store keeps of `entry`, which has its place unless it waits for a delivery time."""
     message = entry.message
     return StoredMessage(
+        number=entry.stored_number,
         position=stored_position(entry),
         encoded=message.encoded,
         priority=message.priority,

@@ -23,6 +23,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
 
 def stored(position: int, encoded: bytes = b"x", *, deliver_at_ms: int = 0) -> StoredMessage:
     return StoredMessage(
+        number=position,
         position=position,
         encoded=encoded,
         priority=position % 10,
@@ -87,17 +88,16 @@ async def test_a_message_that_falls_due_takes_its_place_and_changes_nothing_else
     for position in (1, 2, 3):
         batch.append("a", stored(position, b"%d" % position, deliver_at_ms=1_750_000_001_000))
     batch.append("a", stored(40))
-    batch.fall_due("a", 2, 52)
-    batch.fall_due("a", 99, 62)
-    batch.fall_due("nowhere", 1, 62)
+    batch.fall_due(2, 52)
+    batch.fall_due(99, 62)
     await store.commit(batch)
     later = store.batch()
-    later.fall_due("a", 1, 61)
-    later.count("a", 61, 1)
-    later.remove("a", 3)
+    later.fall_due(1, 61)
+    later.count(1, 1)
+    later.remove(3)
     await store.commit(later)
     too_late = store.batch()
-    too_late.fall_due("a", 3, 73)
+    too_late.fall_due(3, 73)
     await store.commit(too_late)
     assert await positions(store) == [40, 52, 61]
     _, second, first = await store.messages("a")
@@ -112,8 +112,8 @@ async def test_a_message_that_falls_due_takes_its_place_and_changes_nothing_else
 async def test_a_delivery_time_outlasts_other_changes(store: Store) -> None:
     batch = await holding(store)
     batch.append("a", stored(1, deliver_at_ms=1_750_000_001_000))
-    batch.rewrite("a", 1, b"new")
-    batch.count("a", 1, 2)
+    batch.rewrite(1, b"new")
+    batch.count(1, 2)
     await store.commit(batch)
     (message,) = await store.messages("a")
     assert (message.deliver_at_ms, message.encoded) == (1_750_000_001_000, b"new")
@@ -122,8 +122,8 @@ async def test_a_delivery_time_outlasts_other_changes(store: Store) -> None:
 async def test_a_message_that_falls_due_and_is_consumed_in_one_batch_is_gone(store: Store) -> None:
     batch = await holding(store, 1)
     batch.append("a", stored(2, deliver_at_ms=1_750_000_001_000))
-    batch.fall_due("a", 2, 12)
-    batch.remove("a", 12)
+    batch.fall_due(2, 12)
+    batch.remove(2)
     await store.commit(batch)
     assert await positions(store) == [1]
 
@@ -139,10 +139,9 @@ async def test_messages_come_by_position_whenever_they_were_added(store: Store) 
 
 async def test_a_removed_message_is_gone_and_may_be_removed_again(store: Store) -> None:
     batch = await holding(store, 1, 2)
-    batch.remove("a", 1)
-    batch.remove("a", 1)
-    batch.remove("a", 99)
-    batch.remove("nowhere", 1)
+    batch.remove(1)
+    batch.remove(1)
+    batch.remove(99)
     await store.commit(batch)
     assert await positions(store) == [2]
 
@@ -150,19 +149,18 @@ async def test_a_removed_message_is_gone_and_may_be_removed_again(store: Store) 
 async def test_a_message_that_comes_and_goes_in_one_batch_is_gone(store: Store) -> None:
     batch = await holding(store)
     batch.append("a", stored(1))
-    batch.count("a", 1, 1)
-    batch.remove("a", 1)
+    batch.count(1, 1)
+    batch.remove(1)
     await store.commit(batch)
     assert await positions(store) == []
 
 
 async def test_new_bytes_change_nothing_else(store: Store) -> None:
     batch = await holding(store, 1, 2)
-    batch.count("a", 2, 3)
-    batch.rewrite("a", 2, b"old")
-    batch.rewrite("a", 2, b"new")
-    batch.rewrite("a", 99, b"new")
-    batch.rewrite("nowhere", 1, b"new")
+    batch.count(2, 3)
+    batch.rewrite(2, b"old")
+    batch.rewrite(2, b"new")
+    batch.rewrite(99, b"new")
     await store.commit(batch)
     first, second = await store.messages("a")
     assert (first.encoded, second.encoded) == (b"x", b"new")
@@ -174,17 +172,16 @@ async def test_new_bytes_change_nothing_else(store: Store) -> None:
 async def test_new_bytes_alone_are_a_change(store: Store) -> None:
     batch = await holding(store, 1)
     batch = store.batch()
-    batch.rewrite("a", 1, b"new")
+    batch.rewrite(1, b"new")
     assert not batch.is_empty()
 
 
 @pytest.mark.requirement("RCV-01")
 async def test_a_count_changes_nothing_else(store: Store) -> None:
     batch = await holding(store, 1, 2)
-    batch.count("a", 2, 1)
-    batch.count("a", 2, 3)
-    batch.count("a", 99, 1)
-    batch.count("nowhere", 1, 1)
+    batch.count(2, 1)
+    batch.count(2, 3)
+    batch.count(99, 1)
     await store.commit(batch)
     first, second = await store.messages("a")
     assert (first.delivery_count, second.delivery_count) == (0, 3)
@@ -223,9 +220,9 @@ async def test_a_removed_queue_takes_its_messages_with_it(store: Store) -> None:
     batch = await holding(store, 1, 2)
     batch.append("a", stored(3))
     batch.append("b", stored(4))
-    batch.count("a", 2, 1)
-    batch.fall_due("a", 3, 4)
-    batch.remove("a", 1)
+    batch.count(2, 1)
+    batch.fall_due(3, 4)
+    batch.remove(1)
     batch.remove_node(QUEUE)
     batch.remove_node(StoredNode(address="unknown", kind="queue"))
     await store.commit(batch)
@@ -237,10 +234,10 @@ async def test_a_removed_queue_takes_its_messages_with_it(store: Store) -> None:
 async def test_a_queue_that_is_removed_and_added_anew_keeps_what_comes_then(store: Store) -> None:
     batch = await holding(store, 1, 2)
     batch.append("a", stored(3))
-    batch.remove("a", 2)
+    batch.remove(2)
     batch.remove_node(QUEUE)
     batch.add_node(QUEUE)
-    batch.append("a", stored(2, b"new"))
+    batch.append("a", stored(4, b"new"))
     await store.commit(batch)
     assert await nodes(store) == [("queue", "a")]
     assert [message.encoded for message in await store.messages("a")] == [b"new"]
@@ -262,11 +259,11 @@ async def test_a_batch_is_empty_until_something_is_noted(store: Store) -> None:
     await store.commit(store.batch())
     noted = [store.batch() for _ in range(6)]
     noted[0].append("a", stored(1))
-    noted[1].remove("a", 1)
-    noted[2].count("a", 1, 1)
+    noted[1].remove(1)
+    noted[2].count(1, 1)
     noted[3].add_node(QUEUE)
     noted[4].remove_node(QUEUE)
-    noted[5].fall_due("a", 1, 2)
+    noted[5].fall_due(1, 2)
     assert not any(batch.is_empty() for batch in noted)
 
 
@@ -276,16 +273,16 @@ class ForeignBatch(Batch):
     def append(self, queue: str, message: StoredMessage) -> None:
         """Forget it."""
 
-    def remove(self, queue: str, position: int) -> None:
+    def remove(self, number: int) -> None:
         """Forget it."""
 
-    def fall_due(self, queue: str, position: int, new_position: int) -> None:
+    def fall_due(self, number: int, position: int) -> None:
         """Forget it."""
 
-    def count(self, queue: str, position: int, delivery_count: int) -> None:
+    def count(self, number: int, delivery_count: int) -> None:
         """Forget it."""
 
-    def rewrite(self, queue: str, position: int, encoded: bytes) -> None:
+    def rewrite(self, number: int, encoded: bytes) -> None:
         """Forget it."""
 
     def add_node(self, node: StoredNode) -> None:

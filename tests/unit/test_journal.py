@@ -28,6 +28,7 @@ def append(journal: Journal, position: int) -> None:
     journal.batch.append(
         "q",
         StoredMessage(
+            number=position,
             position=position,
             encoded=b"x",
             priority=4,

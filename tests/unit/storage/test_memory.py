@@ -14,6 +14,7 @@ async def test_it_forgets_with_the_process() -> None:
     store = MemoryStore()
     batch = store.batch()
     message = StoredMessage(
+        number=1,
         position=1,
         encoded=b"x",
         priority=4,
