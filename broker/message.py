@@ -15,9 +15,9 @@ from mypy_extensions import i64, mypyc_attr
 from broker.amqp.decode import descriptor_at, take_value
 from broker.amqp.descriptors import MESSAGE_ANNOTATIONS
 from broker.amqp.encode import put_descriptor, put_value
-from broker.amqp.errors import INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED, LinkFault
+from broker.amqp.errors import INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED, Fault, LinkFault
 from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
-from broker.amqp.sections import Sections, put_header
+from broker.amqp.sections import Sections, put_header, split
 from broker.amqp.types import Char, Integer, Map, combined
 from broker.clock import Clock
 
@@ -97,6 +97,13 @@ class Message:
     def size(self) -> i64:
         """What the message counts for in limits, in bytes."""
         return i64(len(self.encoded))
+
+    def subject(self) -> str:
+        """The properties' subject, empty where there is none: searched for at every call."""
+        try:
+            return split(self.encoded, 0, i64(len(self.encoded))).subject(self.encoded) or ""
+        except Fault:
+            return ""
 
     def header(self, delivery_count: i64, clock: Clock, *, acquired_before: bool = False) -> bytes:
         """The header section of a delivery that so many failed before (RCV-01, PRD-04).

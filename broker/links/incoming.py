@@ -77,6 +77,7 @@ class LinkProducer(IncomingOwner):
         self._credit: Final = LinkCredit(link, peer.container.credit)
         self._publisher: Final = peer.container_id
         self._node: Node | None = None
+        self._key = ""
         self._may_reject = True
 
     def attach(self, attach: Attach) -> None:
@@ -90,6 +91,7 @@ class LinkProducer(IncomingOwner):
             address = self._node.address
         elif address is not None:
             self._node = router.resolve(address, request.kind, batch)
+            self._key = router.publishing_key(address, self._node)
         asked = attach.target
         assert isinstance(asked, Target)
         source = attach.source
@@ -118,8 +120,12 @@ class LinkProducer(IncomingOwner):
         sections = self._container.sections
         try:
             sections.read(data, at, end)
-            node = self._node or self._addressed(sections, data)
-            message = read_message(sections, data, self._container.clock, publisher=self._publisher)
+            node, key = self._node, self._key
+            if node is None:
+                node, key = self._addressed(sections, data)
+            message = read_message(
+                sections, data, self._container.clock, publisher=self._publisher, key=key
+            )
             journal = self._container.journal
             node.put(message, journal.batch)
         except RoutingError as refusal:
@@ -138,13 +144,15 @@ class LinkProducer(IncomingOwner):
         else:
             self._link.accept_delivery(delivery_id)
 
-    def _addressed(self, sections: Sections, data: bytes) -> Node:
-        """The node that a message to the relay names itself (PRD-01)."""
+    def _addressed(self, sections: Sections, data: bytes) -> tuple[Node, str]:
+        """The node that a message to the relay names itself, and its key (PRD-01, DST-05)."""
         to = sections.to(data)
         if not to:
             raise LinkFault(NOT_FOUND, "a message to the anonymous relay names its address in `to`")
         kind = kind_of_destination(sections, data)
-        return self._container.router.resolve(to, kind, self._container.journal.batch)
+        router = self._container.router
+        node = router.resolve(to, kind, self._container.journal.batch)
+        return node, router.publishing_key(to, node)
 
     def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
         """Refuse a message: its outcome says why or, where that cannot be, the detach (PRD-02)."""
@@ -177,7 +185,11 @@ def kind_of_destination(sections: Sections, data: bytes) -> str:
     number = sections.annotation(data, DESTINATION)
     if isinstance(number, Integer):
         number = number.value
-    if isinstance(number, int) and 0 <= number < len(KINDS_BY_NUMBER):
+    if (
+        isinstance(number, int)
+        and not isinstance(number, bool)
+        and 0 <= number < len(KINDS_BY_NUMBER)
+    ):
         return KINDS_BY_NUMBER[number]
     words = sections.annotation(data, DESTINATION_TYPE)
     if isinstance(words, str):

@@ -3,10 +3,14 @@
 import secrets
 from typing import Final
 
+from broker.routing import pattern
 from broker.routing.errors import InvalidAddress
 
 ADDRESS_BYTES_MAX: Final = 255
 """Longest address in UTF-8 (`reliability.md` S4): keys of any store take it."""
+
+KEY_SEPARATOR: Final = "/"
+"""Behind the first one a topic's address has a key; a queue's name may have any number."""
 
 TEMPORARY_PREFIX: Final = "$tmp/"
 """Nobody may create a node below it by name, so a guessed name meets no node."""
@@ -30,9 +34,29 @@ def check(address: str) -> str:
     return address
 
 
+def check_topic(name: str) -> str:
+    """`name` itself where it can name a topic, so that a key fits behind it (DST-05, DST-06)."""
+    check(name)
+    pattern.check(name)
+    if KEY_SEPARATOR in name:
+        raise InvalidAddress(f"a topic's name has no {KEY_SEPARATOR}: behind it is a key")
+    if pattern.is_pattern(name):
+        raise InvalidAddress(f"{name} is a pattern, not a topic")
+    return name
+
+
 def is_temporary(address: str) -> bool:
     """Whether only the broker itself may make a node of this address."""
     return address.startswith(TEMPORARY_PREFIX)
+
+
+def split_key(address: str) -> tuple[str, str]:
+    """The topic that `address` names, and the key behind its first `/` (DST-05)."""
+    start = 0
+    if is_temporary(address):
+        start = address.find(KEY_SEPARATOR, len(TEMPORARY_PREFIX)) + 1
+    at = address.find(KEY_SEPARATOR, start)
+    return (address, "") if at < 0 else (address[:at], address[at + 1 :])
 
 
 def new_temporary(kind: str) -> str:

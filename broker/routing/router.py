@@ -7,7 +7,9 @@ from mypy_extensions import i64
 from broker.clock import Clock
 from broker.message import Message
 from broker.routing import address as addresses
+from broker.routing import pattern
 from broker.routing.agenda import Agenda
+from broker.routing.binding import Binding
 from broker.routing.errors import (
     HeldExclusively,
     InvalidAddress,
@@ -15,18 +17,23 @@ from broker.routing.errors import (
     NoSuchNode,
     QueueFull,
 )
+from broker.routing.filter import Filter
 from broker.routing.lifetime import Lifetimes
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Witness
-from broker.routing.policy import Policies
+from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
 from broker.routing.topic import Topic
+from broker.routing.wildcards import Wildcard, Wildcards
 from broker.stats import Stats
 from storage.api import Batch
 from storage.records import StoredNode
 
 NODES_MAX: Final[i64] = 100_000
 """Queues and topics together, temporary ones included: names come from peers."""
+
+BINDINGS_MAX: Final[i64] = 1_000_000
+"""Of all topics together: a subscriber by pattern has one for each topic that it matches."""
 
 
 @final
@@ -45,6 +52,7 @@ class Router:
         policies: Policies,
         pacing_mark: i64 = 2000,
         nodes_max: i64 = NODES_MAX,
+        bindings_max: i64 = BINDINGS_MAX,
         witness: Witness | None = None,
     ) -> None:
         self.clock: Final = clock
@@ -55,8 +63,11 @@ class Router:
         self.witness: Final = witness
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}
+        self.wildcards: Final = Wildcards()
+        self.bindings: i64 = 0
         self._policies: Final = policies
         self._nodes_max: Final[i64] = nodes_max
+        self._bindings_max: Final[i64] = bindings_max
         self._pending: list[Queue] = []
         self._paced: list[Node] = []
         self._last_stored_number: i64 = 0
@@ -72,17 +83,48 @@ class Router:
         """The node of that address and kind, made now where policy lets it be (DST-01, DST-02).
 
         `kind` is empty where the client did not say: an existing node then
-        wins, queue first, else the default kind. Raises NoSuchNode or InvalidAddress.
+        wins, queue first, else the default kind. The key of a topic's address may be any;
+        a pattern names no single node. Raises NoSuchNode or InvalidAddress.
         """
         found = self.find(address, kind)
         if found is not None:
             return found
-        addresses.check(address)
-        if addresses.is_temporary(address):
-            raise NoSuchNode(f"no temporary node {address}")
-        if not self._policies.of(address).auto_create:
-            raise NoSuchNode(f"no {kind or 'node'} {address}, and it may not be created")
-        return self.create(address, kind or self._policies.default_kind, batch)
+        kind = self.kind_of(address, kind)
+        name = addresses.check(address)
+        if kind == TOPIC:
+            name, _ = addresses.split_key(address)
+            if pattern.is_pattern(name):
+                raise InvalidAddress(f"{name} is a pattern, not a topic")
+            found = self.topics.get(name)
+            if found is not None:
+                return found
+        if addresses.is_temporary(name):
+            raise NoSuchNode(f"no temporary node {name}")
+        if not self._policies.of(name).auto_create:
+            raise NoSuchNode(f"no {kind} {name}, and it may not be created")
+        return self.create(name, kind, batch)
+
+    def kind_of(self, address: str, kind: str) -> str:
+        """The kind of node that `resolve` would answer; nothing is made."""
+        if kind:
+            return kind
+        if address in self.queues:
+            return QUEUE
+        name, _ = addresses.split_key(address)
+        return TOPIC if name in self.topics else self._policies.default_kind
+
+    def publishing_key(self, address: str, node: Node) -> str:
+        """With which key messages to `address` come to its `node` (DST-05).
+
+        InvalidAddress where it is none, but a pattern.
+        """
+        if node.kind != TOPIC or node.address == address:
+            return ""
+        _, key = addresses.split_key(addresses.check(address))
+        pattern.check(key)
+        if pattern.is_pattern(key):
+            raise InvalidAddress(f"{key} is a pattern, not a key")
+        return key
 
     def find(self, address: str, kind: str) -> Node | None:
         """The existing node of that address, or None. An empty `kind` takes either, queue first."""
@@ -94,6 +136,8 @@ class Router:
 
     def create(self, address: str, kind: str, batch: Batch) -> Node:
         """A new ordinary node, which a durable store brings back after a restart."""
+        if kind == TOPIC:
+            addresses.check_topic(address)
         node = self._add(address, kind, -1)
         batch.add_node(StoredNode(address=address, kind=kind))
         return node
@@ -107,14 +151,22 @@ class Router:
             raise LimitReached(f"the broker has its {self._nodes_max} queues and topics")
         policy = self._policies.of(address)
         if kind == TOPIC:
-            topic = Topic(address=address, policy=policy, router=self, owner=owner)
-            self.topics[address] = topic
-            return topic
+            return self._add_topic(address, policy, owner)
         if kind != QUEUE:
             raise InvalidAddress(f"{kind} is neither queue nor topic")
         queue = Queue(address=address, policy=policy, router=self, owner=owner)
         self.queues[address] = queue
         return queue
+
+    def _add_topic(self, address: str, policy: AddressPolicy, owner: i64) -> Topic:
+        topic = Topic(address=address, policy=policy, router=self, owner=owner)
+        if owner < 0:
+            found = self.wildcards.bindings_of(address)
+            self.check_bindings(i64(len(found)))
+            for binding in found:
+                topic.bind(binding)
+        self.topics[address] = topic
+        return topic
 
     def delete(self, node: Node, batch: Batch) -> None:
         """Remove `node` with its messages; links to it are told (TMP-03). Twice is once."""
@@ -132,6 +184,60 @@ class Router:
         """Raise HeldExclusively where `node` is another connection's temporary node (TMP-04)."""
         if node.is_temporary() and node.owner != owner:
             raise HeldExclusively(f"{node.address} belongs to another connection")
+
+    # -- subscriptions
+
+    def topic_of(self, address: str, batch: Batch) -> Topic | None:
+        """The topic that a subscriber's address names, made where policy lets it be.
+
+        None for a pattern, which names any number of them (DST-06). Raises NoSuchNode or
+        InvalidAddress.
+        """
+        name, key = addresses.split_key(addresses.check(address))
+        pattern.check(key)
+        if not pattern.is_pattern(name):
+            topic = self.resolve(name, TOPIC, batch)
+            assert isinstance(topic, Topic)
+            return topic
+        pattern.check(name)
+        if addresses.is_temporary(name):
+            raise NoSuchNode("temporary topics cannot be found by a pattern")
+        return None
+
+    def bind(self, address: str, wanted: Filter | None, queue: Queue, *, batch: Batch) -> None:
+        """Let `queue` have what is published to a subscriber's address, from now on.
+
+        Of a pattern these are the topics of the moment and those to come, never temporary ones.
+        Raises as `topic_of`, and LimitReached; then nothing is bound.
+        """
+        topic = self.topic_of(address, batch)
+        name, key = addresses.split_key(address)
+        if topic is not None:
+            topic.bind(Binding(queue, key, wanted))
+            return
+        wildcard = Wildcard(Binding(queue, name), key, wanted)
+        found = [
+            topic
+            for topic in self.topics.values()
+            if topic.owner < 0 and wildcard.takes(topic.address)
+        ]
+        self.check_bindings(i64(len(found)) + 1)
+        self.wildcards.add(wildcard)
+        self.bindings += 1
+        for topic in found:
+            topic.bind(wildcard.binding())
+
+    def unbind(self, queue: Queue) -> None:
+        """`queue` gets nothing more from any topic. Twice is once."""
+        if self.wildcards.remove(queue):
+            self.bindings -= 1
+        for topic in list(queue.topics):
+            topic.unbind(queue)
+
+    def check_bindings(self, more: i64) -> None:
+        """Raise LimitReached where there is no room for so many more bindings."""
+        if self.bindings + more > self._bindings_max:
+            raise LimitReached(f"the broker has its {self._bindings_max} bindings")
 
     # -- rounds
 

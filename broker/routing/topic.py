@@ -1,4 +1,4 @@
-"""A topic: one shared message, an entry in the queue of every subscription."""
+"""A topic: one shared message, an entry in the queue of every subscription that it is for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import Message
+from broker.routing.binding import Binding, Bindings
 from broker.routing.node import TOPIC, Node
 from broker.routing.party import Consumer
 from broker.routing.policy import AddressPolicy
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
 @final
 class Topic(Node):
-    """Fans messages out to the subscriptions of the moment."""
+    """Fans messages out to the subscriptions of the moment.
+
+    All or nothing: where one of the queues that a message is for has reached its limit,
+    none gets it, and its sender is told. A sender could not do anything about half of them.
+    """
 
     def __init__(
         self, *, address: str, policy: AddressPolicy, router: Router, owner: i64 = -1
@@ -28,15 +33,19 @@ class Topic(Node):
             address=address, kind=TOPIC, policy=policy, pacing_mark=router.pacing_mark, owner=owner
         )
         self.router: Final = router
-        self.subscriptions: Final[list[Queue]] = []
+        self.bindings: Final = Bindings()
+        self.subscriptions: Final = self.bindings.queues
+        self._limited: i64 = 0
 
     def put(self, message: Message, batch: Batch) -> None:
-        policy = self.policy
-        if policy.max_messages > 0 or policy.max_bytes > 0:
-            for queue in self.subscriptions:
+        queues = self.subscriptions
+        if self.bindings.are_selective:
+            queues = self.bindings.matching(message)
+        if self._limited > 0:
+            for queue in queues:
                 queue.check_room(message)
         self.published += 1
-        for queue in self.subscriptions:
+        for queue in queues:
             queue.publish(message, batch)
 
     def attach_consumer(self, consumer: Consumer) -> Queue:
@@ -49,19 +58,29 @@ class Topic(Node):
             is_subscription=True,
         )
         queue.attach_consumer(consumer)
-        self.bind(queue)
+        self.bind(Binding(queue))
         return queue
 
-    def bind(self, queue: Queue) -> None:
-        """Let `queue` have what is published from now on."""
-        self.subscriptions.append(queue)
-        queue.topics[self] = None
+    def bind(self, binding: Binding) -> None:
+        """Let a queue have what is published from now on. Twice is once; LimitReached."""
+        if self.bindings.has(binding):
+            return
+        self.router.check_bindings(1)
+        self.router.bindings += 1
+        queue = binding.queue
+        self.bindings.add(binding)
+        if self not in queue.topics:
+            queue.topics[self] = None
+            self._limited += _limits(queue)
 
     def unbind(self, queue: Queue) -> None:
         """`queue` gets nothing more from here. Twice is once."""
-        if self in queue.topics:
-            del queue.topics[self]
-            self.subscriptions.remove(queue)
+        if self not in queue.topics:
+            return
+        del queue.topics[self]
+        self._limited -= _limits(queue)
+        self.router.bindings -= self.bindings.count(queue)
+        self.bindings.remove(queue)
 
     def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:
         """The subscription ends with its consumer, and its messages with it."""
@@ -70,6 +89,7 @@ class Topic(Node):
         queue.delete(batch)
 
     def backlog(self) -> i64:
+        """Of all subscriptions, whatever else they get: that is what the cache has to hold."""
         waiting: i64 = 0
         for queue in self.subscriptions:
             waiting += queue.backlog()
@@ -80,7 +100,15 @@ class Topic(Node):
         self.pacing.tick(now_ms, self.backlog())
 
     def delete(self, batch: Batch) -> None:
+        """Subscriptions end with it, except those to a pattern, which other topics may match."""
         for queue in list(self.subscriptions):
             self.unbind(queue)
-            queue.delete(batch)
+            if not self.router.wildcards.has(queue):
+                queue.delete(batch)
         self.tell_producers()
+
+
+def _limits(queue: Queue) -> i64:
+    """1 where `queue` may be full, else 0."""
+    policy = queue.policy
+    return 1 if policy.max_messages > 0 or policy.max_bytes > 0 else 0

@@ -146,6 +146,7 @@ def message(
     priority: int = 4,
     ttl: int = -1,
     to: str | None = None,
+    subject: str | None = None,
     annotations: dict[str, object] | None = None,
 ) -> bytes:
     """An encoded message with one data section."""
@@ -162,11 +163,12 @@ def message(
     if annotations:
         put_descriptor(out, 0x72)
         put_value(out, Map([(Symbol(key), value) for key, value in annotations.items()]))
-    if to is not None:
+    if to is not None or subject is not None:
         fields = FieldWriter()
         fields.skip()
         fields.skip()
         fields.string(to)
+        fields.string(subject)
         fields.close(out, 0x73)
     put_descriptor(out, 0x75)
     put_binary(out, body)

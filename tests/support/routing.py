@@ -24,6 +24,7 @@ def new_message(
     durable: bool = False,
     expires_at_ms: int = NEVER,
     deliver_at_ms: int = AT_ONCE,
+    key: str = "",
 ) -> Message:
     """A message whose `encoded` is `body`: routing never looks into it."""
     return Message(
@@ -34,6 +35,7 @@ def new_message(
         arrived_ms=0,
         expires_at_ms=expires_at_ms,
         deliver_at_ms=deliver_at_ms,
+        key=key,
     )
 
 
@@ -48,6 +50,7 @@ class Routing:
         default_kind: str = "queue",
         pacing_mark: int = 2000,
         nodes_max: int = 100_000,
+        bindings_max: int = 1_000_000,
         witness: Witness | None = None,
     ) -> None:
         self.clock = SimulatedClock()
@@ -60,6 +63,7 @@ class Routing:
             policies=Policies(list(patterns), policy or AddressPolicy(), default_kind),
             pacing_mark=pacing_mark,
             nodes_max=nodes_max,
+            bindings_max=bindings_max,
             witness=witness,
         )
 

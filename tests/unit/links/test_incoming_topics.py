@@ -2,8 +2,17 @@
 
 import pytest
 
+from broker.amqp.errors import INVALID_FIELD
+from broker.amqp.outcomes import Rejected
+from broker.amqp.performatives import Detach
+from broker.amqp.types import UByte
+from broker.routing.policy import AddressPolicy
+from broker.routing.queue import Queue
 from tests.support.broker import Broker
+from tests.support.frames import Disposition, Transfer, attach_sender, body_of, message
 from tests.support.parties import RecordingConsumer
+
+TOPIC: dict[str, object] = {"x-opt-jms-dest": UByte(1)}
 
 
 @pytest.mark.requirement("RCV-05")
@@ -18,3 +27,78 @@ def test_a_message_knows_whose_it_is() -> None:
     broker.queue().consumer_ready(consumer, drain=False)
     broker.container.run_round()
     assert [entry.message.publisher for entry in consumer.entries] == ["sender"]
+
+
+def subscriber(broker: Broker, address: str) -> RecordingConsumer:
+    """A consumer of what is published to an address."""
+    consumer = RecordingConsumer()
+    queue = Queue(
+        address=address, policy=AddressPolicy(), router=broker.router, is_subscription=True
+    )
+    broker.router.bind(address, None, queue, batch=broker.journal.batch)
+    queue.attach_consumer(consumer)
+    consumer.credit = 99
+    queue.consumer_ready(consumer, drain=False)
+    return consumer
+
+
+def bodies(consumer: RecordingConsumer) -> list[bytes]:
+    return [body_of(each) for each in consumer.taken]
+
+
+@pytest.mark.requirement("DST-05")
+def test_a_link_to_a_topic_with_a_key_publishes_with_that_key() -> None:
+    broker = Broker()
+    one, all_of_it = subscriber(broker, "t/a.*"), subscriber(broker, "t")
+    client = broker.session()
+    for handle, address in enumerate(("t/a.b", "t/c", "t")):
+        client.attach_sender(address, kind="topic", name=address, handle=handle)
+        client.transfer(handle, address.encode(), handle=handle, settled=True)
+    assert bodies(one) == [b"t/a.b"]
+    assert bodies(all_of_it) == [b"t/a.b", b"t/c", b"t"]
+
+
+@pytest.mark.requirement("DST-05", "PRD-01")
+def test_a_message_to_the_relay_has_the_key_of_its_to() -> None:
+    broker = Broker()
+    one = subscriber(broker, "t/a.*")
+    client = broker.session()
+    client.attach_sender(None)
+    for number, to in enumerate(("t/a.b", "t/c", "t/a.c")):
+        payload = message(to.encode(), to=to, subject="a.x", annotations=TOPIC)
+        client.send(Transfer(delivery_id=number, payload=payload, settled=True))
+    assert bodies(one) == [b"t/a.b", b"t/a.c"]
+
+
+@pytest.mark.requirement("DST-05")
+def test_without_a_key_in_the_address_the_subject_is_the_key() -> None:
+    broker = Broker()
+    one = subscriber(broker, "t/a.*")
+    client = broker.session()
+    client.attach_sender("t", kind="topic")
+    for number, subject in enumerate(("a.b", "c", "a.c")):
+        payload = message(subject.encode(), to="t/a.x", subject=subject)
+        client.send(Transfer(delivery_id=number, payload=payload, settled=True))
+    assert bodies(one) == [b"a.b", b"a.c"]
+
+
+@pytest.mark.requirement("DST-06")
+@pytest.mark.parametrize("address", ["a.*", "#", "t/#"])
+def test_a_link_to_a_pattern_is_refused(address: str) -> None:
+    client = Broker().session()
+    assert client.attach(attach_sender(address, kind="topic")).target is None
+    detach = client.expect_last(Detach)
+    assert detach.error is not None
+    assert detach.error.condition == INVALID_FIELD
+
+
+@pytest.mark.requirement("DST-06", "PRD-02")
+@pytest.mark.parametrize("to", ["a.*", "#", "t/#"])
+def test_a_message_to_a_pattern_is_rejected(to: str) -> None:
+    client = Broker().session()
+    client.attach_sender(None)
+    client.send(Transfer(delivery_id=0, payload=message(to=to, annotations=TOPIC)))
+    state = client.expect_last(Disposition).state
+    assert isinstance(state, Rejected)
+    assert state.error is not None
+    assert state.error.condition == INVALID_FIELD

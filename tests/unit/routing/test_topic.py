@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.routing.binding import Binding
 from broker.routing.errors import QueueFull
 from broker.routing.policy import AddressPolicy
 from broker.routing.queue import Queue
@@ -128,7 +129,7 @@ def test_a_queue_knows_the_topics_it_is_bound_to() -> None:
     routing = Routing()
     one, other = routing.topic("one"), routing.topic("other")
     _, queue = subscribe(routing, one)
-    other.bind(queue)
+    other.bind(Binding(queue))
     routing.put(one, b"a")
     routing.put(other, b"b")
     assert (queue.waiting, list(queue.topics)) == (2, [one, other])
