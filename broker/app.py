@@ -144,6 +144,11 @@ def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
         dead_letter=_chosen(address.dead_letter, settings.dead_letter),
         expiry=_chosen(address.expiry, settings.expiry),
         max_delivery_count=_chosen(address.max_delivery_count, settings.max_delivery_count),
+        redelivery_delay_ms=_chosen(address.redelivery_delay_ms, settings.redelivery_delay_ms),
+        redelivery_backoff=_chosen(address.redelivery_backoff, settings.redelivery_backoff),
+        redelivery_delay_max_ms=_chosen(
+            address.redelivery_delay_max_ms, settings.redelivery_delay_max_ms
+        ),
         max_messages=_chosen(address.max_messages, settings.max_messages),
         max_bytes=_chosen(address.max_bytes, settings.max_bytes),
     )

@@ -12,7 +12,7 @@ from typing import Final, final
 from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
-from broker.amqp.decode import descriptor_at, take_value
+from broker.amqp.decode import descriptor_at, skip, take_value
 from broker.amqp.descriptors import MESSAGE_ANNOTATIONS
 from broker.amqp.encode import put_descriptor, put_value
 from broker.amqp.errors import INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED, Fault, LinkFault
@@ -125,43 +125,25 @@ class Message:
             first_acquirer=delivery_count == 0 and not acquired_before,
         )
 
-    def without_expiry(self) -> Message:
-        """The same message, to be kept where expired messages go."""
-        return Message(
-            encoded=self.encoded,
-            durable=self.durable,
-            priority=self.priority,
-            ttl_ms=-1,
-            arrived_ms=self.arrived_ms,
-            expires_at_ms=NEVER,
-            publisher=self.publisher,
-            key=self.key,
-        )
+    def annotations(self) -> Map:
+        """The message-annotations, decoded; LinkFault where they cannot be."""
+        if self.encoded:
+            code, at = descriptor_at(self.encoded, 0, self.size())
+            if code == MESSAGE_ANNOTATIONS:
+                value, _ = take_value(self.encoded, at, self.size())
+                assert isinstance(value, Map)
+                return value
+        return Map([])
 
     def annotated(self, changes: bytes) -> Message:
         """The same message with an encoded map of annotations added to its own (3.4.5).
 
         LinkFault where that makes them larger than a message may have them.
         """
-        encoded = self.encoded
-        ours = Map([])
-        behind: i64 = 0
-        if encoded:
-            code, at = descriptor_at(encoded, 0, i64(len(encoded)))
-            if code == MESSAGE_ANNOTATIONS:
-                value, behind = take_value(encoded, at, i64(len(encoded)))
-                assert isinstance(value, Map)
-                ours = value
         added, _ = take_value(changes, 0, i64(len(changes)))
         assert isinstance(added, Map)
-        out = BytesWriter()
-        put_descriptor(out, MESSAGE_ANNOTATIONS)
-        put_value(out, combined(ours, added))
-        if i64(len(out)) > SECTIONS_BEFORE_BODY_MAX:
-            raise LinkFault(RESOURCE_LIMIT_EXCEEDED, "annotations take too many bytes")
-        out.write(encoded[behind:])
         return Message(
-            encoded=out.getvalue(),
+            encoded=self._with(combined(self.annotations(), added)),
             durable=self.durable,
             priority=self.priority,
             ttl_ms=self.ttl_ms,
@@ -171,6 +153,38 @@ class Message:
             key=self.key,
             deliver_at_ms=self.deliver_at_ms,
         )
+
+    def moved(self, annotations: Map | None, *, expires: bool) -> Message:
+        """The same message for another node, available there at once; None keeps annotations.
+
+        Unless it still `expires`, it is kept until it is consumed. LinkFault as `annotated`.
+        """
+        return Message(
+            encoded=self.encoded if annotations is None else self._with(annotations),
+            durable=self.durable,
+            priority=self.priority,
+            ttl_ms=self.ttl_ms if expires else -1,
+            arrived_ms=self.arrived_ms,
+            expires_at_ms=self.expires_at_ms if expires else NEVER,
+            publisher=self.publisher,
+            key=self.key,
+        )
+
+    def _with(self, annotations: Map) -> bytes:
+        """The encoded message with these annotations in place of its own."""
+        encoded = self.encoded
+        behind: i64 = 0
+        if encoded:
+            code, at = descriptor_at(encoded, 0, self.size())
+            if code == MESSAGE_ANNOTATIONS:
+                behind = skip(encoded, at, self.size())
+        out = BytesWriter()
+        put_descriptor(out, MESSAGE_ANNOTATIONS)
+        put_value(out, annotations)
+        if i64(len(out)) > SECTIONS_BEFORE_BODY_MAX:
+            raise LinkFault(RESOURCE_LIMIT_EXCEEDED, "annotations take too many bytes")
+        out.write(encoded[behind:])
+        return out.getvalue()
 
 
 def read_message(

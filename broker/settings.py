@@ -53,6 +53,7 @@ def _no_flag(value: object) -> object:
 
 Number = Annotated[int, BeforeValidator(_no_flag)]
 Uint = Annotated[Number, Field(ge=0, le=UINT_MAX)]
+Factor = Annotated[float, BeforeValidator(_no_flag), Field(ge=1, le=100)]
 Count = Annotated[Number, Field(ge=0, le=2**53)]
 
 
@@ -78,6 +79,9 @@ class AddressSettings(BaseModel):
     dead_letter: str | None = None
     expiry: str | None = None
     max_delivery_count: Count | None = None
+    redelivery_delay_ms: Count | None = None
+    redelivery_backoff: Factor | None = None
+    redelivery_delay_max_ms: Count | None = None
     max_messages: Count | None = None
     max_bytes: Count | None = None
 
@@ -129,6 +133,9 @@ class Settings(BaseSettings):
     dead_letter: str = "DLQ"
     expiry: str = ""
     max_delivery_count: Count = 20
+    redelivery_delay_ms: Count = 0
+    redelivery_backoff: Factor = 1.0
+    redelivery_delay_max_ms: Count = 0
     max_messages: Count = 0
     max_bytes: Count = 0
 

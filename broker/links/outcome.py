@@ -13,6 +13,7 @@ from broker.amqp.outcomes import (
     Released,
     TransactionalState,
 )
+from broker.routing.dead_letter import REJECTED, REJECTED_UNSAID, Cause
 from broker.routing.redelivery import Disposal
 
 
@@ -40,6 +41,14 @@ def _disposal_of_modified(modified: Modified) -> Disposal:
     if modified.undeliverable_here:
         return Disposal.FAIL_ELSEWHERE if modified.delivery_failed else Disposal.ELSEWHERE
     return Disposal.FAIL if modified.delivery_failed else Disposal.RELEASE
+
+
+def cause_of(state: DeliveryState | None) -> Cause:
+    """What a consumer says of a message that it rejects (3.4.3)."""
+    if not isinstance(state, Rejected) or state.error is None:
+        return REJECTED_UNSAID
+    error = state.error
+    return Cause(REJECTED, error.condition, error.description or "")
 
 
 def abandonment(default_outcome: DeliveryState | None) -> Disposal:

@@ -12,7 +12,8 @@ from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
 from broker.links.attach import ConsumeRequest
-from broker.links.outcome import abandonment, disposal
+from broker.links.outcome import abandonment, cause_of, disposal
+from broker.routing.dead_letter import Cause
 from broker.routing.entry import QueueEntry
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Consumer
@@ -182,7 +183,7 @@ class LinkConsumer(OutgoingOwner):
             self._annotate(delivery, state)
         except Fault as other:  # theirs or the message's own are malformed, or too many
             fault = LinkFault(other.condition, other.description)
-        self._return(delivery, wanted)
+        self._return(delivery, wanted, cause_of(state))
         if fault is not None:
             self._link.detach(fault)
 
@@ -191,9 +192,9 @@ class LinkConsumer(OutgoingOwner):
             batch = self._container.journal.batch
             entry.queue.annotate(entry, state.message_annotations, batch)
 
-    def _return(self, entry: QueueEntry, wanted: Disposal) -> None:
+    def _return(self, entry: QueueEntry, wanted: Disposal, cause: Cause) -> None:
         entry.sent_to = None
-        entry.queue.dispose(entry, wanted, self._container.journal.batch)
+        entry.queue.dispose(entry, wanted, self._container.journal.batch, cause=cause)
 
     def outgoing_ended(
         self,
@@ -208,9 +209,10 @@ class LinkConsumer(OutgoingOwner):
         if node is None or queue is None:
             return
         wanted = abandonment(self._default_outcome)
+        cause = cause_of(self._default_outcome)
         for delivery in unsettled:
             if isinstance(delivery, QueueEntry):
-                self._return(delivery, wanted)
+                self._return(delivery, wanted, cause)
         batch = self._container.journal.batch
         node.detach_consumer(self._feed, queue, batch)
         if self._owns_node:

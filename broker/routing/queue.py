@@ -14,6 +14,7 @@ from broker.message import AT_ONCE, NEVER, Message
 from broker.routing import expiry, redelivery
 from broker.routing.backlog import Backlog
 from broker.routing.browser import Browsers
+from broker.routing.dead_letter import DELIVERY_LIMIT, REJECTED_UNSAID, Cause
 from broker.routing.dispatch import Turn
 from broker.routing.drain import Drains
 from broker.routing.entry import NOT_STORED, History, QueueEntry
@@ -234,8 +235,15 @@ class Queue(Node):
         if entry.stored_number != NOT_STORED and not self.is_deleted:
             batch.rewrite(entry.stored_number, message.encoded)
 
-    def dispose(self, entry: QueueEntry, disposal: Disposal, batch: Batch) -> None:
-        """End the acquisition of `entry` as `disposal` says."""
+    def dispose(
+        self,
+        entry: QueueEntry,
+        disposal: Disposal,
+        batch: Batch,
+        *,
+        cause: Cause = REJECTED_UNSAID,
+    ) -> None:
+        """End the acquisition of `entry` as `disposal` says; `cause` is that of a rejection."""
         if disposal is Disposal.REMOVE:
             self.accept(entry, batch)
             return
@@ -244,9 +252,12 @@ class Queue(Node):
         self.acquired -= 1
         if self.is_deleted:
             self._forget(entry, batch)
-        elif disposal is Disposal.DEAD_LETTER or self._note(entry, disposal, batch):
+        elif disposal is Disposal.DEAD_LETTER:
             self._forget(entry, batch)
-            self.router.dead_letter(entry.message, self, batch)
+            self.router.dead_letter(entry, cause, batch)
+        elif self._note(entry, disposal, batch):
+            self._forget(entry, batch)
+            self.router.dead_letter(entry, DELIVERY_LIMIT, batch)
         elif self.policy.redelivery_delay_ms > 0 and redelivery.is_failure(disposal):
             self._pause(entry)
         else:
@@ -326,7 +337,7 @@ class Queue(Node):
         backlog.remove(entry)
         self.waiting -= 1
         self._forget(entry, batch)
-        self.router.expire(entry.message, self, batch)
+        self.router.expire(entry, batch)
         return True
 
     def _outlived(self, entry: QueueEntry, batch: Batch) -> bool:
@@ -334,7 +345,7 @@ class Queue(Node):
         if not expiry.has_expired(entry.message.expires_at_ms, self.router.clock.wall_ms()):
             return False
         self._forget(entry, batch)
-        self.router.expire(entry.message, self, batch)
+        self.router.expire(entry, batch)
         return True
 
     def fall_due(self, entry: QueueEntry, batch: Batch) -> None:

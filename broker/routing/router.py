@@ -5,11 +5,12 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.clock import Clock
-from broker.message import Message
 from broker.routing import address as addresses
 from broker.routing import pattern
 from broker.routing.agenda import Agenda
 from broker.routing.binding import Binding
+from broker.routing.dead_letter import EXPIRED, Cause, departed
+from broker.routing.entry import QueueEntry
 from broker.routing.errors import (
     HeldExclusively,
     InvalidAddress,
@@ -276,28 +277,28 @@ class Router:
 
     # -- ends of messages
 
-    def dead_letter(self, message: Message, queue: Queue, batch: Batch) -> None:
+    def dead_letter(self, entry: QueueEntry, cause: Cause, batch: Batch) -> None:
         """Move a message that could not be consumed to the dead-letter node, or drop it."""
-        if self._move(message, batch, origin=queue, target=queue.policy.dead_letter):
+        if self._move(entry, cause, batch, target=entry.queue.policy.dead_letter):
             self.stats.dead_lettered += 1
         else:
             self.stats.dropped += 1
 
-    def expire(self, message: Message, queue: Queue, batch: Batch) -> None:
+    def expire(self, entry: QueueEntry, batch: Batch) -> None:
         """Drop an expired message, or move it to the node configured for them (RCV-02)."""
         self.stats.expired += 1
-        if queue.policy.expiry:
-            self._move(message.without_expiry(), batch, origin=queue, target=queue.policy.expiry)
+        self._move(entry, EXPIRED, batch, target=entry.queue.policy.expiry)
 
-    def _move(self, message: Message, batch: Batch, *, origin: Queue, target: str) -> bool:
-        """False where `origin` or the queue `target` does not allow it."""
+    def _move(self, entry: QueueEntry, cause: Cause, batch: Batch, *, target: str) -> bool:
+        """False where its queue or the queue `target` does not allow it."""
+        origin = entry.queue
         node: Node | None = self.queues.get(target)
         if not target or origin.is_temporary() or node is origin:
             return False
         try:
             if node is None:
                 node = self.create(target, QUEUE, batch)
-            node.put(message, batch)
+            node.put(departed(entry, cause, self.clock.wall_ms()), batch)
         except (QueueFull, LimitReached):
             return False
         return True

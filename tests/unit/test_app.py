@@ -61,3 +61,18 @@ async def test_two_brokers_live_side_by_side_in_one_loop(tmp_path: Path) -> None
     assert one.port != other.port
     await one.stop()
     await other.stop()
+
+
+def test_an_address_has_pauses_of_its_own() -> None:
+    settings = Settings(
+        redelivery_delay_ms=1000,
+        address=(
+            AddressSettings(pattern="orders", redelivery_backoff=2, redelivery_delay_max_ms=60_000),
+            AddressSettings(pattern="hasty", redelivery_delay_ms=0),
+        ),
+    )
+    pauses = [
+        (policy.redelivery_delay_ms, policy.redelivery_backoff, policy.redelivery_delay_max_ms)
+        for policy in map(policies_of(settings).of, ("orders", "hasty", "other"))
+    ]
+    assert pauses == [(1000, 2.0, 60_000), (0, 1.0, 0), (1000, 1.0, 0)]

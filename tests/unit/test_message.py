@@ -195,7 +195,7 @@ def test_an_expired_message_that_is_kept_has_no_end_any_more() -> None:
     clock = SimulatedClock()
     message = read(header("415007700000ea604040") + BODY, clock)
     clock.advance(10**6)
-    kept = message.without_expiry()
+    kept = message.moved(None, expires=False)
     assert (kept.encoded, kept.durable, kept.priority) == (BODY, True, 7)
     assert (kept.ttl_ms, kept.expires_at_ms) == (-1, NEVER)
     assert reread(kept, 0, clock).ttl_ms == -1
@@ -209,7 +209,7 @@ def test_a_message_knows_its_publisher_and_key_through_every_change() -> None:
     sections = Sections()
     sections.read(BODY, 0, len(BODY))
     message = read_message(sections, BODY, SimulatedClock(), publisher="c", key="k")
-    for each in (message, message.without_expiry(), message.annotated(ADDED)):
+    for each in (message, message.moved(None, expires=False), message.annotated(ADDED)):
         assert (each.publisher, each.key) == ("c", "k")
     assert (read(BODY).publisher, read(BODY).key) == ("", "")
 
@@ -315,4 +315,4 @@ def test_an_annotated_message_keeps_its_delivery_time_and_an_expired_one_has_non
         deliver_at_ms=MOMENT,
     )
     assert message.annotated(ANNOTATIONS[3:]).deliver_at_ms == MOMENT
-    assert message.without_expiry().deliver_at_ms == AT_ONCE
+    assert message.moved(None, expires=False).deliver_at_ms == AT_ONCE

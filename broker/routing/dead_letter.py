@@ -1,0 +1,106 @@
+"""What the annotations of a message say that was moved to a dead-letter or expiry node.
+
+Annotations, for the bare message is not ours to change (PRD-05). `x-opt-ORIG-…` are those of
+ActiveMQ Artemis, which tools for it know. A message that is moved again tells of the last move.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.errors import Fault
+from broker.amqp.types import Map, Symbol, Timestamp, UInt
+from broker.message import Message
+
+if TYPE_CHECKING:
+    from broker.routing.entry import QueueEntry
+
+ORIGINAL_ADDRESS: Final = "x-opt-ORIG-ADDRESS"
+"""The address that the message was sent to: a queue's, or a topic's."""
+
+ORIGINAL_QUEUE: Final = "x-opt-ORIG-QUEUE"
+"""The queue that it was in: that one, or a subscription's."""
+
+REASON: Final = "x-opt-dead-letter-reason"
+CONDITION: Final = "x-opt-dead-letter-condition"
+DESCRIPTION: Final = "x-opt-dead-letter-description"
+DELIVERY_COUNT: Final = "x-opt-dead-letter-delivery-count"
+MOVED_AT: Final = "x-opt-dead-letter-time"
+
+OURS: Final = frozenset(
+    {
+        ORIGINAL_ADDRESS,
+        ORIGINAL_QUEUE,
+        REASON,
+        CONDITION,
+        DESCRIPTION,
+        DELIVERY_COUNT,
+        MOVED_AT,
+    }
+)
+
+CONDITION_MAX: Final = 255
+DESCRIPTION_MAX: Final = 1024
+"""Characters that are kept of what a consumer says of a message that it rejects."""
+
+
+@final
+class Cause:
+    """Why a message is moved; `condition` and `description` are those of a rejected outcome."""
+
+    def __init__(self, reason: str, condition: str = "", description: str = "") -> None:
+        self.reason: Final = reason
+        self.condition: Final = condition[:CONDITION_MAX]
+        self.description: Final = description[:DESCRIPTION_MAX]
+
+
+REJECTED: Final = "rejected"
+REJECTED_UNSAID: Final = Cause(REJECTED)
+DELIVERY_LIMIT: Final = Cause("delivery-limit")
+EXPIRED: Final = Cause("expired")
+
+
+def departed(entry: QueueEntry, cause: Cause, wall_ms: i64) -> Message:
+    """The message of `entry` as it goes to its dead-letter or expiry node.
+
+    It has no delivery time any more and, where it has expired, no expiry. Where
+    its own annotations leave no room for ours, or cannot be read, it goes without.
+    """
+    message = entry.message
+    expires = cause is not EXPIRED
+    try:
+        annotations = _annotated(message.annotations(), _facts(entry, cause, wall_ms))
+        return message.moved(annotations, expires=expires)
+    except Fault:
+        return message.moved(None, expires=expires)
+
+
+def _annotated(theirs: Map, facts: list[tuple[object, object]]) -> Map:
+    kept = [pair for pair in theirs.pairs if not _is_ours(pair[0])]
+    return Map(kept + facts)
+
+
+def _is_ours(key: object) -> bool:
+    return isinstance(key, Symbol) and key.text in OURS
+
+
+def _facts(entry: QueueEntry, cause: Cause, wall_ms: i64) -> list[tuple[object, object]]:
+    queue = entry.queue
+    address = queue.address
+    for topic in queue.topics:
+        address = topic.address
+        break
+    facts: list[tuple[object, object]] = [
+        (Symbol(ORIGINAL_ADDRESS), address),
+        (Symbol(ORIGINAL_QUEUE), queue.address),
+        (Symbol(REASON), Symbol(cause.reason)),
+        (Symbol(DELIVERY_COUNT), UInt(int(entry.delivery_count))),
+        (Symbol(MOVED_AT), Timestamp(int(wall_ms))),
+    ]
+    if cause.condition:
+        facts.append((Symbol(CONDITION), Symbol(cause.condition)))
+    if cause.description:
+        facts.append((Symbol(DESCRIPTION), cause.description))
+    return facts
