@@ -42,7 +42,7 @@ def facts(message: Message) -> dict[str, object]:
 
 def failing(queue: Queue, routing: Routing, encoded: bytes = BARE, **fields: bool) -> QueueEntry:
     """An entry that a consumer of `queue` has."""
-    queue.put(new_message(encoded, **fields), routing.batch)  # type: ignore[arg-type]
+    queue.put(new_message(encoded, **fields), routing.batch)
     return routing.consumer(queue, 1).entries[0]
 
 
