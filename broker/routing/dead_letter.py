@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from broker.routing.entry import QueueEntry
 
 ORIGINAL_ADDRESS: Final = "x-opt-ORIG-ADDRESS"
-"""The address that the message was sent to: a queue's, or a topic's."""
+"""The address that the message was sent to: a queue's, or a topic's.
+
+Of a subscription to several topics it is not known to which; then it is the queue's own.
+"""
 
 ORIGINAL_QUEUE: Final = "x-opt-ORIG-QUEUE"
 """The queue that it was in: that one, or a subscription's."""
@@ -89,9 +92,9 @@ def _is_ours(key: object) -> bool:
 def _facts(entry: QueueEntry, cause: Cause, wall_ms: i64) -> list[tuple[object, object]]:
     queue = entry.queue
     address = queue.address
-    for topic in queue.topics:
-        address = topic.address
-        break
+    if len(queue.topics) == 1:
+        for topic in queue.topics:
+            address = topic.address
     facts: list[tuple[object, object]] = [
         (Symbol(ORIGINAL_ADDRESS), address),
         (Symbol(ORIGINAL_QUEUE), queue.address),

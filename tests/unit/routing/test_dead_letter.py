@@ -40,9 +40,11 @@ def facts(message: Message) -> dict[str, object]:
     return {str(key): value for key, value in message.annotations().pairs}
 
 
-def failing(queue: Queue, routing: Routing, encoded: bytes = BARE, **fields: bool) -> QueueEntry:
+def failing(
+    queue: Queue, routing: Routing, encoded: bytes = BARE, *, durable: bool = False
+) -> QueueEntry:
     """An entry that a consumer of `queue` has."""
-    queue.put(new_message(encoded, **fields), routing.batch)
+    queue.put(new_message(encoded, durable=durable), routing.batch)
     return routing.consumer(queue, 1).entries[0]
 
 
