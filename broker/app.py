@@ -16,12 +16,13 @@ from broker.amqp.limits import Limits
 from broker.clock import Clock, SystemClock
 from broker.journal import Journal
 from broker.links.container import Authenticator, Container, Watcher
+from broker.management.management import Management
 from broker.net.listener import Listener
 from broker.net.login import Login
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.router import Router
-from broker.security.authenticate import open_users
+from broker.security.authenticate import is_loopback, open_users
 from broker.settings import AddressSettings, Settings
 from broker.stats import Stats
 from storage.api import Store
@@ -75,6 +76,7 @@ class App:
             credit=settings.credit,
             product={"product": PRODUCT, "version": __version__},
         )
+        self.container.service = Management(self.container)
         self.listener = Listener(self.container, stall_timeout_ms=settings.stall_timeout_ms)
         self._committing: asyncio.Task[None] | None = None
 
@@ -104,7 +106,9 @@ class App:
 
 def _login(settings: Settings) -> Authenticator:
     users, anonymous = open_users(settings)
-    return Login(users, anonymous=anonymous)
+    return Login(
+        users, anonymous=anonymous, all_administer=anonymous and is_loopback(settings.bind)
+    )
 
 
 def _log() -> Watcher:

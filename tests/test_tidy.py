@@ -184,6 +184,10 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/application.py": "the table of commands; tests/interop/test_command_line.py",
     "broker/cli/conformance.py": "tests/conformance/test_command.py",
     "broker/cli/client.py": "tests/interop/test_command_line.py",
+    "broker/cli/connections.py": "tests/interop/test_command_line_management.py",
+    "broker/cli/ending.py": "tests/interop/test_command_line.py",
+    "broker/cli/managing.py": "tests/interop/test_command_line_management.py",
+    "broker/cli/nodes.py": "tests/interop/test_command_line_management.py",
     "broker/cli/messages.py": "tests/interop/test_command_line.py",
     "storage/api.py": "ABCs; tests/contract holds the fillings to them",
 }

@@ -10,8 +10,10 @@ import typer
 from broker import __version__
 from broker.cli import serve as server
 from broker.cli.conformance import conformance
+from broker.cli.connections import connections
 from broker.cli.embed import embed
 from broker.cli.messages import browse, receive, send
+from broker.cli.nodes import nodes
 from broker.cli.users import users
 
 application = typer.Typer(
@@ -93,3 +95,5 @@ def healthcheck(
 
 
 application.add_typer(users, name="user")
+application.add_typer(nodes, name="node")
+application.add_typer(connections, name="connection")

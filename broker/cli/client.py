@@ -43,6 +43,10 @@ OUTCOMES: Final[dict[int, str]] = {
 class ClientError(Exception):
     """What went wrong, in words for whoever typed the command."""
 
+    def __init__(self, text: str, exit_status: int = 1) -> None:
+        super().__init__(text)
+        self.exit_status: Final = exit_status
+
 
 class Capability(LinkOption):
     """Says what kind of node the broker's end of a link is."""

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from broker.cli.ending import errors_told, fail
+
 if TYPE_CHECKING:
     from proton import Message
 
-EXIT_INTERRUPTED: Final = 130
 ANSWER_TIMEOUT_S: Final = 10.0
 
 
@@ -71,9 +71,9 @@ def send(
     """Send messages: TEXT, files, or a message for each line of standard input."""
     given = len(text or []) + len(file or [])
     if given == 0 and count > 1:
-        _fail("--count needs TEXT or --file: standard input can be read only once")
+        fail("--count needs TEXT or --file: standard input can be read only once")
     bodies = _given(text or [], file or [], count) if given else _lines()
-    with _errors_told(), _progress("sent", given * count or None) as progress:
+    with errors_told(), _progress("sent", given * count or None) as progress:
         from broker.cli.client import send as send_all
 
         sent = send_all(
@@ -101,7 +101,7 @@ def receive(
     json: Json = False,
 ) -> None:
     """Take messages from a queue or topic and print them, until --count, --timeout or ^C."""
-    with _errors_told():
+    with errors_told():
         from broker.cli.client import receive as receive_all
 
         messages = receive_all(
@@ -113,7 +113,7 @@ def receive(
         )
         received = _print_all(messages, as_json=json, expected=count)
     if count is not None and received < count:
-        _fail(f"received {received} of {count}")
+        fail(f"received {received} of {count}")
 
 
 def browse(
@@ -128,7 +128,7 @@ def browse(
     json: Json = False,
 ) -> None:
     """Print the messages of a queue and leave them there."""
-    with _errors_told():
+    with errors_told():
         from broker.cli.client import browse as browse_all
 
         messages = browse_all(
@@ -204,27 +204,3 @@ def _progress(text: str, total: int | None, *, wanted: bool = True) -> Iterator[
         *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
     ) as progress:
         yield _Bar(progress, total, text)
-
-
-@contextmanager
-def _errors_told() -> Iterator[None]:
-    """End the command in one line where something goes wrong, and quietly at ^C."""
-    try:
-        from broker.cli.client import ClientError
-    except ImportError as error:
-        _fail(f"{error.name} is missing: pip install 'jms-broker[client]' (it needs a C compiler)")
-    try:
-        yield
-    except ClientError as error:
-        _fail(str(error))
-    except KeyboardInterrupt:
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    except BrokenPipeError:
-        # Whoever read our output has enough; what was not printed goes back to the broker.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(1) from None
-
-
-def _fail(text: str) -> NoReturn:
-    typer.echo(f"jms-broker: {text}", err=True)
-    raise typer.Exit(1)

@@ -35,8 +35,16 @@ def add(
     password_stdin: Annotated[
         bool, typer.Option("--password-stdin", help="Read the password from standard input.")
     ] = False,
+    administrator: Annotated[
+        bool | None,
+        typer.Option(help="Whether the user may manage the broker.", show_default=False),
+    ] = None,
 ) -> None:
-    """Add a user, or give one a new password. A broker that runs knows at once."""
+    """Add a user, or give one a new password. A broker that runs knows at once.
+
+    An administrator may manage the broker: node, connection and the like. Whoever
+    was one still is, unless --no-administrator says otherwise.
+    """
     from broker.security.authenticate import refusal_of_name
 
     refusal = refusal_of_name(name)
@@ -47,17 +55,17 @@ def add(
     else:
         password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     with _opened(config) as known:
-        new = known.add(name, password)
+        new = known.add(name, password, administrator=administrator)
     typer.echo(f"added {name}" if new else f"changed the password of {name}")
 
 
 @users.command("list")
 def list_names(config: Config = None) -> None:
-    """Print the names in the users file."""
+    """Print the names in the users file; behind a tab, who of them is an administrator."""
     with _opened(config) as known:
-        names = known.names()
-    for name in names:
-        typer.echo(name)
+        for name in known.names():
+            marked = known.is_administrator(name)
+            typer.echo(f"{name}\tadministrator" if marked else name)
 
 
 @users.command()

@@ -27,7 +27,9 @@ from broker.amqp.sections import Sections
 from broker.amqp.types import Symbol
 from broker.clock import Clock
 from broker.journal import Journal
+from broker.links.service import Service, ServiceNode
 from broker.links.uniqueness import Claim, Verdict, collide, verdict
+from broker.routing.address import MANAGEMENT
 from broker.routing.errors import NoSuchNode
 from broker.routing.node import Node
 from broker.routing.router import Router
@@ -52,6 +54,10 @@ class Authenticator:
     @abstractmethod
     def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
         """Call `peer.authenticated` or `peer.rejected`, now or later."""
+
+    @abstractmethod
+    def is_administrator(self, user: str) -> bool:
+        """Whether `user`, who has entered, may manage the broker. Empty is anonymous."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -106,6 +112,7 @@ class Container:
         self.sections: Final = Sections()
         self.touched: list[Peer] = []
         self.closing = False
+        self.service: Service | None = None
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], Link]] = {}
         self._next_peer: i64 = 0
@@ -156,6 +163,10 @@ class Container:
             for peer in list(holders):
                 peer.connection.close(fault)
 
+    def peers(self) -> list[Peer]:
+        """Every open connection, in no order."""
+        return [peer for holders in self._peers.values() for peer in holders]
+
     def peer_count(self) -> int:
         """How many connections are open."""
         return sum([len(holders) for holders in self._peers.values()])
@@ -178,16 +189,30 @@ class Container:
         if held is not None:
             self.stats.links_stolen += 1
             held.detach(LinkFault(STOLEN, f"link {link.name:.50} was attached again"))
-            if node is not None and self.router.find(node.address, node.kind) is not node:
+            if node is not None and not self._is_there(node):
                 raise NoSuchNode(f"{node.address} has ended with the link that was stolen")
         self._links[key] = link
         self.stats.links_attached += 1
+
+    def _is_there(self, node: Node) -> bool:
+        return isinstance(node, ServiceNode) or (self.router.find(node.address, node.kind) is node)
 
     def forget_link(self, container_id: str, link: Link, *, incoming: bool) -> None:
         """`link` has ended."""
         key = (container_id, link.name, incoming)
         if self._links.get(key) is link:
             del self._links[key]
+
+    def links(self) -> list[Link]:
+        """Every attached link, in no order."""
+        return list(self._links.values())
+
+    def service_node(self, peer: Peer, address: str | None, reply_to: str = "") -> Node | None:
+        """What a link of `peer` to the broker itself leads to; None for any other address."""
+        service = self.service
+        if service is None or address != MANAGEMENT:
+            return None
+        return ServiceNode(peer, service, reply_to=reply_to)
 
     # -- work
 
@@ -197,7 +222,9 @@ class Container:
             self.router.pump(self.journal.batch)
             self.journal.flush()
             if not self.touched:
-                return
+                if not self.router.is_woken():
+                    return
+                continue
             now_ms = self.clock.now_ms()
             touched = self.touched
             self.touched = []

@@ -22,6 +22,7 @@ from broker.amqp.types import Integer, Symbol
 from broker.journal import Waiter
 from broker.links.attach import PublishRequest, offered_to_sender
 from broker.links.refusal import as_link_fault
+from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.message import read_message
 from broker.routing.errors import RoutingError
 from broker.routing.node import QUEUE, TOPIC, Node
@@ -56,10 +57,10 @@ class LinkCredit(Producer):
 
     def __init__(self, link: IncomingLink, credit: i64) -> None:
         self._link: Final = link
-        self._credit: Final[i64] = credit
+        self.credit: i64 = credit
 
     def resume(self) -> None:
-        self._link.grant(self._credit)
+        self._link.grant(self.credit)
 
     def node_gone(self) -> None:
         self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
@@ -90,8 +91,10 @@ class LinkProducer(IncomingOwner):
             self._node = router.create_temporary(request.kind or QUEUE, self._peer.id)
             address = self._node.address
         elif address is not None:
-            self._node = router.resolve(address, request.kind, batch)
-            self._key = router.publishing_key(address, self._node)
+            self._node = self._container.service_node(self._peer, address)
+            if self._node is None:
+                self._node = router.resolve(address, request.kind, batch)
+                self._key = router.publishing_key(address, self._node)
         asked = attach.target
         assert isinstance(asked, Target)
         source = attach.source
@@ -100,6 +103,8 @@ class LinkProducer(IncomingOwner):
         self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
         if self._node is not None:
             self._node.producers.append(self._credit)
+        if isinstance(self._node, ServiceNode):
+            self._credit.credit = min(self._credit.credit, REQUEST_CREDIT)
         self._link.accept(
             self,
             source=attach.source,
@@ -113,6 +118,10 @@ class LinkProducer(IncomingOwner):
             offered_capabilities=offered_to_sender(attach.desired_capabilities),
         )
         self._credit.resume()
+
+    def address(self) -> str:
+        """Where this link sends to, empty for a relay."""
+        return "" if self._node is None else self._node.address
 
     # -- from the link
 
@@ -149,6 +158,9 @@ class LinkProducer(IncomingOwner):
         to = sections.to(data)
         if not to:
             raise LinkFault(NOT_FOUND, "a message to the anonymous relay names its address in `to`")
+        service = self._container.service_node(self._peer, to)
+        if service is not None:
+            return service, ""
         kind = kind_of_destination(sections, data)
         router = self._container.router
         node = router.resolve(to, kind, self._container.journal.batch)

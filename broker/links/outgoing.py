@@ -109,8 +109,9 @@ class LinkConsumer(OutgoingOwner):
         asked = attach.source
         assert asked is not None
         self._default_outcome = asked.default_outcome
-        node = self._find(request)
-        browses = request.copies and node.kind == QUEUE
+        target = attach.target if isinstance(attach.target, Target) else None
+        node = self._find(request, (target.address or "") if target is not None else "")
+        browses = request.copies and isinstance(node, Queue)
         self._container.claim_link(self._peer.container_id, self._link, node, incoming=False)
         self._node = node
         self._feed.owner = self
@@ -122,17 +123,23 @@ class LinkConsumer(OutgoingOwner):
         self._link.accept(
             self,
             source=self._source(asked, node, browses),
-            target=attach.target if isinstance(attach.target, Target) else None,
+            target=target,
         )
 
-    def _find(self, request: ConsumeRequest) -> Node:
-        """The node to receive from: an existing one, or one made now."""
+    def _find(self, request: ConsumeRequest, reply_to: str) -> Node:
+        """The node to receive from: an existing one, or one made now.
+
+        `reply_to` is the target's address, which names the link in requests to the broker.
+        """
         router = self._container.router
         if request.durable and request.kind == TOPIC:
             raise no_durable_subscriptions()
         if request.address is None:
             self._owns_node = True
             return router.create_temporary(request.kind or QUEUE, self._peer.id)
+        service = self._container.service_node(self._peer, request.address, reply_to)
+        if service is not None:
+            return service
         node = router.resolve(request.address, request.kind, self._container.journal.batch)
         router.check_consumable(node, self._peer.id)
         if request.durable and node.kind == TOPIC:
@@ -157,6 +164,10 @@ class LinkConsumer(OutgoingOwner):
         self._node = None
         self._queue = None
         self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
+
+    def address(self) -> str:
+        """Where this link receives from."""
+        return "" if self._node is None else self._node.address
 
     # -- from the link
 

@@ -32,6 +32,7 @@ from broker.links.refusal import as_link_fault
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
 from broker.routing.agenda import Agenda, Due
 from broker.routing.errors import RoutingError
+from broker.routing.queue import Queue
 
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 ESTABLISHMENT_FAILED: Final = "amqp:connection-establishment-failed"
@@ -92,6 +93,7 @@ class Peer(ConnectionOwner):
         self.user = ""
         self.claim: Claim = Claim(exclusive=False)
         self.is_open = False
+        self.replies: Final[dict[str, Queue]] = {}
         self._outlet: Outlet | None = outlet
         self._alarm: Final = Alarm(self)
         authenticator = container.authenticator

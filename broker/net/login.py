@@ -19,9 +19,10 @@ WAITING_MAX: Final = 1000
 class Login(Authenticator):
     """Lets in whom the settings allow: anybody, or those who know their password."""
 
-    def __init__(self, users: Users, *, anonymous: bool) -> None:
+    def __init__(self, users: Users, *, anonymous: bool, all_administer: bool = False) -> None:
         self._users = users
         self._anonymous = anonymous
+        self._all_administer = all_administer
         self._turn = asyncio.Semaphore(CHECKS_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -31,6 +32,9 @@ class Login(Authenticator):
 
     def requires_sasl(self) -> bool:
         return not self._anonymous
+
+    def is_administrator(self, user: str) -> bool:
+        return self._all_administer or self._users.is_administrator(user)
 
     def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
         if mechanism not in self.mechanisms():

@@ -4,7 +4,7 @@ import secrets
 from typing import Final
 
 from broker.routing import pattern
-from broker.routing.errors import InvalidAddress
+from broker.routing.errors import InvalidAddress, NoSuchNode
 
 ADDRESS_BYTES_MAX: Final = 255
 """Longest address in UTF-8 (`reliability.md` S4): keys of any store take it."""
@@ -14,6 +14,9 @@ KEY_SEPARATOR: Final = "/"
 
 TEMPORARY_PREFIX: Final = "$tmp/"
 """Nobody may create a node below it by name, so a guessed name meets no node."""
+
+MANAGEMENT: Final = "$management"
+"""The broker itself: requests sent here never reach a queue or topic."""
 
 
 def check(address: str) -> str:
@@ -43,6 +46,19 @@ def check_topic(name: str) -> str:
     if pattern.is_pattern(name):
         raise InvalidAddress(f"{name} is a pattern, not a topic")
     return name
+
+
+def check_new(address: str) -> str:
+    """`address` itself where a client or operator may create a node of that name.
+
+    InvalidAddress where nothing can be called so; NoSuchNode where only the broker's own are.
+    """
+    check(address)
+    if is_temporary(address):
+        raise NoSuchNode(f"no temporary node {address}")
+    if address == MANAGEMENT:
+        raise NoSuchNode(f"{MANAGEMENT} is no queue or topic")
+    return address
 
 
 def is_temporary(address: str) -> bool:

@@ -22,6 +22,7 @@ from broker.routing.errors import QueueFull
 from broker.routing.node import QUEUE, Node
 from broker.routing.party import Consumer
 from broker.routing.passing import Passing
+from broker.routing.peek import peek
 from broker.routing.policy import AddressPolicy
 from broker.routing.redelivery import Disposal
 from broker.routing.schedule import Schedule
@@ -391,6 +392,23 @@ class Queue(Node):
         if self._passing.any:
             self._passing.start_anew(self.consumers)
         self.router.wake(self)
+
+    # -- for an operator
+
+    def withdraw(self, entry: QueueEntry, batch: Batch) -> None:
+        """Take a waiting entry out, as if it had never come."""
+        backlog = self.backlogs[entry.message.priority]
+        assert backlog is not None
+        backlog.remove(entry)
+        self.waiting -= 1
+        self._forget(entry, batch)
+
+    def purge(self, at_most: i64, batch: Batch) -> i64:
+        """Withdraw what waits, the first `at_most` of it; how many."""
+        found = peek(self.backlogs, -1, at_most)
+        for entry in found:
+            self.withdraw(entry, batch)
+        return i64(len(found))
 
     # -- the node
 

@@ -99,8 +99,7 @@ class Router:
             found = self.topics.get(name)
             if found is not None:
                 return found
-        if addresses.is_temporary(name):
-            raise NoSuchNode(f"no temporary node {name}")
+        addresses.check_new(name)
         if not self._policies.of(name).auto_create:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
         return self.create(name, kind, batch)
@@ -134,6 +133,10 @@ class Router:
             if queue is not None or kind == QUEUE:
                 return queue
         return self.topics.get(address)
+
+    def names(self, kind: str) -> list[str]:
+        """The address of every node of that kind, in no order."""
+        return list(self.topics if kind == TOPIC else self.queues)
 
     def create(self, address: str, kind: str, batch: Batch) -> Node:
         """A new ordinary node, which a durable store brings back after a restart."""
@@ -247,6 +250,10 @@ class Router:
         if not queue.is_pending:
             queue.is_pending = True
             self._pending.append(queue)
+
+    def is_woken(self) -> bool:
+        """Whether `pump` has something to dispatch."""
+        return bool(self._pending)
 
     def pace(self, node: Node) -> None:
         """Look at `node`, for whose credit producers wait, after every `pump`."""

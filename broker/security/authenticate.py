@@ -1,7 +1,8 @@
 """Who is this: the users file, its passwords, and whether strangers may enter.
 
-The file holds one user a line, `name:hash`, the hash as argon2 writes it; lines
-that begin with `#` are kept. It is read anew when it has changed, so a user
+The file holds one user a line, `name:hash`, the hash as argon2 writes it, or
+`name:hash:administrator` for those who may manage the broker; lines that begin
+with `#` are kept. It is read anew when it has changed, so a user
 added while the broker runs may enter at once. Every answer to a password costs
 one hash, whether the user exists or not.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hmac
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,6 +30,9 @@ MEMORY_KIB: Final = 19_456
 PASSES: Final = 2
 LANES: Final = 1
 
+ADMINISTRATOR: Final = "administrator"
+"""What stands behind the hash of a user who may manage the broker."""
+
 NOBODY: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1$"
     "g43qHeIl5uJANlzJXapyIw$SXXeivewY13A+m+qnQosAvXZ9C1aa5lElUEM2wdqUCk"
@@ -39,13 +44,21 @@ class UsersError(ValueError):
     """A users file or a change to it that cannot be. The text says what to do."""
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A line of the users file."""
+
+    hash: str
+    administrator: bool
+
+
 class Users:
     """Those who may enter with a password: the users file, and the first user of the settings."""
 
     def __init__(self, file: Path, *, first: tuple[str, str] | None = None) -> None:
         self._file: Final = file
         self._first: Final = first
-        self._hashes: dict[str, str] = {}
+        self._hashes: dict[str, Entry] = {}
         self._read_at: tuple[int, int] | None = None
 
     def check(self, name: str, password: str) -> bool:
@@ -58,8 +71,8 @@ class Users:
             hashes = self._current()
         except UsersError:
             hashes = self._hashes  # spoilt by hand since: who could enter still can
-        known = hashes.get(name, NOBODY)
-        right = _matches(known, password)
+        entry = hashes.get(name)
+        right = _matches(NOBODY if entry is None else entry.hash, password)
         if self._first is not None and self._first[0] == name:
             right = hmac.compare_digest(self._first[1].encode(), password.encode())
         # An empty password is what a client sends that has none (`reliability.md` A5).
@@ -69,25 +82,44 @@ class Users:
         """Whether nobody could enter with a password."""
         return self._first is None and not self._current()
 
+    def is_administrator(self, name: str) -> bool:
+        """Whether `name`, who has entered, may manage the broker.
+
+        The first user of the settings may: whoever sets it owns the broker.
+        """
+        if self._first is not None and self._first[0] == name:
+            return True
+        try:
+            entry = self._current().get(name)
+        except UsersError:
+            entry = self._hashes.get(name)
+        return entry is not None and entry.administrator
+
     def names(self) -> list[str]:
         """Everybody in the file, sorted."""
         return sorted(self._current())
 
-    def add(self, name: str, password: str) -> bool:
-        """Write `name` into the file, or give it a new password. Whether it is new."""
+    def add(self, name: str, password: str, *, administrator: bool | None = None) -> bool:
+        """Write `name` into the file, or give it a new password. Whether it is new.
+
+        `administrator` None leaves that as it was, false for somebody new.
+        """
         refusal = refusal_of_name(name) or refusal_of_password(password)
         if refusal is not None:
             raise UsersError(refusal)
+        if administrator is None:
+            before = self._current().get(name)
+            administrator = before is not None and before.administrator
         line = f"{name}:{_hasher().hash(password)}"
-        return not _replace(self._file, name, line)
+        return not _replace(self._file, name, f"{line}:{ADMINISTRATOR}" if administrator else line)
 
     def remove(self, name: str) -> None:
         """Take `name` out of the file; UsersError where it is not in it."""
         if not _replace(self._file, name, None):
             raise UsersError(f"no user {name!r} in {self._file}")
 
-    def _current(self) -> dict[str, str]:
-        """The hashes by name, read anew when the file has changed."""
+    def _current(self) -> dict[str, Entry]:
+        """What the file says by name, read anew when the file has changed."""
         try:
             status = self._file.stat()
         except FileNotFoundError:
@@ -210,19 +242,22 @@ def _hasher() -> PasswordHasher:
     return PasswordHasher(time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES)
 
 
-def _parse(file: Path) -> dict[str, str]:
-    """The hashes by name. UsersError names the first line that is none."""
-    hashes: dict[str, str] = {}
+def _parse(file: Path) -> dict[str, Entry]:
+    """The users by name. UsersError names the first line that is none."""
+    users: dict[str, Entry] = {}
     for number, line in enumerate(_lines(file), start=1):
         if not line or line.startswith("#"):
             continue
-        name, _, known = line.partition(":")
-        if refusal_of_name(name) is not None or not known.startswith("$argon2"):
+        name, _, rest = line.partition(":")
+        known, _, mark = rest.partition(":")
+        named = refusal_of_name(name) is None
+        if not named or not known.startswith("$argon2") or mark not in ("", ADMINISTRATOR):
             raise UsersError(
-                f"{file}, line {number}: not `name:hash` as `jms-broker user add` writes"
+                f"{file}, line {number}: not `name:hash` or `name:hash:{ADMINISTRATOR}`, as"
+                " `jms-broker user add` writes"
             )
-        hashes[name] = known
-    return hashes
+        users[name] = Entry(hash=known, administrator=mark == ADMINISTRATOR)
+    return users
 
 
 def _lines(file: Path) -> list[str]:

@@ -27,6 +27,7 @@ from tests.interop.broker_process import (
 
 NEED_PROTON: Final = {
     "test_command_line.py",
+    "test_command_line_management.py",
     *(path.name for path in Path(__file__).parent.glob("test_qpid_proton_*.py")),
 }
 

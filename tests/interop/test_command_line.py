@@ -6,66 +6,14 @@ import json
 import os
 import pty
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.interop.broker_process import (
-    PASSWORD,
-    USER,
-    Broker,
-    BrokerProcess,
-    command,
-    environment,
-)
+from tests.interop.broker_process import PASSWORD, USER, Broker, BrokerProcess
+from tests.interop.typed import SECONDS, Client, read_terminal
 
-SECONDS = 60
 ATTEMPTS = 100
-
-
-class Client:
-    """`jms-broker` with JMS_BROKER_URL set."""
-
-    def __init__(self, url: str) -> None:
-        self._environment = environment(JMS_BROKER_URL=url)
-
-    @contextmanager
-    def started(
-        self, *arguments: str, stderr: int = subprocess.PIPE
-    ) -> Iterator[subprocess.Popen[bytes]]:
-        """A command that goes on while the test does something else."""
-        process = subprocess.Popen(
-            [*command(), *arguments],
-            env=self._environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-        )
-        with process:
-            try:
-                yield process
-            finally:
-                process.kill()  # does nothing to one that has ended
-
-    def run(self, *arguments: str, typed: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            [*command(), *arguments],
-            env=self._environment,
-            input=typed,
-            capture_output=True,
-            timeout=SECONDS,
-            check=False,
-        )
-
-    def prints(self, *arguments: str, typed: bytes = b"") -> bytes:
-        """What a command prints that must go well."""
-        done = self.run(*arguments, typed=typed)
-        assert done.returncode == 0, done.stderr
-        assert done.stderr == b""
-        return done.stdout
 
 
 @pytest.fixture
@@ -201,13 +149,6 @@ def test_a_terminal_sees_progress_and_a_pipe_does_not(client: Client, address: s
         os.close(ours)
         assert sender.communicate(timeout=SECONDS)[0] == b"sent 5\n"
     assert b"sent" in shown
-
-
-def read_terminal(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 4096)
-    except OSError:  # Linux's way of telling that the other side has closed
-        return b""
 
 
 def test_a_password_lets_in(strict: str, address: str) -> None:

@@ -13,6 +13,7 @@ from broker.amqp.sasl import ANONYMOUS, PLAIN, plain_credentials
 from broker.journal import Journal
 from broker.links.container import Authenticator, Container, Watcher
 from broker.links.peer import Outlet, Peer
+from broker.management.management import Management
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
 from broker.routing.router import Router
@@ -66,10 +67,12 @@ class Doorman(Authenticator):
         *,
         anonymous: bool = True,
         slow: bool = False,
+        administrators: Sequence[str] = ("",),
     ) -> None:
         self.passwords = passwords or {}
         self.anonymous = anonymous
         self.slow = slow
+        self.administrators = administrators
         self.waiting: list[tuple[Peer, str, bytes]] = []
 
     def mechanisms(self) -> list[str]:
@@ -77,6 +80,9 @@ class Doorman(Authenticator):
 
     def requires_sasl(self) -> bool:
         return not self.anonymous
+
+    def is_administrator(self, user: str) -> bool:
+        return user in self.administrators
 
     def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
         self.waiting.append((peer, mechanism, response))
@@ -160,6 +166,7 @@ class Broker:
             credit=credit,
             product=product or {"product": "test"},
         )
+        self.container.service = Management(self.container)
 
     def dial(self) -> Client:
         """A client that is connected, and has sent nothing."""

@@ -101,6 +101,7 @@ def attach_receiver(
     handle: int = 0,
     kind: str = "",
     source: Source | None = None,
+    target: Target | None = None,
     **fields: object,
 ) -> Attach:
     """The attach of a client that receives from `address`."""
@@ -109,7 +110,7 @@ def attach_receiver(
         handle=handle,
         role=RECEIVER,
         source=source or Source(address=address, capabilities=[kind] if kind else []),
-        target=Target(),
+        target=target or Target(),
         **fields,  # type: ignore[arg-type]
     )
 

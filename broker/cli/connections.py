@@ -1,0 +1,88 @@
+"""`jms-broker connection`: who is connected to a broker that runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from broker.cli.ending import EXIT_STATUSES
+from broker.cli.managing import (
+    ANSWER_TIMEOUT_S,
+    LOCAL,
+    Count,
+    Json,
+    Password,
+    Pattern,
+    Timeout,
+    Url,
+    User,
+    broker_at,
+)
+from broker.cli.printing import json_of, print_record, print_records
+
+connections = typer.Typer(
+    help="List, show and close connections.", epilog=EXIT_STATUSES, no_args_is_help=True
+)
+
+COLUMNS = ("identity", "name", "user", "address", "links")
+LINK_COLUMNS = ("session", "role", "address", "credit", "name")
+
+Identity = Annotated[
+    str, typer.Argument(help="The connection's number, as in the list.", show_default=False)
+]
+
+
+@connections.command("list")
+def list_connections(
+    pattern: Pattern = "*",
+    count: Count = None,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Print every connection by its container-id, which PATTERN is for."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        records = broker.records("connection", limit=count, filter=pattern)
+        print_records(records, COLUMNS, as_json=json)
+
+
+@connections.command()
+def show(
+    identity: Identity,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Print a connection and its links, by the addresses that they lead to."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        record = broker.ask("READ", "connection", identity)
+        links = list(broker.records("link", connection=identity))
+    if json:
+        print_record({**record, "links": links}, as_json=True)
+        return
+    print_record(record, as_json=False)
+    typer.echo()
+    print_records(links, LINK_COLUMNS, as_json=False)
+
+
+@connections.command()
+def close(
+    identity: Identity,
+    reason: Annotated[
+        str | None, typer.Option(help="What its client is told.", show_default=False)
+    ] = None,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Close a connection with amqp:connection:forced. Its client may connect again."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        broker.ask("DELETE", "connection", identity, reason=reason)
+    typer.echo(json_of({"closed": identity}) if json else f"closed {identity}")

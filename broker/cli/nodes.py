@@ -1,0 +1,173 @@
+"""`jms-broker node`: the queues and topics of a broker that runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from broker.cli.ending import EXIT_NOT_FOUND, EXIT_STATUSES, fail
+from broker.cli.managing import (
+    ANSWER_TIMEOUT_S,
+    LOCAL,
+    Count,
+    Json,
+    NodeKind,
+    Password,
+    Pattern,
+    Timeout,
+    Url,
+    User,
+    broker_at,
+)
+from broker.cli.printing import json_of, print_record, print_records, progress
+
+if TYPE_CHECKING:
+    from broker.cli.requests import Requests
+
+nodes = typer.Typer(
+    help="List, show, create, delete and purge queues and topics.",
+    epilog=EXIT_STATUSES,
+    no_args_is_help=True,
+)
+
+COLUMNS = ("name", "type", "messages", "acquired", "consumers", "producers", "temporary")
+
+Name = Annotated[str, typer.Argument(help="The queue's or topic's name.", show_default=False)]
+Kind = Annotated[
+    NodeKind | None,
+    typer.Option(
+        help="What NAME is; needed only where there are both a queue and a topic of it.",
+        show_default=False,
+    ),
+]
+
+
+@nodes.command("list")
+def list_nodes(
+    pattern: Pattern = "*",
+    kind: Annotated[
+        NodeKind | None, typer.Option(help="Only queues, or only topics.", show_default=False)
+    ] = None,
+    count: Count = None,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Print every queue, then every topic, by name, with what waits there and who is attached."""
+    kinds = [kind.value] if kind is not None else [each.value for each in NodeKind]
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        records = [
+            record for each in kinds for record in broker.records(each, limit=count, filter=pattern)
+        ]
+        print_records(records[:count], COLUMNS, as_json=json)
+
+
+@nodes.command()
+def show(
+    name: Name,
+    kind: Kind = None,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Print everything about one queue or topic."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        print_record(broker.ask("READ", kind_of(broker, name, kind), name), as_json=json)
+
+
+@nodes.command()
+def create(
+    name: Name,
+    kind: Annotated[NodeKind, typer.Option(help="What to create.")] = NodeKind.QUEUE,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Create a queue or topic. Its limits are those of the broker's settings for that name."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        record = broker.ask("CREATE", kind.value, name)
+    typer.echo(json_of(record) if json else f"created {kind.value} {name}")
+
+
+@nodes.command()
+def delete(
+    name: Name,
+    kind: Kind = None,
+    if_unused: Annotated[
+        bool, typer.Option("--if-unused", help="Only where nobody consumes or produces.")
+    ] = False,
+    if_empty: Annotated[
+        bool, typer.Option("--if-empty", help="Only where no messages are in it.")
+    ] = False,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Delete a queue or topic with all of its messages; links to it are told, and end."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        found = kind_of(broker, name, kind)
+        broker.ask("DELETE", found, name, if_unused=if_unused, if_empty=if_empty)
+    typer.echo(json_of({"deleted": name, "type": found}) if json else f"deleted {found} {name}")
+
+
+@nodes.command()
+def purge(
+    name: Name,
+    kind: Kind = None,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Remove the messages that wait in a queue, or in all subscriptions of a topic.
+
+    Those that consumers have taken and not settled yet stay theirs.
+    """
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        purged = _purge(broker, kind_of(broker, name, kind), name)
+    typer.echo(json_of({"purged": purged}) if json else f"purged {purged}")
+
+
+def _purge(broker: Requests, kind: str, name: str) -> int:
+    """Purge piece by piece: as many as there were, not what comes in meanwhile."""
+    total = number_in(broker.ask("READ", kind, name), "messages")
+    purged = 0
+    with progress("purged", total) as bar:
+        while purged < total:
+            answer = broker.ask("PURGE", kind, name)
+            piece = number_in(answer, "purged")
+            bar.advance(piece)
+            purged += piece
+            if piece == 0 or number_in(answer, "left") == 0:
+                break
+    return purged
+
+
+def number_in(record: object, name: str) -> int:
+    """A number of a response."""
+    assert isinstance(record, dict)
+    value = record[name]
+    assert isinstance(value, int)
+    return value
+
+
+def kind_of(broker: Requests, name: str, kind: NodeKind | None) -> str:
+    """What `name` is, where that is not said; ends the command where it is both or nothing."""
+    if kind is not None:
+        return kind.value
+    found = [each.value for each in NodeKind if broker.find(each.value, name) is not None]
+    if not found:
+        fail(f"no queue or topic {name}", EXIT_NOT_FOUND)
+    if len(found) > 1:
+        fail(f"there are a queue and a topic {name}: say which with --kind", 2)
+    return found[0]

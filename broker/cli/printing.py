@@ -1,0 +1,90 @@
+"""Records on standard output: a table for people, lines for programs, JSON if asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+Record = Mapping[str, object]
+
+
+def print_records(records: Iterable[Record], columns: Sequence[str], *, as_json: bool) -> None:
+    """A table on a terminal; else a line each, with tabs between the columns and a header."""
+    if as_json:
+        for record in records:
+            print(json_of(record))
+    elif sys.stdout.isatty():
+        Console().print(_table(records, columns))
+    else:
+        print("\t".join(columns))
+        for record in records:
+            print("\t".join(shown(record[column]) for column in columns))
+
+
+def _table(records: Iterable[Record], columns: Sequence[str]) -> Table:
+    table = Table(*[column.replace("_", " ") for column in columns])
+    for record in records:
+        table.add_row(*[Text(shown(record[column])) for column in columns])
+    return table
+
+
+def print_record(record: Record, *, as_json: bool) -> None:
+    """All of one record, an attribute a line."""
+    if as_json:
+        print(json_of(record))
+        return
+    width = max(len(name) for name in record)
+    for name, value in record.items():
+        print(f"{name.replace('_', ' '):{width}}  {shown(value)}".rstrip())
+
+
+def shown(value: object) -> str:
+    """A value in a table: nothing for what is not there, and no control characters."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | dict):
+        return json_of(value)
+    return "".join(
+        each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value)
+    )
+
+
+def json_of(value: object) -> str:
+    """`value` as one line of JSON."""
+    from broker.cli.message_text import plain
+
+    return json.dumps(plain(value), ensure_ascii=False)
+
+
+@contextmanager
+def progress(text: str, total: int) -> Iterator[Bar]:
+    """A bar on standard error while something takes its time, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield Bar(None, total, text)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    ) as shown_progress:
+        yield Bar(shown_progress, total, text)
+
+
+class Bar:
+    """How far something has come."""
+
+    def __init__(self, shown_in: Progress | None, total: int, text: str) -> None:
+        self._shown_in = shown_in
+        self._task = shown_in.add_task(text, total=total) if shown_in is not None else None
+
+    def advance(self, count: int) -> None:
+        if self._shown_in is not None and self._task is not None:
+            self._shown_in.advance(self._task, count)

@@ -1,0 +1,163 @@
+"""Connections and their links: list, show, close."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
+from broker.amqp.incoming_link import IncomingLink
+from broker.amqp.link import Link
+from broker.amqp.outgoing_link import OutgoingLink
+from broker.links.container import Container
+from broker.links.incoming import LinkProducer
+from broker.links.outgoing import LinkConsumer
+from broker.links.peer import Peer
+from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.page import read_page
+from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
+from broker.management.response import NO_CONTENT, Response
+
+CONNECTION: Final = "connection"
+LINK: Final = "link"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionRecord(Record):
+    """An open connection. Its name is the container-id, its identity a number of the broker's."""
+
+    user: str
+    address: str
+    links: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkRecord(Record):
+    """An attached link, as its client sees it: a sender's `address` is where it sends to.
+
+    `credit` is what the receiving end has granted; `address` is empty for a relay.
+    """
+
+    connection: str
+    container_id: str
+    session: int
+    role: str
+    address: str
+    credit: int
+
+
+class Connections(Entity):
+    """Those who have been let in."""
+
+    type = CONNECTION
+    attributes = attributes_of(ConnectionRecord)
+
+    def __init__(self, container: Container) -> None:
+        self._container: Final = container
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {"READ": self._read, "DELETE": self._close}
+
+    def query(self, request: Request) -> Response:
+        """By name, and those of one name by identity; the filter is for the name."""
+        page = read_page(request, self.attributes)
+        links = _links_by_connection(self._container)
+        peers = {_sort_key(peer): peer for peer in self._container.peers()}
+        return page.response(
+            _record_of(peers[key], len(links.get(int(peers[key].id), []))).as_map()
+            for key in page.choose(peers)
+        )
+
+    def _found(self, request: Request) -> Peer:
+        wanted = request.subject()
+        for peer in self._container.peers():
+            if str(peer.id) == wanted:
+                return peer
+        raise Refused(NOT_FOUND, f"no connection {wanted}; a number names it, as in the list")
+
+    def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        request.only()
+        peer = self._found(request)
+        links = _links_by_connection(self._container).get(int(peer.id), [])
+        return Response(body=_record_of(peer, len(links)).as_map())
+
+    def _close(self, request: Request, caller: Caller) -> Response:
+        """Close it with `amqp:connection:forced`; its client may connect anew at once."""
+        request.only("reason")
+        peer = self._found(request)
+        if peer is caller.peer:
+            raise Refused(CONFLICT, "this is the connection that asks")
+        reason = request.text("reason", "closed by an administrator")
+        peer.connection.close(ConnectionFault(CONNECTION_FORCED, reason))
+        return Response(status=NO_CONTENT, description="No Content")
+
+
+class Links(Entity):
+    """The links of all connections, or of one."""
+
+    type = LINK
+    attributes = attributes_of(LinkRecord)
+
+    def __init__(self, container: Container) -> None:
+        self._container: Final = container
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {}
+
+    def query(self, request: Request) -> Response:
+        """The filter is for the address; `connection` chooses those of one."""
+        page = read_page(request, self.attributes, "connection")
+        connection = request.text("connection", "")
+        records = [link_record(link) for link in self._container.links()]
+        chosen = {
+            f"{record.address}\0{record.identity}": record
+            for record in records
+            if connection in ("", record.connection)
+        }
+        return page.response(chosen[key].as_map() for key in page.choose(chosen))
+
+
+def link_record(link: Link) -> LinkRecord:
+    """What there is to tell of `link`."""
+    peer = _peer_of(link)
+    owner = link.owner if isinstance(link, IncomingLink | OutgoingLink) else None
+    return LinkRecord(
+        name=link.name,
+        identity=f"{peer.id}/{link.session.channel}/{link.handle}",
+        type=LINK,
+        connection=str(peer.id),
+        container_id=peer.container_id,
+        session=int(link.session.channel),
+        role="sender" if isinstance(link, IncomingLink) else "receiver",
+        address=owner.address() if isinstance(owner, LinkProducer | LinkConsumer) else "",
+        credit=int(link.credit) if isinstance(link, IncomingLink | OutgoingLink) else 0,
+    )
+
+
+def _peer_of(link: Link) -> Peer:
+    owner = link.session.connection.owner
+    assert isinstance(owner, Peer)
+    return owner
+
+
+def _links_by_connection(container: Container) -> dict[int, list[Link]]:
+    found: dict[int, list[Link]] = {}
+    for link in container.links():
+        found.setdefault(int(_peer_of(link).id), []).append(link)
+    return found
+
+
+def _record_of(peer: Peer, links: int) -> ConnectionRecord:
+    return ConnectionRecord(
+        name=peer.container_id,
+        identity=str(peer.id),
+        type=CONNECTION,
+        user=peer.user,
+        address=peer.address,
+        links=links,
+    )
+
+
+def _sort_key(peer: Peer) -> str:
+    return f"{peer.container_id}\0{peer.id:020}"

@@ -1,0 +1,162 @@
+"""The service behind `$management`: who may ask, which entity answers, where the response goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from broker.amqp.errors import INVALID_FIELD, UNAUTHORIZED_ACCESS, LinkFault
+from broker.amqp.errors import NOT_FOUND as NO_SUCH
+from broker.journal import Journal, Waiter
+from broker.links.container import Container
+from broker.links.peer import Peer
+from broker.links.refusal import as_link_fault
+from broker.links.service import Service
+from broker.management.connections import Connections, Links
+from broker.management.entity import Caller, Entity, Operation
+from broker.management.nodes import Nodes
+from broker.management.request import (
+    BAD_REQUEST,
+    CONFLICT,
+    FORBIDDEN,
+    NOT_FOUND,
+    NOT_IMPLEMENTED,
+    Envelope,
+    Refused,
+    Request,
+    read_envelope,
+    read_request,
+)
+from broker.management.response import Response, as_message
+from broker.message import Message
+from broker.routing.errors import NoSuchNode, RoutingError
+from broker.routing.node import QUEUE, TOPIC, Node
+from broker.routing.queue import Queue
+
+SELF: Final = "org.amqp.management"
+"""The type of the management node itself: of QUERY, and of what asks what there is."""
+
+STATUS: Final = {
+    NO_SUCH: NOT_FOUND,
+    INVALID_FIELD: BAD_REQUEST,
+    UNAUTHORIZED_ACCESS: FORBIDDEN,
+}
+"""How a fault is told; whatever is not here is a conflict with what there is."""
+
+
+class Answer(Waiter):
+    """A response that is sent once what it tells is durable."""
+
+    def __init__(self, journal: Journal, node: Node, message: Message) -> None:
+        self._journal: Final = journal
+        self._node: Final = node
+        self._message: Final = message
+
+    def committed(self) -> None:
+        try:
+            self._node.put(self._message, self._journal.batch)
+        except RoutingError:
+            return  # full or gone since: nobody waits for it any more
+
+
+class Management(Service):
+    """Answers requests of administrators, and tells everybody else that they may not ask."""
+
+    def __init__(self, container: Container) -> None:
+        self._container: Final = container
+        router, journal = container.router, container.journal
+        entities: list[Entity] = [
+            Nodes(QUEUE, router, journal),
+            Nodes(TOPIC, router, journal),
+            Connections(container),
+            Links(container),
+        ]
+        self._entities: Final = {entity.type: entity for entity in entities}
+        self._own: Final[Mapping[str, Operation]] = {
+            "QUERY": self._query,
+            "GET-TYPES": self._types,
+            "GET-ATTRIBUTES": self._attributes,
+            "GET-OPERATIONS": self._operations,
+            "GET-MGMT-NODES": self._management_nodes,
+        }
+
+    def answer(self, peer: Peer, request: Message) -> None:
+        envelope = read_envelope(request)
+        node = self._reply_node(peer, envelope, request)
+        response = self._perform(peer, request)
+        message = as_message(response, envelope, self._container.clock)
+        self._container.journal.submit(Answer(self._container.journal, node, message))
+
+    def _reply_node(self, peer: Peer, envelope: Envelope, message: Message) -> Node:
+        """Where the response goes, which must be known before anything is done."""
+        node = peer.replies.get(envelope.reply_to) or self._container.router.find(
+            envelope.reply_to, ""
+        )
+        if node is None:
+            raise NoSuchNode(f"no node {envelope.reply_to:.100} to send the response to")
+        if isinstance(node, Queue):
+            node.check_room(message)
+        return node
+
+    def _perform(self, peer: Peer, message: Message) -> Response:
+        try:
+            if not self._container.authenticator.is_administrator(peer.user):
+                raise Refused(FORBIDDEN, "only an administrator may manage the broker")
+            request = read_request(message)
+            return self._operation(request)(request, Caller(peer=peer))
+        except Refused as refusal:
+            return Response(status=refusal.status, description=str(refusal))
+        except RoutingError as unwilling:
+            fault = as_link_fault(unwilling)
+        except LinkFault as other:
+            fault = other
+        return Response(status=STATUS.get(fault.condition, CONFLICT), description=fault.description)
+
+    def _operation(self, request: Request) -> Operation:
+        known = self._own if request.type == SELF else self._entity(request.type).operations()
+        found = known.get(request.operation)
+        if found is None:
+            raise Refused(
+                NOT_IMPLEMENTED,
+                f"no operation {request.operation:.50} of {request.type};"
+                f" known are {', '.join(sorted(known))}",
+            )
+        return found
+
+    def _entity(self, name: str) -> Entity:
+        entity = self._entities.get(name)
+        if entity is None:
+            known = ", ".join(sorted(self._entities))
+            raise Refused(BAD_REQUEST, f"no type {name:.50}; known are {known}")
+        return entity
+
+    # -- operations of the node itself
+
+    def _query(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        kind = request.properties.get("entityType")
+        if not isinstance(kind, str):
+            raise Refused(BAD_REQUEST, "QUERY has the application property entityType")
+        return self._entity(kind).query(request)
+
+    def _types(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        return Response(body={name: [] for name in self._chosen(request)})
+
+    def _attributes(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        return Response(
+            body={name: list(entity.attributes) for name, entity in self._chosen(request).items()}
+        )
+
+    def _operations(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        return Response(
+            body={
+                name: {operation: [] for operation in entity.operations()}
+                for name, entity in self._chosen(request).items()
+            }
+        )
+
+    def _chosen(self, request: Request) -> Mapping[str, Entity]:
+        kind = request.properties.get("entityType")
+        return {kind: self._entity(kind)} if isinstance(kind, str) else self._entities
+
+    def _management_nodes(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        return Response(body=[])

@@ -1,0 +1,145 @@
+"""Queues and topics: list, show, create, delete, purge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from broker.journal import Journal
+from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.page import read_page
+from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
+from broker.management.response import CREATED, NO_CONTENT, Response
+from broker.routing.address import check_new
+from broker.routing.node import Node
+from broker.routing.queue import Queue
+from broker.routing.router import Router
+from broker.routing.topic import Topic
+
+PURGE_MAX: Final = 10_000
+"""Messages removed by one request: others wait meanwhile. Whoever wants more asks again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRecord(Record):
+    """A queue or topic. A topic's figures are the sums over its subscriptions.
+
+    `connection` is that of a temporary node's owner; `messages` waits, `acquired`
+    is with consumers that have not said what became of it.
+    """
+
+    temporary: bool
+    connection: str | None
+    messages: int
+    acquired: int
+    bytes: int
+    consumers: int
+    producers: int
+    published: int
+    subscriptions: int
+    dead_letter: str
+    expiry: str
+    max_delivery_count: int
+    max_messages: int
+    max_bytes: int
+
+
+def record_of(node: Node) -> NodeRecord:
+    """What there is to tell of `node`."""
+    queues = [node] if isinstance(node, Queue) else []
+    subscriptions = node.subscriptions if isinstance(node, Topic) else []
+    policy = node.policy
+    counted = [*queues, *subscriptions]
+    return NodeRecord(
+        name=node.address,
+        identity=node.address,
+        type=node.kind,
+        temporary=node.is_temporary(),
+        connection=str(node.owner) if node.is_temporary() else None,
+        messages=sum(queue.waiting for queue in counted),
+        acquired=sum(queue.acquired for queue in counted),
+        bytes=sum(queue.bytes for queue in counted),
+        consumers=sum(len(queue.consumers) for queue in counted),
+        producers=len(node.producers),
+        published=node.published,
+        subscriptions=len(subscriptions),
+        dead_letter=policy.dead_letter,
+        expiry=policy.expiry,
+        max_delivery_count=policy.max_delivery_count,
+        max_messages=policy.max_messages,
+        max_bytes=policy.max_bytes,
+    )
+
+
+class Nodes(Entity):
+    """The nodes of one kind: a queue and a topic of one name are two entities (DST-01)."""
+
+    attributes = attributes_of(NodeRecord)
+
+    def __init__(self, kind: str, router: Router, journal: Journal) -> None:
+        self.type = kind
+        self._router: Final = router
+        self._journal: Final = journal
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {
+            "CREATE": self._create,
+            "READ": self._read,
+            "DELETE": self._delete,
+            "PURGE": self._purge,
+        }
+
+    def query(self, request: Request) -> Response:
+        page = read_page(request, self.attributes)
+        chosen = page.choose(self._router.names(self.type))
+        return page.response(record_of(self._found(name)).as_map() for name in chosen)
+
+    def _found(self, name: str) -> Node:
+        node = self._router.find(name, self.type)
+        if node is None:
+            raise Refused(NOT_FOUND, f"no {self.type} {name}")
+        return node
+
+    def _create(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        request.only()
+        if request.name is None:
+            raise Refused(BAD_REQUEST, "CREATE needs a name")
+        address = check_new(request.name)
+        if self._router.find(address, self.type) is not None:
+            raise Refused(CONFLICT, f"there is a {self.type} {address}")
+        node = self._router.create(address, self.type, self._journal.batch)
+        return Response(status=CREATED, description="Created", body=record_of(node).as_map())
+
+    def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        request.only()
+        return Response(body=record_of(self._found(request.subject())).as_map())
+
+    def _delete(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """`if_unused` and `if_empty` are conditions that the caller wants to hold."""
+        request.only("if_unused", "if_empty")
+        node = self._found(request.subject())
+        record = record_of(node)
+        if request.flag("if_unused") and (record.consumers or record.producers):
+            raise Refused(
+                CONFLICT,
+                f"{node.address} has {record.consumers} consumers and {record.producers} producers",
+            )
+        if request.flag("if_empty") and (record.messages or record.acquired):
+            raise Refused(
+                CONFLICT, f"{node.address} holds {record.messages + record.acquired} messages"
+            )
+        self._router.delete(node, self._journal.batch)
+        return Response(status=NO_CONTENT, description="No Content")
+
+    def _purge(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Remove up to PURGE_MAX waiting messages; `left` says how many wait now."""
+        request.only()
+        node = self._found(request.subject())
+        queues = [node] if isinstance(node, Queue) else []
+        queues += node.subscriptions if isinstance(node, Topic) else []
+        purged = 0
+        for queue in queues:
+            purged += queue.purge(PURGE_MAX - purged, self._journal.batch)
+        left = sum(queue.waiting for queue in queues)
+        return Response(body={"purged": purged, "left": int(left)})

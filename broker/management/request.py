@@ -1,0 +1,218 @@
+"""What a request asks for, as AMQP Management (working draft) has it written into a message.
+
+Application properties name the operation and the entity, the body is a map of
+arguments. Nothing in here is trusted: whatever cannot be read is refused with 400.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from broker.amqp.decode import descriptor_at, encoded_value, take_value
+from broker.amqp.descriptors import AMQP_VALUE
+from broker.amqp.errors import INVALID_FIELD, Fault, LinkFault
+from broker.amqp.limits import FIELD_VALUES_MAX
+from broker.amqp.sections import REPLY_TO, Sections, property_at, split
+from broker.amqp.types import Integer, Map, Symbol
+from broker.message import Message
+from broker.routing.address import ADDRESS_BYTES_MAX
+
+MESSAGE_ID: Final = 0
+CORRELATION_ID: Final = 5
+"""Places of the fields of the properties section that are read here alone, 3.2.4."""
+
+BODY_BYTES_MAX: Final = 64 * 1024
+"""A list of a thousand ids takes a tenth of it."""
+
+TEXT_BYTES_MAX: Final = 4 * ADDRESS_BYTES_MAX
+"""Names, patterns, operations: every text that a request may hold."""
+
+BAD_REQUEST: Final = 400
+FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+NOT_IMPLEMENTED: Final = 501
+
+
+class Refused(Exception):  # noqa: N818 - as those of routing
+    """Why a request is not carried out, with the status code that says it to programs."""
+
+    def __init__(self, status: int, description: str) -> None:
+        super().__init__(description)
+        self.status: Final = status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Envelope:
+    """Where the response goes, and what ties it to its request: an encoded value, if any."""
+
+    reply_to: str
+    correlation_id: bytes | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One operation on an entity: `name` or `identity` says which, `arguments` how."""
+
+    operation: str
+    type: str
+    name: str | None = None
+    identity: str | None = None
+    properties: Mapping[str, object] = field(default_factory=dict)
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+    def subject(self) -> str:
+        """The entity's name, or else its identity; where these are one, either may be given."""
+        found = self.identity if self.name is None else self.name
+        if found is None:
+            raise Refused(BAD_REQUEST, f"{self.operation} needs the name or identity of the entity")
+        return found
+
+    # -- arguments
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string argument; without `default` it must be there."""
+        value = self._argument(name)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise Refused(BAD_REQUEST, f"{name} is a string")
+        return checked_text(name, value)
+
+    def flag(self, name: str) -> bool:
+        """A boolean argument, false where it is left out."""
+        value = self._argument(name)
+        if value is not None and not isinstance(value, bool):
+            raise Refused(BAD_REQUEST, f"{name} is true or false")
+        return value is True
+
+    def number(self, name: str, default: int, *, low: int = 0, high: int) -> int:
+        """An integer argument of any width."""
+        return checked_number(name, self._argument(name), default, low=low, high=high)
+
+    def texts(self, name: str, *, at_most: int) -> list[str]:
+        """A list of strings, empty where it is left out."""
+        value = self._argument(name)
+        if value is None:
+            return []
+        if not isinstance(value, list) or len(value) > at_most:
+            raise Refused(BAD_REQUEST, f"{name} is a list of at most {at_most} strings")
+        return [self._text_of(name, each) for each in value]
+
+    def _text_of(self, name: str, value: object) -> str:
+        if not isinstance(value, str):
+            raise Refused(BAD_REQUEST, f"{name} is a list of strings")
+        return checked_text(name, value)
+
+    def _argument(self, name: str) -> object:
+        return self.arguments.get(name)
+
+    def only(self, *known: str) -> None:
+        """Refuse arguments that would be ignored."""
+        for name in self.arguments:
+            if name not in known:
+                allowed = ", ".join(known) or "none"
+                raise Refused(
+                    BAD_REQUEST, f"{self.operation} knows no argument {name:.50}; known: {allowed}"
+                )
+
+
+def checked_text(name: str, value: str) -> str:
+    """`value`, refused where it is too long."""
+    if len(value.encode(errors="surrogatepass")) > TEXT_BYTES_MAX:
+        raise Refused(BAD_REQUEST, f"{name} has at most {TEXT_BYTES_MAX} bytes")
+    return value
+
+
+def checked_number(name: str, value: object, default: int, *, low: int, high: int) -> int:
+    """An integer of any AMQP type, or `default` for None."""
+    if value is None:
+        return default
+    number = value.value if isinstance(value, Integer) else value
+    if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
+        raise Refused(BAD_REQUEST, f"{name} is a number from {low} to {high}")
+    return number
+
+
+def read_envelope(message: Message) -> Envelope:
+    """Where to answer `message`; LinkFault where it does not say."""
+    data = message.encoded
+    sections = split(data, 0, len(data))
+    reply_to = sections.text(data, REPLY_TO)
+    if not reply_to or len(reply_to.encode()) > TEXT_BYTES_MAX:
+        raise LinkFault(INVALID_FIELD, "a request names in `reply-to` where its response goes")
+    for place in (CORRELATION_ID, MESSAGE_ID):
+        at = property_at(data, sections.properties, sections.end, place)
+        if at >= 0:
+            return Envelope(reply_to=reply_to, correlation_id=_id_at(data, at))
+    return Envelope(reply_to=reply_to, correlation_id=None)
+
+
+def _id_at(data: bytes, at: int) -> bytes:
+    found = encoded_value(data, at, len(data))
+    if len(found) > TEXT_BYTES_MAX:
+        raise LinkFault(INVALID_FIELD, f"an id has at most {TEXT_BYTES_MAX} bytes")
+    return found
+
+
+def read_request(message: Message) -> Request:
+    """What `message` asks for; Refused where that cannot be told."""
+    data = message.encoded
+    sections = split(data, 0, len(data))
+    if sections.application_properties < 0:
+        raise Refused(BAD_REQUEST, "a request has the application properties operation and type")
+    properties = _map_at("application-properties", data, sections.application_properties)
+    return Request(
+        operation=_required(properties, "operation"),
+        type=_required(properties, "type"),
+        name=_optional(properties, "name"),
+        identity=_optional(properties, "identity"),
+        properties=properties,
+        arguments=_arguments(sections, data),
+    )
+
+
+def _required(properties: Mapping[str, object], name: str) -> str:
+    text = _optional(properties, name)
+    if not text:
+        raise Refused(BAD_REQUEST, f"a request has the application property {name}")
+    return text
+
+
+def _optional(properties: Mapping[str, object], name: str) -> str | None:
+    value = properties.get(name)
+    if value is not None and not isinstance(value, str):
+        raise Refused(BAD_REQUEST, f"application property {name} is a string")
+    return None if value is None else checked_text(name, value)
+
+
+def _arguments(sections: Sections, data: bytes) -> dict[str, object]:
+    if sections.body < 0:
+        return {}
+    if sections.end - sections.body > BODY_BYTES_MAX:
+        raise Refused(BAD_REQUEST, f"the body of a request has at most {BODY_BYTES_MAX} bytes")
+    code, at = descriptor_at(data, sections.body, sections.end)
+    if code != AMQP_VALUE:
+        raise Refused(BAD_REQUEST, "the body of a request is a map, as an AMQP value")
+    if data[at] == 0x40 or not data[at:]:
+        return {}
+    return _map_at("the body", data, at)
+
+
+def _map_at(what: str, data: bytes, at: int) -> dict[str, object]:
+    """The map at `at` with its strings as keys; a symbol counts as a string."""
+    try:
+        value, _ = take_value(data, at, len(data), FIELD_VALUES_MAX)
+    except Fault as fault:
+        raise Refused(BAD_REQUEST, f"{what}: {fault.description}") from None
+    if not isinstance(value, Map):
+        raise Refused(BAD_REQUEST, f"{what} is a map")
+    found: dict[str, object] = {}
+    for key, each in value.pairs:
+        name = key.text if isinstance(key, Symbol) else key
+        if not isinstance(name, str):
+            raise Refused(BAD_REQUEST, f"the keys of {what} are strings")
+        found[name] = each.text if isinstance(each, Symbol) else each
+    return found

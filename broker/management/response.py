@@ -1,0 +1,64 @@
+"""The answer to a request, and how it is written into a message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from broker.amqp.composite import FieldWriter
+from broker.amqp.descriptors import AMQP_VALUE, APPLICATION_PROPERTIES, PROPERTIES
+from broker.amqp.encode import BytesWriter, put_descriptor, put_value
+from broker.amqp.sections import Sections
+from broker.amqp.types import Int
+from broker.clock import Clock
+from broker.management.request import Envelope
+from broker.message import Message, read_message
+
+OK: Final = 200
+CREATED: Final = 201
+NO_CONTENT: Final = 204
+
+STATUS_CODE: Final = "statusCode"
+STATUS_DESCRIPTION: Final = "statusDescription"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    """A status as HTTP has it, and a body: a map, or a list where a list was asked for."""
+
+    status: int = OK
+    description: str = "OK"
+    body: Mapping[str, object] | list[object] = field(default_factory=dict)
+    properties: Mapping[str, object] = field(default_factory=dict)
+
+
+def as_message(response: Response, envelope: Envelope, clock: Clock) -> Message:
+    """`response` as a message to `envelope.reply_to`. It is not durable: its request can be sent
+    again."""
+    out = BytesWriter()
+    _put_properties(out, envelope)
+    put_descriptor(out, APPLICATION_PROPERTIES)
+    status: dict[str, object] = {
+        STATUS_CODE: Int(response.status),
+        STATUS_DESCRIPTION: response.description,
+    }
+    put_value(out, {**status, **response.properties})
+    put_descriptor(out, AMQP_VALUE)
+    put_value(out, response.body if isinstance(response.body, list) else dict(response.body))
+    data = out.getvalue()
+    sections = Sections()
+    sections.read(data, 0, len(data))
+    return read_message(sections, data, clock)
+
+
+def _put_properties(out: BytesWriter, envelope: Envelope) -> None:
+    """`to` and correlation-id, 3.2.4."""
+    fields = FieldWriter()
+    fields.skip()  # message-id
+    fields.skip()  # user-id
+    fields.string(envelope.reply_to)
+    fields.skip()  # subject
+    fields.skip()  # reply-to
+    fields.raw(envelope.correlation_id)
+    fields.close(out, PROPERTIES)

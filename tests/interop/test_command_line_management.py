@@ -1,0 +1,170 @@
+"""`jms-broker node …` and `connection …` as typed, against a running broker."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.interop.broker_process import PASSWORD, USER, Broker, BrokerProcess, environment
+from tests.interop.typed import SECONDS, Client
+
+
+@pytest.fixture
+def client(broker: Broker) -> Client:
+    return Client(broker.url)
+
+
+def records(client: Client, *arguments: str) -> list[dict[str, object]]:
+    """What a command prints with --json."""
+    return [json.loads(line) for line in client.prints(*arguments, "--json").splitlines()]
+
+
+# -- nodes
+
+
+def test_a_queue_from_creation_to_deletion(client: Client, address: str) -> None:
+    created = f"created queue {address}\n".encode()
+    assert client.prints("node", "create", address) == created
+    client.prints("send", address, "a", "b", "c")
+    (record,) = records(client, "node", "list", address)
+    assert (record["name"], record["type"], record["messages"]) == (address, "queue", 3)
+    assert client.prints("node", "purge", address) == b"purged 3\n"
+    assert b"messages            0\n" in client.prints("node", "show", address)
+    assert client.prints("node", "delete", address) == f"deleted queue {address}\n".encode()
+    assert records(client, "node", "list", address) == []
+
+
+def test_a_queue_and_a_topic_of_one_name(client: Client, address: str) -> None:
+    client.prints("node", "create", address)
+    client.prints("node", "create", address, "--kind", "topic")
+    unsure = client.run("node", "delete", address)
+    assert unsure.returncode == 2
+    assert b"say which with --kind" in unsure.stderr
+    (deleted,) = records(client, "node", "delete", address, "--kind", "queue")
+    assert deleted == {"deleted": address, "type": "queue"}
+    (left,) = records(client, "node", "show", address)
+    assert left["type"] == "topic"
+
+
+def test_a_list_for_programs_and_for_people(client: Client, address: str) -> None:
+    client.prints("node", "create", address)
+    printed = client.prints("node", "list", address, "--kind", "queue").decode().splitlines()
+    assert printed[0].split("\t")[:3] == ["name", "type", "messages"]
+    assert printed[1].split("\t")[:3] == [address, "queue", "0"]
+    table = client.shows("node", "list", address)
+    assert b"consumers" in table
+    assert "│".encode() in table
+
+
+def test_more_nodes_than_fit_on_a_page(own_broker: BrokerProcess) -> None:
+    """One connection makes them all: 600 commands would take minutes."""
+    from broker.cli.requests import managed
+
+    client = Client(own_broker.url)
+    with managed(own_broker.url, 10) as broker:
+        for number in range(600):
+            broker.ask("CREATE", "queue", f"many.{number:03}")
+    names = [str(record["name"]) for record in records(client, "node", "list")]
+    assert names == sorted(names)
+    assert len(names) == 600
+    assert len(records(client, "node", "list", "--count", "550")) == 550
+
+
+FAILURES = [
+    pytest.param(["node", "show", "none"], 3, b"no queue or topic none", id="nothing there"),
+    pytest.param(["node", "create", "$management"], 3, b"no queue or topic", id="no such name"),
+    pytest.param(["node", "create", ""], 1, b"an address is not empty", id="no name"),
+    pytest.param(["node", "list", "--kind", "x"], 2, b"--kind", id="wrong usage"),
+    pytest.param(["connection", "show", "0"], 3, b"no connection 0", id="no connection"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "status", "told"), FAILURES)
+def test_a_failure_has_its_status_and_one_line(
+    client: Client, arguments: list[str], status: int, told: bytes
+) -> None:
+    done = client.run(*arguments)
+    assert (done.returncode, done.stdout) == (status, b"")
+    assert told in done.stderr
+    if status != 2:
+        assert done.stderr.startswith(b"jms-broker: ")
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_what_exists_is_not_created(client: Client, address: str) -> None:
+    client.prints("node", "create", address)
+    done = client.run("node", "create", address)
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"jms-broker: there is a queue {address}\n".encode(),
+    )
+
+
+def test_no_broker_at_all() -> None:
+    done = Client("amqp://127.0.0.1:1").run("node", "list")
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"jms-broker: amqp://127.0.0.1:1: ")
+
+
+# -- connections
+
+
+def test_a_connection_is_shown_with_its_links_and_closed(
+    own_broker: BrokerProcess, address: str
+) -> None:
+    client = Client(own_broker.url)
+    with client.started("receive", address) as receiver:
+        client.prints("send", address, "a")
+        assert receiver.stdout is not None
+        assert receiver.stdout.readline() == b"a\n"
+        # the other one is of the command that lists them
+        (listed,) = [each for each in records(client, "connection", "list") if each["links"] == 1]
+        identity = str(listed["identity"])
+        (shown,) = records(client, "connection", "show", identity)
+        (link,) = links_of(shown)
+        assert (link["address"], link["role"]) == (address, "receiver")
+        client.prints("connection", "close", identity, "--reason", "enough")
+        assert receiver.wait(timeout=SECONDS) == 1
+        assert receiver.stderr is not None
+        assert b"enough" in receiver.stderr.read()
+
+
+def links_of(record: dict[str, object]) -> list[dict[str, object]]:
+    links = record["links"]
+    assert isinstance(links, list)
+    return links
+
+
+# -- who may
+
+
+def test_the_first_user_of_the_settings_may(strict_broker: Broker) -> None:
+    client = Client(strict_broker.url)
+    assert client.prints("node", "list", "none.*", "--user", USER, "--password", PASSWORD)
+    asked = client.run("node", "list", "none.*", "--user", USER, typed=f"{PASSWORD}\n".encode())
+    assert asked.returncode == 0
+
+
+def test_users_of_the_file_may_where_they_are_marked(tmp_path: Path) -> None:
+    users = {"JMS_BROKER_CONFIG": str(tmp_path / "broker.toml")}
+    (tmp_path / "broker.toml").write_text(f'users_file = "{tmp_path / "users"}"\n')
+    setting_up = Client("")
+    setting_up.environment = environment(**users)
+    for name, flags in (("root", ["--administrator"]), ("bob", [])):
+        setting_up.prints("user", "add", name, "--password-stdin", *flags, typed=b"sesame\n")
+    assert setting_up.prints("user", "list") == b"bob\nroot\tadministrator\n"
+    broker = BrokerProcess(tmp_path, settings=f'users_file = "{tmp_path / "users"}"\n')
+    try:
+        client = Client(broker.url)
+        client.prints("node", "create", "q", "--user", "root", "--password", "sesame")
+        for arguments in (["node", "list"], ["node", "purge", "q"], ["connection", "list"]):
+            done = client.run(*arguments, "--user", "bob", "--password", "sesame")
+            assert done.returncode == 4, os.fsdecode(done.stderr)
+            assert b"only an administrator" in done.stderr
+        wrong = client.run("node", "list", "--user", "root", "--password", "open")
+        assert wrong.returncode == 1
+    finally:
+        broker.stop()

@@ -1,0 +1,74 @@
+"""`jms-broker` as a user types it, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.interop.broker_process import command, environment
+
+SECONDS = 60
+
+
+class Client:
+    """`jms-broker` with JMS_BROKER_URL set."""
+
+    def __init__(self, url: str) -> None:
+        self.environment = environment(JMS_BROKER_URL=url)
+
+    @contextmanager
+    def started(
+        self, *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A command that goes on while the test does something else."""
+        process = subprocess.Popen(
+            [*command(), *arguments],
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()  # does nothing to one that has ended
+
+    def run(self, *arguments: str, typed: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*command(), *arguments],
+            env=self.environment,
+            input=typed,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    def prints(self, *arguments: str, typed: bytes = b"") -> bytes:
+        """What a command prints that must go well."""
+        done = self.run(*arguments, typed=typed)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == b""
+        return done.stdout
+
+    def shows(self, *arguments: str) -> bytes:
+        """What a command prints on a terminal."""
+        ours, theirs = pty.openpty()
+        with self.started(*arguments, stdout=theirs) as process:
+            os.close(theirs)
+            shown = b""
+            while chunk := read_terminal(ours):
+                shown += chunk
+            os.close(ours)
+            assert process.wait(timeout=SECONDS) == 0
+        return shown
+
+
+def read_terminal(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 4096)
+    except OSError:  # Linux's way of telling that the other side has closed
+        return b""

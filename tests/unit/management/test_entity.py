@@ -1,0 +1,19 @@
+"""What every kind of entity tells."""
+
+from dataclasses import dataclass
+
+from broker.management.entity import Record, attributes_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sized(Record):
+    size: int
+
+
+def test_attributes_in_the_order_of_their_declaration() -> None:
+    assert attributes_of(Sized) == ["name", "identity", "type", "size"]
+
+
+def test_a_record_as_a_map() -> None:
+    record = Sized(name="a", identity="1", type="x", size=3)
+    assert record.as_map() == {"name": "a", "identity": "1", "type": "x", "size": 3}
