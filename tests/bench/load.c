@@ -1,6 +1,6 @@
 /* load: a neutral AMQP 1.0 load client on Qpid Proton's proactor. It knows no broker and measures from outside.
  *
- *   load send    HOST:PORT ADDRESS COUNT [key=value ...]   one link sends COUNT messages
+ *   load send    HOST:PORT ADDRESS COUNT [key=value ...]   one link sends COUNT messages; with links=N so does each of N
  *   load receive HOST:PORT ADDRESS COUNT [key=value ...]   one link receives and accepts COUNT messages
  *   load fanout  HOST:PORT ADDRESS COUNT [key=value ...]   ten links (links=10), each on a connection of its own, receive
  *                                                          COUNT messages each: ten subscribers in one process and one
@@ -12,6 +12,7 @@
  *     settled=0        1: the sender sends settled
  *     rate=0           messages a second, 0 = as fast as credit allows; for a receiver how fast it takes them
  *     credit=1000      a receiver's window
+ *     spread=1         how many addresses the links are spread over in turn, above 1 numbered: ADDRESS.0 to ADDRESS.N-1
  *     capability=      queue | topic on the terminus
  *     name= container= link name and container-id (numbered where there are several links)
  *     durability=0     0 | 2: the source's terminus-durability; 2 goes with expiry-policy never
@@ -45,12 +46,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STAMP_BYTES = 16, STAMPS_SHARED_BY = 16, SESSION_BYTES = 1 << 22, NAME_BYTES = 96 };
+enum { STAMP_BYTES = 16, STAMPS_SHARED_BY = 16, SESSION_BYTES = 1 << 22, NAME_BYTES = 96, ADDRESS_BYTES = 256 };
 
 struct options {
   const char *operation, *peer, *address, *capability, *name, *container, *user, *password;
   bool sending, durable, settled, hold;
-  int size, credit, links, durability, timeout_s;
+  int size, credit, links, spread, durability, timeout_s;
   long count;
   double rate;
 };
@@ -59,7 +60,8 @@ struct options {
 struct lane {
   pn_connection_t *connection;
   pn_link_t *link;
-  char name[NAME_BYTES], container[NAME_BYTES];
+  char name[NAME_BYTES], container[NAME_BYTES], address[ADDRESS_BYTES];
+  long sent;
   long done;     /* settled by the peer (sender), taken (receiver) */
   int64_t last_number; /* the running number last taken: they must rise */
   bool open, attached;
@@ -70,7 +72,7 @@ struct load {
   pn_proactor_t *proactor;
   struct lane *lanes;
   int lanes_open, lanes_attached;
-  long sent, done, not_accepted, disordered;
+  long done, not_accepted, disordered;
   char *message, *scratch;
   size_t message_bytes, scratch_bytes;
   uint64_t *latency_ns;
@@ -115,7 +117,7 @@ static void encode_message(struct load *load) {
 }
 
 static void send_one(struct load *load, struct lane *lane, int64_t stamp) {
-  int64_t number = load->sent++;
+  int64_t number = lane->sent++;
   char *body = load->message + load->message_bytes - load->options.size;
   memcpy(body, &stamp, sizeof stamp);
   memcpy(body + sizeof stamp, &number, sizeof number);
@@ -123,7 +125,8 @@ static void send_one(struct load *load, struct lane *lane, int64_t stamp) {
   pn_link_send(lane->link, load->message, load->message_bytes);
   if (load->options.settled) {
     pn_delivery_settle(delivery);
-    load->done = ++lane->done;
+    lane->done++;
+    load->done++;
   } else {
     pn_link_advance(lane->link);
   }
@@ -134,12 +137,13 @@ static void send_some(struct load *load, struct lane *lane) {
   int64_t now = now_ns();
   if (!load->first_ns) load->first_ns = now;
   long allowed = allowed_by(load, now);
-  for (int burst = 0; load->sent < allowed && pn_link_credit(lane->link) > 0; burst++) {
+  for (int burst = 0; lane->sent < allowed && pn_link_credit(lane->link) > 0; burst++) {
     if (load->options.rate > 0 || burst % STAMPS_SHARED_BY == 0) now = now_ns();
     send_one(load, lane, now);
     load->progress_ns = now;
   }
-  if (load->options.settled && lane->done >= load->options.count && !load->last_ns) {
+  if (load->options.settled && lane->done >= load->options.count && lane->open) {
+    lane->open = false;
     load->last_ns = now_ns();
     pn_connection_close(lane->connection);
   }
@@ -149,7 +153,8 @@ static void note_outcome(struct load *load, struct lane *lane, pn_delivery_t *de
   if (!pn_delivery_updated(delivery)) return;
   if (pn_delivery_remote_state(delivery) != PN_ACCEPTED) load->not_accepted++;
   pn_delivery_settle(delivery);
-  load->done = ++lane->done;
+  lane->done++;
+  load->done++;
   load->progress_ns = load->last_ns = now_ns();
   if (lane->done >= load->options.count) pn_connection_close(lane->connection);
 }
@@ -202,8 +207,8 @@ static void take_some(struct load *load, struct lane *lane) {
 
 /* ---- connections ---- */
 
-static void set_terminus(const struct options *options, pn_terminus_t *terminus) {
-  pn_terminus_set_address(terminus, options->address);
+static void set_terminus(const struct options *options, const char *address, pn_terminus_t *terminus) {
+  pn_terminus_set_address(terminus, address);
   if (options->durability) {
     pn_terminus_set_durability(terminus, (pn_durability_t)options->durability);
     pn_terminus_set_expiry_policy(terminus, PN_EXPIRE_NEVER);
@@ -230,7 +235,7 @@ static void open_lane(const struct options *options, struct lane *lane) {
   pn_session_set_incoming_capacity(session, SESSION_BYTES);
   pn_session_open(session);
   lane->link = options->sending ? pn_sender(session, lane->name) : pn_receiver(session, lane->name);
-  set_terminus(options, options->sending ? pn_link_target(lane->link) : pn_link_source(lane->link));
+  set_terminus(options, lane->address, options->sending ? pn_link_target(lane->link) : pn_link_source(lane->link));
   pn_link_set_snd_settle_mode(lane->link, options->settled ? PN_SND_SETTLED : PN_SND_UNSETTLED);
   pn_link_open(lane->link);
   if (!options->sending) pn_link_flow(lane->link, options->credit);
@@ -344,6 +349,8 @@ static void run(struct load *load) {
     lane->last_number = -1;
     snprintf(lane->name, NAME_BYTES, i ? "%s-%d" : "%s", load->options.name, i);
     snprintf(lane->container, NAME_BYTES, i ? "%s-%d" : "%s", load->options.container, i);
+    snprintf(lane->address, ADDRESS_BYTES, load->options.spread > 1 ? "%s.%d" : "%s", load->options.address,
+             i % load->options.spread);
     pn_connection_set_context(lane->connection, lane);
     pn_proactor_connect2(load->proactor, lane->connection, NULL, load->options.peer);
   }
@@ -397,6 +404,7 @@ static bool set_option(struct options *options, const char *key, const char *val
   else if (!strcmp(key, "rate")) options->rate = atof(value);
   else if (!strcmp(key, "credit")) options->credit = atoi(value);
   else if (!strcmp(key, "links")) options->links = atoi(value);
+  else if (!strcmp(key, "spread")) options->spread = atoi(value);
   else if (!strcmp(key, "capability")) options->capability = value;
   else if (!strcmp(key, "name")) options->name = value;
   else if (!strcmp(key, "container")) options->container = value;
@@ -413,7 +421,7 @@ static void read_options(struct options *options, int argc, char **argv) {
   static char identity[NAME_BYTES];
   snprintf(identity, sizeof identity, "load-%s-%d-%lld", argv[1], (int)getpid(), (long long)now_ns());
   *options = (struct options){.operation = argv[1], .peer = argv[2], .address = argv[3], .count = atol(argv[4]),
-                              .capability = "", .name = identity, .container = identity, .size = 100, .credit = 1000,
+                              .capability = "", .name = identity, .container = identity, .size = 100, .credit = 1000, .spread = 1,
                               .links = strcmp(argv[1], "fanout") ? 1 : 10, .timeout_s = 60,
                               .sending = !strcmp(argv[1], "send")};
   for (int i = 5; i < argc; i++) {
@@ -425,8 +433,8 @@ static void read_options(struct options *options, int argc, char **argv) {
     }
   }
   if (options->size < STAMP_BYTES) options->size = STAMP_BYTES;
-  if (options->count < 1 || options->links < 1 || (options->sending && (options->links > 1 || options->hold))) {
-    fprintf(stderr, "COUNT and links start at 1; a sender has one link and nothing to hold\n");
+  if (options->count < 1 || options->links < 1 || options->spread < 1 || (options->sending && options->hold)) {
+    fprintf(stderr, "COUNT, links and spread start at 1; a sender has nothing to hold\n");
     exit(2);
   }
 }

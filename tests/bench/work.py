@@ -20,6 +20,8 @@ FILL_PAIRS: Final = 2
 SLOW_RATE: Final = 100
 SLOW_COUNT_MAX: Final = 100_000
 FIXED_RATE: Final = 10_000
+TOPICS: Final = 100
+SUBSCRIBERS: Final = 10
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Scale:
     messages: int
     large_messages: int
     fanned_out: int
+    to_topics: int
     fixed_seconds: int
     filled: int
     idle_share: float  # of a broker's number of idle connections
@@ -38,6 +41,7 @@ FULL: Final = Scale(
     messages=1_000_000,
     large_messages=500_000,
     fanned_out=200_000,
+    to_topics=100_000,
     fixed_seconds=10,
     filled=500_000,
     idle_share=1.0,
@@ -46,6 +50,7 @@ QUICK: Final = Scale(
     messages=200_000,
     large_messages=100_000,
     fanned_out=30_000,
+    to_topics=20_000,
     fixed_seconds=2,
     filled=100_000,
     idle_share=0.1,
@@ -115,17 +120,21 @@ def problems_of(sent: Outcome, got: Outcome, *, expected: int) -> list[str]:
     return found
 
 
-def through(site: Site, *, kind: str, count: int, size: int, links: int, rate: int = 0) -> Run:
-    """One sender, `links` receivers with credit before it starts, `count` messages."""
+def through(
+    site: Site, *, kind: str, count: int, size: int, links: int, rate: int = 0, nodes: int = 1
+) -> Run:
+    """`count` messages: to each of the nodes a sender, and `links` receivers attached before."""
     server, client, address = site.server, site.client, site.new_address(kind)
     role = "receive" if links == 1 else "fanout"
+    options: dict[str, float | str] = {"size": size, "capability": kind, "spread": nodes}
+    each = count // nodes
     with client.start(
-        role, server.peer, address, count=count, size=size, capability=kind, links=links
+        role, server.peer, address, count=each, links=links * nodes, **options
     ) as receiver:
         receiver.await_attached()
         cpu_before, busy_before = server.cpu_seconds(), busy_seconds()
         with client.start(
-            "send", server.peer, address, count=count, size=size, capability=kind, rate=rate
+            "send", server.peer, address, count=each, links=nodes, rate=rate, **options
         ) as sender:
             sent = sender.finish()
         got = receiver.finish()
@@ -156,6 +165,11 @@ def large(site: Site) -> Run:
 
 def topic(site: Site) -> Run:
     return through(site, kind="topic", count=site.scale.fanned_out, size=100, links=10)
+
+
+def topics(site: Site) -> Run:
+    count = site.scale.to_topics
+    return through(site, kind="topic", count=count, size=100, links=SUBSCRIBERS, nodes=TOPICS)
 
 
 def fixed(site: Site) -> Run:
@@ -326,6 +340,15 @@ ALL: Final = (
             Measure("cpu_us", "broker's CPU, µs/message in", 5.0, digits=2),
         ),
         topic,
+    ),
+    Work(
+        "topics",
+        f"{TOPICS} topics 1→{SUBSCRIBERS}, 100 B",
+        (
+            Measure("per_second", "messages/s in", None, more_is_better=True),
+            Measure("cpu_us", "broker's CPU, µs/message in", None, digits=2),
+        ),
+        topics,
     ),
     Work(
         "fixed",
