@@ -38,15 +38,19 @@ class Topic(Node):
         self._limited: i64 = 0
 
     def put(self, message: Message, batch: Batch) -> None:
-        queues = self.subscriptions
-        if self.bindings.are_selective:
-            queues = self.bindings.matching(message)
+        queues = self.destinations(message)
         if self._limited > 0:
             for queue in queues:
                 queue.check_room(message)
         self.published += 1
         for queue in queues:
             queue.publish(message, batch)
+
+    def destinations(self, message: Message) -> list[Queue]:
+        """The queues that `message` is for, each once."""
+        if self.bindings.are_selective:
+            return self.bindings.matching(message)
+        return self.subscriptions
 
     def attach_consumer(self, consumer: Consumer) -> Queue:
         """A subscription of its own for `consumer`: non-durable, unshared (SUB-01)."""
