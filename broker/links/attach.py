@@ -15,6 +15,7 @@ from broker.amqp.errors import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, LinkFa
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, MOVE, NOT_DURABLE, Coordinator, Source
 from broker.amqp.types import Described, ULong
+from broker.routing.dynamic import DeletePolicy
 from broker.routing.node import QUEUE, TOPIC
 
 KINDS: Final[dict[str, str]] = {
@@ -33,11 +34,12 @@ DELAYED_DELIVERY: Final = "DELAYED_DELIVERY"
 """Offered on every connection, and on a sender's link that asks (CON-07, DLY-02)."""
 
 LIFETIME_POLICY: Final = "lifetime-policy"
-LATER_POLICIES: Final = (
-    DELETE_ON_NO_LINKS,
-    DELETE_ON_NO_MESSAGES,
-    DELETE_ON_NO_LINKS_OR_MESSAGES,
-)
+DELETE_POLICIES: Final[dict[int, DeletePolicy]] = {
+    DELETE_ON_CLOSE: DeletePolicy.ON_CLOSE,
+    DELETE_ON_NO_LINKS: DeletePolicy.ON_NO_LINKS,
+    DELETE_ON_NO_MESSAGES: DeletePolicy.ON_NO_MESSAGES,
+    DELETE_ON_NO_LINKS_OR_MESSAGES: DeletePolicy.ON_NO_LINKS_OR_MESSAGES,
+}
 
 UNSUPPORTED_FILTERS: Final[dict[str, str]] = {
     "apache.org:selector-filter:string": "selectors",
@@ -131,14 +133,18 @@ def check_dynamic(address: str | None, properties: dict[str, object]) -> None:
     """Refuse a dynamic node that is named, or lives by an unknown policy (TMP-01, TMP-02)."""
     if address is not None:
         raise LinkFault(INVALID_FIELD, "a dynamic node is named by the broker")
+    delete_policy(properties)
+
+
+def delete_policy(properties: dict[str, object]) -> DeletePolicy:
+    """How long a dynamic node is to live; delete-on-close where that is not said."""
     policy = properties.get(LIFETIME_POLICY)
     if policy is None:
-        return
-    code = policy_code(policy)
-    if code in LATER_POLICIES:
-        raise LinkFault(NOT_IMPLEMENTED, "lifetime-policy other than delete-on-close")
-    if code != DELETE_ON_CLOSE:
-        raise LinkFault(INVALID_FIELD, "lifetime-policy is not one of core 3.5.10")
+        return DeletePolicy.ON_CLOSE
+    found = DELETE_POLICIES.get(policy_code(policy))
+    if found is None:
+        raise LinkFault(INVALID_FIELD, "lifetime-policy is one of core 3.5.10 to 3.5.13")
+    return found
 
 
 def policy_code(policy: object) -> int:

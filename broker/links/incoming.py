@@ -20,7 +20,8 @@ from broker.amqp.sections import Sections
 from broker.amqp.terminus import LINK_DETACH, Target
 from broker.amqp.types import Integer, Symbol
 from broker.journal import Waiter
-from broker.links.attach import PublishRequest, offered_to_sender
+from broker.links.attach import PublishRequest, delete_policy, offered_to_sender
+from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
 from broker.links.refusal import as_link_fault
 from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.message import read_message
@@ -79,6 +80,7 @@ class LinkProducer(IncomingOwner):
         self._publisher: Final = peer.container_id
         self._node: Node | None = None
         self._key = ""
+        self._creation: Creation | None = None
         self._may_reject = True
 
     def attach(self, attach: Attach) -> None:
@@ -87,20 +89,28 @@ class LinkProducer(IncomingOwner):
         router = self._container.router
         batch = self._container.journal.batch
         address = request.address
+        asked = attach.target
+        assert isinstance(asked, Target)
+        made: Creation | None = None
         if request.dynamic:
-            self._node = router.create_temporary(request.kind or QUEUE, self._peer.id)
-            address = self._node.address
+            made = self._peer.dynamic.make(
+                request.kind,
+                delete_policy(asked.dynamic_node_properties),
+                dynamic_terms(asked.expiry_policy, asked.timeout),
+            )
         elif address is not None:
             self._node = self._container.service_node(self._peer, address)
             if self._node is None:
                 self._node = router.resolve(address, request.kind, batch)
                 self._key = router.publishing_key(address, self._node)
-        asked = attach.target
-        assert isinstance(asked, Target)
         source = attach.source
         if source is not None and source.outcomes:
             self._may_reject = REJECTED_OUTCOME in source.outcomes
         self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
+        made = self._peer.dynamic.claimed(self._link, self._node, batch, made=made, incoming=True)
+        self._creation = made
+        if made is not None:
+            self._node = made.node
         if self._node is not None:
             self._node.producers.append(self._credit)
         if isinstance(self._node, ServiceNode):
@@ -108,13 +118,7 @@ class LinkProducer(IncomingOwner):
         self._link.accept(
             self,
             source=attach.source,
-            target=Target(
-                address=address,
-                expiry_policy=LINK_DETACH,
-                dynamic=request.dynamic,
-                dynamic_node_properties=asked.dynamic_node_properties,
-                capabilities=asked.capabilities,
-            ),
+            target=self._target(asked),
             offered_capabilities=offered_to_sender(attach.desired_capabilities),
         )
         self._credit.resume()
@@ -122,6 +126,22 @@ class LinkProducer(IncomingOwner):
     def address(self) -> str:
         """Where this link sends to, empty for a relay."""
         return "" if self._node is None else self._node.address
+
+    def _target(self, asked: Target) -> Target:
+        """The target as it really is: nothing of it outlives the link but a dynamic node."""
+        made = self._creation
+        if made is None:
+            return Target(
+                address=asked.address, expiry_policy=LINK_DETACH, capabilities=asked.capabilities
+            )
+        return Target(
+            address=made.node.address,
+            expiry_policy=made.lease.terms.policy,
+            timeout=made.lease.terms.timeout_s,
+            dynamic=asked.dynamic,
+            dynamic_node_properties=dynamic_properties(made.policy) if asked.dynamic else None,
+            capabilities=asked.capabilities,
+        )
 
     # -- from the link
 
@@ -182,14 +202,19 @@ class LinkProducer(IncomingOwner):
         if node is None or node.may_grant(self._credit, self._container.router):
             self._credit.resume()
 
-    def incoming_ended(self, closed: bool) -> None:  # noqa: ARG002 - nothing here outlives a link
+    def incoming_ended(self, closed: bool) -> None:
         self._container.forget_link(self._peer.container_id, self._link, incoming=True)
         node = self._node
         self._node = None
-        if node is not None:
-            node.leave(self._credit)
-            if self._request.dynamic:
-                self._container.router.delete(node, self._container.journal.batch)
+        if node is None:
+            return
+        node.leave(self._credit)
+        made = self._creation
+        if made is None:
+            self._container.router.left(node)
+        else:
+            batch = self._container.journal.batch
+            self._peer.dynamic.link_ended(made, self._link, batch, closed=closed, incoming=True)
 
 
 def kind_of_destination(sections: Sections, data: bytes) -> str:

@@ -11,11 +11,12 @@ from broker.amqp.outcomes import DeliveryState, Modified, Outcome, Received
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
-from broker.links.attach import ConsumeRequest
+from broker.links.attach import ConsumeRequest, delete_policy
+from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
 from broker.links.outcome import abandonment, cause_of, disposal
 from broker.routing.dead_letter import Cause
 from broker.routing.entry import QueueEntry
-from broker.routing.node import QUEUE, TOPIC, Node
+from broker.routing.node import TOPIC, Node
 from broker.routing.party import Consumer
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
@@ -102,7 +103,7 @@ class LinkConsumer(OutgoingOwner):
         self._default_outcome: Outcome | None = None
         self._node: Node | None = None
         self._queue: Queue | None = None
-        self._owns_node = False
+        self._creation: Creation | None = None
 
     def attach(self, attach: Attach, request: ConsumeRequest) -> None:
         """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
@@ -110,9 +111,23 @@ class LinkConsumer(OutgoingOwner):
         assert asked is not None
         self._default_outcome = asked.default_outcome
         target = attach.target if isinstance(attach.target, Target) else None
-        node = self._find(request, (target.address or "") if target is not None else "")
+        made: Creation | None = None
+        if request.address is None:
+            made = self._peer.dynamic.make(
+                request.kind,
+                delete_policy(asked.dynamic_node_properties),
+                dynamic_terms(asked.expiry_policy, asked.timeout),
+            )
+            node = made.node
+        else:
+            node = self._find(request, (target.address or "") if target is not None else "")
         browses = request.copies and isinstance(node, Queue)
         self._container.claim_link(self._peer.container_id, self._link, node, incoming=False)
+        batch = self._container.journal.batch
+        made = self._peer.dynamic.claimed(self._link, node, batch, made=made, incoming=False)
+        if made is not None:
+            node = made.node
+        self._creation = made
         self._node = node
         self._feed.owner = self
         if browses and isinstance(node, Queue):
@@ -134,9 +149,7 @@ class LinkConsumer(OutgoingOwner):
         router = self._container.router
         if request.durable and request.kind == TOPIC:
             raise no_durable_subscriptions()
-        if request.address is None:
-            self._owns_node = True
-            return router.create_temporary(request.kind or QUEUE, self._peer.id)
+        assert request.address is not None
         service = self._container.service_node(self._peer, request.address, reply_to)
         if service is not None:
             return service
@@ -148,11 +161,15 @@ class LinkConsumer(OutgoingOwner):
 
     def _source(self, asked: Source, node: Node, browses: bool) -> Source:
         """The source as it really is, which may be less than was asked for (2.6.3)."""
+        made = self._creation
         return Source(
             address=node.address,
-            expiry_policy=LINK_DETACH,
+            expiry_policy=LINK_DETACH if made is None else made.lease.terms.policy,
+            timeout=0 if made is None else made.lease.terms.timeout_s,
             dynamic=asked.dynamic,
-            dynamic_node_properties=asked.dynamic_node_properties,
+            dynamic_node_properties=(
+                dynamic_properties(made.policy) if made is not None and asked.dynamic else None
+            ),
             distribution_mode=COPY if browses else MOVE,
             default_outcome=asked.default_outcome,
             outcomes=list(OUTCOMES),
@@ -209,7 +226,7 @@ class LinkConsumer(OutgoingOwner):
 
     def outgoing_ended(
         self,
-        closed: bool,  # noqa: ARG002 - only durable subscriptions outlive a link
+        closed: bool,
         unsettled: list[Delivery],
     ) -> None:
         self._container.forget_link(self._peer.container_id, self._link, incoming=False)
@@ -226,8 +243,11 @@ class LinkConsumer(OutgoingOwner):
                 self._return(delivery, wanted, cause)
         batch = self._container.journal.batch
         node.detach_consumer(self._feed, queue, batch)
-        if self._owns_node:
-            self._container.router.delete(node, batch)
+        made = self._creation
+        if made is None:
+            self._container.router.left(node)
+        else:
+            self._peer.dynamic.link_ended(made, self._link, batch, closed=closed, incoming=False)
 
 
 def no_durable_subscriptions() -> LinkFault:

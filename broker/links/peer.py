@@ -25,6 +25,7 @@ from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP
 from broker.amqp.session import Session
 from broker.links.attach import DELAYED_DELIVERY, consume_request, publish_request
 from broker.links.container import Container
+from broker.links.dynamic import DynamicNodes
 from broker.links.ending import ending_of_connection
 from broker.links.incoming import LinkProducer
 from broker.links.outgoing import LinkConsumer
@@ -94,6 +95,7 @@ class Peer(ConnectionOwner):
         self.claim: Claim = Claim(exclusive=False)
         self.is_open = False
         self.replies: Final[dict[str, Queue]] = {}
+        self.dynamic: Final = DynamicNodes(self.id, container.router)
         self._outlet: Outlet | None = outlet
         self._alarm: Final = Alarm(self)
         authenticator = container.authenticator
@@ -221,7 +223,8 @@ class Peer(ConnectionOwner):
 
     def sessions_dropped(self) -> None:
         container = self.container
-        container.router.lifetimes.connection_ended(
+        self.dynamic.connection_ended()
+        container.router.connection_ended(
             self.id, ending_of_connection(self.connection), container.journal.batch
         )
 

@@ -67,6 +67,10 @@ class Browsers:
         if cursor is not None:
             self._cursors.remove(cursor)
 
+    def count(self) -> i64:
+        """How many browse."""
+        return i64(len(self._cursors))
+
     def node_deleted(self) -> None:
         """Every browser learns that the queue is gone."""
         for cursor in list(self._cursors):

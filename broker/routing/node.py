@@ -15,6 +15,7 @@ from broker.routing.policy import AddressPolicy
 from storage.api import Batch
 
 if TYPE_CHECKING:
+    from broker.routing.dynamic import DeletePolicy
     from broker.routing.queue import Queue
     from broker.routing.router import Router
 
@@ -26,7 +27,8 @@ class Node(Due):
     """A named place that messages are put into.
 
     `owner` is the key of the connection that a temporary node belongs to
-    (TMP-03), -1 for every other node.
+    (TMP-03), -1 for every other node. `outlived` is set once a dynamic node has
+    outlived the link that made it: what it waits for.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Node(Due):
         self.producers: Final[list[Producer]] = []
         self.pacing: Final = Pacing(pacing_mark)
         self.published: i64 = 0
+        self.outlived: DeletePolicy | None = None
 
     def is_temporary(self) -> bool:
         return self.owner >= 0
@@ -62,6 +65,14 @@ class Node(Due):
     @abstractmethod
     def delete(self, batch: Batch) -> None:
         """Drop all messages and tell every link. The router has forgotten the node already."""
+
+    def links(self) -> i64:
+        """How many links have this node as source or target."""
+        return i64(len(self.producers))
+
+    def contents(self) -> i64:
+        """How many messages are here, delivered and scheduled ones included; a topic has none."""
+        return 0
 
     def may_grant(self, producer: Producer, router: Router) -> bool:
         """Whether `producer` gets credit now; otherwise it is resumed within the patience."""

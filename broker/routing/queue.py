@@ -328,6 +328,8 @@ class Queue(Node):
             self._sweep.mortal -= 1
         if entry.stored_number != NOT_STORED and not self.is_deleted:
             batch.remove(entry.stored_number)
+        if self.outlived is not None:
+            self.router.left(self)
 
     # -- time
 
@@ -414,6 +416,12 @@ class Queue(Node):
 
     def backlog(self) -> i64:
         return self.waiting if self.consumers else i64(0)
+
+    def links(self) -> i64:
+        return i64(len(self.producers)) + i64(len(self.consumers)) + self.browsers.count()
+
+    def contents(self) -> i64:
+        return self.waiting + self.acquired + self.held()
 
     def delete(self, batch: Batch) -> None:
         """Forget every waiting entry at once, and each acquired one when it comes back.

@@ -10,6 +10,7 @@ from broker.routing import pattern
 from broker.routing.agenda import Agenda
 from broker.routing.binding import Binding
 from broker.routing.dead_letter import EXPIRED, Cause, departed
+from broker.routing.dynamic import DeletePolicy, is_over
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import (
     HeldExclusively,
@@ -19,7 +20,7 @@ from broker.routing.errors import (
     QueueFull,
 )
 from broker.routing.filter import Filter
-from broker.routing.lifetime import Lifetimes
+from broker.routing.lifetime import Ending, Lifetimes
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
@@ -71,6 +72,8 @@ class Router:
         self._bindings_max: Final[i64] = bindings_max
         self._pending: list[Queue] = []
         self._paced: list[Node] = []
+        self._owned: Final[dict[int, dict[Node, None]]] = {}
+        self._left: list[Node] = []
         self._last_stored_number: i64 = 0
 
     def next_stored_number(self) -> i64:
@@ -154,13 +157,18 @@ class Router:
         if i64(len(self.queues) + len(self.topics)) >= self._nodes_max:
             raise LimitReached(f"the broker has its {self._nodes_max} queues and topics")
         policy = self._policies.of(address)
+        node: Node
         if kind == TOPIC:
-            return self._add_topic(address, policy, owner)
-        if kind != QUEUE:
+            node = self._add_topic(address, policy, owner)
+        elif kind == QUEUE:
+            node = self.queues[address] = Queue(
+                address=address, policy=policy, router=self, owner=owner
+            )
+        else:
             raise InvalidAddress(f"{kind} is neither queue nor topic")
-        queue = Queue(address=address, policy=policy, router=self, owner=owner)
-        self.queues[address] = queue
-        return queue
+        if owner >= 0:
+            self._owned.setdefault(int(owner), {})[node] = None
+        return node
 
     def _add_topic(self, address: str, policy: AddressPolicy, owner: i64) -> Topic:
         topic = Topic(address=address, policy=policy, router=self, owner=owner)
@@ -180,9 +188,42 @@ class Router:
             del self.topics[node.address]
         else:
             del self.queues[node.address]
-        if not node.is_temporary():
+        if node.is_temporary():
+            self._disown(node)
+        else:
             batch.remove_node(StoredNode(address=node.address, kind=node.kind))
         node.delete(batch)
+
+    def _disown(self, node: Node) -> None:
+        owned = self._owned.get(int(node.owner))
+        if owned is not None:
+            owned.pop(node, None)
+            if not owned:
+                del self._owned[int(node.owner)]
+
+    def connection_ended(self, owner: i64, ending: Ending, batch: Batch) -> None:
+        """What was to end with that connection does: its temporary nodes above all (TMP-03)."""
+        self.lifetimes.connection_ended(owner, ending, batch)
+        for node in list(self._owned.get(int(owner), {})):
+            self.delete(node, batch)
+
+    def outlive(self, node: Node, policy: DeletePolicy, batch: Batch) -> None:
+        """The link that made a dynamic node is gone for good (core 3.5.10)."""
+        node.outlived = policy
+        self._delete_if_over(node, batch)
+
+    def left(self, node: Node) -> None:
+        """A link or message has left a dynamic node: it may have been the last.
+
+        The next `pump` says so, for whoever reports it may be in the middle of something.
+        """
+        if node.outlived is not None:
+            self._left.append(node)
+
+    def _delete_if_over(self, node: Node, batch: Batch) -> None:
+        policy = node.outlived
+        if policy is not None and is_over(policy, links=node.links(), messages=node.contents()):
+            self.delete(node, batch)
 
     def check_consumable(self, node: Node, owner: i64) -> None:
         """Raise HeldExclusively where `node` is another connection's temporary node (TMP-04)."""
@@ -273,6 +314,11 @@ class Router:
                     queue.dispatch(now_ms, batch)
         if self._paced:
             self._let_producers_go_on()
+        if self._left:
+            left = self._left
+            self._left = []
+            for node in left:
+                self._delete_if_over(node, batch)
 
     def _let_producers_go_on(self) -> None:
         still: list[Node] = []

@@ -103,6 +103,9 @@ class Topic(Node):
         """Patience with slow subscribers ends."""
         self.pacing.tick(now_ms, self.backlog())
 
+    def links(self) -> i64:
+        return i64(len(self.producers)) + i64(len(self.subscriptions))
+
     def delete(self, batch: Batch) -> None:
         """Subscriptions end with it, except those to a pattern, which other topics may match."""
         for queue in list(self.subscriptions):

@@ -21,11 +21,6 @@ NOT_OFFERED: Final = {
         "outcomes_of_a_suspended_link_count",
         "known_delivery_is_resumed_under_its_tag",
     },
-    "lifetime policies other than delete-on-close": {
-        "a_node_may_outlive_the_link_that_made_it",
-        "a_node_may_outlive_its_links",
-        "a_node_may_wait_for_both_links_and_messages",
-    },
     "durable and shared subscriptions": {
         "shared_subscriptions_are_offered",
         "a_durable_subscription_outlives_its_link",

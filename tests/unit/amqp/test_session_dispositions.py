@@ -20,7 +20,7 @@ from broker.amqp.outcomes import (
     TransactionalState,
 )
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, SENDER, Detach, End
-from broker.amqp.terminus import Source
+from broker.amqp.terminus import LINK_DETACH, Source
 from tests.support.broker import Broker, Client
 from tests.support.engine import Engine
 from tests.support.frames import (
@@ -233,7 +233,9 @@ def test_the_node_of_a_range_may_go_with_its_link() -> None:
     """The fault of the first delivery ends the link, and with it its temporary queue."""
     broker = Broker()
     client = broker.session()
-    answer = client.attach_receiver(source=Source(dynamic=True), credit=9)
+    answer = client.attach_receiver(
+        source=Source(dynamic=True, expiry_policy=LINK_DETACH), credit=9
+    )
     assert answer.source is not None
     broker.fill(answer.source.address or "", count=3)
     client.expect_deliveries(b"0", b"1", b"2")

@@ -7,7 +7,7 @@ import pytest
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
 from broker.amqp.limits import Limits
 from broker.amqp.performatives import Attach, Begin, Close, Detach, End, Flow, Open
-from broker.amqp.terminus import Source, Target
+from broker.amqp.terminus import LINK_DETACH, Source, Target
 from broker.amqp.types import Symbol, UInt
 from tests.support.broker import Broker, Client
 from tests.support.frames import (
@@ -342,8 +342,8 @@ def test_a_name_is_free_after_detach() -> None:
     assert broker.stats.links_stolen == 0
 
 
-DYNAMIC_TARGET = Target(dynamic=True, capabilities=["temporary-queue"])
-DYNAMIC_SOURCE = Source(dynamic=True, capabilities=["temporary-queue"])
+DYNAMIC_TARGET = Target(dynamic=True, expiry_policy=LINK_DETACH, capabilities=["temporary-queue"])
+DYNAMIC_SOURCE = Source(dynamic=True, expiry_policy=LINK_DETACH, capabilities=["temporary-queue"])
 
 
 @pytest.mark.requirement("TMP-03", "SUB-37")

@@ -8,7 +8,7 @@ import pytest
 from broker.amqp.errors import INVALID_FIELD, NOT_FOUND, RESOURCE_LIMIT_EXCEEDED
 from broker.amqp.outcomes import Accepted, Error, Rejected
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, SENDER, Detach, Flow
-from broker.amqp.terminus import Source, Target
+from broker.amqp.terminus import LINK_DETACH, Source, Target
 from broker.amqp.types import Int, UByte
 from broker.routing.policy import AddressPolicy
 from tests.support.broker import Broker, Client
@@ -454,7 +454,7 @@ def test_a_delivery_count_that_cannot_be_detaches(count: int) -> None:
 def test_a_temporary_node_ends_with_the_link_that_made_it(end: Callable[[Client], None]) -> None:
     broker = Broker()
     owner = broker.session("owner")
-    target = Target(dynamic=True, capabilities=["temporary-topic"])
+    target = Target(dynamic=True, expiry_policy=LINK_DETACH, capabilities=["temporary-topic"])
     answer = owner.attach_sender(target=target)
     assert isinstance(answer.target, Target)
     address = answer.target.address

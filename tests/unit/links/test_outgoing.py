@@ -14,7 +14,7 @@ from broker.amqp.performatives import (
     End,
     Flow,
 )
-from broker.amqp.terminus import COPY, MOVE, Source
+from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source
 from broker.amqp.types import Integer, UInt
 from tests.support.broker import Broker, Client
 from tests.support.frames import (
@@ -26,7 +26,7 @@ from tests.support.frames import (
     message,
 )
 
-TEMPORARY = Source(dynamic=True, capabilities=["temporary-queue"])
+TEMPORARY = Source(dynamic=True, expiry_policy=LINK_DETACH, capabilities=["temporary-queue"])
 
 
 def publish(broker: Broker, payload: bytes, address: str = "q", *, kind: str = "queue") -> None:
