@@ -67,7 +67,7 @@ class Message:
 
     `publisher` is the container-id of who sent it, `key` what its address says behind the topic
     (DST-05). Both matter until it has been published: a store keeps neither, and a message
-    that a restart brings back has none.
+    that a restart brings back has none. `group` is its JMSXGroupID, empty for none.
     """
 
     def __init__(
@@ -82,6 +82,8 @@ class Message:
         publisher: str = "",
         key: str = "",
         deliver_at_ms: i64 = AT_ONCE,
+        group: str = "",
+        closes_group: bool = False,
     ) -> None:
         self.encoded: Final = encoded
         self.durable: Final = durable
@@ -92,6 +94,8 @@ class Message:
         self.publisher: Final = publisher
         self.key: Final = key
         self.deliver_at_ms: Final[i64] = deliver_at_ms
+        self.group: Final = group
+        self.closes_group: Final = closes_group
         self.first_header: Final = (DURABLE_HEADERS if durable else PLAIN_HEADERS)[priority]
 
     def size(self) -> i64:
@@ -152,6 +156,8 @@ class Message:
             publisher=self.publisher,
             key=self.key,
             deliver_at_ms=self.deliver_at_ms,
+            group=self.group,
+            closes_group=self.closes_group,
         )
 
     def moved(self, annotations: Map | None, *, expires: bool) -> Message:
@@ -168,6 +174,8 @@ class Message:
             expires_at_ms=self.expires_at_ms if expires else NEVER,
             publisher=self.publisher,
             key=self.key,
+            group=self.group,
+            closes_group=self.closes_group,
         )
 
     def _with(self, annotations: Map) -> bytes:
@@ -201,6 +209,11 @@ def read_message(
     deliver_at_ms = AT_ONCE
     if sections.message_annotations >= 0:
         deliver_at_ms = delivery_time(sections.annotation(data, DELIVERY_TIME))
+    group = ""
+    closes_group = False
+    if sections.has_group:
+        group = sections.group_id(data) or ""
+        closes_group = sections.closes_group(data)
     return Message(
         encoded=data[sections.start_kept : sections.end],
         durable=sections.durable,
@@ -211,6 +224,8 @@ def read_message(
         publisher=publisher,
         key=key,
         deliver_at_ms=deliver_at_ms,
+        group=group,
+        closes_group=closes_group,
     )
 
 

@@ -84,6 +84,7 @@ class AddressSettings(BaseModel):
     redelivery_delay_max_ms: Count | None = None
     max_messages: Count | None = None
     max_bytes: Count | None = None
+    exclusive: bool | None = None
 
 
 class Settings(BaseSettings):
@@ -138,6 +139,7 @@ class Settings(BaseSettings):
     redelivery_delay_max_ms: Count = 0
     max_messages: Count = 0
     max_bytes: Count = 0
+    exclusive: bool = False
 
     log: LogSettings = LogSettings()
     address: tuple[AddressSettings, ...] = ()

@@ -58,6 +58,9 @@ ABSOLUTE_EXPIRY_TIME: Final = 8
 GROUP_ID: Final = 10
 GROUP_SEQUENCE: Final = 11
 
+GROUP_ENDS: Final[i64] = 0xFFFF_FFFF
+"""The group-sequence that is -1 where JMS reads it as an int."""
+
 
 @final
 class Sections:
@@ -65,7 +68,7 @@ class Sections:
 
     To be reused from message to message. Positions are those of the data that was read,
     -1 for a section that is not there: of `body` and `footer` the first byte, of the
-    others the first byte behind the descriptor.
+    others the first byte behind the descriptor. `has_group`: properties go as far as group-id.
     """
 
     def __init__(self) -> None:
@@ -78,6 +81,7 @@ class Sections:
         self.absolute_expiry_time: i64 = -1
         self.message_annotations: i64 = -1
         self.properties: i64 = -1
+        self.has_group = False
         self.application_properties: i64 = -1
         self.body: i64 = -1
         self.footer: i64 = -1
@@ -92,6 +96,7 @@ class Sections:
         self.absolute_expiry_time = -1
         self.message_annotations = -1
         self.properties = -1
+        self.has_group = False
         self.application_properties = -1
         self.body = -1
         self.footer = -1
@@ -170,6 +175,8 @@ class Sections:
                 self.absolute_expiry_time = time if time > 0 else 0
             elif code != 0x40:
                 raise malformed("absolute-expiry-time is not a timestamp")
+            # creation-time is the last field that nearly every sender sets
+            self.has_group = count > GROUP_ID
         return end
 
     def _read_body(self, data: bytes, at: i64, end: i64) -> None:
@@ -203,6 +210,16 @@ class Sections:
 
     def group_id(self, data: bytes) -> str | None:
         return self.text(data, GROUP_ID)
+
+    def closes_group(self, data: bytes) -> bool:
+        """Whether group-sequence says that the group ends here: JMSXGroupSeq -1 (RCV-07)."""
+        at = property_at(data, self.properties, self.end, GROUP_SEQUENCE)
+        if at < 0:
+            return False
+        try:
+            return uint_at(data, at, 0) == GROUP_ENDS
+        except Fault as fault:
+            raise LinkFault(fault.condition, f"properties: {fault.description}") from None
 
     def text(self, data: bytes, field: i64) -> str | None:
         """A string of the properties section. LinkFault where it is something else."""

@@ -14,6 +14,7 @@ from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
 from broker.links.attach import ConsumeRequest, delete_policy
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
 from broker.links.outcome import abandonment, cause_of, disposal
+from broker.links.precedence import precedence_of
 from broker.routing.dead_letter import Cause
 from broker.routing.entry import QueueEntry
 from broker.routing.node import TOPIC, Node
@@ -110,6 +111,9 @@ class LinkConsumer(OutgoingOwner):
         asked = attach.source
         assert asked is not None
         self._default_outcome = asked.default_outcome
+        precedence = precedence_of(attach.properties)
+        self._feed.priority = precedence.priority
+        self._feed.exclusive = precedence.exclusive
         target = attach.target if isinstance(attach.target, Target) else None
         made: Creation | None = None
         if request.address is None:

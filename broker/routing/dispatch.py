@@ -1,4 +1,4 @@
-"""Which consumer gets the next message: those with room, in turn."""
+"""Which consumer gets the next message: those of the highest priority with room, in turn."""
 
 from typing import final
 
@@ -12,17 +12,25 @@ class Turn:
     """The consumers of a queue that may have room, taking turns.
 
     One that turns out to have none leaves the round until it reports room
-    again, so that idle consumers cost nothing.
+    again, so that idle consumers cost nothing. Higher priorities come first in
+    the round; where all are equal, as they mostly are, nothing is ever moved.
     """
 
     def __init__(self) -> None:
         self._round: list[Consumer] = []
         self._at: i64 = 0
+        self._differ = False
 
     def join(self, consumer: Consumer) -> None:
-        """`consumer` may have room. It comes last in the round."""
-        if consumer not in self._round:
-            self._round.append(consumer)
+        """`consumer` may have room. It comes last in the round, among its equals."""
+        members = self._round
+        if consumer in members:
+            return
+        if not members or members[-1].priority >= consumer.priority:
+            members.append(consumer)
+        else:
+            members.insert(behind_equals(members, consumer.priority), consumer)
+        self._differ = members[0].priority != members[-1].priority
 
     def leave(self, consumer: Consumer) -> None:
         """`consumer` has no room, or has gone."""
@@ -31,10 +39,14 @@ class Turn:
             del self._round[index]
             if index < self._at:
                 self._at -= 1
+            if self._differ and self._round:
+                self._differ = self._round[0].priority != self._round[-1].priority
 
     def next(self) -> Consumer | None:
         """The consumer whose turn it is and that has room, or None where nobody has."""
         members = self._round
+        if self._differ:
+            return self._next_by_priority()
         while members:
             if self._at >= i64(len(members)):
                 self._at = 0
@@ -45,6 +57,26 @@ class Turn:
             del members[self._at]
         return None
 
+    def _next_by_priority(self) -> Consumer | None:
+        """As `next`: the first with room, which is then the last of its equals."""
+        members = self._round
+        while members:
+            consumer = members[0]
+            del members[0]
+            if consumer.has_room():
+                members.insert(behind_equals(members, consumer.priority), consumer)
+                return consumer
+        self._differ = False
+        return None
+
     def size(self) -> i64:
         """How many are in the round."""
         return i64(len(self._round))
+
+
+def behind_equals(members: list[Consumer], priority: i64) -> int:
+    """Where one of that priority comes last among its equals; higher ones are in front."""
+    at = len(members)
+    while at > 0 and members[at - 1].priority < priority:
+        at -= 1
+    return at

@@ -11,6 +11,7 @@ from broker.message import Message
 from broker.routing.redelivery import pause_after
 
 if TYPE_CHECKING:
+    from broker.routing.groups import Group
     from broker.routing.party import Consumer
     from broker.routing.queue import Queue
 
@@ -39,6 +40,7 @@ class QueueEntry(Delivery):
         self.failures: i64 = 0
         self.consumer: Consumer | None = None
         self.history: History | None = None
+        self.group: Group | None = None
 
     def may_go_to(self, consumer: i64, now_ms: i64) -> bool:
         """Whether the consumer of that number may have this entry now."""

@@ -13,7 +13,8 @@ from broker.routing.redelivery import Disposal
 class Consumer:
     """Takes entries from one queue.
 
-    `has_room` and `deliver` are called per message; the rest is rare. `number`
+    `has_room` and `deliver` are called per message; the rest is rare. Of higher
+    `priority` it comes before others, `exclusive` it has the queue for itself. `number`
     and `passed` belong to the queue: which of its consumers this one is, and
     up to which position of each priority nothing waits that it may have. `filter`
     says what of a queue it wants, None that it wants everything.
@@ -22,6 +23,8 @@ class Consumer:
     filter: Filter | None = None
     number: i64 = 0
     passed: list[int] | None = None
+    priority: i64 = 0
+    exclusive: bool = False
 
     @abstractmethod
     def has_room(self) -> bool:

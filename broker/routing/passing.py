@@ -40,7 +40,10 @@ class Passing:
             if not found:
                 return None
             for entry in found:
-                if entry.may_go_to(consumer.number, now_ms):
+                group = entry.group
+                if group is not None and not group.may_go(entry, consumer.number):
+                    group.pass_over(entry)
+                elif entry.may_go_to(consumer.number, now_ms):
                     return entry
                 passed[priority] = int(entry.position)
 
@@ -51,8 +54,21 @@ class Passing:
             passed = consumer.passed
             if passed is None or passed[priority] < entry.position:
                 continue
+            group = entry.group
+            if group is not None and not group.may_go_to(consumer.number):
+                continue
             if entry.may_go_to(consumer.number, now_ms):
                 passed[priority] = int(entry.position) - 1
+
+    def rewind(self, first: list[int], consumers: list[Consumer]) -> None:
+        """Let everybody look again from `first` on, a position for each priority, -1 for none."""
+        for consumer in consumers:
+            passed = consumer.passed
+            if passed is None:
+                continue
+            for priority in range(10):
+                if first[priority] >= 0:
+                    passed[priority] = min(passed[priority], first[priority] - 1)
 
     def start_anew(self, consumers: list[Consumer]) -> None:
         """Let everybody look at everything again."""

@@ -22,6 +22,7 @@ class AddressPolicy:
         redelivery_delay_max_ms: int = 0,
         max_messages: int = 0,
         max_bytes: int = 0,
+        exclusive: bool = False,
     ) -> None:
         self.auto_create: Final = auto_create
         self.dead_letter: Final = dead_letter
@@ -32,6 +33,7 @@ class AddressPolicy:
         self.redelivery_delay_max_ms: Final[i64] = redelivery_delay_max_ms
         self.max_messages: Final[i64] = max_messages
         self.max_bytes: Final[i64] = max_bytes
+        self.exclusive: Final = exclusive
 
 
 @final

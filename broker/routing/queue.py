@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import AT_ONCE, NEVER, Message
-from broker.routing import expiry, redelivery
+from broker.routing import attempt, expiry, redelivery
 from broker.routing.backlog import Backlog
 from broker.routing.browser import Browsers
 from broker.routing.dead_letter import DELIVERY_LIMIT, REJECTED_UNSAID, Cause
 from broker.routing.dispatch import Turn
 from broker.routing.drain import Drains
-from broker.routing.entry import NOT_STORED, History, QueueEntry
+from broker.routing.entry import NOT_STORED, QueueEntry
 from broker.routing.errors import QueueFull
+from broker.routing.exclusive import Exclusivity
+from broker.routing.groups import Groups
 from broker.routing.node import QUEUE, Node
 from broker.routing.party import Consumer
 from broker.routing.passing import Passing
@@ -71,10 +73,14 @@ class Queue(Node):
         self._top: i64 = 0
         self._turn = Turn()
         self._drains: Final = Drains()
-        self._passing: Final = Passing()
+        self.passing: Final = Passing()
+        self.exclusivity: Final = Exclusivity(by_address=policy.exclusive)
+        self.groups: Groups | None = None
         self._sweep: Final = Sweep()
         self._schedule: Schedule | None = None
         self._last_number: i64 = 0
+        # whether somebody waits for what consumers hold, or for room
+        self._attends = False
 
     # -- in
 
@@ -116,6 +122,8 @@ class Queue(Node):
     def _join(self, entry: QueueEntry, backlog: Backlog) -> None:
         """Let `entry` wait behind everything else."""
         backlog.append(entry)
+        if entry.message.group:
+            self._join_group(entry, entry.message.group)
         self.waiting += 1
         if entry.message.priority > self._top:
             self._top = entry.message.priority
@@ -126,6 +134,11 @@ class Queue(Node):
             self._schedule = Schedule(self)
         return self._schedule
 
+    def _join_group(self, entry: QueueEntry, name: str) -> None:
+        if self.groups is None:
+            self.groups = Groups()
+        self.groups.join(entry, name)
+
     # -- out
 
     def attach_consumer(self, consumer: Consumer) -> Queue:
@@ -133,7 +146,21 @@ class Queue(Node):
         consumer.number = self._last_number
         consumer.passed = None
         self.consumers.append(consumer)
+        if self.exclusivity.in_force or consumer.exclusive:
+            self._choose()
         return self
+
+    def _choose(self) -> None:
+        """Find out who may take messages now; the others stand by until it goes."""
+        if self.exclusivity.choose(self.consumers, self.acquired):
+            self._turn = self.exclusivity.turn_of(self.consumers)
+            self.router.wake(self)
+        self._attends = self.exclusivity.is_awaited
+
+    def _attend(self) -> None:
+        """Something may have ended that somebody waits for."""
+        if self.exclusivity.is_awaited and self.acquired == 0:
+            self._choose()
 
     def attach_browser(self, consumer: Consumer) -> None:
         """`consumer` will see copies of what waits, and acquire nothing."""
@@ -144,13 +171,17 @@ class Queue(Node):
         self._drains.leave(consumer)
         if consumer in self.consumers:
             self.consumers.remove(consumer)
+            if self.groups is not None:
+                self.groups.left(consumer.number, self)
+            if self.exclusivity.in_force:
+                self._choose()
         self.browsers.leave(consumer)
 
     def consumer_ready(self, consumer: Consumer, *, drain: bool) -> None:
         """`consumer` has credit again. A drain goes on until nothing more waits, or it says so."""
         if self.browsers.has(consumer):
             self.browsers.ready(consumer)
-        else:
+        elif not self.exclusivity.shuts_out(consumer):
             self._turn.join(consumer)
         self._drains.leave(consumer)
         if drain:
@@ -161,6 +192,8 @@ class Queue(Node):
         """Hand waiting entries to consumers with room; then let browsers look, and end drains."""
         if self._schedule is not None and self._schedule.is_due:
             self._schedule.release(batch)
+        if self._attends:
+            self._attend()
         if self._sweep.is_due:
             self._sweep.run(self, batch)
         passed_over: list[Consumer] = []
@@ -189,6 +222,8 @@ class Queue(Node):
             if entry is None:
                 return False
             entry.consumer = consumer
+            if entry.group is not None and self.groups is not None:
+                self.groups.taken(entry, entry.group, consumer.number)
             self.acquired += 1
             consumer.deliver(entry)
             if not alone or self.waiting == 0 or not consumer.has_room():
@@ -206,8 +241,8 @@ class Queue(Node):
                 continue
             entry = backlog.first()
             assert entry is not None
-            if entry.history is not None:
-                entry = self._passing.first_for(consumer, backlog, priority, now_ms=now_ms)
+            if entry.history is not None or entry.group is not None:
+                entry = self.passing.first_for(consumer, backlog, priority, now_ms=now_ms)
                 if entry is None:
                     priority -= 1
                     continue
@@ -256,54 +291,23 @@ class Queue(Node):
         elif disposal is Disposal.DEAD_LETTER:
             self._forget(entry, batch)
             self.router.dead_letter(entry, cause, batch)
-        elif self._note(entry, disposal, batch):
+        elif attempt.note(entry, disposal, batch):
             self._forget(entry, batch)
             self.router.dead_letter(entry, DELIVERY_LIMIT, batch)
-        elif self.policy.redelivery_delay_ms > 0 and redelivery.is_failure(disposal):
-            self._pause(entry)
         else:
-            self._return(entry)
-
-    def _note(self, entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:
-        """Write the failed attempt into the entry; True where it was one too many."""
-        if disposal is Disposal.RELEASE:
-            self._note_release(entry)
-            return False
-        if disposal is Disposal.ELSEWHERE or disposal is Disposal.FAIL_ELSEWHERE:
-            self._history(entry).refused = True
-        if disposal is Disposal.ELSEWHERE:
-            return False
-        entry.delivery_count += 1
-        if entry.stored_number != NOT_STORED:
-            batch.count(entry.stored_number, entry.delivery_count)
-        if disposal is Disposal.COUNT:
-            return False
-        entry.failures += 1
-        return redelivery.is_exhausted(entry.failures, self.policy.max_delivery_count)
-
-    def _note_release(self, entry: QueueEntry) -> None:
-        now_ms = self.router.clock.now_ms()
-        pause = self._history(entry).release(now_ms)
-        if pause > 0:
-            self.router.agenda.at(now_ms + pause, self)
-
-    def _history(self, entry: QueueEntry) -> History:
-        consumer = entry.consumer
-        assert consumer is not None
-        return entry.history_with(consumer.number, self.consumers)
+            if entry.group is not None and self.groups is not None:
+                refused = redelivery.is_refusal(disposal)
+                self.groups.back(entry, entry.group, self, refused=refused)
+            if self.policy.redelivery_delay_ms > 0 and redelivery.is_failure(disposal):
+                self._pause(entry)
+            else:
+                self._return(entry)
 
     def _pause(self, entry: QueueEntry) -> None:
-        """Let `entry` wait before it is tried again; others go past it meanwhile."""
+        """Let `entry` wait before it is tried again; others not of its group go past it."""
         entry.consumer = None
         entry.sent_to = None
-        policy = self.policy
-        delay = redelivery.delay_after(
-            entry.failures,
-            first_ms=policy.redelivery_delay_ms,
-            factor=policy.redelivery_backoff,
-            at_most_ms=policy.redelivery_delay_max_ms,
-        )
-        self._held_back().pause(entry, delay)
+        self._held_back().pause(entry, attempt.delay_of(entry, self.policy))
 
     def _return(self, entry: QueueEntry) -> None:
         entry.consumer = None
@@ -312,8 +316,10 @@ class Queue(Node):
         backlog = self.backlogs[priority]
         assert backlog is not None
         backlog.put_back(entry)
-        if self._passing.any:
-            self._passing.look_again(entry, self.consumers, self.router.clock.now_ms())
+        if entry.group is not None:
+            entry.group.pass_over(entry)
+        if self.passing.any:
+            self.passing.look_again(entry, self.consumers, self.router.clock.now_ms())
         self.waiting += 1
         self.router.stats.requeued += 1
         if priority > self._top:
@@ -322,8 +328,12 @@ class Queue(Node):
 
     def _forget(self, entry: QueueEntry, batch: Batch) -> None:
         message = entry.message
+        if entry.group is not None and self.groups is not None:
+            self.groups.gone(entry, entry.group, self)
         entry.consumer = None
         self.bytes -= message.size()
+        if self._attends:
+            self.router.wake(self)
         if message.expires_at_ms != NEVER:
             self._sweep.mortal -= 1
         if entry.stored_number != NOT_STORED and not self.is_deleted:
@@ -391,8 +401,8 @@ class Queue(Node):
             return
         self.pacing.tick(now_ms, self.backlog())
         self._sweep.tick(now_ms)
-        if self._passing.any:
-            self._passing.start_anew(self.consumers)
+        if self.passing.any:
+            self.passing.start_anew(self.consumers)
         self.router.wake(self)
 
     # -- for an operator
@@ -436,6 +446,8 @@ class Queue(Node):
         self._turn = Turn()
         self._drains.clear()
         self.browsers.node_deleted()
+        if self.groups is not None:
+            self.groups.clear()
         self.tell_producers()
 
     def _clear(self, batch: Batch) -> None:

@@ -23,6 +23,11 @@ def is_failure(disposal: Disposal) -> bool:
     return disposal is Disposal.FAIL or disposal is Disposal.FAIL_ELSEWHERE
 
 
+def is_refusal(disposal: Disposal) -> bool:
+    """Whether the consumer will never have that entry again, so that others have to."""
+    return disposal is Disposal.ELSEWHERE or disposal is Disposal.FAIL_ELSEWHERE
+
+
 RELEASES_FREE: Final[i64] = 9
 """How often in a row a link may release one entry before the next release costs it a pause."""
 

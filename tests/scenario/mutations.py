@@ -49,7 +49,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a failed delivery does not raise delivery-count",
-        "broker/routing/queue.py",
+        "broker/routing/attempt.py",
         "entry.delivery_count += 1",
         "entry.delivery_count += 0",
     ),

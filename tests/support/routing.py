@@ -8,6 +8,7 @@ from broker.routing.entry import QueueEntry
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
+from broker.routing.redelivery import Disposal
 from broker.routing.router import Router
 from broker.routing.topic import Topic
 from broker.stats import Stats
@@ -25,6 +26,8 @@ def new_message(
     expires_at_ms: int = NEVER,
     deliver_at_ms: int = AT_ONCE,
     key: str = "",
+    group: str = "",
+    closes_group: bool = False,
 ) -> Message:
     """A message whose `encoded` is `body`: routing never looks into it."""
     return Message(
@@ -36,6 +39,8 @@ def new_message(
         expires_at_ms=expires_at_ms,
         deliver_at_ms=deliver_at_ms,
         key=key,
+        group=group,
+        closes_group=closes_group,
     )
 
 
@@ -87,10 +92,18 @@ class Routing:
             queue.put(new_message(body, priority=priority), self.batch)
 
     def consumer(
-        self, queue: Queue, credit: int = 0, *, settles: bool = False
+        self,
+        queue: Queue,
+        credit: int = 0,
+        *,
+        settles: bool = False,
+        priority: int = 0,
+        exclusive: bool = False,
     ) -> RecordingConsumer:
         """A consumer of `queue` that is ready for as many messages as it has credit for."""
         consumer = RecordingConsumer(settles=self.batch if settles else None)
+        consumer.priority = priority
+        consumer.exclusive = exclusive
         queue.attach_consumer(consumer)
         self.give(queue, consumer, credit)
         return consumer
@@ -107,6 +120,20 @@ class Routing:
         """Set the consumer's credit, and dispatch."""
         consumer.credit = credit
         queue.consumer_ready(consumer, drain=drain)
+        self.pump()
+
+    def put_grouped(self, queue: Queue, *names: str) -> None:
+        """Messages named by group and number: `a1`; with a `!` behind it, one closes its group."""
+        for name in names:
+            message = new_message(name.encode(), group=name[0], closes_group=name[-1] == "!")
+            queue.put(message, self.batch)
+        self.pump()
+
+    def leave(self, queue: Queue, consumer: RecordingConsumer, disposal: Disposal) -> None:
+        """`consumer` goes, as a link does: what it holds is disposed of first."""
+        while consumer.entries:
+            consumer.dispose(disposal, self.batch)
+        queue.detach_consumer(consumer, queue, self.batch)
         self.pump()
 
     def pump(self) -> None:

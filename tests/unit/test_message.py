@@ -316,3 +316,44 @@ def test_an_annotated_message_keeps_its_delivery_time_and_an_expired_one_has_non
     )
     assert message.annotated(ANNOTATIONS[3:]).deliver_at_ms == MOMENT
     assert message.moved(None, expires=False).deliver_at_ms == AT_ONCE
+
+
+# -- groups
+
+
+def grouped(group_id: str, group_sequence: str = "") -> bytes:
+    """Properties up to group-id, or to group-sequence; both are encoded, in hex."""
+    fields = b"\x40" * 10 + bytes.fromhex(group_id + group_sequence)
+    count = 12 if group_sequence else 11
+    size = (len(fields) + 4).to_bytes(4)
+    return b"\x00\x53\x73\xd0" + size + count.to_bytes(4) + fields + BODY
+
+
+GROUPS = {
+    # name: message, its group, whether that ends with it
+    "no properties": (BODY, "", False),
+    "properties that end before it": (properties(-1) + BODY, "", False),
+    "null": (grouped("40"), "", False),
+    "empty": (grouped("a100"), "", False),
+    "a name alone": (grouped("a10167"), "g", False),
+    "a name and a sequence": (grouped("a10167", "700000002a"), "g", False),
+    "the last of its group": (grouped("a10167", "70ffffffff"), "g", True),
+    "one before that": (grouped("a10167", "70fffffffe"), "g", False),
+    "a sequence of null": (grouped("a10167", "40"), "g", False),
+    "a sequence without a group": (grouped("40", "70ffffffff"), "", True),
+}
+
+
+@pytest.mark.requirement("RCV-07")
+@pytest.mark.parametrize(("data", "group", "closes"), GROUPS.values(), ids=GROUPS.keys())
+def test_a_message_knows_its_group(data: bytes, group: str, closes: bool) -> None:
+    message = read(data)
+    assert (message.group, message.closes_group) == (group, closes)
+    again = message.moved(None, expires=False).annotated(bytes.fromhex("c10100"))
+    assert (again.group, again.closes_group) == (group, closes)
+
+
+@pytest.mark.parametrize("data", [grouped("5201"), grouped("a10167", "a10131")])
+def test_a_group_that_is_no_string_or_has_no_number_is_refused(data: bytes) -> None:
+    with pytest.raises(LinkFault):
+        read(data)

@@ -117,6 +117,11 @@ WRONG_FILES = [
     pytest.param(
         '[[address]]\npattern = "a"\nkind = 1', ["address[0].kind = 1", "pattern"], id="of address"
     ),
+    pytest.param(
+        '[[address]]\npattern = "a"\nexclusive = "sole"',
+        ["address[0].exclusive = 'sole'", "valid boolean"],
+        id="a word for a flag",
+    ),
     pytest.param("[[address]]\n", ["address[0].pattern", "required"], id="address without pattern"),
     pytest.param("port = 1\nbind = = 2", ["broker.toml: not TOML: ", "line 2"], id="not TOML"),
     pytest.param('user = "alice"', ["'alice'", "JMS_BROKER_PASSWORD_FILE"], id="no password"),

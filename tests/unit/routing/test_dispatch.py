@@ -1,5 +1,7 @@
 """Whose turn it is."""
 
+from itertools import permutations
+
 from broker.routing.dispatch import Turn
 from tests.support.parties import RecordingConsumer
 
@@ -21,6 +23,42 @@ def round_of(*consumers: RecordingConsumer) -> Turn:
     for consumer in consumers:
         turn.join(consumer)
     return turn
+
+
+def ranked(priority: int, credit: int) -> RecordingConsumer:
+    consumer = RecordingConsumer(credit)
+    consumer.priority = priority
+    return consumer
+
+
+def test_higher_priorities_come_first_and_equals_take_turns() -> None:
+    low, one, other, negative = ranked(0, 2), ranked(5, 2), ranked(5, 2), ranked(-1, 1)
+    for order in permutations((low, one, other, negative)):
+        for consumer in order:
+            consumer.credit = 1 if consumer is negative else 2
+        taking = taken(round_of(*order), 8)
+        assert set(taking[:2]) == set(taking[2:4]) == {one, other}
+        assert taking[4:] == [low, low, negative, None]
+
+
+def test_one_of_higher_priority_is_served_as_soon_as_it_has_room_again() -> None:
+    low, high = ranked(0, 9), ranked(1, 1)
+    turn = round_of(low, high)
+    assert taken(turn, 3) == [high, low, low]
+    high.credit = 1
+    turn.join(high)
+    assert taken(turn, 2) == [high, low]
+
+
+def test_once_the_others_have_left_equals_take_turns_as_ever() -> None:
+    a, b, high = ranked(0, 9), ranked(0, 9), ranked(1, 9)
+    turn = round_of(a, b, high)
+    assert taken(turn, 1) == [high]
+    turn.leave(high)
+    assert taken(turn, 4) == [a, b, a, b]
+    turn.leave(b)
+    turn.leave(a)
+    assert taken(turn, 1) == [None]
 
 
 def test_nobody_has_a_turn_in_an_empty_round() -> None:

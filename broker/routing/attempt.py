@@ -1,0 +1,54 @@
+"""What an attempt to deliver leaves behind in the entry that comes back of it."""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from broker.routing import redelivery
+from broker.routing.entry import NOT_STORED, History, QueueEntry
+from broker.routing.policy import AddressPolicy
+from broker.routing.redelivery import Disposal
+from storage.api import Batch
+
+
+def note(entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:
+    """Write the attempt into `entry`; True where it failed once too often."""
+    if disposal is Disposal.RELEASE:
+        _note_release(entry)
+        return False
+    if redelivery.is_refusal(disposal):
+        _history(entry).refused = True
+    if disposal is Disposal.ELSEWHERE:
+        return False
+    entry.delivery_count += 1
+    if entry.stored_number != NOT_STORED:
+        batch.count(entry.stored_number, entry.delivery_count)
+    if disposal is Disposal.COUNT:
+        return False
+    entry.failures += 1
+    return redelivery.is_exhausted(entry.failures, entry.queue.policy.max_delivery_count)
+
+
+def _note_release(entry: QueueEntry) -> None:
+    queue = entry.queue
+    router = queue.router
+    now_ms = router.clock.now_ms()
+    pause = _history(entry).release(now_ms)
+    if pause > 0:
+        router.agenda.at(now_ms + pause, queue)
+
+
+def _history(entry: QueueEntry) -> History:
+    consumer = entry.consumer
+    assert consumer is not None
+    return entry.history_with(consumer.number, entry.queue.consumers)
+
+
+def delay_of(entry: QueueEntry, policy: AddressPolicy) -> i64:
+    """How long, in ms, `entry` waits after its latest failure."""
+    return redelivery.delay_after(
+        entry.failures,
+        first_ms=policy.redelivery_delay_ms,
+        factor=policy.redelivery_backoff,
+        at_most_ms=policy.redelivery_delay_max_ms,
+    )
