@@ -30,6 +30,7 @@ class Outcome:
     per_second: float
     not_accepted: int
     disordered: int
+    early: int
     lost: int
     p50: float
     p99: float
@@ -53,6 +54,7 @@ class Outcome:
             per_second=float(report.get("per_second", 0)),
             not_accepted=int(report.get("not_accepted", 0)),
             disordered=int(report.get("disordered", 0)),
+            early=int(report.get("early", 0)),
             lost=int(report.get("lost", 0)),
             p50=float(latency.get("p50", 0)),
             p99=float(latency.get("p99", 0)),

@@ -10,6 +10,8 @@
  *     size=100         bytes of body, at least 16: they start with the time of sending and a running number
  *     durable=0        1: header.durable
  *     settled=0        1: the sender sends settled
+ *     delay=0          ms: each message is due so long after its sending (x-opt-delivery-time); its body
+ *                      then starts with the moment when it is due, so latency is lateness
  *     rate=0           messages a second, 0 = as fast as credit allows; for a receiver how fast it takes them
  *     credit=1000      a receiver's window
  *     spread=1         how many addresses the links are spread over in turn, above 1 numbered: ADDRESS.0 to ADDRESS.N-1
@@ -51,7 +53,7 @@ enum { STAMP_BYTES = 16, STAMPS_SHARED_BY = 16, SESSION_BYTES = 1 << 22, NAME_BY
 struct options {
   const char *operation, *peer, *address, *capability, *name, *container, *user, *password;
   bool sending, durable, settled, hold;
-  int size, credit, links, spread, durability, timeout_s;
+  int size, credit, links, spread, durability, timeout_s, delay_ms;
   long count;
   double rate;
 };
@@ -72,8 +74,8 @@ struct load {
   pn_proactor_t *proactor;
   struct lane *lanes;
   int lanes_open, lanes_attached;
-  long done, not_accepted, disordered;
-  char *message, *scratch;
+  long done, not_accepted, disordered, early;
+  char *message, *scratch, *due; /* where a message says when it is due */
   size_t message_bytes, scratch_bytes;
   uint64_t *latency_ns;
   int64_t started_ns, first_ns, last_ns, progress_ns;
@@ -104,20 +106,33 @@ static long allowed_by(const struct load *load, int64_t now) {
 
 /* ---- sending ---- */
 
-/* One message is encoded once, header and one data section; only its stamp changes from message to message. */
+/* One message is encoded once, header, delivery time if any, and one data section; only its stamp and that change. */
 static void encode_message(struct load *load) {
   uint32_t size = (uint32_t)load->options.size;
   const char header[] = {0x00, 0x53, 0x70, (char)0xc0, 2, 1, load->options.durable ? 0x41 : 0x42};
   const char data[] = {0x00, 0x53, 0x75, (char)0xb0, (char)(size >> 24), (char)(size >> 16), (char)(size >> 8), (char)size};
-  load->message_bytes = sizeof header + sizeof data + size;
+  /* a map of one pair: a symbol of 19 characters, a long */
+  const char annotations[] = "\x00\x53\x72\xc1\x1f\x02\xa3\x13x-opt-delivery-time\x81........";
+  size_t annotated = load->options.delay_ms ? sizeof annotations - 1 : 0;
+  load->message_bytes = sizeof header + annotated + sizeof data + size;
   load->message = allocated(malloc(load->message_bytes));
   memcpy(load->message, header, sizeof header);
-  memcpy(load->message + sizeof header, data, sizeof data);
-  memset(load->message + sizeof header + sizeof data, 'x', size);
+  memcpy(load->message + sizeof header, annotations, annotated);
+  memcpy(load->message + sizeof header + annotated, data, sizeof data);
+  memset(load->message + sizeof header + annotated + sizeof data, 'x', size);
+  load->due = load->message + sizeof header + annotated - sizeof(int64_t);
+}
+
+/* Puts the message off, and says when it is due. */
+static int64_t put_off(struct load *load, int64_t stamp) {
+  int64_t due_ms = stamp / 1000000 + load->options.delay_ms;
+  for (int i = 0; i < 8; i++) load->due[i] = (char)(due_ms >> (56 - 8 * i));
+  return due_ms * 1000000;
 }
 
 static void send_one(struct load *load, struct lane *lane, int64_t stamp) {
   int64_t number = lane->sent++;
+  if (load->options.delay_ms) stamp = put_off(load, stamp);
   char *body = load->message + load->message_bytes - load->options.size;
   memcpy(body, &stamp, sizeof stamp);
   memcpy(body + sizeof stamp, &number, sizeof number);
@@ -170,6 +185,7 @@ static void read_stamp(struct load *load, struct lane *lane, const char *message
   }
   if (number <= lane->last_number) load->disordered++;
   lane->last_number = number;
+  if (now < stamp) load->early++;
   load->latency_ns[load->done] = now > stamp ? (uint64_t)(now - stamp) : 0;
 }
 
@@ -389,7 +405,7 @@ static void report(struct load *load) {
   printf("{\"operation\": \"%s\", \"count\": %ld, \"seconds\": %.4f, \"per_second\": %.0f", load->options.operation,
          load->done, seconds, seconds > 0 ? load->done / seconds : 0);
   if (load->options.sending) printf(", \"not_accepted\": %ld", load->not_accepted);
-  else printf(", \"disordered\": %ld", load->disordered);
+  else printf(", \"disordered\": %ld, \"early\": %ld", load->disordered, load->early);
   if (!load->options.sending && load->done) print_latencies(load->latency_ns, load->done);
   printf(", \"cpu_seconds\": %.3f, \"first_ns\": %lld, \"last_ns\": %lld}\n", cpu, (long long)load->first_ns,
          (long long)load->last_ns);
@@ -401,6 +417,7 @@ static bool set_option(struct options *options, const char *key, const char *val
   if (!strcmp(key, "size")) options->size = atoi(value);
   else if (!strcmp(key, "durable")) options->durable = atoi(value);
   else if (!strcmp(key, "settled")) options->settled = atoi(value);
+  else if (!strcmp(key, "delay")) options->delay_ms = atoi(value);
   else if (!strcmp(key, "rate")) options->rate = atof(value);
   else if (!strcmp(key, "credit")) options->credit = atoi(value);
   else if (!strcmp(key, "links")) options->links = atoi(value);

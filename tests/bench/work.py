@@ -22,6 +22,7 @@ SLOW_COUNT_MAX: Final = 100_000
 FIXED_RATE: Final = 10_000
 TOPICS: Final = 100
 SUBSCRIBERS: Final = 10
+SCHEDULED_AHEAD_MS: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -116,14 +117,27 @@ def problems_of(sent: Outcome, got: Outcome, *, expected: int) -> list[str]:
         found.append(f"{got.count} of {expected} messages received")
     if got.disordered:
         found.append(f"{got.disordered} messages out of order")
+    if got.early:
+        found.append(f"{got.early} messages before their time")
     found += [text for text in (sent.complaint, got.complaint) if text]
     return found
 
 
 def through(
-    site: Site, *, kind: str, count: int, size: int, links: int, rate: int = 0, nodes: int = 1
+    site: Site,
+    *,
+    kind: str,
+    count: int,
+    size: int,
+    links: int,
+    rate: int = 0,
+    nodes: int = 1,
+    delay: int = 0,
 ) -> Run:
-    """`count` messages: to each of the nodes a sender, and `links` receivers attached before."""
+    """`count` messages: to each of the nodes a sender, and `links` receivers attached before.
+
+    Each is due `delay` ms after its sending; latency counts from then.
+    """
     server, client, address = site.server, site.client, site.new_address(kind)
     role = "receive" if links == 1 else "fanout"
     options: dict[str, float | str] = {"size": size, "capability": kind, "spread": nodes}
@@ -133,8 +147,9 @@ def through(
     ) as receiver:
         receiver.await_attached()
         cpu_before, busy_before = server.cpu_seconds(), busy_seconds()
+        options |= {"rate": rate, "delay": delay}
         with client.start(
-            "send", server.peer, address, count=each, links=nodes, rate=rate, **options
+            "send", server.peer, address, count=each, links=nodes, **options
         ) as sender:
             sent = sender.finish()
         got = receiver.finish()
@@ -175,6 +190,19 @@ def topics(site: Site) -> Run:
 def fixed(site: Site) -> Run:
     count = FIXED_RATE * site.scale.fixed_seconds
     return through(site, kind="queue", count=count, size=100, links=1, rate=FIXED_RATE)
+
+
+def scheduled(site: Site) -> Run:
+    count = FIXED_RATE * site.scale.fixed_seconds
+    return through(
+        site,
+        kind="queue",
+        count=count,
+        size=100,
+        links=1,
+        rate=FIXED_RATE,
+        delay=SCHEDULED_AHEAD_MS,
+    )
 
 
 @dataclass
@@ -359,6 +387,16 @@ ALL: Final = (
             Measure("cpu_us", CPU, None, digits=2),
         ),
         fixed,
+    ),
+    Work(
+        "scheduled",
+        "10,000 messages/s, each due a second after its sending, 100 B: lateness",
+        (
+            Measure("p50_us", "p50, µs", None),
+            Measure("p99_us", "p99, µs", 50_000),
+            Measure("cpu_us", CPU, None, digits=2),
+        ),
+        scheduled,
     ),
     Work(
         "fill",
