@@ -15,7 +15,7 @@ from broker.embedding.clock import VirtualClock, let_pass
 from broker.embedding.faults import Faults
 from broker.embedding.host import LoopThread, call_on
 from broker.embedding.login import GivenUsers
-from broker.embedding.look import waiting_at
+from broker.embedding.look import scheduled_at, waiting_at
 from broker.embedding.message import MessageView
 from broker.embedding.record import Record, Settlement
 from broker.embedding.watch import Watch
@@ -140,6 +140,10 @@ class Broker:
     def messages(self, address: str) -> list[MessageView]:
         """What waits at `address` in order of delivery, without what consumers hold unsettled."""
         return self._call(lambda app: waiting_at(address, app.container))
+
+    def scheduled(self, address: str) -> list[MessageView]:
+        """What waits for its delivery time at `address`; `clock.advance` makes it fall due."""
+        return self._call(lambda app: scheduled_at(address, app.container))
 
     def settled(self, address: str) -> list[Settlement]:
         """How deliveries from `address` ended, the oldest first: the last 10,000 of the broker."""

@@ -50,6 +50,15 @@ def waiting_at(address: str, container: Container) -> list[MessageView]:
     return found
 
 
+def scheduled_at(address: str, container: Container) -> list[MessageView]:
+    """What waits for its delivery time at `address`, the next one of each queue first."""
+    return [
+        view(entry.message, entry.delivery_count)
+        for queue in _queues_of(address, container)
+        for entry in queue.scheduled()
+    ]
+
+
 def _queues_of(address: str, container: Container) -> list[Queue]:
     queue = container.router.find(address, QUEUE)
     topic = container.router.find(address, TOPIC)

@@ -1,8 +1,7 @@
-"""Local transactions and delayed delivery, as far as a broker has them (contract 4.4, 10, 13)."""
+"""Local transactions, as far as a broker has them (contract 10, 13)."""
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 from broker.amqp.outcomes import (
@@ -12,7 +11,6 @@ from broker.amqp.outcomes import (
     Rejected,
     TransactionalState,
 )
-from broker.amqp.performatives import Detach
 from broker.amqp.terminus import Coordinator, Source
 from broker.amqp.types import Described, ULong
 
@@ -21,8 +19,6 @@ from .exchange import (
     ALL_OUTCOMES,
     check_accepted,
     header_of,
-    message_annotations,
-    now_ms,
     receive_all,
     receive_one,
     send_all,
@@ -219,59 +215,3 @@ async def an_unknown_transaction_cannot_be_discharged(peer: Conversation) -> Non
     if isinstance(came.body, Disposition):
         state = came.body.state
         must(isinstance(state, Rejected), "rejected, or a detach", state_in_words(state))
-
-
-# -- delayed delivery
-
-
-def delayed(body: bytes, milliseconds: int) -> bytes:
-    """A message that is due in so many milliseconds, as JMS clients write one (11.1)."""
-    return message(body, message_annotations(x_opt_delivery_time=now_ms().value + milliseconds))
-
-
-async def delaying(session: Session) -> Sender:
-    """A link that delays; NotApplicable where neither connection nor link offer that."""
-    sender = await session.attach_sender(desired_capabilities=["DELAYED_DELIVERY"])
-    opened, attached = session.peer.remote_open, sender.remote_attach
-    assert opened is not None
-    assert attached is not None
-    if "DELAYED_DELIVERY" not in opened.offered_capabilities + attached.offered_capabilities:
-        raise NotApplicable("the broker does not offer DELAYED_DELIVERY")
-    return sender
-
-
-@case("jms", "4.4", "A delayed message is not delivered before its time.")
-async def a_delayed_message_comes_in_time(peer: Conversation) -> None:
-    session = await connected_session(peer)
-    sender = await delaying(session)
-    due = time.time() * 1000 + DELAY_MS
-    await send_all(sender, delayed(b"later", DELAY_MS), message(b"now"))
-    receiver = await session.attach_receiver()
-    came = await receive_one(receiver)
-    receiver.settle(came)
-    must(bodies([came]) == [b"now"], "the message that is not delayed", bodies([came]))
-    receiver.grant(1)
-    try:
-        came = await receiver.receive()
-    except Failed:
-        raise NotApplicable("nothing came in time; no clause says how late it may be") from None
-    at = time.time() * 1000
-    receiver.settle(came)
-    must(bodies([came]) == [b"later"], "the delayed message", bodies([came]))
-    must(at >= due, f"{due:.0f} at the earliest", f"{at:.0f}")
-    await peer.expect_nothing()
-
-
-@case("jms", "4.4", "A delay that is not offered is refused, not ignored.")
-async def a_delay_is_not_ignored(peer: Conversation) -> None:
-    session = await connected_session(peer)
-    sender = await session.attach_sender()
-    await sender.credit()
-    sender.transfer(delayed(b"later", 60_000))
-    told = await peer.receive()
-    while not isinstance(told.body, Disposition | Detach):
-        told = await peer.receive()
-    if isinstance(told.body, Detach) or not isinstance(told.body.state, Accepted):
-        return
-    found = await take_all(await session.attach_receiver())
-    must(found == [], "nothing within the minute", found)

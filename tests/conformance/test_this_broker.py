@@ -50,6 +50,7 @@ NOT_OFFERED: Final = {
         "the_coordinator_gives_credit_again",
         "a_transaction_ends_with_its_coordinator",
         "an_unknown_transaction_cannot_be_discharged",
+        "a_delayed_message_waits_for_its_commit_too",
     },
 }
 """What cannot be tried on this broker, since it does not offer it yet: to be shortened."""

@@ -14,14 +14,24 @@ from tests.support.frames import Disposition, flow, frame, message
 from tests.support.socket_client import SocketClient
 
 
-def put(broker: Broker, address: str, *bodies: bytes, kind: str = "queue", ttl: int = -1) -> None:
+def put(
+    broker: Broker,
+    address: str,
+    *bodies: bytes,
+    kind: str = "queue",
+    ttl: int = -1,
+    delay: int = 0,
+) -> None:
     """Put messages into a node, as if a client had sent them."""
 
     def publish(app: App) -> None:
         container = app.container
+        annotations: dict[str, object] = {}
+        if delay:
+            annotations["x-opt-delivery-time"] = int(container.clock.wall_ms()) + delay
         batch = container.journal.batch
         for body in bodies:
-            data = message(body, ttl=ttl)
+            data = message(body, ttl=ttl, annotations=annotations)
             sections = split(data, 0, len(data))
             node = container.router.resolve(address, kind, batch)
             node.put(read_message(sections, data, container.clock), batch)

@@ -71,6 +71,31 @@ def test_messages_expire_when_their_time_is_over() -> None:
         assert waiting(running, "orders") == [b"c"]
 
 
+@pytest.mark.requirement("DLY-01", "DLY-05")
+def test_messages_fall_due_when_their_time_has_come() -> None:
+    with Broker(expiry="expired") as running:
+        put(running, "orders", b"in two hours", delay=2 * HOUR_MS)
+        put(running, "orders", b"in an hour", delay=HOUR_MS)
+        put(running, "orders", b"too late", delay=HOUR_MS, ttl=HOUR_MS // 2)
+        running.clock.advance(minutes=29)
+        assert waiting(running, "orders") == []
+        scheduled = [each.body for each in running.scheduled("orders")]
+        assert scheduled == [b"too late", b"in an hour", b"in two hours"]
+        running.clock.advance(minutes=32)
+        assert waiting(running, "orders") == [b"in an hour"]
+        assert waiting(running, "expired") == [b"too late"]
+        running.clock.advance(hours=1)
+        assert waiting(running, "orders") == [b"in an hour", b"in two hours"]
+        assert running.scheduled("orders") == []
+
+
+async def test_a_message_falls_due_by_itself_after_a_jump() -> None:
+    async with Broker() as running:
+        put(running, "orders", b"later", delay=HOUR_MS + 20)
+        running.clock.advance(hours=1)
+        await running.until(lambda: running.messages("orders"))
+
+
 async def test_connections_outlive_it() -> None:
     async with Broker() as running, SocketClient(port_of(running)) as client:
         await client.open(idle_time_out=60_000)
