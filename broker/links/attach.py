@@ -8,13 +8,12 @@ from broker.amqp.descriptors import (
     DELETE_ON_NO_LINKS,
     DELETE_ON_NO_LINKS_OR_MESSAGES,
     DELETE_ON_NO_MESSAGES,
-    NO_LOCAL_FILTER,
-    SELECTOR_FILTER,
 )
 from broker.amqp.errors import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, LinkFault
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, MOVE, NOT_DURABLE, Coordinator, Source
 from broker.amqp.types import Described, ULong
+from broker.links.filters import FiltersInForce, filters_of
 from broker.routing.dynamic import DeletePolicy
 from broker.routing.node import QUEUE, TOPIC
 
@@ -41,11 +40,6 @@ DELETE_POLICIES: Final[dict[int, DeletePolicy]] = {
     DELETE_ON_NO_LINKS_OR_MESSAGES: DeletePolicy.ON_NO_LINKS_OR_MESSAGES,
 }
 
-UNSUPPORTED_FILTERS: Final[dict[str, str]] = {
-    "apache.org:selector-filter:string": "selectors",
-    "apache.org:no-local-filter:list": "no-local",
-}
-
 
 @final
 class PublishRequest:
@@ -65,13 +59,21 @@ class ConsumeRequest:
     """A link to receive on. `address` None where a node is to be made."""
 
     def __init__(
-        self, *, address: str | None, kind: str, dynamic: bool, copies: bool, durable: bool
+        self,
+        *,
+        address: str | None,
+        kind: str,
+        dynamic: bool,
+        copies: bool,
+        durable: bool,
+        filters: FiltersInForce,
     ) -> None:
         self.address: Final = address
         self.kind: Final = kind
         self.dynamic: Final = dynamic
         self.copies: Final = copies
         self.durable: Final = durable
+        self.filters: Final = filters
 
 
 def publish_request(attach: Attach) -> PublishRequest:
@@ -97,7 +99,7 @@ def offered_to_sender(desired: list[str]) -> list[str]:
 
 
 def consume_request(attach: Attach) -> ConsumeRequest:
-    """What a receiver's attach asks for; LinkFault where it is to be refused."""
+    """What a receiver's attach asks for; LinkFault or InvalidSelector where it is refused."""
     source = attach.source
     if source is None:
         # the lookup of a durable subscription (SUB-09), of which there are none
@@ -108,13 +110,13 @@ def consume_request(attach: Attach) -> ConsumeRequest:
         check_dynamic(source.address, source.dynamic_node_properties)
     elif source.address is None:
         raise LinkFault(INVALID_FIELD, "a source has an address, or is dynamic")
-    check_filters(source)
     return ConsumeRequest(
         address=source.address,
         kind=kind_of(source.capabilities),
         dynamic=source.dynamic,
         copies=_copies(source),
         durable=source.durable != NOT_DURABLE,
+        filters=filters_of(source),
     )
 
 
@@ -155,19 +157,6 @@ def policy_code(policy: object) -> int:
     if isinstance(descriptor, ULong):
         return descriptor.value
     return BY_SYMBOL.get(descriptor.text.encode(), -1)
-
-
-def check_filters(source: Source) -> None:
-    """Refuse the filters of JMS, which may not be ignored; unknown ones are, unechoed (RCV-05)."""
-    for filter in source.filter:
-        descriptor = filter.descriptor
-        if descriptor is None and filter.value is not None:
-            # somebody means something by it, though nobody can tell what
-            raise LinkFault(INVALID_FIELD, "the value of a filter is described, or null (3.5.8)")
-        if descriptor in (SELECTOR_FILTER, NO_LOCAL_FILTER):
-            raise LinkFault(NOT_IMPLEMENTED, "selectors and no-local are not offered")
-        if isinstance(descriptor, str) and descriptor in UNSUPPORTED_FILTERS:
-            raise LinkFault(NOT_IMPLEMENTED, f"{UNSUPPORTED_FILTERS[descriptor]}: not offered")
 
 
 def _copies(source: Source) -> bool:

@@ -126,6 +126,9 @@ class LinkConsumer(OutgoingOwner):
         else:
             node = self._find(request, (target.address or "") if target is not None else "")
         browses = request.copies and isinstance(node, Queue)
+        self._feed.filter = request.filters.of(self._peer.container_id)
+        if self._feed.filter is not None and node.kind == TOPIC:
+            raise LinkFault(NOT_IMPLEMENTED, "filters on topics are not offered yet")
         self._container.claim_link(self._peer.container_id, self._link, node, incoming=False)
         batch = self._container.journal.batch
         made = self._peer.dynamic.claimed(self._link, node, batch, made=made, incoming=False)
@@ -141,7 +144,7 @@ class LinkConsumer(OutgoingOwner):
             self._queue = node.attach_consumer(self._feed)
         self._link.accept(
             self,
-            source=self._source(asked, node, browses),
+            source=self._source(asked, node, browses=browses, request=request),
             target=target,
         )
 
@@ -163,7 +166,9 @@ class LinkConsumer(OutgoingOwner):
             raise no_durable_subscriptions()
         return node
 
-    def _source(self, asked: Source, node: Node, browses: bool) -> Source:
+    def _source(
+        self, asked: Source, node: Node, *, browses: bool, request: ConsumeRequest
+    ) -> Source:
         """The source as it really is, which may be less than was asked for (2.6.3)."""
         made = self._creation
         return Source(
@@ -175,6 +180,7 @@ class LinkConsumer(OutgoingOwner):
                 dynamic_properties(made.policy) if made is not None and asked.dynamic else None
             ),
             distribution_mode=COPY if browses else MOVE,
+            filter=request.filters.stated,
             default_outcome=asked.default_outcome,
             outcomes=list(OUTCOMES),
             capabilities=asked.capabilities or [node.kind],

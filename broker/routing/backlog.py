@@ -85,6 +85,15 @@ class Backlog:
             entry = head.slots[self._at]
         return entry
 
+    def has(self, entry: QueueEntry) -> bool:
+        """Whether `entry` waits here."""
+        number = entry.position >> SHIFT
+        index = self._index(number)
+        if index == i64(len(self._chunks)):
+            return False
+        chunk = self._chunks[index]
+        return chunk.number == number and chunk.slots[entry.position & MASK] is entry
+
     def put_back(self, entry: QueueEntry) -> None:
         """Return `entry` to where it was."""
         position = entry.position

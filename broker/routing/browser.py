@@ -6,7 +6,9 @@ from mypy_extensions import i64
 
 from broker.routing import expiry
 from broker.routing.backlog import Backlog
+from broker.routing.entry import QueueEntry
 from broker.routing.party import Consumer
+from broker.routing.selection import Selection
 
 LOOK_AHEAD: Final[i64] = 64
 
@@ -20,32 +22,59 @@ class Cursor:
         self.ready = False
         self.seen: Final[list[int]] = [-1] * 10
 
-    def show(self, backlogs: list[Backlog | None], wall_ms: i64) -> bool:
-        """Send copies of what was not seen yet; False once there is no room."""
+    def show(
+        self, backlogs: list[Backlog | None], wall_ms: i64, selection: Selection | None
+    ) -> None:
+        """Send copies of what was not seen yet, as long as there is room and judging goes on."""
         for priority in range(9, -1, -1):
             backlog = backlogs[priority]
-            if backlog is not None and not self._show_priority(priority, backlog, wall_ms):
+            while backlog is not None and backlog.waiting > 0:
+                found = backlog.after(self.seen[priority], LOOK_AHEAD)
+                if not found:
+                    break
+                if not self._show_some(priority, found, wall_ms, selection=selection):
+                    return
+
+    def _show_some(
+        self, priority: int, found: list[QueueEntry], wall_ms: i64, *, selection: Selection | None
+    ) -> bool:
+        """False where one of `found` could not be shown, or not be judged."""
+        for entry in found:
+            if not self.consumer.has_room():
                 return False
+            wanted = self.consumer.filter
+            if wanted is not None and selection is not None and not selection.may_judge():
+                return False
+            self.seen[priority] = int(entry.position)
+            if expiry.has_expired(entry.message.expires_at_ms, wall_ms):
+                continue
+            if wanted is None or selection is None or selection.judge(wanted, entry):
+                self.consumer.browsed(entry)
         return True
 
-    def _show_priority(self, priority: int, backlog: Backlog, wall_ms: i64) -> bool:
-        while True:
-            found = backlog.after(self.seen[priority], LOOK_AHEAD)
-            if not found:
-                return True
-            for entry in found:
-                if not self.consumer.has_room():
-                    return False
-                self.seen[priority] = int(entry.position)
-                if not expiry.has_expired(entry.message.expires_at_ms, wall_ms):
-                    self.consumer.browsed(entry)
-
-    def has_more(self, backlogs: list[Backlog | None]) -> bool:
-        """Whether something waits that was not seen yet."""
+    def has_more(self, backlogs: list[Backlog | None], selection: Selection | None) -> bool:
+        """Whether something waits that was not seen yet, as far as can be told in this dispatch."""
         for priority in range(10):
             backlog = backlogs[priority]
-            if backlog is not None and backlog.after(self.seen[priority], 1):
+            while backlog is not None:
+                found = backlog.after(self.seen[priority], LOOK_AHEAD)
+                if not found:
+                    break
+                if self._has_wanted(priority, found, selection):
+                    return True
+        return False
+
+    def _has_wanted(
+        self, priority: int, found: list[QueueEntry], selection: Selection | None
+    ) -> bool:
+        """Whether one of `found` will be shown, or cannot be judged; those before count as seen."""
+        wanted = self.consumer.filter
+        if wanted is None or selection is None:
+            return True
+        for entry in found:
+            if not selection.may_judge() or selection.judge(wanted, entry):
                 return True
+            self.seen[priority] = int(entry.position)
         return False
 
 
@@ -94,7 +123,9 @@ class Browsers:
                 return cursor
         return None
 
-    def show(self, backlogs: list[Backlog | None], wall_ms: i64) -> None:
+    def show(
+        self, backlogs: list[Backlog | None], wall_ms: i64, selection: Selection | None
+    ) -> None:
         """Send copies of what each ready browser has not seen, highest priority first.
 
         A browser with room left stays ready, and sees what arrives later. What
@@ -103,10 +134,13 @@ class Browsers:
         self.any_ready = False
         for cursor in self._cursors:
             if cursor.ready:
-                cursor.ready = cursor.show(backlogs, wall_ms)
+                cursor.show(backlogs, wall_ms, selection)
+                cursor.ready = cursor.consumer.has_room()
                 self.any_ready = self.any_ready or cursor.ready
 
-    def has_more(self, consumer: Consumer, backlogs: list[Backlog | None]) -> bool:
-        """Whether `consumer` has not seen everything that waits."""
+    def has_more(
+        self, consumer: Consumer, backlogs: list[Backlog | None], selection: Selection | None
+    ) -> bool:
+        """Whether `consumer` has not seen everything that waits, and that it wants."""
         cursor = self._cursor(consumer)
-        return cursor is not None and cursor.has_more(backlogs)
+        return cursor is not None and cursor.has_more(backlogs, selection)

@@ -40,15 +40,25 @@ class Drains:
         for consumer in self._consumers:
             if not consumer.has_credit():
                 continue
-            if consumer.has_room() or not _may_take(consumer, queue):
+            if _is_served(consumer, queue):
                 consumer.nothing_waits()
             else:
                 still.append(consumer)
         self._consumers = still
 
 
+def _is_served(consumer: Consumer, queue: Queue) -> bool:
+    """Whether `consumer` has all there is for it. With room it has, unless it has yet to judge."""
+    selection = queue.selection
+    if consumer.filter is None or selection is None:
+        return consumer.has_room() or not _may_take(consumer, queue)
+    if queue.browsers.has(consumer):
+        return not queue.browsers.has_more(consumer, queue.backlogs, selection)
+    return not selection.has_any(consumer, queue.backlogs, queue.router.clock.now_ms())
+
+
 def _may_take(consumer: Consumer, queue: Queue) -> bool:
     """Whether entries are left for `consumer`, which lacks room for now."""
     if queue.browsers.has(consumer):
-        return queue.browsers.has_more(consumer, queue.backlogs)
+        return queue.browsers.has_more(consumer, queue.backlogs, None)
     return queue.waiting > 0

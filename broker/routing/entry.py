@@ -51,6 +51,15 @@ class QueueEntry(Delivery):
             history = history.next
         return True
 
+    def is_paused_for(self, consumer: i64) -> bool:
+        """Whether the consumer of that number, which may not have this entry now, may later."""
+        history = self.history
+        while history is not None:
+            if history.consumer == consumer:
+                return not history.refused
+            history = history.next
+        return False
+
     def history_with(self, consumer: i64, consumers: list[Consumer]) -> History:
         """What the consumer of that number did with this entry; begun where it did nothing yet.
 

@@ -7,6 +7,7 @@ from mypy_extensions import i64, mypyc_attr
 from broker.routing.entry import QueueEntry
 from broker.routing.filter import Filter
 from broker.routing.redelivery import Disposal
+from broker.routing.revisit import Revisit
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -16,13 +17,14 @@ class Consumer:
     `has_room` and `deliver` are called per message; the rest is rare. Of higher
     `priority` it comes before others, `exclusive` it has the queue for itself. `number`
     and `passed` belong to the queue: which of its consumers this one is, and
-    up to which position of each priority nothing waits that it may have. `filter`
-    says what of a queue it wants, None that it wants everything.
+    up to which position of each priority nothing waits that it may have, but for what
+    `revisit` knows. `filter` says what of a queue it wants, None that it wants everything.
     """
 
     filter: Filter | None = None
     number: i64 = 0
     passed: list[int] | None = None
+    revisit: Revisit | None = None
     priority: i64 = 0
     exclusive: bool = False
 

@@ -57,7 +57,10 @@ class Passing:
             group = entry.group
             if group is not None and not group.may_go_to(consumer.number):
                 continue
-            if entry.may_go_to(consumer.number, now_ms):
+            revisit = consumer.revisit
+            if revisit is not None:
+                revisit.add(entry, passed)
+            elif entry.may_go_to(consumer.number, now_ms):
                 passed[priority] = int(entry.position) - 1
 
     def rewind(self, first: list[int], consumers: list[Consumer]) -> None:
@@ -71,7 +74,12 @@ class Passing:
                     passed[priority] = min(passed[priority], first[priority] - 1)
 
     def start_anew(self, consumers: list[Consumer]) -> None:
-        """Let everybody look at everything again."""
+        """Let everybody look at everything again, but for those who judge it: only at some."""
         self.any = False
         for consumer in consumers:
-            consumer.passed = None
+            passed, revisit = consumer.passed, consumer.revisit
+            if passed is not None and revisit is not None:
+                revisit.resume(passed)
+                self.any = True
+            else:
+                consumer.passed = None

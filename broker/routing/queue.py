@@ -28,6 +28,7 @@ from broker.routing.peek import peek
 from broker.routing.policy import AddressPolicy
 from broker.routing.redelivery import Disposal
 from broker.routing.schedule import Schedule
+from broker.routing.selection import Selection
 from broker.routing.stored import as_stored, stored_position
 from broker.routing.sweep import Sweep
 from storage.api import Batch
@@ -78,6 +79,7 @@ class Queue(Node):
         self.groups: Groups | None = None
         self._sweep: Final = Sweep()
         self._schedule: Schedule | None = None
+        self.selection: Selection | None = None
         self._last_number: i64 = 0
         # whether somebody waits for what consumers hold, or for room
         self._attends = False
@@ -145,10 +147,18 @@ class Queue(Node):
         self._last_number += 1
         consumer.number = self._last_number
         consumer.passed = None
+        if consumer.filter is not None:
+            self._selective().join(consumer)
+            self.passing.any = True
         self.consumers.append(consumer)
         if self.exclusivity.in_force or consumer.exclusive:
             self._choose()
         return self
+
+    def _selective(self) -> Selection:
+        if self.selection is None:
+            self.selection = Selection(self)
+        return self.selection
 
     def _choose(self) -> None:
         """Find out who may take messages now; the others stand by until it goes."""
@@ -164,6 +174,8 @@ class Queue(Node):
 
     def attach_browser(self, consumer: Consumer) -> None:
         """`consumer` will see copies of what waits, and acquire nothing."""
+        if consumer.filter is not None:
+            self._selective()
         self.browsers.join(consumer)
 
     def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:  # noqa: ARG002 as a topic's
@@ -196,6 +208,9 @@ class Queue(Node):
             self._attend()
         if self._sweep.is_due:
             self._sweep.run(self, batch)
+        selection = self.selection
+        if selection is not None:
+            selection.begin()
         passed_over: list[Consumer] = []
         while self.waiting > 0:
             consumer = self._turn.next()
@@ -204,12 +219,16 @@ class Queue(Node):
             if not self._serve(consumer, now_ms, batch):
                 self._turn.leave(consumer)
                 passed_over.append(consumer)
+        if selection is not None:
+            passed_over = selection.in_turn(passed_over)
         for consumer in passed_over:
             self._turn.join(consumer)
         if self.browsers.any_ready:
-            self.browsers.show(self.backlogs, self.router.clock.wall_ms())
+            self.browsers.show(self.backlogs, self.router.clock.wall_ms(), selection)
         if self._drains.any():
             self._drains.end(self)
+        if selection is not None:
+            selection.end()
 
     def _serve(self, consumer: Consumer, now_ms: i64, batch: Batch) -> bool:
         """Deliver one entry, or as many as there is room for where nobody else has any.
@@ -241,9 +260,11 @@ class Queue(Node):
                 continue
             entry = backlog.first()
             assert entry is not None
-            if entry.history is not None or entry.group is not None:
-                entry = self.passing.first_for(consumer, backlog, priority, now_ms=now_ms)
+            if consumer.filter is not None or entry.history is not None or entry.group is not None:
+                entry = self._first_for(consumer, backlog, priority, now_ms=now_ms)
                 if entry is None:
+                    if consumer.filter is not None and self._is_cut():
+                        return None
                     priority -= 1
                     continue
             if entry.message.expires_at_ms != NEVER and self.expire(entry, backlog, batch):
@@ -252,6 +273,19 @@ class Queue(Node):
             self.waiting -= 1
             return entry
         return None
+
+    def _first_for(
+        self, consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64
+    ) -> QueueEntry | None:
+        """The first entry that `consumer` may have, where that need not be the first of all."""
+        selection = self.selection
+        if consumer.filter is not None and selection is not None:
+            return selection.first_for(consumer, backlog, priority, now_ms=now_ms)
+        return self.passing.first_for(consumer, backlog, priority, now_ms=now_ms)
+
+    def _is_cut(self) -> bool:
+        """Whether judging has to go on in the next dispatch."""
+        return self.selection is not None and self.selection.is_cut
 
     # -- back
 
@@ -448,6 +482,8 @@ class Queue(Node):
         self.browsers.node_deleted()
         if self.groups is not None:
             self.groups.clear()
+        if self.selection is not None:
+            self.selection.close()
         self.tell_producers()
 
     def _clear(self, batch: Batch) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.amqp.descriptors import NO_LOCAL_FILTER, SELECTOR_FILTER
+from broker.amqp.descriptors import SELECTOR_FILTER
 from broker.amqp.errors import LinkFault
 from broker.amqp.performatives import RECEIVER, SENDER, Attach
 from broker.amqp.terminus import Coordinator, Filter, Source, Target
@@ -13,6 +13,8 @@ from broker.links.attach import (
     policy_code,
     publish_request,
 )
+from broker.routing.errors import InvalidSelector
+from broker.routing.selector import parse_selector
 
 DELETE_ON_CLOSE = Described(ULong(0x2B), [])
 
@@ -250,48 +252,14 @@ def test_a_long_name_is_cut_where_it_is_repeated() -> None:
     assert refused.value.description.endswith(" " + "n" * 50)
 
 
-# -- filters
-
-REFUSED_FILTERS = [
-    pytest.param(SELECTOR_FILTER, "amqp:not-implemented", id="a selector by number"),
-    pytest.param(
-        "apache.org:selector-filter:string", "amqp:not-implemented", id="a selector by symbol"
-    ),
-    pytest.param(NO_LOCAL_FILTER, "amqp:not-implemented", id="no-local by number"),
-    pytest.param(
-        "apache.org:no-local-filter:list", "amqp:not-implemented", id="no-local by symbol"
-    ),
-    pytest.param(None, "amqp:invalid-field", id="a value that is not described"),
-]
+# -- filters, whose table is test_filters.py
 
 
-@pytest.mark.parametrize(("descriptor", "condition"), REFUSED_FILTERS)
-def test_a_filter_is_refused(descriptor: int | str | None, condition: str) -> None:
-    with pytest.raises(LinkFault) as refused:
-        consume_request(receiver(filtered(descriptor)))
-    assert refused.value.condition == condition
-
-
-def test_every_filter_is_looked_at() -> None:
-    source = filtered("unknown")
-    source.filter.extend(filtered(SELECTOR_FILTER).filter)
-    with pytest.raises(LinkFault) as refused:
-        consume_request(receiver(source))
-    assert refused.value.condition == "amqp:not-implemented"
-
-
-@pytest.mark.parametrize(
-    ("descriptor", "value"),
-    [
-        pytest.param(0x468C_0000_0007, "x", id="unknown number"),
-        pytest.param("apache.org:xquery:string", "x", id="unknown symbol"),
-        pytest.param(None, None, id="null"),
-    ],
-)
-def test_other_filters_leave_the_source_as_it_is(
-    descriptor: int | str | None, value: object
-) -> None:
-    assert consume_request(receiver(filtered(descriptor, value))).address == "q"
+def test_the_filters_of_the_source_are_read() -> None:
+    request = consume_request(receiver(filtered(SELECTOR_FILTER, "x = 1")))
+    assert request.filters.selector == parse_selector("x = 1")
+    with pytest.raises(InvalidSelector):
+        consume_request(receiver(filtered(SELECTOR_FILTER, "x =")))
 
 
 # -- lifetimes of dynamic nodes

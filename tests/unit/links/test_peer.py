@@ -16,7 +16,7 @@ from broker.amqp.sasl_frames import (
     SaslMechanisms,
     SaslOutcome,
 )
-from broker.amqp.terminus import LINK_DETACH, Coordinator, Filter, Source, Target
+from broker.amqp.terminus import LINK_DETACH, Coordinator, Source, Target
 from broker.amqp.types import Described, ULong
 from broker.links.peer import Peer
 from broker.routing.policy import AddressPolicy
@@ -190,26 +190,12 @@ def test_a_peer_is_left_where_the_answer_takes_too_long() -> None:
 # -- links that are refused
 
 
-def filtered(descriptor: int) -> Source:
-    encoded = b"\x00\x80" + descriptor.to_bytes(8) + b"\xa1\x05a = 1"
-    one = Filter(key="jms-selector", descriptor=descriptor, value="a = 1", encoded=encoded)
-    return Source(address="q", filter=[one])
-
-
 UNKNOWN = Target(
     dynamic=True, dynamic_node_properties={"lifetime-policy": Described(ULong(0x2F), [])}
 )
 
 REFUSALS = [
     pytest.param(attach_sender(target=Coordinator()), "amqp:not-implemented", id="a coordinator"),
-    pytest.param(
-        attach_receiver(source=filtered(0x468C_0000_0004)),
-        "amqp:not-implemented",
-        id="a selector",
-    ),
-    pytest.param(
-        attach_receiver(source=filtered(0x468C_0000_0003)), "amqp:not-implemented", id="no-local"
-    ),
     pytest.param(
         attach_receiver(source=Source(address="t", durable=2, capabilities=["topic"])),
         "amqp:not-implemented",

@@ -50,6 +50,19 @@ def test_the_first_entry_stays_until_it_is_removed() -> None:
     assert backlog.waiting == 3
 
 
+def test_a_backlog_tells_what_waits_in_it() -> None:
+    backlog, entries = filled(3 * CHUNK)
+    for entry in entries[: CHUNK + 1]:
+        backlog.remove(entry)
+    assert [backlog.has(entry) for entry in entries] == [False] * (CHUNK + 1) + [True] * (
+        2 * CHUNK - 1
+    )
+    backlog.put_back(entries[0])
+    assert (backlog.has(entries[0]), backlog.has(entries[1])) == (True, False)
+    assert not backlog.has(new_entry(3 * CHUNK - 1))
+    assert not backlog.has(new_entry(9 * CHUNK))
+
+
 def test_entries_leave_in_the_order_in_which_they_came() -> None:
     backlog, _ = filled(5 * CHUNK + 3)
     assert drained(backlog) == list(range(5 * CHUNK + 3))

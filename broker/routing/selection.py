@@ -1,0 +1,149 @@
+"""Finding what a consumer with a filter wants, without looking at anything twice.
+
+Such a consumer goes through a queue once, and knows how far it has come
+(`Consumer.passed`). So it judges each entry once: what was there when it came,
+and every new one while it has room. What comes back behind it is remembered
+apart (`Revisit`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.agenda import Due
+from broker.routing.backlog import Backlog
+from broker.routing.entry import QueueEntry
+from broker.routing.filter import Filter
+from broker.routing.party import Consumer
+from broker.routing.revisit import Revisit
+from broker.routing.selector import Facts
+
+if TYPE_CHECKING:
+    from broker.routing.queue import Queue
+
+LOOK_AHEAD: Final[i64] = 64
+JUDGED_AT_ONCE: Final[i64] = 2000
+"""Entries of a queue that are judged in one dispatch: some milliseconds. Then sockets have their
+turn."""
+
+
+@final
+class Selection(Due):
+    """How the selective consumers and browsers of one queue get on.
+
+    `is_cut`: there is more to judge than one dispatch may, so that the next goes on with
+    it. `judged` counts all that was.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self.is_cut = False
+        self.judged: i64 = 0
+        self._left: i64 = JUDGED_AT_ONCE
+        self._queue: Queue | None = queue
+        self._next: Consumer | None = None
+
+    def join(self, consumer: Consumer) -> None:
+        """`consumer` has everything yet to judge."""
+        consumer.passed = [-1] * 10
+        consumer.revisit = Revisit()
+
+    def begin(self) -> None:
+        """A dispatch begins."""
+        self.is_cut = False
+        self._left = JUDGED_AT_ONCE
+        self._next = None
+
+    def end(self) -> None:
+        """A dispatch ends; another follows where it did not come to an end."""
+        queue = self._queue
+        if self.is_cut and queue is not None:
+            queue.router.agenda.at(queue.router.clock.now_ms(), self)
+
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - at once, whatever the time
+        queue = self._queue
+        if queue is not None:
+            queue.router.wake(queue)
+
+    def close(self) -> None:
+        """The queue has gone."""
+        self._queue = None
+
+    def may_judge(self) -> bool:
+        """Whether another entry may be judged now; notes it where not."""
+        if self._left > 0:
+            return True
+        self.is_cut = True
+        return False
+
+    def judge(self, wanted: Filter, entry: QueueEntry) -> bool:
+        """Whether a filter lets `entry` pass."""
+        self._left -= 1
+        self.judged += 1
+        return wanted.admits(Facts(entry.message, entry.delivery_count))
+
+    def first_for(
+        self, consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64
+    ) -> QueueEntry | None:
+        """The first entry that `consumer` wants and may have; None, too, where `is_cut`."""
+        wanted, passed, revisit = consumer.filter, consumer.passed, consumer.revisit
+        assert wanted is not None
+        assert passed is not None
+        assert revisit is not None
+        entry = revisit.first(priority)
+        while entry is not None:
+            if not self._may_look(consumer):
+                return None
+            if backlog.has(entry) and self._suits(consumer, wanted, entry, now_ms=now_ms):
+                return entry
+            revisit.drop_first(priority)
+            entry = revisit.first(priority)
+        while True:
+            found = backlog.after(passed[priority], LOOK_AHEAD)
+            if not found:
+                return None
+            for entry in found:
+                if not self._may_look(consumer):
+                    return None
+                if self._suits(consumer, wanted, entry, now_ms=now_ms):
+                    return entry
+                passed[priority] = int(entry.position)
+
+    def _may_look(self, consumer: Consumer) -> bool:
+        if self.may_judge():
+            return True
+        if self._next is None:
+            self._next = consumer
+        return False
+
+    def _suits(self, consumer: Consumer, wanted: Filter, entry: QueueEntry, *, now_ms: i64) -> bool:
+        """Whether `entry`, which waits, is for `consumer`. One that is later will be met again."""
+        if entry.history is not None and not entry.may_go_to(consumer.number, now_ms):
+            if entry.is_paused_for(consumer.number) and consumer.revisit is not None:
+                consumer.revisit.pause(entry)
+            return False
+        if not self.judge(wanted, entry):
+            return False
+        group = entry.group
+        if group is not None and not group.may_go(entry, consumer.number):
+            group.pass_over(entry)
+            return False
+        return True
+
+    def has_any(self, consumer: Consumer, backlogs: list[Backlog | None], now_ms: i64) -> bool:
+        """Whether something waits for `consumer`, as far as can be told in this dispatch."""
+        for priority in range(10):
+            backlog = backlogs[priority]
+            if backlog is None or backlog.waiting == 0:
+                continue
+            if self.first_for(consumer, backlog, priority, now_ms=now_ms) is not None:
+                return True
+        return self.is_cut
+
+    def in_turn(self, passed_over: list[Consumer]) -> list[Consumer]:
+        """Those for whom nothing was found, so that who had to wait is first the next time."""
+        if self._next is None or self._next not in passed_over:
+            return passed_over
+        at = passed_over.index(self._next)
+        return passed_over[at:] + passed_over[:at]
