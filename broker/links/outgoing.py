@@ -127,8 +127,6 @@ class LinkConsumer(OutgoingOwner):
             node = self._find(request, (target.address or "") if target is not None else "")
         browses = request.copies and isinstance(node, Queue)
         self._feed.filter = request.filters.of(self._peer.container_id)
-        if self._feed.filter is not None and node.kind == TOPIC:
-            raise LinkFault(NOT_IMPLEMENTED, "filters on topics are not offered yet")
         self._container.claim_link(self._peer.container_id, self._link, node, incoming=False)
         batch = self._container.journal.batch
         made = self._peer.dynamic.claimed(self._link, node, batch, made=made, incoming=False)

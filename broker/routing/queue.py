@@ -263,9 +263,7 @@ class Queue(Node):
             if consumer.filter is not None or entry.history is not None or entry.group is not None:
                 entry = self._first_for(consumer, backlog, priority, now_ms=now_ms)
                 if entry is None:
-                    if consumer.filter is not None and self._is_cut():
-                        return None
-                    priority -= 1
+                    priority = i64(-1) if self._has_to_judge(consumer) else priority - 1
                     continue
             if entry.message.expires_at_ms != NEVER and self.expire(entry, backlog, batch):
                 continue
@@ -283,9 +281,10 @@ class Queue(Node):
             return selection.first_for(consumer, backlog, priority, now_ms=now_ms)
         return self.passing.first_for(consumer, backlog, priority, now_ms=now_ms)
 
-    def _is_cut(self) -> bool:
-        """Whether judging has to go on in the next dispatch."""
-        return self.selection is not None and self.selection.is_cut
+    def _has_to_judge(self, consumer: Consumer) -> bool:
+        """Whether `consumer` goes on in the next dispatch: what is next for it cannot be told."""
+        selection = self.selection
+        return consumer.filter is not None and selection is not None and selection.is_cut
 
     # -- back
 

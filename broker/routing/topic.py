@@ -53,7 +53,10 @@ class Topic(Node):
         return self.subscriptions
 
     def attach_consumer(self, consumer: Consumer) -> Queue:
-        """A subscription of its own for `consumer`: non-durable, unshared (SUB-01)."""
+        """A subscription of its own for `consumer`: non-durable, unshared (SUB-01).
+
+        Its filter becomes the subscription's, which judges what is published and not what waits.
+        """
         queue = Queue(
             address=self.address,
             policy=self.policy,
@@ -61,8 +64,10 @@ class Topic(Node):
             owner=self.owner,
             is_subscription=True,
         )
+        wanted = consumer.filter
+        consumer.filter = None
         queue.attach_consumer(consumer)
-        self.bind(Binding(queue))
+        self.bind(Binding(queue, "", wanted))
         return queue
 
     def bind(self, binding: Binding) -> None:

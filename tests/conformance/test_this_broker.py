@@ -31,14 +31,6 @@ NOT_OFFERED: Final = {
         "shared_subscriptions_are_told_apart_by_name",
         "a_subscription_in_use_cannot_be_ended",
     },
-    "selectors and no-local": {
-        "a_selector_takes_what_it_is_true_for",
-        "a_selector_that_is_unknown_takes_nothing",
-        "a_selector_sees_header_fields",
-        "a_selector_filters_a_topic",
-        "a_bad_selector_is_refused",
-        "no_local_leaves_own_messages_out",
-    },
     "transactions": {
         "a_transaction_can_be_declared",
         "what_was_sent_is_there_after_commit",

@@ -114,9 +114,11 @@ SELECTOR = stated("jms-selector", SELECTOR_FILTER, "x = 1")
 NO_LOCAL = stated("no-local", NO_LOCAL_FILTER, "NoLocalFilter{}")
 
 
-def publish(broker: Broker, *values: int, container_id: str = "publisher") -> None:
+def publish(
+    broker: Broker, *values: int, container_id: str = "publisher", kind: str = "queue"
+) -> None:
     sender = broker.session(container_id)
-    sender.attach_sender()
+    sender.attach_sender(kind=kind)
     for number, value in enumerate(values):
         payload = selectable({"x": value}, body=f"x is {value}").encoded
         sender.transfer(number, settled=True, payload=payload)
@@ -175,3 +177,29 @@ def test_no_local_leaves_out_what_the_container_has_sent_on_any_link() -> None:
     client.attach(attach_receiver(source=source(NO_LOCAL)))
     client.flow(handle=0, delivery_count=0, credit=10)
     assert values_of(client) == [b"2"]
+
+
+def test_what_a_subscriber_does_not_want_never_comes_to_its_subscription() -> None:
+    broker = Broker()
+    client = broker.session("client")
+    filters = [SELECTOR, NO_LOCAL]
+    client.attach(attach_receiver(source=source(*filters, capabilities=["topic"])))
+    publish(broker, 1, 2, kind="topic")
+    publish(broker, 1, container_id="client-2", kind="topic")
+    (subscription,) = broker.router.topics["q"].subscriptions
+    assert subscription.waiting == 2
+    client.flow(handle=0, delivery_count=0, credit=10)
+    assert values_of(client) == [b"1", b"1"]
+
+
+def test_a_subscriber_that_wants_none_of_its_own_gets_none_of_any_of_its_links() -> None:
+    broker = Broker()
+    client = broker.session("client")
+    client.attach(attach_receiver(source=source(NO_LOCAL, capabilities=["topic"])))
+    client.attach_sender(kind="topic", handle=1)
+    for number, value in enumerate((1, 2)):
+        payload = selectable({"x": value}, body=f"x is {value}").encoded
+        client.transfer(number, handle=1, settled=True, payload=payload)
+    publish(broker, 3, kind="topic")
+    client.flow(handle=0, delivery_count=0, credit=10)
+    assert values_of(client) == [b"3"]
