@@ -50,10 +50,12 @@ class Drains:
 def _is_served(consumer: Consumer, queue: Queue) -> bool:
     """Whether `consumer` has all there is for it. With room it has, unless it has yet to judge."""
     selection = queue.selection
-    if consumer.filter is None or selection is None or queue.exclusivity.shuts_out(consumer):
+    if consumer.filter is None or selection is None:
         return consumer.has_room() or not _may_take(consumer, queue)
     if queue.browsers.has(consumer):
         return not queue.browsers.has_more(consumer, queue.backlogs, selection)
+    if queue.exclusivity.shuts_out(consumer):
+        return True
     return not selection.has_any(consumer, queue.backlogs, queue.router.clock.now_ms())
 
 
