@@ -14,6 +14,7 @@ from broker.cli.connections import connections
 from broker.cli.embed import embed
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
+from broker.cli.queued import queued
 from broker.cli.users import users
 
 application = typer.Typer(
@@ -97,3 +98,4 @@ def healthcheck(
 application.add_typer(users, name="user")
 application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")
+application.add_typer(queued, name="message")

@@ -131,7 +131,7 @@ def purge(
 ) -> None:
     """Remove the messages that wait in a queue, or in all subscriptions of a topic.
 
-    Those that consumers have taken and not settled yet stay theirs.
+    Scheduled ones go, too. Those that consumers have taken and not settled yet stay theirs.
     """
     with broker_at(url, user, password, timeout=timeout) as broker:
         purged = _purge(broker, kind_of(broker, name, kind), name)
@@ -140,7 +140,8 @@ def purge(
 
 def _purge(broker: Requests, kind: str, name: str) -> int:
     """Purge piece by piece: as many as there were, not what comes in meanwhile."""
-    total = number_in(broker.ask("READ", kind, name), "messages")
+    record = broker.ask("READ", kind, name)
+    total = number_in(record, "messages") + number_in(record, "held")
     purged = 0
     with progress("purged", total) as bar:
         while purged < total:

@@ -61,13 +61,21 @@ class Requests:
         name: str | None = None,
         *,
         properties: Mapping[str, object] | None = None,
+        more: Mapping[str, object] | None = None,
         **arguments: object,
     ) -> Record:
-        """The body of the response; RefusalError where the broker refuses."""
+        """The body of the response; RefusalError where the broker refuses.
+
+        `more` are arguments, too. Those that are None or false are left out.
+        """
         asked: dict[str, object] = {"operation": operation, "type": kind, **(properties or {})}
         if name is not None:
             asked["name"] = name
-        given = {name: value for name, value in arguments.items() if value not in (None, False)}
+        given = {
+            name: value
+            for name, value in {**arguments, **(more or {})}.items()
+            if value not in (None, False)
+        }
         request = Message(properties=asked, body=given, reply_to=self._reply_to)
         try:
             self._sender.send(request)
@@ -90,26 +98,38 @@ class Requests:
         offset = 0
         while limit is None or offset < limit:
             count = PAGE if limit is None else min(PAGE, limit - offset)
-            page = list(self.page(kind, offset=offset, count=count, **arguments))
+            page = self.page(kind, offset=offset, count=count, **arguments)
             yield from page
             offset += len(page)
             if len(page) < count:
                 return
 
-    def page(self, kind: str, *, offset: int, count: int, **arguments: object) -> Iterator[Record]:
+    def page(self, kind: str, *, offset: int, count: int, **arguments: object) -> list[Record]:
         """`count` entities of a kind from `offset` on."""
+        found, _ = self.part(kind, offset=offset, count=count, more=arguments)
+        return found
+
+    def part(
+        self,
+        kind: str,
+        *,
+        offset: int = 0,
+        count: int,
+        more: Mapping[str, object] | None = None,
+        **arguments: object,
+    ) -> tuple[list[Record], object]:
+        """As `page`, and behind which entity to go on, where the broker says so."""
         body = self.ask(
             "QUERY",
             "org.amqp.management",
             "self",
             properties={"entityType": kind, "offset": int32(offset), "count": int32(count)},
-            **arguments,
+            more={**arguments, **(more or {})},
         )
         names, rows = body["attributeNames"], body["results"]
         assert isinstance(names, Sequence)
         assert isinstance(rows, Sequence)
-        for row in rows:
-            yield dict(zip(names, row, strict=True))
+        return [dict(zip(names, row, strict=True)) for row in rows], body.get("next")
 
     def find(self, kind: str, name: str) -> Record | None:
         """The entity of that name, or None."""

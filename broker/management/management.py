@@ -14,6 +14,7 @@ from broker.links.refusal import as_link_fault
 from broker.links.service import Service
 from broker.management.connections import Connections, Links
 from broker.management.entity import Caller, Entity, Operation
+from broker.management.messages import Messages
 from broker.management.nodes import Nodes
 from broker.management.request import (
     BAD_REQUEST,
@@ -70,6 +71,7 @@ class Management(Service):
             Nodes(TOPIC, router, journal),
             Connections(container),
             Links(container),
+            Messages(router, journal),
         ]
         self._entities: Final = {entity.type: entity for entity in entities}
         self._own: Final[Mapping[str, Operation]] = {

@@ -15,6 +15,7 @@ from broker.routing.address import check_new
 from broker.routing.node import Node
 from broker.routing.queue import Queue
 from broker.routing.router import Router
+from broker.routing.stored import stored_position
 from broker.routing.topic import Topic
 
 PURGE_MAX: Final = 10_000
@@ -26,13 +27,15 @@ class NodeRecord(Record):
     """A queue or topic. A topic's figures are the sums over its subscriptions.
 
     `connection` is that of a temporary node's owner; `messages` waits, `acquired`
-    is with consumers that have not said what became of it.
+    is with consumers that have not said what became of it, `held` waits for its
+    delivery time, or after a failure.
     """
 
     temporary: bool
     connection: str | None
     messages: int
     acquired: int
+    held: int
     bytes: int
     consumers: int
     producers: int
@@ -59,6 +62,7 @@ def record_of(node: Node) -> NodeRecord:
         connection=str(node.owner) if node.is_temporary() else None,
         messages=sum(queue.waiting for queue in counted),
         acquired=sum(queue.acquired for queue in counted),
+        held=sum(queue.held() for queue in counted),
         bytes=sum(queue.bytes for queue in counted),
         consumers=sum(len(queue.consumers) for queue in counted),
         producers=len(node.producers),
@@ -125,15 +129,14 @@ class Nodes(Entity):
                 CONFLICT,
                 f"{node.address} has {record.consumers} consumers and {record.producers} producers",
             )
-        if request.flag("if_empty") and (record.messages or record.acquired):
-            raise Refused(
-                CONFLICT, f"{node.address} holds {record.messages + record.acquired} messages"
-            )
+        messages = record.messages + record.acquired + record.held
+        if request.flag("if_empty") and messages:
+            raise Refused(CONFLICT, f"{node.address} holds {messages} messages")
         self._router.delete(node, self._journal.batch)
         return Response(status=NO_CONTENT, description="No Content")
 
     def _purge(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Remove up to PURGE_MAX waiting messages; `left` says how many wait now."""
+        """Remove up to PURGE_MAX messages, waiting or scheduled; `left` says how many are there."""
         request.only()
         node = self._found(request.subject())
         queues = [node] if isinstance(node, Queue) else []
@@ -141,5 +144,13 @@ class Nodes(Entity):
         purged = 0
         for queue in queues:
             purged += queue.purge(PURGE_MAX - purged, self._journal.batch)
-        left = sum(queue.waiting for queue in queues)
+            purged += self._cancel_all(queue, PURGE_MAX - purged)
+        left = sum(queue.waiting + len(queue.scheduled()) for queue in queues)
         return Response(body={"purged": purged, "left": int(left)})
+
+    def _cancel_all(self, queue: Queue, at_most: int) -> int:
+        """Cancel what is scheduled, the first `at_most` of it; how many."""
+        scheduled = queue.scheduled()[:at_most]
+        for entry in scheduled:
+            queue.cancel(stored_position(entry), self._journal.batch)
+        return len(scheduled)

@@ -80,6 +80,16 @@ def departed(entry: QueueEntry, cause: Cause, wall_ms: i64) -> Message:
         return message.moved(None, expires=expires)
 
 
+def returned(message: Message) -> Message:
+    """A message as it was before it was moved there: without our annotations."""
+    try:
+        annotations = message.annotations()
+        kept = [pair for pair in annotations.pairs if not _is_ours(pair[0])]
+        return message.moved(Map(kept), expires=True)
+    except Fault:
+        return message
+
+
 def _annotated(theirs: Map, facts: list[tuple[object, object]]) -> Map:
     kept = [pair for pair in theirs.pairs if not _is_ours(pair[0])]
     return Map(kept + facts)

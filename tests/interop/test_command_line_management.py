@@ -109,6 +109,87 @@ def test_no_broker_at_all() -> None:
     assert done.stderr.startswith(b"jms-broker: amqp://127.0.0.1:1: ")
 
 
+# -- messages
+
+
+def test_messages_are_listed_shown_moved_and_deleted(client: Client, address: str) -> None:
+    client.prints("send", address, "a", "b", "c")
+    other = f"{address}.other"
+    client.prints("node", "create", other)
+    first, second, third = (
+        str(each["identity"]) for each in records(client, "message", "list", address)
+    )
+    (shown,) = records(client, "message", "show", address, first)
+    assert (shown["body"], shown["body_kind"], shown["durable"]) == ("a", "text", True)
+    assert client.prints("message", "move", address, other, second) == b"moved 1\n"
+    assert client.prints("message", "delete", address, first) == b"deleted 1\n"
+    assert client.prints("browse", address) == b"c\n"
+    assert client.prints("browse", other) == b"b\n"
+    gone = client.run("message", "delete", address, first, third)
+    assert (gone.returncode, gone.stdout) == (3, b"deleted 1\n")
+    assert first.encode() in gone.stderr
+
+
+def test_a_whole_queue_is_moved_and_cut_short_in_the_list(client: Client, address: str) -> None:
+    lines = b"".join(b"%d\n" % number for number in range(2500))
+    client.prints("send", address, typed=lines)
+    done = client.run("message", "list", address, "--json")
+    assert len(done.stdout.splitlines()) == 100
+    assert b"there are more than 100" in done.stderr
+    assert len(records(client, "message", "list", address, "--count", "9999")) == 2500
+    other = f"{address}.other"
+    client.prints("node", "create", other)
+    assert client.prints("message", "move", address, other, "--all") == b"moved 2500\n"
+    assert client.prints("browse", other) == lines
+
+
+def test_a_selector_says_which_messages(client: Client, address: str) -> None:
+    client.prints("send", address, "a")
+    wanted = ("--selector", "JMSPriority > 4")
+    assert records(client, "message", "list", address, *wanted) == []
+    assert client.prints("message", "delete", address, *wanted) == b"deleted 0\n"
+    wrong = client.run("message", "list", address, "--selector", "a =")
+    assert (wrong.returncode, wrong.stdout) == (1, b"")
+
+
+def test_dead_letters_are_sent_back(own_broker: BrokerProcess, address: str) -> None:
+    from proton.utils import BlockingConnection
+
+    client = Client(own_broker.url)
+    client.prints("send", address, "a")
+    connection = BlockingConnection(own_broker.url)
+    receiver = connection.create_receiver(address)
+    receiver.receive(timeout=SECONDS)
+    receiver.reject()
+    connection.close()
+    assert len(records(client, "message", "list", "DLQ")) == 1
+    assert client.prints("message", "retry", "DLQ", "--all") == b"moved 1\n"
+    assert client.prints("browse", address) == b"a\n"
+
+
+def test_a_scheduled_message_is_cancelled(client: Client, address: str) -> None:
+    from proton import Message, symbol, timestamp
+    from proton.utils import BlockingConnection
+
+    later = {symbol("x-opt-delivery-time"): timestamp(2**42)}
+    connection = BlockingConnection(client.url)
+    connection.create_sender(address).send(Message(body="x", annotations=later))
+    connection.close()
+    (scheduled,) = records(client, "message", "list", address, "--scheduled")
+    assert scheduled["deliver_at"] == 2**42
+    identity = str(scheduled["identity"])
+    assert client.prints("message", "cancel", address, identity) == b"cancelled 1\n"
+    assert records(client, "message", "list", address, "--scheduled") == []
+
+
+@pytest.mark.parametrize("command", ["move", "delete", "retry"])
+def test_which_messages_must_be_said(client: Client, command: str, address: str) -> None:
+    to = ["other"] if command == "move" else []
+    done = client.run("message", command, address, *to)
+    assert done.returncode == 2
+    assert b"--selector, or --all" in done.stderr
+
+
 # -- connections
 
 

@@ -17,6 +17,7 @@ class Client:
     """`jms-broker` with JMS_BROKER_URL set."""
 
     def __init__(self, url: str) -> None:
+        self.url = url
         self.environment = environment(JMS_BROKER_URL=url)
 
     @contextmanager

@@ -168,11 +168,16 @@ class Manager:
         """The response to a request with these arguments."""
         return self.ask_raw(request(operation, kind, name, properties=properties, body=arguments))
 
-    def query(
-        self, kind: str, *, offset: int = 0, count: int | None = None, **arguments: object
-    ) -> Reply:
+    def query(self, kind: str, *, offset: int = 0, count: int = 100, **arguments: object) -> Reply:
         """The response to a QUERY."""
-        asked: dict[str, object] = {"entityType": kind, "offset": offset}
-        if count is not None:
-            asked["count"] = count
-        return self.ask("QUERY", "org.amqp.management", "self", properties=asked, **arguments)
+        return self.look(kind, arguments, offset=offset, count=count)
+
+    def look(
+        self, kind: str, arguments: Mapping[str, object], *, offset: int = 0, count: int = 100
+    ) -> Reply:
+        """As `query`."""
+        asked = {"entityType": kind, "offset": offset, "count": count}
+        body = dict(arguments)
+        return self.ask_raw(
+            request("QUERY", "org.amqp.management", "self", properties=asked, body=body)
+        )

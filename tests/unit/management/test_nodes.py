@@ -6,10 +6,11 @@ import pytest
 
 from broker.amqp.performatives import Detach
 from broker.amqp.terminus import Target
+from broker.amqp.types import Timestamp
 from broker.management.nodes import PURGE_MAX
 from broker.routing.policy import AddressPolicy
 from tests.support.broker import Broker
-from tests.support.frames import attach_receiver
+from tests.support.frames import attach_receiver, message
 from tests.support.management import Manager, Reply, request
 
 
@@ -123,6 +124,21 @@ def test_a_purge_takes_what_waits_and_leaves_what_is_acquired(
     assert queue.bytes > 0
     consumer.hang_up()
     assert queue.waiting == 1
+
+
+def test_a_purge_takes_what_is_scheduled(broker: Broker, manager: Manager) -> None:
+    moment = Timestamp(int(broker.clock.wall_ms()) + 1000)
+    later = message(annotations={"x-opt-delivery-time": moment})
+    sender = broker.session("sender")
+    sender.attach_sender()
+    for number in range(2):
+        sender.transfer(number, payload=later)
+    told = manager.ask("READ", "queue", "q").map
+    assert (told["messages"], told["held"]) == (0, 2)
+    assert "holds 2 messages" in conflict(manager.ask("DELETE", "queue", "q", if_empty=True))
+    assert manager.ask("PURGE", "queue", "q").map == {"purged": 2, "left": 0}
+    broker.advance(1000)
+    assert broker.queue().waiting == 0
 
 
 def test_a_purge_is_done_piece_by_piece(broker: Broker, manager: Manager) -> None:

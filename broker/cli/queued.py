@@ -1,0 +1,234 @@
+"""`jms-broker message`: the messages that wait in the queues of a broker that runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from broker.cli.ending import EXIT_FAILURE, EXIT_NOT_FOUND, EXIT_STATUSES, fail
+from broker.cli.managing import (
+    ANSWER_TIMEOUT_S,
+    LOCAL,
+    Json,
+    NodeKind,
+    Password,
+    Timeout,
+    Url,
+    User,
+    broker_at,
+)
+from broker.cli.nodes import number_in
+from broker.cli.printing import json_of, print_record, print_records, progress
+
+if TYPE_CHECKING:
+    from broker.cli.requests import Record, Requests
+
+queued = typer.Typer(
+    help="List, show, move, delete, cancel and retry the messages that wait in a queue.",
+    epilog=EXIT_STATUSES,
+    no_args_is_help=True,
+)
+
+COLUMNS: Final = ("identity", "name", "priority", "size", "delivery_count", "subject")
+SCHEDULED_COLUMNS: Final = ("identity", "name", "deliver_at", "priority", "size", "subject")
+PAGE: Final = 1000
+
+QueueName = Annotated[str, typer.Argument(help="The queue.", show_default=False)]
+Identities = Annotated[
+    list[str] | None,
+    typer.Argument(help="Messages by their numbers, as in the list.", show_default=False),
+]
+Selector = Annotated[
+    str | None,
+    typer.Option(help="Those that this JMS selector is true of.", show_default=False),
+]
+All = Annotated[bool, typer.Option("--all", help="All that wait.")]
+
+
+@queued.command("list")
+def list_messages(
+    queue: QueueName,
+    selector: Selector = None,
+    scheduled: Annotated[
+        bool, typer.Option("--scheduled", help="Those that wait for their delivery time.")
+    ] = False,
+    count: Annotated[int, typer.Option(min=1, help="Stop after so many.")] = 100,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Print the messages that wait in a queue, in the order in which they would go."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        records, more = _listed(
+            broker, count, queue=queue, selector=selector, state="scheduled" if scheduled else None
+        )
+        print_records(records, SCHEDULED_COLUMNS if scheduled else COLUMNS, as_json=json)
+    if more:
+        typer.echo(f"jms-broker: there are more than {count}: --count shows them", err=True)
+
+
+def _listed(broker: Requests, count: int, **arguments: object) -> tuple[list[Record], bool]:
+    """Up to `count` messages, and whether there are more."""
+    records: list[Record] = []
+    after: object = None
+    while True:
+        wanted = min(PAGE, count - len(records))
+        page, after = broker.part("message", count=wanted, after=after, more=arguments)
+        records += page
+        if after is None or len(records) == count:
+            return records, after is not None
+
+
+@queued.command()
+def show(
+    queue: QueueName,
+    identity: Annotated[
+        str, typer.Argument(help="The message's number, as in the list.", show_default=False)
+    ],
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Print a message with its annotations, properties and the beginning of its body."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        print_record(broker.ask("READ", "message", identity, queue=queue), as_json=json)
+
+
+@queued.command()
+def move(
+    queue: QueueName,
+    to: Annotated[str, typer.Argument(help="Where they go.", show_default=False)],
+    identities: Identities = None,
+    kind: Annotated[
+        NodeKind | None,
+        typer.Option(help="What TO is, where there are both.", show_default=False),
+    ] = None,
+    selector: Selector = None,
+    everything: All = False,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Move messages to another queue or topic."""
+    chosen = _chosen(identities, selector, everything)
+    to_type = kind.value if kind is not None else None
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        done = _change(broker, "MOVE", queue, {**chosen, "to": to, "to_type": to_type})
+    _tell(done, "moved", as_json=json)
+
+
+@queued.command()
+def retry(
+    queue: QueueName,
+    identities: Identities = None,
+    selector: Selector = None,
+    everything: All = False,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Move dead letters back to the queues they came from, as if they had never failed."""
+    chosen = _chosen(identities, selector, everything)
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        done = _change(broker, "RETRY", queue, chosen)
+    _tell(done, "moved", as_json=json)
+
+
+@queued.command()
+def delete(
+    queue: QueueName,
+    identities: Identities = None,
+    selector: Selector = None,
+    everything: All = False,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Delete messages, waiting or scheduled."""
+    chosen = _chosen(identities, selector, everything)
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        done = _change(broker, "DELETE", queue, chosen)
+    _tell(done, "deleted", as_json=json)
+
+
+@queued.command()
+def cancel(
+    queue: QueueName,
+    identities: Annotated[
+        list[str],
+        typer.Argument(help="Messages by their numbers, as list --scheduled has them."),
+    ],
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Cancel messages that wait for their delivery time: they are never delivered."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        done = _change(broker, "CANCEL", queue, {"identities": identities})
+    _tell(done, "cancelled", as_json=json)
+
+
+def _chosen(
+    identities: list[str] | None, selector: str | None, everything: bool
+) -> dict[str, object]:
+    """The arguments that say which messages; ends the command where none or two of them do."""
+    given = [each for each in (identities, selector, everything) if each]
+    if len(given) != 1:
+        fail("say which messages: their numbers, or --selector, or --all", 2)
+    return {"identities": identities, "selector": selector, "all": everything}
+
+
+def _change(
+    broker: Requests, operation: str, queue: str, arguments: dict[str, object]
+) -> dict[str, object]:
+    """Ask until there is nothing more to do: the sums of what has been done."""
+    total = number_in(broker.ask("READ", "queue", queue), "messages")
+    done: dict[str, object] = {}
+    after: object = None
+    with progress(operation.lower(), total) as bar:
+        while True:
+            asked = broker.ask(operation, "message", queue=queue, after=after, more=arguments)
+            answer = dict(asked)
+            after = answer.pop("next", None)
+            for name, value in answer.items():
+                done[name] = _sum(done.get(name), value)
+            bar.advance(_count(answer))
+            if after is None or answer.get("stopped"):
+                return done
+
+
+def _sum(before: object, more: object) -> object:
+    if isinstance(before, int) and isinstance(more, int):
+        return before + more
+    if isinstance(before, list) and isinstance(more, list):
+        return before + more
+    return more if before is None else before
+
+
+def _count(answer: dict[str, object]) -> int:
+    return sum(value for value in answer.values() if isinstance(value, int))
+
+
+def _tell(done: dict[str, object], what: str, *, as_json: bool) -> None:
+    """Print what has been done; end with a failure where that is not all that was asked for."""
+    typer.echo(json_of(done) if as_json else f"{what} {done[what]}")
+    if done.get("stopped"):
+        fail(f"stopped: {done['stopped']}")
+    if done.get("skipped"):
+        fail(f"{done['skipped']} stay where they are: {done['reason']}", EXIT_FAILURE)
+    missing = done.get("missing")
+    if isinstance(missing, list) and missing:
+        fail(f"not there: {', '.join(map(str, missing))}", EXIT_NOT_FOUND)

@@ -1,0 +1,118 @@
+"""What is shown of a message."""
+
+import pytest
+
+from broker.amqp.encode import BytesWriter, put_descriptor, put_value
+from broker.amqp.types import Described, Map, Symbol, ULong
+from broker.management.content import BODY_BYTES_MAX, content_of, properties_of, shown, text_of
+from broker.message import NEVER, Message
+from tests.support.frames import message
+from tests.support.management import request
+
+
+def of(encoded: bytes) -> Message:
+    return Message(
+        encoded=encoded, durable=False, priority=4, ttl_ms=-1, arrived_ms=0, expires_at_ms=NEVER
+    )
+
+
+def section(code: int, value: object) -> bytes:
+    out = BytesWriter()
+    put_descriptor(out, code)
+    put_value(out, value)
+    return out.getvalue()
+
+
+def deep(levels: int) -> object:
+    value: object = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+BODIES = [
+    pytest.param(b"", "empty", None, False, id="none"),
+    pytest.param(section(0x75, b"ab") + section(0x75, b"c"), "bytes", b"abc", False, id="data"),
+    pytest.param(section(0x77, "abc"), "text", "abc", False, id="a text"),
+    pytest.param(section(0x77, b"abc"), "bytes", b"abc", False, id="binary"),
+    pytest.param(section(0x77, None), "value", None, False, id="null"),
+    pytest.param(section(0x77, {"a": 1}), "value", Map([("a", 1)]), False, id="a map"),
+    pytest.param(section(0x76, [1]) + section(0x76, [2]), "sequence", [1, 2], False, id="lists"),
+    pytest.param(
+        section(0x77, "x" * (BODY_BYTES_MAX + 1)), "text", "x" * BODY_BYTES_MAX, True, id="long"
+    ),
+    pytest.param(
+        section(0x77, "x" * BODY_BYTES_MAX), "text", "x" * BODY_BYTES_MAX, False, id="all of it"
+    ),
+    pytest.param(
+        section(0x77, "x" * (BODY_BYTES_MAX - 1) + "\u20ac"),
+        "text",
+        "x" * (BODY_BYTES_MAX - 1),
+        True,
+        id="a character in two",
+    ),
+    pytest.param(
+        section(0x75, b"x" * (BODY_BYTES_MAX + 1)), "bytes", b"x" * BODY_BYTES_MAX, True, id="data"
+    ),
+    pytest.param(
+        section(0x75, b"x" * BODY_BYTES_MAX) + section(0x75, b"y"),
+        "bytes",
+        b"x" * BODY_BYTES_MAX,
+        True,
+        id="a section too many",
+    ),
+    pytest.param(section(0x77, [b"x" * BODY_BYTES_MAX]), "value", None, True, id="a large list"),
+    pytest.param(section(0x76, [b"x" * BODY_BYTES_MAX]), "sequence", None, True, id="sequence"),
+    pytest.param(section(0x77, [0] * 10_001), "value", None, False, id="many values"),
+    pytest.param(section(0x77, deep(30)), "value", None, False, id="too deep to be passed on"),
+    pytest.param(section(0x77, "a") + section(0x78, {}), "text", "a", False, id="with a footer"),
+]
+
+
+@pytest.mark.parametrize(("encoded", "kind", "body", "truncated"), BODIES)
+def test_a_body(encoded: bytes, kind: str, body: object, truncated: bool) -> None:
+    found = content_of(of(encoded))
+    assert (found["body_kind"], found["body"], found["body_truncated"]) == (kind, body, truncated)
+
+
+def test_sections_before_the_body() -> None:
+    encoded = request("READ", "queue", to="there", reply_to=None, message_id="m")
+    found = content_of(of(encoded))
+    assert found["properties"] == {"message_id": "m", "to": "there"}
+    assert found["application_properties"] == Map([("operation", "READ"), ("type", "queue")])
+    assert found["annotations"] is None
+
+
+def test_annotations_as_they_are() -> None:
+    annotations: dict[str, object] = {"x-opt-a": Described(ULong(1), [1])}
+    found = content_of(of(message(annotations=annotations)))
+    assert found["annotations"] == Map([(Symbol("x-opt-a"), Described(ULong(1), [1]))])
+
+
+def test_no_properties() -> None:
+    assert properties_of(of(b"")) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(deep(20), deep(20), id="what can be written"),
+        pytest.param(deep(40), None, id="what is too deep"),
+    ],
+)
+def test_what_fits_into_a_response(value: object, expected: object) -> None:
+    assert shown(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(None, "", id="nothing"),
+        pytest.param("abc", "abc", id="a text"),
+        pytest.param("abcdef", "abcd\u2026", id="a long text"),
+        pytest.param(ULong(7), "7", id="a number"),
+        pytest.param(b"\x00\xff", "00ff", id="binary"),
+    ],
+)
+def test_an_id_in_a_list(value: object, expected: str) -> None:
+    assert text_of(value, 5) == expected
