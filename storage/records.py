@@ -10,7 +10,8 @@ class StoredMessage:
     """One message in one queue: its `number` is its own for ever, `position` its place there.
 
     `encoded` holds the sections from message-annotations on, as they came;
-    the header's fields are kept apart because the broker rewrites it. Times
+    the header's fields are kept apart because the broker rewrites it: `durable`
+    is what it said, for some queues store whatever comes. Times
     are wall time in ms: `expires_at_ms` 0 is never, `deliver_at_ms` 0 at once.
     """
 
@@ -26,6 +27,7 @@ class StoredMessage:
         expires_at_ms: i64,
         deliver_at_ms: i64,
         delivery_count: i64,
+        durable: bool = True,
     ) -> None:
         self.number: Final[i64] = number
         self.position: Final[i64] = position
@@ -36,6 +38,7 @@ class StoredMessage:
         self.expires_at_ms: Final[i64] = expires_at_ms
         self.deliver_at_ms: Final[i64] = deliver_at_ms
         self.delivery_count: Final[i64] = delivery_count
+        self.durable: Final = durable
 
     def with_count(self, delivery_count: i64) -> "StoredMessage":
         """The same with another delivery-count."""
@@ -56,6 +59,7 @@ class StoredMessage:
             expires_at_ms=self.expires_at_ms,
             deliver_at_ms=self.deliver_at_ms,
             delivery_count=delivery_count,
+            durable=self.durable,
         )
 
     def fallen_due(self, position: i64) -> "StoredMessage":
@@ -70,6 +74,7 @@ class StoredMessage:
             expires_at_ms=self.expires_at_ms,
             deliver_at_ms=0,
             delivery_count=self.delivery_count,
+            durable=self.durable,
         )
 
 

@@ -101,7 +101,7 @@ class LinkProducer(IncomingOwner):
         elif address is not None:
             self._node = self._container.service_node(self._peer, address)
             if self._node is None:
-                self._node = router.resolve(address, request.kind, batch)
+                self._node = router.resolve(address, request.kind, batch, owner=self._peer.id)
                 self._key = router.publishing_key(address, self._node)
         source = attach.source
         if source is not None and source.outcomes:
@@ -168,7 +168,7 @@ class LinkProducer(IncomingOwner):
         stats.published_bytes += end - at
         if settled:
             return
-        if message.durable:
+        if message.durable or node.stores_all:
             journal.submit(Receipt(self._link, delivery_id))
         else:
             self._link.accept_delivery(delivery_id)
@@ -183,7 +183,7 @@ class LinkProducer(IncomingOwner):
             return service, ""
         kind = kind_of_destination(sections, data)
         router = self._container.router
-        node = router.resolve(to, kind, self._container.journal.batch)
+        node = router.resolve(to, kind, self._container.journal.batch, owner=self._peer.id)
         return node, router.publishing_key(to, node)
 
     def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:

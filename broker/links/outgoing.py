@@ -158,7 +158,8 @@ class LinkConsumer(OutgoingOwner):
         service = self._container.service_node(self._peer, request.address, reply_to)
         if service is not None:
             return service
-        node = router.resolve(request.address, request.kind, self._container.journal.batch)
+        batch = self._container.journal.batch
+        node = router.resolve(request.address, request.kind, batch, owner=self._peer.id)
         router.check_consumable(node, self._peer.id)
         if request.durable and node.kind == TOPIC:
             raise no_durable_subscriptions()

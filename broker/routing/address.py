@@ -3,7 +3,7 @@
 import secrets
 from typing import Final
 
-from broker.routing import pattern
+from broker.routing import durability, pattern
 from broker.routing.errors import InvalidAddress, NoSuchNode
 
 ADDRESS_BYTES_MAX: Final = 255
@@ -39,11 +39,11 @@ def check(address: str) -> str:
 
 def check_topic(name: str) -> str:
     """`name` itself where it can name a topic, so that a key fits behind it (DST-05, DST-06)."""
-    check(name)
-    pattern.check(name)
-    if KEY_SEPARATOR in name:
+    words = words_part(check(name))
+    pattern.check(words)
+    if KEY_SEPARATOR in words:
         raise InvalidAddress(f"a topic's name has no {KEY_SEPARATOR}: behind it is a key")
-    if pattern.is_pattern(name):
+    if pattern.is_pattern(words):
         raise InvalidAddress(f"{name} is a pattern, not a topic")
     return name
 
@@ -53,7 +53,7 @@ def check_new(address: str) -> str:
 
     InvalidAddress where nothing can be called so; NoSuchNode where only the broker's own are.
     """
-    check(address)
+    address = durability.canonical(check(address))
     if is_temporary(address):
         raise NoSuchNode(f"no temporary node {address}")
     if address == MANAGEMENT:
@@ -67,12 +67,17 @@ def is_temporary(address: str) -> bool:
 
 
 def split_key(address: str) -> tuple[str, str]:
-    """The topic that `address` names, and the key behind its first `/` (DST-05)."""
-    start = 0
+    """The topic that `address` names, and the key behind the first `/` of its name (DST-05)."""
+    start = len(durability.beginning(address))
     if is_temporary(address):
         start = address.find(KEY_SEPARATOR, len(TEMPORARY_PREFIX)) + 1
     at = address.find(KEY_SEPARATOR, start)
     return (address, "") if at < 0 else (address[:at], address[at + 1 :])
+
+
+def words_part(name: str) -> str:
+    """A topic's name, or a pattern, without the beginning that tells its class (DST-10)."""
+    return name[len(durability.beginning(name)) :]
 
 
 def new_temporary(kind: str) -> str:

@@ -26,7 +26,10 @@ def note(entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:
     if disposal is Disposal.COUNT:
         return False
     entry.failures += 1
-    return redelivery.is_exhausted(entry.failures, entry.queue.policy.max_delivery_count)
+    queue = entry.queue
+    # a durable queue gives nothing up but to consumers and administrators (DST-11)
+    limit = i64(0) if queue.stores_all else queue.policy.max_delivery_count
+    return redelivery.is_exhausted(entry.failures, limit)
 
 
 def _note_release(entry: QueueEntry) -> None:

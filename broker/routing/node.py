@@ -9,6 +9,7 @@ from mypy_extensions import i64
 
 from broker.message import Message
 from broker.routing.agenda import Due
+from broker.routing.durability import Durability, durability_of
 from broker.routing.pacing import Pacing
 from broker.routing.party import Consumer, Producer
 from broker.routing.policy import AddressPolicy
@@ -26,7 +27,8 @@ TOPIC: Final = "topic"
 class Node(Due):
     """A named place that messages are put into.
 
-    `owner` is the key of the connection that a temporary node belongs to
+    `stores_all`: whoever sends here is told once a message is stored, whatever its header
+    says (DST-11). `owner` is the key of the connection that a temporary node belongs to
     (TMP-03), -1 for every other node. `outlived` is set once a dynamic node has
     outlived the link that made it: what it waits for.
     """
@@ -38,6 +40,9 @@ class Node(Due):
         self.kind: Final = kind
         self.policy: Final = policy
         self.owner: Final[i64] = owner
+        self.durability: Final = durability_of(address)
+        self.stores_all: Final = self.durability is Durability.DURABLE
+        self.may_store: Final = owner < 0 and self.durability is not Durability.TRANSIENT
         self.producers: Final[list[Producer]] = []
         self.pacing: Final = Pacing(pacing_mark)
         self.published: i64 = 0

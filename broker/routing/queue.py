@@ -68,7 +68,7 @@ class Queue(Node):
         self.bytes: i64 = 0
         self.is_pending = False
         self.is_deleted = False
-        self._is_stored: Final = not is_subscription and owner < 0
+        self._is_stored: Final = not is_subscription and self.may_store
         self._witness: Final = router.witness
         self.backlogs: Final[list[Backlog | None]] = [None] * 10
         self._top: i64 = 0
@@ -112,7 +112,7 @@ class Queue(Node):
         deliver_at_ms = message.deliver_at_ms
         if deliver_at_ms != AT_ONCE and deliver_at_ms <= self.router.clock.wall_ms():
             deliver_at_ms = AT_ONCE
-        if message.durable and self._is_stored:
+        if self._is_stored and (message.durable or self.stores_all):
             entry.stored_number = self.router.next_stored_number()
             batch.append(self.address, as_stored(entry, deliver_at_ms))
         if deliver_at_ms == AT_ONCE:

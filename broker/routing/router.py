@@ -6,10 +6,11 @@ from mypy_extensions import i64
 
 from broker.clock import Clock
 from broker.routing import address as addresses
-from broker.routing import pattern
+from broker.routing import durability, pattern
 from broker.routing.agenda import Agenda
 from broker.routing.binding import Binding
 from broker.routing.dead_letter import EXPIRED, Cause, departed
+from broker.routing.durability import Durability
 from broker.routing.dynamic import DeletePolicy, is_over
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import (
@@ -83,13 +84,15 @@ class Router:
 
     # -- nodes
 
-    def resolve(self, address: str, kind: str, batch: Batch) -> Node:
+    def resolve(self, address: str, kind: str, batch: Batch, *, owner: i64 = -1) -> Node:
         """The node of that address and kind, made now where policy lets it be (DST-01, DST-02).
 
         `kind` is empty where the client did not say: an existing node then
         wins, queue first, else the default kind. The key of a topic's address may be any;
-        a pattern names no single node. Raises NoSuchNode or InvalidAddress.
+        a pattern names no single node. `owner` is the connection that asks: what the class
+        `tmp` makes is its own (DST-13). Raises NoSuchNode or InvalidAddress.
         """
+        address = durability.canonical(address)
         found = self.find(address, kind)
         if found is not None:
             return found
@@ -97,7 +100,7 @@ class Router:
         name = addresses.check(address)
         if kind == TOPIC:
             name, _ = addresses.split_key(address)
-            if pattern.is_pattern(name):
+            if pattern.is_pattern(addresses.words_part(name)):
                 raise InvalidAddress(f"{name} is a pattern, not a topic")
             found = self.topics.get(name)
             if found is not None:
@@ -105,10 +108,12 @@ class Router:
         addresses.check_new(name)
         if not self._policies.of(name).auto_create:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
-        return self.create(name, kind, batch)
+        return self.create(name, kind, batch, owner=owner)
 
     def kind_of(self, address: str, kind: str) -> str:
         """The kind of node that `resolve` would answer; nothing is made."""
+        address = durability.canonical(address)
+        kind = kind or durability.kind_in(address)
         if kind:
             return kind
         if address in self.queues:
@@ -121,6 +126,7 @@ class Router:
 
         InvalidAddress where it is none, but a pattern.
         """
+        address = durability.canonical(address)
         if node.kind != TOPIC or node.address == address:
             return ""
         _, key = addresses.split_key(addresses.check(address))
@@ -131,6 +137,7 @@ class Router:
 
     def find(self, address: str, kind: str) -> Node | None:
         """The existing node of that address, or None. An empty `kind` takes either, queue first."""
+        address = durability.canonical(address)
         if kind != TOPIC:
             queue = self.queues.get(address)
             if queue is not None or kind == QUEUE:
@@ -141,10 +148,20 @@ class Router:
         """The address of every node of that kind, in no order."""
         return list(self.topics if kind == TOPIC else self.queues)
 
-    def create(self, address: str, kind: str, batch: Batch) -> Node:
-        """A new ordinary node, which a durable store brings back after a restart."""
+    def create(self, address: str, kind: str, batch: Batch, *, owner: i64 = -1) -> Node:
+        """A new node, which a durable store brings back after a restart.
+
+        But for one of the class `tmp`, which is its `owner`'s and ends with that connection.
+        """
+        address = durability.canonical(address)
+        if durability.kind_in(address) not in ("", kind):
+            raise InvalidAddress(f"{address} is no {kind}")
         if kind == TOPIC:
             addresses.check_topic(address)
+        if durability.durability_of(address) is Durability.TMP:
+            if owner < 0:
+                raise NoSuchNode(f"{address} is made by the connection that is to have it")
+            return self._add(address, kind, owner)
         node = self._add(address, kind, -1)
         batch.add_node(StoredNode(address=address, kind=kind))
         return node
@@ -232,35 +249,49 @@ class Router:
 
     # -- subscriptions
 
-    def topic_of(self, address: str, batch: Batch) -> Topic | None:
+    def topic_of(self, address: str, batch: Batch, *, owner: i64 = -1) -> Topic | None:
         """The topic that a subscriber's address names, made where policy lets it be.
 
         None for a pattern, which names any number of them (DST-06). Raises NoSuchNode or
         InvalidAddress.
         """
-        name, key = addresses.split_key(addresses.check(address))
+        name, key = addresses.split_key(durability.canonical(addresses.check(address)))
+        words = addresses.words_part(name)
         pattern.check(key)
-        if not pattern.is_pattern(name):
-            topic = self.resolve(name, TOPIC, batch)
+        if not pattern.is_pattern(words):
+            topic = self.resolve(name, TOPIC, batch, owner=owner)
             assert isinstance(topic, Topic)
             return topic
-        pattern.check(name)
-        if addresses.is_temporary(name):
+        pattern.check(words)
+        if addresses.is_temporary(name) or durability.durability_of(name) is Durability.TMP:
             raise NoSuchNode("temporary topics cannot be found by a pattern")
         return None
 
-    def bind(self, address: str, wanted: Filter | None, queue: Queue, *, batch: Batch) -> None:
+    def bind(
+        self,
+        address: str,
+        wanted: Filter | None,
+        queue: Queue,
+        *,
+        batch: Batch,
+        owner: i64 = -1,
+    ) -> None:
         """Let `queue` have what is published to a subscriber's address, from now on.
 
         Of a pattern these are the topics of the moment and those to come, never temporary ones.
         Raises as `topic_of`, and LimitReached; then nothing is bound.
         """
-        topic = self.topic_of(address, batch)
-        name, key = addresses.split_key(address)
+        topic = self.topic_of(address, batch, owner=owner)
+        name, key = addresses.split_key(durability.canonical(address))
         if topic is not None:
             topic.bind(Binding(queue, key, wanted))
             return
-        wildcard = Wildcard(Binding(queue, name), key, wanted)
+        wildcard = Wildcard(
+            Binding(queue, addresses.words_part(name)),
+            key,
+            wanted,
+            begins=durability.beginning(name),
+        )
         found = [
             topic
             for topic in self.topics.values()

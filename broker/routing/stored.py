@@ -25,4 +25,5 @@ def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
         expires_at_ms=message.expires_at_ms,
         deliver_at_ms=deliver_at_ms,
         delivery_count=entry.delivery_count,
+        durable=message.durable,
     )

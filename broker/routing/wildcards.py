@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing import pattern
+from broker.routing import durability, pattern
+from broker.routing.address import words_part
 from broker.routing.binding import Binding
 from broker.routing.trie import Trie
 
@@ -17,9 +18,15 @@ if TYPE_CHECKING:
 
 @final
 class Wildcard:
-    """A queue is to be bound, with `key` and `filter`, to every topic of which `names` says so."""
+    """A queue is to be bound, with `key` and `filter`, to every topic of which `names` says so.
 
-    def __init__(self, names: Binding, key: str, wanted: Filter | None) -> None:
+    Of those topics whose addresses begin so: of one class (DST-10), or of none.
+    """
+
+    def __init__(
+        self, names: Binding, key: str, wanted: Filter | None, *, begins: str = ""
+    ) -> None:
+        self.begins: Final = begins
         self.names: Final = names
         self.key: Final = key
         self.filter: Final = wanted
@@ -27,8 +34,11 @@ class Wildcard:
 
     def takes(self, name: str) -> bool:
         """Whether a topic of that name is meant."""
-        return name.startswith(self.start) and pattern.matches(
-            self.names.words, pattern.words_of(name)
+        words = words_part(name)
+        return (
+            words.startswith(self.start)
+            and durability.beginning(name) == self.begins
+            and pattern.matches(self.names.words, pattern.words_of(words))
         )
 
     def binding(self) -> Binding:
@@ -67,11 +77,14 @@ class Wildcards:
 
     def bindings_of(self, name: str) -> list[Binding]:
         """What a new topic of that name is bound to."""
-        return [
-            self._of[names.queue].binding()
-            for node in self._trie.match(pattern.words_of(name))
-            for names in node.bindings
-        ]
+        begins = durability.beginning(name)
+        found: list[Binding] = []
+        for node in self._trie.match(pattern.words_of(words_part(name))):
+            for names in node.bindings:
+                wildcard = self._of[names.queue]
+                if wildcard.begins == begins:
+                    found.append(wildcard.binding())
+        return found
 
 
 def _start(words: list[str]) -> str:

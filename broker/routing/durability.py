@@ -1,0 +1,66 @@
+"""The six classes of RFC012 as beginnings of addresses (DST-10), and what each promises.
+
+`/queue/durable/NAME`, `/topic/transient/NAME` and so on; the two words may come
+in either order. The beginning is part of the address: `NAME` alone is another node.
+"""
+
+from enum import Enum
+from typing import Final
+
+from broker.routing.errors import InvalidAddress
+
+
+class Durability(Enum):
+    """What is promised of a node's messages."""
+
+    PLAIN = "each message's own header says"
+    DURABLE = "all are stored, and stay until they are consumed"
+    TRANSIENT = "none is stored"
+    TMP = "none is stored, and the node ends with the connection that made it"
+
+
+CLASSES: Final[dict[str, Durability]] = {
+    "durable": Durability.DURABLE,
+    "transient": Durability.TRANSIENT,
+    "tmp": Durability.TMP,
+}
+KINDS: Final = ("queue", "topic")
+
+
+def canonical(address: str) -> str:
+    """`address` with its kind before its class; any other as it is. InvalidAddress for no name."""
+    if not address.startswith("/"):
+        return address
+    words = address.split("/", 3)
+    if len(words) < 3:
+        return address
+    kind, durability = words[1], words[2]
+    if kind in CLASSES and durability in KINDS:
+        kind, durability = durability, kind
+    elif kind not in KINDS or durability not in CLASSES:
+        return address
+    if len(words) < 4 or not words[3]:
+        raise InvalidAddress(f"{address} is a class of addresses, and lacks a name")
+    return f"/{kind}/{durability}/{words[3]}"
+
+
+def beginning(address: str) -> str:
+    """What a canonical address has before its name: `/queue/durable/` and the like, or nothing."""
+    if not address.startswith("/"):
+        return ""
+    words = address.split("/", 3)
+    if len(words) < 4 or words[1] not in KINDS or words[2] not in CLASSES:
+        return ""
+    return f"/{words[1]}/{words[2]}/"
+
+
+def durability_of(address: str) -> Durability:
+    """The class of a canonical address."""
+    begun = beginning(address)
+    return CLASSES[begun.split("/")[2]] if begun else Durability.PLAIN
+
+
+def kind_in(address: str) -> str:
+    """The kind of node that a canonical address names, empty for a plain one."""
+    begun = beginning(address)
+    return begun.split("/")[1] if begun else ""

@@ -1,0 +1,141 @@
+"""Addresses of the RFC012 classes as clients meet them: answers, refusals, and what ends when."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.amqp.performatives import Attach, Detach
+from broker.amqp.terminus import COPY, Source
+from tests.support.broker import Broker, Client
+from tests.support.frames import Disposition, attach_receiver, attach_sender, header_of, message
+from tests.support.stores import GatedStore
+
+
+@pytest.mark.requirement("DST-10")
+@pytest.mark.parametrize("address", ["/queue/durable/a", "/transient/queue/a", "/tmp/queue/a"])
+def test_a_client_may_write_either_order(address: str) -> None:
+    client = Broker().session()
+    client.attach_sender(address)
+    client.transfer(0, b"hello", settled=True)
+    turned = "/{1}/{0}/a".format(*address.split("/")[1:3])
+    client.attach_receiver(turned, handle=1, credit=1)
+    client.expect_deliveries(b"hello")
+
+
+@pytest.mark.requirement("DST-10")
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [("/queue/durable/a", "topic"), ("/topic/tmp/a", "queue"), ("/durable/topic/", "")],
+)
+def test_an_address_that_contradicts_itself_is_refused(address: str, kind: str) -> None:
+    client = Broker().session()
+    client.send(attach_sender(address, kind=kind))
+    client.expect_refusal("amqp:invalid-field")
+    client.send(Detach(handle=0, closed=True), attach_receiver(address, kind=kind))
+    client.expect_refusal("amqp:invalid-field")
+
+
+@pytest.mark.requirement("DST-11", "DST-12", "PRD-03")
+@pytest.mark.parametrize(
+    ("address", "durable", "waits"),
+    [
+        pytest.param("/queue/durable/a", False, True, id="durable"),
+        pytest.param("/queue/durable/a", True, True, id="durable, and so is the message"),
+        pytest.param("a", False, False, id="plain"),
+        pytest.param("a", True, True, id="plain, but a durable message"),
+        pytest.param("/queue/transient/a", False, False, id="transient"),
+    ],
+)
+@pytest.mark.parametrize("relay", [False, True], ids=["to its target", "by the relay"])
+def test_a_sender_is_told_once_it_is_stored(
+    address: str, durable: bool, waits: bool, relay: bool
+) -> None:
+    broker = Broker(store=GatedStore())
+    client = broker.session()
+    client.attach_sender(None if relay else address)
+    client.transfer(payload=message(durable=durable, to=address))
+    told = [body for body in client.bodies() if isinstance(body, Disposition)]
+    assert (told == []) is waits
+
+
+@pytest.mark.requirement("DST-11")
+def test_the_header_is_left_as_the_sender_wrote_it() -> None:
+    broker = Broker()
+    broker.fill("/queue/durable/a", count=1)
+    client = broker.session()
+    client.attach_receiver("/queue/durable/a", credit=1)
+    (came,) = client.expect_deliveries(b"0")
+    assert header_of(came.payload)[0] is False
+
+
+def tmp(address: str = "/queue/tmp/mine") -> tuple[Broker, Client]:
+    """A broker, and the connection that has made that node, by a link to send on."""
+    broker = Broker()
+    owner = broker.session("owner")
+    owner.attach_sender(address)
+    return broker, owner
+
+
+@pytest.mark.requirement("DST-13", "TMP-04")
+@pytest.mark.parametrize("address", ["/queue/tmp/mine", "/tmp/queue/mine"])
+@pytest.mark.parametrize("mode", [None, COPY], ids=["consume", "browse"])
+def test_a_tmp_queue_of_another_connection_is_locked(address: str, mode: str | None) -> None:
+    broker, owner = tmp()
+    other = broker.session("other")
+    other.send(attach_receiver(source=Source(address=address, distribution_mode=mode)))
+    other.expect_refusal("amqp:resource-locked")
+    other.send(Detach(handle=0, closed=True))
+    other.attach_sender(address)
+    other.transfer(body=b"reply", settled=True)
+    owner.attach_receiver(address, handle=1, credit=1)
+    owner.expect_deliveries(b"reply")
+
+
+@pytest.mark.requirement("DST-13", "TMP-04")
+def test_a_tmp_topic_of_another_connection_is_locked() -> None:
+    broker, _ = tmp("/topic/tmp/mine")
+    other = broker.session("other")
+    other.send(attach_receiver("/tmp/topic/mine"))
+    other.expect_refusal("amqp:resource-locked")
+
+
+@pytest.mark.requirement("DST-13")
+def test_a_tmp_queue_is_gone_when_its_connection_comes_back() -> None:
+    broker, owner = tmp()
+    owner.transfer(settled=True)
+    other = broker.session("other")
+    other.attach_sender("/queue/tmp/mine")
+    owner.hang_up()
+    told = other.expect(Detach).error
+    assert told is not None
+    assert told.condition == "amqp:resource-deleted"
+    again = broker.session("owner")
+    again.attach_receiver("/queue/tmp/mine", credit=1)
+    again.expect_nothing()
+    assert broker.queue("/queue/tmp/mine").waiting == 0
+
+
+@pytest.mark.requirement("DST-13")
+def test_detaching_does_not_end_a_tmp_queue() -> None:
+    broker, owner = tmp()
+    owner.transfer(body=b"kept", settled=True)
+    owner.send(Detach(handle=0, closed=True))
+    owner.expect(Detach)
+    owner.attach_receiver("/queue/tmp/mine", credit=1)
+    owner.expect_deliveries(b"kept")
+    assert broker.router.queues["/queue/tmp/mine"].is_temporary()
+
+
+@pytest.mark.requirement("DST-12")
+def test_a_transient_queue_keeps_what_a_lost_consumer_had() -> None:
+    broker = Broker()
+    broker.fill("/queue/transient/a", count=2)
+    first = broker.session("mine")
+    first.attach_receiver("/queue/transient/a", credit=2)
+    first.expect_deliveries(b"0", b"1")
+    first.hang_up()
+    again = broker.session("mine")
+    again.send(attach_receiver("/queue/transient/a"))
+    again.expect(Attach)
+    again.flow(handle=0, credit=2, delivery_count=0)
+    again.expect_deliveries(b"0", b"1")
