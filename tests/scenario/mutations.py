@@ -78,6 +78,12 @@ MUTATIONS: Final = (
         "if False:",
     ),
     Mutation(
+        "a scheduled message comes a little before its time, where others are due",
+        "broker/routing/schedule.py",
+        "if at_ms == NOTHING or at_ms > now_ms:",
+        "if at_ms == NOTHING or at_ms > now_ms + 400:",
+    ),
+    Mutation(
         "the priority of an entry that comes back is ignored",
         "broker/routing/queue.py",
         "self.router.stats.requeued += 1\n        if priority > self._top:",

@@ -149,7 +149,7 @@ class Ending:
                 continue
             there = [
                 (entry.message.id, entry.delivery_count)
-                for entry in [*node.waiting, *node.held]
+                for entry in node.there()
                 if entry.message.durable and not entry.message.ttl
             ]
             kept = [each for each in world.kept(address) if not world.sent[each[0]].message.ttl]
@@ -218,7 +218,7 @@ class Ending:
         world = self.run.world
         for (_, address), node in world.model.nodes.items():
             left = [each for each in node.waiting if not each.message.is_over(world.model.now)]
-            if left or (node.rule.expiry and node.waiting):
+            if left or node.asleep or (node.rule.expiry and node.waiting):
                 raise Wrong(f"{address}: {[each.message.id for each in node.waiting]} are lost")
             world.perhaps_expired += len(node.waiting)
         for address, queue in world.broker.router.queues.items():

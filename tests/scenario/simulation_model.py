@@ -22,6 +22,7 @@ class Model:
     def __init__(self, rules: dict[str, Rule]) -> None:
         self.rules = rules
         self.nodes: dict[tuple[str, str], Node] = {}
+        self.sleepy: dict[Node, None] = {}
         self.stats: Counter[str] = Counter()
         self.now = 0
 
@@ -37,13 +38,26 @@ class Model:
         if node.kind == "topic":
             puts = [self.put(queue, message) for queue in node.subscriptions]
             return all(puts)
-        there = [*node.waiting, *node.held]
+        there = node.there()
         size = sum(entry.message.size for entry in there) + message.size
         if 0 < node.rule.limit <= len(there) or 0 < node.rule.bytes_limit < size:
             return False
-        node.count += 1
-        insort(node.waiting, Entry((9 - message.priority, node.count), message, node))
+        entry = Entry((0, 0), message, node)
+        node.place(entry)
+        if message.due > self.now:
+            self._lay_down(entry, message.due)
+        else:
+            insort(node.waiting, entry)
         return True
+
+    def _lay_down(self, entry: Entry, until: int) -> None:
+        self.sleepy[entry.node] = None
+        entry.node.lay_down(entry, until)
+
+    def wake(self) -> None:
+        """What is due by now is available."""
+        for node in self.sleepy:
+            self.stats["requeued"] += node.wake(self.now)
 
     def gave(self, consumer: Consumer, number: int, told: tuple[int, bool]) -> Entry:
         """The entry that `consumer` has got now, with that delivery-count and first-acquirer."""
@@ -77,10 +91,11 @@ class Model:
     def _let_expire(self, target: Node, number: int) -> None:
         """Let the first of that number that is over move to `target`, if that is its way."""
         for node in self.nodes.values():
-            for entry in node.waiting if node.rule.expiry == target.address else ():
+            there = [*node.waiting, *node.asleep]
+            for entry in there if node.rule.expiry == target.address else ():
                 if entry.message.id == number and entry.message.is_over(self.now):
-                    node.waiting.remove(entry)
-                    self.put(target, replace(entry.message, ttl=0))
+                    (node.waiting if entry in node.waiting else node.asleep).remove(entry)
+                    self.put(target, replace(entry.message, ttl=0, due=0))
                     self.stats["expired"] += 1
                     return
 
@@ -107,6 +122,9 @@ class Model:
             self._bury(entry)
             return
         entry.is_returned = True
+        if failed and explicit and node.rule.pause:
+            self._lay_down(entry, self.now + node.rule.pause)
+            return
         self.stats["requeued"] += 1
         insort(node.waiting, entry)
 

@@ -51,6 +51,7 @@ QUEUES: Final = (
     "mortal",
     "hopeless",
     "patient",
+    "slow",
     "DLQ",
     "EXP",
 )
@@ -263,6 +264,10 @@ def _write(run: Run, link: ClientLink) -> list[Transfer]:
     chance = 0.7 if target == "mortal" else 0.1
     ttl = draw.choice((1, 20, 500, 3000)) if may_end and draw.random() < chance else 0
     annotations: dict[str, object] = {"x-opt-jms-dest": Byte(kind == "topic")} if is_relay else {}
+    delay = draw.choice((1, 20, 500, 2500)) if draw.random() < 0.15 else 0
+    due = world.model.now + delay if delay else 0
+    if due:
+        annotations["x-opt-delivery-time"] = due
     payload = message(
         body, durable=durable, priority=priority, ttl=ttl or -1, to=to, annotations=annotations
     )
@@ -274,6 +279,7 @@ def _write(run: Run, link: ClientLink) -> list[Transfer]:
         durable=durable,
         priority=priority,
         ttl=ttl,
+        due=due,
     )
     world.sent[number] = Sent(record, payload, kind, target)
     return _frames(draw, link, payload, number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ class Message:
     ttl: int = 0
     arrived: int = 0
     is_noted: bool = False
+    due: int = 0
 
     def is_over(self, now: int) -> bool:
         return self.ttl > 0 and now >= self.arrived + self.ttl
@@ -36,6 +38,8 @@ class Rule:
     attempts: int = 3
     dead_letter: str = "DLQ"
     expiry: str = ""
+    pause: int = 0
+    "So long an entry waits that has failed."
 
 
 @dataclass(eq=False)
@@ -52,8 +56,35 @@ class Node:
     "Other queues' messages come here, at a moment that is the broker's choice."
     waiting: list[Entry] = field(default_factory=list)
     held: dict[Entry, Consumer] = field(default_factory=dict)
+    asleep: list[Entry] = field(default_factory=list)
+    "Not available yet, by the moment in which they will be."
     subscriptions: list[Node] = field(default_factory=list)
     count: int = 0
+
+    def there(self) -> list[Entry]:
+        return [*self.waiting, *self.held, *self.asleep]
+
+    def place(self, entry: Entry) -> None:
+        """Give `entry` the last place of its priority."""
+        self.count += 1
+        entry.order = (9 - entry.message.priority, self.count)
+
+    def lay_down(self, entry: Entry, until: int) -> None:
+        """Let `entry` wait until then."""
+        entry.wakes = until
+        insort(self.asleep, entry, key=lambda each: each.wakes)
+
+    def wake(self, now: int) -> int:
+        """Make available what is due; how much of it returns after a failure."""
+        returned = 0
+        while self.asleep and self.asleep[0].wakes <= now:
+            entry = self.asleep.pop(0)
+            if not entry.is_returned:
+                self.place(entry)
+            elif not entry.message.is_over(now):
+                returned += 1
+            insort(self.waiting, entry)
+        return returned
 
 
 @dataclass(eq=False)
@@ -66,6 +97,7 @@ class Entry:
     delivery_count: int = 0
     failures: int = 0
     is_returned: bool = False
+    wakes: int = 0
     refused: set[Consumer] = field(default_factory=set)
     releases: Counter[Consumer] = field(default_factory=Counter)
     paused: dict[Consumer, int] = field(default_factory=dict)

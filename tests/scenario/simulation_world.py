@@ -29,6 +29,7 @@ RULES: Final = {
     "mortal": Rule(expiry="EXP"),
     "hopeless": Rule(attempts=1, dead_letter=""),
     "patient": Rule(attempts=0),
+    "slow": Rule(attempts=5, pause=70),
 }
 """Addresses with a rule of their own."""
 
@@ -115,8 +116,10 @@ class World:
                 link.end()
 
     def note_deleted(self, node: Node) -> None:
-        self.perhaps_expired += sum(entry.message.ttl > 0 for entry in node.waiting)
+        gone = [*node.waiting, *node.asleep]
+        self.perhaps_expired += sum(entry.message.ttl > 0 for entry in gone)
         node.waiting.clear()
+        node.asleep.clear()
         node.held.clear()
 
     def publish(self, link: Link) -> tuple[type[Accepted | Rejected], Message]:
@@ -178,6 +181,10 @@ class World:
                 over = sum(entry.message.is_over(self.model.now) for entry in node.waiting)
                 if not len(node.waiting) - over <= waiting <= len(node.waiting):
                     raise Wrong(f"{address}: {waiting} waiting, not {len(node.waiting)}")
+            held = 0 if queue is None else queue.held()
+            over = sum(entry.message.is_over(self.model.now) for entry in node.asleep)
+            if not len(node.asleep) - over <= held <= len(node.asleep):
+                raise Wrong(f"{address}: {held} held back, not {len(node.asleep)}")
 
     # -- time and disk
 
@@ -190,6 +197,7 @@ class World:
             is_last = deadline == NOTHING or deadline > end
             clock.advance(max(0, int((end if is_last else deadline) - clock.now_ms())))
             self.model.now = int(clock.wall_ms())
+            self.model.wake()
             if is_last:
                 return
             self.container.tick()
@@ -246,6 +254,7 @@ def _policy(rule: Rule) -> AddressPolicy:
         dead_letter=rule.dead_letter,
         expiry=rule.expiry,
         max_delivery_count=rule.attempts,
+        redelivery_delay_ms=rule.pause,
         max_messages=rule.limit,
         max_bytes=rule.bytes_limit,
     )
