@@ -210,7 +210,7 @@ class Queue(Node):
             self._sweep.run(self, batch)
         selection = self.selection
         if selection is not None:
-            selection.begin()
+            selection.begin(self._turn.size())
         passed_over: list[Consumer] = []
         while self.waiting > 0:
             consumer = self._turn.next()
@@ -284,7 +284,7 @@ class Queue(Node):
     def _has_to_judge(self, consumer: Consumer) -> bool:
         """Whether `consumer` goes on in the next dispatch: what is next for it cannot be told."""
         selection = self.selection
-        return consumer.filter is not None and selection is not None and selection.is_cut
+        return consumer.filter is not None and selection is not None and selection.stopped
 
     # -- back
 

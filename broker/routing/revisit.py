@@ -16,10 +16,13 @@ NOWHERE: Final = -1
 class Revisit:
     """Entries of one queue that came back behind one consumer's back, by priority and place.
 
-    Those that wait for a pause of this consumer are known by the first place alone.
+    Those that wait for a pause of this consumer are known by the first place alone. `share`
+    is how many entries it may still judge in the dispatch of that number.
     """
 
     def __init__(self) -> None:
+        self.dispatch: i64 = 0
+        self.share: i64 = 0
         self._returned: Final[list[list[QueueEntry]]] = [[] for _ in range(10)]
         self._size = 0
         self._paused: Final[list[int]] = [NOWHERE] * 10

@@ -27,6 +27,9 @@ LOOK_AHEAD: Final[i64] = 64
 JUDGED_AT_ONCE: Final[i64] = 2000
 """Entries of a queue that are judged in one dispatch: some milliseconds. Then sockets have their
 turn."""
+SHARE_MIN: Final[i64] = 16
+"""So many of them a consumer may judge at least, as long as there are some; else all have equal
+shares, and so look at the same entries at about the same time."""
 
 
 @final
@@ -34,29 +37,37 @@ class Selection(Due):
     """How the selective consumers and browsers of one queue get on.
 
     `is_cut`: there is more to judge than one dispatch may, so that the next goes on with
-    it. `judged` counts all that was.
+    it. `stopped`: the last search came to no end for that reason. `judged` counts all that was.
     """
 
     def __init__(self, queue: Queue) -> None:
         self.is_cut = False
+        self.stopped = False
         self.judged: i64 = 0
         self._left: i64 = JUDGED_AT_ONCE
+        self._dispatch: i64 = 0
+        self._share: i64 = JUDGED_AT_ONCE
         self._queue: Queue | None = queue
         self._next: Consumer | None = None
+        # what was read of messages in this dispatch
+        self._facts: Final[dict[QueueEntry, Facts]] = {}
 
     def join(self, consumer: Consumer) -> None:
         """`consumer` has everything yet to judge."""
         consumer.passed = [-1] * 10
         consumer.revisit = Revisit()
 
-    def begin(self) -> None:
-        """A dispatch begins."""
+    def begin(self, consumers: i64) -> None:
+        """A dispatch begins; so many consumers may ask."""
         self.is_cut = False
+        self._dispatch += 1
         self._left = JUDGED_AT_ONCE
+        self._share = max(SHARE_MIN, JUDGED_AT_ONCE // max(consumers, 1))
         self._next = None
 
     def end(self) -> None:
         """A dispatch ends; another follows where it did not come to an end."""
+        self._facts.clear()
         queue = self._queue
         if self.is_cut and queue is not None:
             queue.router.agenda.at(queue.router.clock.now_ms(), self)
@@ -81,19 +92,24 @@ class Selection(Due):
         """Whether a filter lets `entry` pass."""
         self._left -= 1
         self.judged += 1
-        return wanted.admits(Facts(entry.message, entry.delivery_count))
+        facts = self._facts.get(entry)
+        if facts is None:
+            facts = Facts(entry.message, entry.delivery_count)
+            self._facts[entry] = facts
+        return wanted.admits(facts)
 
     def first_for(
         self, consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64
     ) -> QueueEntry | None:
-        """The first entry that `consumer` wants and may have; None, too, where `is_cut`."""
+        """The first entry that `consumer` wants and may have; None, too, where it `stopped`."""
         wanted, passed, revisit = consumer.filter, consumer.passed, consumer.revisit
         assert wanted is not None
         assert passed is not None
         assert revisit is not None
+        self.stopped = False
         entry = revisit.first(priority)
         while entry is not None:
-            if not self._may_look(consumer):
+            if not self._may_look(consumer, revisit):
                 return None
             if backlog.has(entry) and self._suits(consumer, wanted, entry, now_ms=now_ms):
                 return entry
@@ -104,17 +120,25 @@ class Selection(Due):
             if not found:
                 return None
             for entry in found:
-                if not self._may_look(consumer):
+                if not self._may_look(consumer, revisit):
                     return None
                 if self._suits(consumer, wanted, entry, now_ms=now_ms):
                     return entry
                 passed[priority] = int(entry.position)
 
-    def _may_look(self, consumer: Consumer) -> bool:
-        if self.may_judge():
-            return True
-        if self._next is None:
-            self._next = consumer
+    def _may_look(self, consumer: Consumer, revisit: Revisit) -> bool:
+        """Whether `consumer` may judge one more entry in this dispatch; the search stops if not."""
+        if revisit.dispatch != self._dispatch:
+            revisit.dispatch = self._dispatch
+            revisit.share = self._share
+        if revisit.share > 0:
+            if self.may_judge():
+                revisit.share -= 1
+                return True
+            if self._next is None:
+                self._next = consumer
+        self.is_cut = True
+        self.stopped = True
         return False
 
     def _suits(self, consumer: Consumer, wanted: Filter, entry: QueueEntry, *, now_ms: i64) -> bool:
@@ -139,7 +163,9 @@ class Selection(Due):
                 continue
             if self.first_for(consumer, backlog, priority, now_ms=now_ms) is not None:
                 return True
-        return self.is_cut
+            if self.stopped:
+                return True
+        return False
 
     def in_turn(self, passed_over: list[Consumer]) -> list[Consumer]:
         """Those for whom nothing was found, so that who had to wait is first the next time."""

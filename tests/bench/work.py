@@ -15,7 +15,7 @@ from tests.bench.places import SOURCES, BenchError
 from tests.bench.server import Server
 
 SETTLE_SECONDS: Final = 2.0  # before memory is read: what is freed late is freed by then
-ENGINE_SECONDS: Final = 120
+IN_PROCESS_SECONDS: Final = 120
 FILL_PAIRS: Final = 2
 SLOW_RATE: Final = 100
 SLOW_COUNT_MAX: Final = 100_000
@@ -324,18 +324,29 @@ def idle(site: Site) -> Run:
 
 
 def engine(site: Site) -> Run:
-    """The engine without sockets, in a process of its own that takes the installed package."""
+    """The engine without sockets."""
+    return in_process("engine.py", site.scale.messages, ("cpu_us", "settling_us"))
+
+
+def selectors(site: Site) -> Run:
+    """A queue with a hundred selective consumers, without sockets."""
+    keys = ("waiting_us", "arriving_us", "longest_ms", "judged")
+    return in_process("selectors.py", site.scale.to_topics, keys)
+
+
+def in_process(script: str, count: int, keys: tuple[str, ...]) -> Run:
+    """What one of the scripts here prints, in a process of its own that takes the installation."""
     ran = subprocess.run(
-        [sys.executable, "-P", str(SOURCES / "engine.py"), str(site.scale.messages)],
+        [sys.executable, "-P", str(SOURCES / script), str(count)],
         capture_output=True,
         text=True,
-        timeout=ENGINE_SECONDS,
+        timeout=IN_PROCESS_SECONDS,
     )
     if ran.returncode != 0:
-        raise BenchError(f"the engine alone does not run:\n{ran.stderr[-2000:]}")
+        raise BenchError(f"{script} does not run:\n{ran.stderr[-2000:]}")
     figures = json.loads(ran.stdout)
-    problems = [] if figures["compiled"] else ["the engine is interpreted"]
-    return Run({key: float(figures[key]) for key in ("cpu_us", "settling_us")}, problems)
+    problems = [] if figures["compiled"] else ["the broker is interpreted"]
+    return Run({key: float(figures[key]) for key in keys}, problems)
 
 
 PER_SECOND: Final = "messages/s"
@@ -414,6 +425,17 @@ ALL: Final = (
         "engine alone, in + out, 100 B",
         (Measure("cpu_us", "CPU, µs/message", 0.6, digits=3),),
         engine,
+        alone=True,
+    ),
+    Work(
+        "selectors",
+        "100 consumers of a queue, each with its selector",
+        (
+            Measure("waiting_us", "CPU, µs/message that waited", None, digits=1),
+            Measure("arriving_us", "CPU, µs/message that comes", None, digits=1),
+            Measure("longest_ms", "longest round, ms", None, digits=1),
+        ),
+        selectors,
         alone=True,
     ),
     Work(
