@@ -129,6 +129,10 @@ def limits_of(settings: Settings) -> Limits:
         partial_bytes_max=settings.partial_bytes_max,
         handshake_timeout_ms=settings.handshake_timeout_ms,
         idle_time_out_ms=settings.idle_time_out_ms,
+        transactions_max=settings.transactions_max,
+        transaction_operations_max=settings.transaction_operations_max,
+        transaction_bytes_max=settings.transaction_bytes_max,
+        transaction_timeout_ms=settings.transaction_timeout_ms,
     )
 
 

@@ -124,6 +124,12 @@ class Settings(BaseSettings):
     handshake_timeout_ms: Annotated[Number, Field(ge=1, le=UINT_MAX)] = 10_000
     stall_timeout_ms: Uint = 60_000
 
+    # how much a transaction may hold, and for how long
+    transactions_max: Count = 1024
+    transaction_operations_max: Count = 100_000
+    transaction_bytes_max: Count = 64 * 1024 * 1024
+    transaction_timeout_ms: Uint = 300_000
+
     # how producers are held to the pace of consumers
     credit: Annotated[Number, Field(ge=1, le=2**31 - 1)] = 500
     pacing_backlog: Count = 2000

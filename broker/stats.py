@@ -26,6 +26,8 @@ class Stats:
         self.expired: i64 = 0
         self.dead_lettered: i64 = 0
         self.dropped: i64 = 0
+        self.committed: i64 = 0
+        self.rolled_back: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
         """Every counter by its name, in the order of declaration."""
@@ -46,4 +48,6 @@ class Stats:
             "expired": self.expired,
             "dead_lettered": self.dead_lettered,
             "dropped": self.dropped,
+            "committed": self.committed,
+            "rolled_back": self.rolled_back,
         }

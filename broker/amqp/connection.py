@@ -108,6 +108,7 @@ class Connection:
         self.is_ending = False
         self.closed_in_order = False
         self.output: Final = Output(owner)
+        self.partial_postings: Final[dict[bytes, int]] = {}
         self.next_deadline_ms: i64 = now_ms + limits.handshake_timeout_ms
         self._container_id: Final = container_id
         self._mechanisms: Final = mechanisms

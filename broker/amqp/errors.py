@@ -2,7 +2,7 @@
 
 The scope of a fault is its class: a `LinkFault` is answered with detach, a
 `SessionFault` with end, a `ConnectionFault` with close. The condition is one of
-the specification's names (core spec 2.8.15 to 2.8.18, 3.2.16, 3.5.10).
+the specification's names (core spec 2.8.15 to 2.8.18, 3.2.16, 3.5.10, 4.5.9).
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
 MESSAGE_SIZE_EXCEEDED: Final = "amqp:link:message-size-exceeded"
 LINK_REDIRECT: Final = "amqp:link:redirect"
 STOLEN: Final = "amqp:link:stolen"
+
+# transaction-error, core spec 4.5.9
+UNKNOWN_ID: Final = "amqp:transaction:unknown-id"
+TRANSACTION_ROLLBACK: Final = "amqp:transaction:rollback"
+TRANSACTION_TIMEOUT: Final = "amqp:transaction:timeout"
 
 
 class Fault(Exception):  # noqa: N818 - the word that the whole engine uses

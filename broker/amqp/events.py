@@ -13,8 +13,9 @@ from mypy_extensions import i64, mypyc_attr
 
 if TYPE_CHECKING:
     from broker.amqp.delivery import Delivery
+    from broker.amqp.errors import LinkFault
     from broker.amqp.incoming_link import IncomingLink
-    from broker.amqp.outcomes import DeliveryState
+    from broker.amqp.outcomes import DeliveryState, TransactionalState
     from broker.amqp.outgoing_link import OutgoingLink
     from broker.amqp.performatives import Attach, Open
     from broker.amqp.session import Session
@@ -57,6 +58,10 @@ class ConnectionOwner:
         """The connection ends, and with it every session and link; told once, after them."""
 
     @abstractmethod
+    def transaction_failed(self, txn_id: bytes, fault: LinkFault) -> None:
+        """Something that was sent or settled within that transaction has come to nothing."""
+
+    @abstractmethod
     def ended(self) -> None:
         """The connection is over, by close, fault or loss; all links have been told before."""
 
@@ -72,6 +77,12 @@ class IncomingOwner:
     @abstractmethod
     def delivered(self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool) -> None:
         """A whole message lies in `data[at:end]`. Unless `settled`, `link.settle` is owed."""
+
+    @abstractmethod
+    def posted(
+        self, delivery_id: i64, data: bytes, at: i64, end: i64, *, settled: bool, txn_id: bytes
+    ) -> None:
+        """As `delivered`, of a message that is sent within a transaction (core 4.4.1)."""
 
     @abstractmethod
     def credit_low(self) -> None:
@@ -97,6 +108,13 @@ class OutgoingOwner:
     @abstractmethod
     def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:
         """The peer is done with `delivery`, in `state` where it says one."""
+
+    @abstractmethod
+    def retired(self, delivery: Delivery, state: TransactionalState, settled: bool) -> None:
+        """The peer gives `delivery` an outcome for the end of a transaction (core 4.4.2).
+
+        Unless `settled` it stays unsettled, for the peer or `link.settle` to end.
+        """
 
     @abstractmethod
     def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:

@@ -8,6 +8,7 @@ from mypy_extensions import i64
 
 from broker.amqp import serial
 from broker.amqp.errors import (
+    DETACH_FORCED,
     INVALID_FIELD,
     MESSAGE_SIZE_EXCEEDED,
     NOT_ALLOWED,
@@ -19,9 +20,9 @@ from broker.amqp.errors import (
 from broker.amqp.events import IncomingOwner
 from broker.amqp.lifecycle import LinkState
 from broker.amqp.link import Link
-from broker.amqp.outcomes import State
+from broker.amqp.outcomes import State, TransactionalState, read_state
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, Attach, Transfer
-from broker.amqp.terminus import Source, Target
+from broker.amqp.terminus import Coordinator, Source, Target
 
 if TYPE_CHECKING:
     from broker.amqp.session import Session
@@ -47,7 +48,7 @@ class IncomingLink(Link):
         owner: IncomingOwner,
         *,
         source: Source | None,
-        target: Target,
+        target: Target | Coordinator,
         offered_capabilities: list[str] | None = None,
     ) -> None:
         """Answer the attach with the real `target`; deliveries go to `owner`."""
@@ -94,6 +95,9 @@ class IncomingLink(Link):
         if self.state is not LinkState.ATTACHED:
             # our detach and the peer's transfer have crossed (2.6.5): it is ignored, but counts
             self.session.skip_delivery(transfer.delivery_id)
+            if transfer.state_at >= 0:
+                gone = LinkFault(DETACH_FORCED, "the link of a message has ended before it came")
+                self.lose_posting(transfer, data, at, fault=gone)
             return
         owner = self.owner
         assert owner is not None
@@ -106,16 +110,28 @@ class IncomingLink(Link):
                 settled = transfer.settled == 1
                 if self.settles_second and not settled and transfer.rcv_settle_mode != RCV_FIRST:
                     self.session.await_settlement(transfer.delivery_id, self)
-                owner.delivered(transfer.delivery_id, data, at, end, settled)
+                if transfer.state_at < 0:
+                    owner.delivered(transfer.delivery_id, data, at, end, settled)
+                else:
+                    txn_id = txn_id_of(transfer, data, at)
+                    owner.posted(
+                        transfer.delivery_id, data, at, end, settled=settled, txn_id=txn_id
+                    )
                 if self.credit <= self._low:
                     self._ask_for_credit()
                 return
             self._tag = transfer.tag(data)
+            within: bytes | None = None
+            if transfer.state_at >= 0 and not transfer.resume:
+                within = txn_id_of(transfer, data, at)
+                postings = self.session.connection.partial_postings
+                postings[within] = postings.get(within, 0) + 1
             self._partial = Partial(
                 transfer.delivery_id,
                 transfer.message_format,
                 settles_second=self.settles_second and transfer.rcv_settle_mode != RCV_FIRST,
                 resumed=transfer.resume,
+                txn_id=within,
             )
         self._continue(transfer, data, at, end)
 
@@ -126,8 +142,6 @@ class IncomingLink(Link):
             raise LinkFault(INVALID_FIELD, "the first transfer of a delivery has a delivery-tag")
         if self.credit <= 0:
             raise LinkFault(TRANSFER_LIMIT_EXCEEDED, "no credit is left on this link")
-        if transfer.state_at >= 0 and not transfer.resume:
-            raise LinkFault(NOT_IMPLEMENTED, "deliveries in a transaction")
         if (
             transfer.rcv_settle_mode == RCV_SECOND
             and not self.settles_second
@@ -145,7 +159,7 @@ class IncomingLink(Link):
         if transfer.aborted:
             self._forget_partial()
             return
-        self._check_continuation(transfer, data, partial)
+        self._check_continuation(transfer, data, at, partial=partial)
         if partial.resumed:
             # no delivery outlives its link here, so nobody knows this one: it is ignored (2.7.5)
             if not transfer.more:
@@ -161,7 +175,9 @@ class IncomingLink(Link):
         if not transfer.more:
             self._complete(partial)
 
-    def _check_continuation(self, transfer: Transfer, data: bytes, partial: Partial) -> None:
+    def _check_continuation(
+        self, transfer: Transfer, data: bytes, at: i64, *, partial: Partial
+    ) -> None:
         """What a continuation repeats of the first frame must be the same (2.7.5)."""
         if transfer.delivery_id >= 0 and transfer.delivery_id != partial.delivery_id:
             self.session.skip_delivery(transfer.delivery_id)
@@ -173,16 +189,29 @@ class IncomingLink(Link):
             raise LinkFault(NOT_ALLOWED, "a delivery-tag that changes within its delivery")
         if transfer.message_format >= 0 and transfer.message_format != partial.message_format:
             raise LinkFault(NOT_ALLOWED, "a message-format that changes within its delivery")
+        if transfer.state_at < 0 or partial.resumed:
+            return
+        if txn_id_of(transfer, data, at) != partial.txn_id:
+            raise LinkFault(NOT_ALLOWED, "a transaction that changes within its delivery")
 
     def _complete(self, partial: Partial) -> None:
         owner = self.owner
         assert owner is not None
-        self._partial = None
-        self.session.connection.hold_partial(-partial.size)
+        self._drop_partial()
         if partial.settles_second and not partial.settled:
             self.session.await_settlement(partial.delivery_id, self)
         whole = b"".join(partial.pieces)
-        owner.delivered(partial.delivery_id, whole, 0, i64(len(whole)), partial.settled)
+        if partial.txn_id is None:
+            owner.delivered(partial.delivery_id, whole, 0, i64(len(whole)), partial.settled)
+        else:
+            owner.posted(
+                partial.delivery_id,
+                whole,
+                0,
+                i64(len(whole)),
+                settled=partial.settled,
+                txn_id=partial.txn_id,
+            )
         if self.credit <= self._low:
             self._ask_for_credit()
 
@@ -202,9 +231,22 @@ class IncomingLink(Link):
             self._ask_for_credit()
 
     def _drop_partial(self) -> None:
-        if self._partial is not None:
-            self.session.connection.hold_partial(-self._partial.size)
-            self._partial = None
+        partial = self._partial
+        if partial is None:
+            return
+        self._partial = None
+        connection = self.session.connection
+        connection.hold_partial(-partial.size)
+        if partial.txn_id is not None:
+            connection.partial_postings[partial.txn_id] -= 1
+            if connection.partial_postings[partial.txn_id] == 0:
+                del connection.partial_postings[partial.txn_id]
+
+    def lose_posting(self, transfer: Transfer, data: bytes, at: i64, *, fault: LinkFault) -> None:
+        """A transfer within a transaction has failed: that must not be committed without it."""
+        state = read_state(data, transfer.state_at, at)
+        if isinstance(state, TransactionalState):
+            self.session.connection.owner.transaction_failed(state.txn_id, fault)
 
     def delivery_tag(self) -> bytes:
         """The tag of the delivery that `delivered` is being called for."""
@@ -221,6 +263,14 @@ class IncomingLink(Link):
             return
         self.session.accept(delivery_id, settled=self._settles_now(delivery_id))
 
+    def accept_posting(self, delivery_id: i64, state: TransactionalState) -> None:
+        """Tell the peer that a delivery is accepted for the end of its transaction (4.4.1).
+
+        Neighbours join in one range where `state` is the same object.
+        """
+        settled = self._settles_now(delivery_id)
+        self.session.accept(delivery_id, settled=settled, state=state)
+
     def settle(self, delivery_id: i64, outcome: State) -> None:
         """Tell the peer any other outcome of a delivery."""
         self.session.put_disposition(
@@ -236,6 +286,10 @@ class IncomingLink(Link):
         return not self.settles_second or not self.session.awaits_settlement(delivery_id)
 
     def end(self, *, closed: bool) -> None:
+        partial = self._partial
+        if partial is not None and partial.txn_id is not None:
+            unfinished = LinkFault(DETACH_FORCED, "a link has ended in the middle of a message")
+            self.session.connection.owner.transaction_failed(partial.txn_id, unfinished)
         self._drop_partial()
         if self.settles_second:
             self.session.forget_settlements(self)
@@ -250,12 +304,19 @@ class Partial:
     """A delivery of which not all frames have come."""
 
     def __init__(
-        self, delivery_id: i64, message_format: i64, *, settles_second: bool, resumed: bool
+        self,
+        delivery_id: i64,
+        message_format: i64,
+        *,
+        settles_second: bool,
+        resumed: bool,
+        txn_id: bytes | None = None,
     ) -> None:
         self.delivery_id: Final[i64] = delivery_id
         self.message_format: Final[i64] = message_format
         self.settles_second: Final = settles_second
         self.resumed: Final = resumed
+        self.txn_id: Final = txn_id
         self.pieces: Final[list[bytes]] = []
         self.size: i64 = 0
         self.transfers: i64 = 0
@@ -267,3 +328,11 @@ class Partial:
         self.size += i64(len(piece))
         self.transfers += 1
         self.settled = self.settled or settled
+
+
+def txn_id_of(transfer: Transfer, data: bytes, end: i64) -> bytes:
+    """The transaction that the state of a transfer names; `end` is the end of its fields."""
+    state = read_state(data, transfer.state_at, end)
+    if not isinstance(state, TransactionalState):
+        raise LinkFault(NOT_IMPLEMENTED, "a delivery that comes with an outcome")
+    return state.txn_id

@@ -65,6 +65,10 @@ class Limits:
         partial_bytes_max: i64 = 256 * 1024 * 1024,
         handshake_timeout_ms: i64 = 10_000,
         idle_time_out_ms: i64 = 60_000,
+        transactions_max: i64 = 1024,
+        transaction_operations_max: i64 = 100_000,
+        transaction_bytes_max: i64 = 64 * 1024 * 1024,
+        transaction_timeout_ms: i64 = 300_000,
     ) -> None:
         self.max_frame_size: Final[i64] = max_frame_size
         self.channel_max: Final[i64] = channel_max
@@ -77,6 +81,15 @@ class Limits:
         self.partial_bytes_max: Final[i64] = partial_bytes_max
         self.handshake_timeout_ms: Final[i64] = handshake_timeout_ms
         self.idle_time_out_ms: Final[i64] = idle_time_out_ms
+        # Of a connection at a time. Every transacted JMS session has one, so as channel_max.
+        self.transactions_max: Final[i64] = transactions_max
+        # Messages sent, and outcomes given, within one transaction: it holds them all. One
+        # that has more can only be rolled back.
+        self.transaction_operations_max: Final[i64] = transaction_operations_max
+        self.transaction_bytes_max: Final[i64] = transaction_bytes_max
+        # From the first of them, never from the declaration: a JMS session without work has
+        # a transaction open. As Artemis.
+        self.transaction_timeout_ms: Final[i64] = transaction_timeout_ms
 
     def transfers_per_delivery(self) -> i64:
         """How many frames one delivery may take."""

@@ -46,7 +46,7 @@ class Link:
         self,
         *,
         source: Source | None,
-        target: Target | None,
+        target: Target | Coordinator | None,
         snd_settle_mode: i64 = SND_MIXED,
         initial_delivery_count: i64 = -1,
         max_message_size: i64 = 0,

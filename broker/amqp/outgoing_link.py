@@ -13,8 +13,9 @@ from broker.amqp.encode import put_u32
 from broker.amqp.events import OutgoingOwner
 from broker.amqp.lifecycle import LinkState
 from broker.amqp.link import Link
+from broker.amqp.outcomes import State
 from broker.amqp.output import Output
-from broker.amqp.performatives import RCV_SECOND, SND_SETTLED, SND_UNSETTLED, Attach
+from broker.amqp.performatives import RCV_SECOND, SENDER, SND_SETTLED, SND_UNSETTLED, Attach
 from broker.amqp.terminus import Source, Target
 
 if TYPE_CHECKING:
@@ -204,6 +205,13 @@ class OutgoingLink(Link):
                 self._rest = None
                 return True
         return False
+
+    def settle(self, delivery_id: i64, outcome: State) -> None:
+        """Settle a delivery whose outcome the peer gave within a transaction (core 4.4.2)."""
+        if self.state is LinkState.ATTACHED:
+            self.session.put_disposition(
+                role=SENDER, first=delivery_id, last=delivery_id, settled=True, state=outcome
+            )
 
     def end(self, *, closed: bool) -> None:
         owner = self.owner

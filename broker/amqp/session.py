@@ -13,12 +13,14 @@ from mypy_extensions import i64
 
 from broker.amqp import serial
 from broker.amqp.delivery import Delivery
-from broker.amqp.descriptors import ACCEPTED, RECEIVED
+from broker.amqp.descriptors import ACCEPTED, RECEIVED, TRANSACTIONAL_STATE
 from broker.amqp.errors import (
     FRAMING_ERROR,
     HANDLE_IN_USE,
+    ILLEGAL_STATE,
     INVALID_FIELD,
     NOT_ALLOWED,
+    NOT_IMPLEMENTED,
     RESOURCE_LIMIT_EXCEEDED,
     UNATTACHED_HANDLE,
     ConnectionFault,
@@ -32,7 +34,7 @@ from broker.amqp.lifecycle import LinkState, SessionEvent, SessionState, session
 from broker.amqp.limits import ECHO_INTERVAL_MS, UNSETTLED_IN_MAX
 from broker.amqp.link import Link
 from broker.amqp.outcomes import ACCEPTED as ACCEPTED_STATE
-from broker.amqp.outcomes import DeliveryState, State, error_of, read_state
+from broker.amqp.outcomes import DeliveryState, State, TransactionalState, error_of, read_state
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import (
     RECEIVER,
@@ -86,6 +88,7 @@ class Session:
         self._accepted_first: i64 = -1
         self._accepted_last: i64 = -1
         self._accepted_settled = True
+        self._accepted_state: State = ACCEPTED_STATE
         self._last_echo_ms: i64 = NO_ECHO
         self._echoing: list[Link] = []
         self.put(
@@ -109,6 +112,8 @@ class Session:
         try:
             link.on_transfer(transfer, data, at, end)
         except LinkFault as fault:
+            if transfer.state_at >= 0:
+                link.lose_posting(transfer, data, at, fault=fault)
             link.detach(fault)
         if self.incoming_window.wants_refill():
             self.put_flow()
@@ -127,6 +132,9 @@ class Session:
         if disposition.state_code == ACCEPTED:
             state = ACCEPTED_STATE
         elif disposition.state_at >= 0:
+            if disposition.state_code == TRANSACTIONAL_STATE:
+                self._retire(disposition, data, end)
+                return
             # before anything is taken: after a fault all deliveries must be found in their place
             state = read_state(data, disposition.state_at, end)
         if disposition.first == disposition.last:
@@ -159,6 +167,25 @@ class Session:
         else:
             owner.settled(delivery, state)
 
+    def _retire(self, disposition: Disposition, data: bytes, end: i64) -> None:
+        """Outcomes for the end of a transaction: what is not settled stays unsettled (4.4.2)."""
+        state = read_state(data, disposition.state_at, end)
+        assert isinstance(state, TransactionalState)
+        if state.outcome is None and not disposition.settled:
+            return  # nothing final has been said yet
+        unsettled = self.unsettled_out
+        taken = unsettled.take_range(disposition.first, disposition.last)
+        if not taken:
+            late = LinkFault(ILLEGAL_STATE, "a delivery that is settled, or whose link has ended")
+            self.connection.owner.transaction_failed(state.txn_id, late)
+        if not disposition.settled:
+            for delivery in taken:
+                unsettled.put_back(delivery)
+        for delivery in taken:
+            owner = delivery.sent_to  # none where the link has ended by one of the others
+            if owner is not None:
+                owner.retired(delivery, state, disposition.settled)
+
     def _settled_by_sender(self, first: i64, last: i64) -> None:
         if first == last:
             self._unsettled_in.pop(int(first), None)
@@ -186,6 +213,8 @@ class Session:
 
     def _flow_of(self, link: Link, flow: Flow) -> None:
         if isinstance(link, OutgoingLink):
+            if flow.properties.get("txn-id") is not None:
+                raise LinkFault(NOT_IMPLEMENTED, "transactional acquisition (4.4.3)")
             link.on_flow(
                 peer_delivery_count=flow.delivery_count,
                 link_credit=flow.link_credit,
@@ -318,12 +347,16 @@ class Session:
         if delivery_id >= 0 and (expected < 0 or delivery_id == expected):
             self._expected_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
 
-    def accept(self, delivery_id: i64, *, settled: bool) -> None:
-        """Accept a delivery; it joins the range before it where it continues that."""
+    def accept(self, delivery_id: i64, *, settled: bool, state: State = ACCEPTED_STATE) -> None:
+        """Accept a delivery; it joins the range before it where it continues that.
+
+        `state` says so in other words within a transaction, always with the same object.
+        """
         if self._accepted_first >= 0:
             if (
                 delivery_id == ((self._accepted_last + 1) & 0xFFFF_FFFF)
                 and settled is self._accepted_settled
+                and state is self._accepted_state
             ):
                 self._accepted_last = delivery_id
                 return
@@ -333,6 +366,7 @@ class Session:
         self._accepted_first = delivery_id
         self._accepted_last = delivery_id
         self._accepted_settled = settled
+        self._accepted_state = state
         self.connection.owes_dispositions(self)
 
     def flush_accepted(self) -> None:
@@ -345,7 +379,7 @@ class Session:
                 first=first,
                 last=self._accepted_last,
                 settled=self._accepted_settled,
-                state=ACCEPTED_STATE,
+                state=self._accepted_state,
             )
 
     def await_settlement(self, delivery_id: i64, link: IncomingLink) -> None:

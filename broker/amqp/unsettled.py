@@ -111,6 +111,15 @@ class Unsettled:
                 self._oldest = number + 1
         return delivery
 
+    def put_back(self, delivery: Delivery) -> None:
+        """Keep a delivery again that was taken."""
+        number = self._number(delivery.delivery_id)
+        if self._oldest <= number < self._next:
+            self._ring[number & self._mask] = delivery
+        else:
+            self._stragglers[int(delivery.delivery_id)] = delivery
+        self.count += 1
+
     def take_range(self, first: i64, last: i64) -> list[Delivery]:
         """Give up the deliveries with ids `first` to `last`, in order.
 

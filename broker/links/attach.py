@@ -27,6 +27,7 @@ KINDS: Final[dict[str, str]] = {
 
 SHARED: Final = "shared"
 GLOBAL: Final = "global"
+REJECTED_OUTCOME: Final = "amqp:rejected:list"
 DISCARD_UNROUTABLE: Final = "DISCARD_UNROUTABLE"
 
 DELAYED_DELIVERY: Final = "DELAYED_DELIVERY"
@@ -81,8 +82,7 @@ def publish_request(attach: Attach) -> PublishRequest:
     target = attach.target
     if target is None:
         raise LinkFault(INVALID_FIELD, "a sender's attach has a target")
-    if isinstance(target, Coordinator):
-        raise LinkFault(NOT_IMPLEMENTED, "transactions are not offered")
+    assert not isinstance(target, Coordinator)
     if target.dynamic:
         check_dynamic(target.address, target.dynamic_node_properties)
     return PublishRequest(
@@ -118,6 +118,11 @@ def consume_request(attach: Attach) -> ConsumeRequest:
         durable=source.durable != NOT_DURABLE,
         filters=filters_of(source),
     )
+
+
+def may_reject(source: Source | None) -> bool:
+    """Whether a sender takes `rejected` as an outcome: its source names it, or names none."""
+    return source is None or not source.outcomes or REJECTED_OUTCOME in source.outcomes
 
 
 def kind_of(capabilities: list[str]) -> str:

@@ -8,6 +8,7 @@ connection with output writes once (`performance.md`, rule 9).
 from __future__ import annotations
 
 from abc import abstractmethod
+from secrets import token_bytes
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
@@ -116,11 +117,19 @@ class Container:
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], Link]] = {}
         self._next_peer: i64 = 0
+        # no id of a transaction comes again, not after a restart either
+        self._txn_prefix: Final = token_bytes(8)
+        self._next_txn: i64 = 0
 
     def next_peer_id(self) -> i64:
         """A number that no other connection has or will have."""
         self._next_peer += 1
         return self._next_peer
+
+    def next_txn_id(self) -> bytes:
+        """An id for a transaction that no other one has or will have: 16 of 32 bytes (4.5.2)."""
+        self._next_txn += 1
+        return self._txn_prefix + int(self._next_txn).to_bytes(8, "big")
 
     # -- connections
 

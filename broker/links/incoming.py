@@ -8,23 +8,26 @@ from mypy_extensions import i64
 
 from broker.amqp.errors import (
     NOT_FOUND,
+    NOT_IMPLEMENTED,
     RESOURCE_DELETED,
+    UNKNOWN_ID,
     Fault,
     LinkFault,
 )
 from broker.amqp.events import IncomingOwner
 from broker.amqp.incoming_link import IncomingLink
-from broker.amqp.outcomes import Rejected, error_of
+from broker.amqp.outcomes import Rejected, TransactionalState, error_of
 from broker.amqp.performatives import Attach
 from broker.amqp.sections import Sections
 from broker.amqp.terminus import LINK_DETACH, Target
 from broker.amqp.types import Integer, Symbol
 from broker.journal import Waiter
-from broker.links.attach import PublishRequest, delete_policy, offered_to_sender
+from broker.links.attach import PublishRequest, delete_policy, may_reject, offered_to_sender
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
-from broker.links.refusal import as_link_fault
+from broker.links.refusal import as_fault, as_link_fault
 from broker.links.service import REQUEST_CREDIT, ServiceNode
-from broker.message import read_message
+from broker.links.transactions import OpenTransaction
+from broker.message import Message, read_message
 from broker.routing.errors import RoutingError
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Producer
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
 
 DESTINATION: Final = b"x-opt-jms-dest"
 DESTINATION_TYPE: Final = b"x-opt-to-type"
-REJECTED_OUTCOME: Final = "amqp:rejected:list"
 
 KINDS_BY_NUMBER: Final = (QUEUE, TOPIC, QUEUE, TOPIC)
 """x-opt-jms-dest: queue, topic, temporary queue, temporary topic (WD10 5.1)."""
@@ -82,6 +84,7 @@ class LinkProducer(IncomingOwner):
         self._key = ""
         self._creation: Creation | None = None
         self._may_reject = True
+        self._within: OpenTransaction | None = None
 
     def attach(self, attach: Attach) -> None:
         """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
@@ -103,9 +106,7 @@ class LinkProducer(IncomingOwner):
             if self._node is None:
                 self._node = router.resolve(address, request.kind, batch, owner=self._peer.id)
                 self._key = router.publishing_key(address, self._node)
-        source = attach.source
-        if source is not None and source.outcomes:
-            self._may_reject = REJECTED_OUTCOME in source.outcomes
+        self._may_reject = may_reject(attach.source)
         self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
         made = self._peer.dynamic.claimed(self._link, self._node, batch, made=made, incoming=True)
         self._creation = made
@@ -156,6 +157,9 @@ class LinkProducer(IncomingOwner):
                 sections, data, self._container.clock, publisher=self._publisher, key=key
             )
             journal = self._container.journal
+            if self._within is not None:
+                self._post(delivery_id, node, message, size=end - at, settled=settled)
+                return
             node.put(message, journal.batch)
         except RoutingError as refusal:
             self._reject(delivery_id, as_link_fault(refusal), settled)
@@ -172,6 +176,36 @@ class LinkProducer(IncomingOwner):
             journal.submit(Receipt(self._link, delivery_id))
         else:
             self._link.accept_delivery(delivery_id)
+
+    def posted(
+        self, delivery_id: i64, data: bytes, at: i64, end: i64, *, settled: bool, txn_id: bytes
+    ) -> None:
+        within = self._peer.join(txn_id)
+        if within is None:
+            raise LinkFault(UNKNOWN_ID, "no such transaction on this connection")
+        self._within = within
+        try:
+            self.delivered(delivery_id, data, at, end, settled)
+        except LinkFault as fault:
+            within.work.doom(fault)
+            raise
+        finally:
+            self._within = None
+
+    def _post(
+        self, delivery_id: i64, node: Node, message: Message, *, size: i64, settled: bool
+    ) -> None:
+        """Leave a message to its transaction, and say so; or why nothing can come of it."""
+        within = self._within
+        assert within is not None
+        if isinstance(node, ServiceNode):
+            raise LinkFault(NOT_IMPLEMENTED, f"requests to {node.address} within a transaction")
+        within.work.post(node, message, size)
+        cause = within.work.doomed_by
+        if cause is not None:
+            self._tell(delivery_id, as_fault(cause), settled)
+        elif not settled:
+            self._link.accept_posting(delivery_id, within.accepted)
 
     def _addressed(self, sections: Sections, data: bytes) -> tuple[Node, str]:
         """The node that a message to the relay names itself, and its key (PRD-01, DST-05)."""
@@ -191,11 +225,24 @@ class LinkProducer(IncomingOwner):
         self._container.stats.unroutable += 1
         if settled and self._request.discard_unroutable:
             return
+        within = self._within
+        if within is not None:
+            within.work.doom(fault)
+        self._tell(delivery_id, fault, settled)
+
+    def _tell(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
+        within = self._within
+        if settled and within is not None:
+            return  # its commit will say so
         info: dict[Symbol, object] = {Symbol("delivery-tag"): self._link.delivery_tag()}
         told = LinkFault(fault.condition, fault.description, info)
         if settled or not self._may_reject:
             raise told
-        self._link.settle(delivery_id, Rejected(error_of(told)))
+        outcome = Rejected(error_of(told))
+        if within is None:
+            self._link.settle(delivery_id, outcome)
+        else:
+            self._link.settle(delivery_id, TransactionalState(txn_id=within.id, outcome=outcome))
 
     def credit_low(self) -> None:
         node = self._node

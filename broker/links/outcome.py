@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from broker.amqp.errors import NOT_IMPLEMENTED, LinkFault
+from broker.amqp.errors import NOT_ALLOWED, LinkFault
 from broker.amqp.outcomes import (
     Accepted,
     Declared,
@@ -32,7 +32,8 @@ def disposal(state: DeliveryState) -> Disposal:
             # no outcome: whoever settles so gets the default-outcome, which cannot be this (3.5.3)
             return Disposal.RELEASE
         case Declared() | TransactionalState():
-            raise LinkFault(NOT_IMPLEMENTED, "transactions are not offered")
+            # what belongs to a transaction has been told apart before (`retirement.py`)
+            raise LinkFault(NOT_ALLOWED, "a delivery state that is no outcome")
         case _:
             assert_never(state)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from broker.amqp.delivery import Delivery
 from broker.amqp.errors import NOT_IMPLEMENTED, RESOURCE_DELETED, Fault, LinkFault
 from broker.amqp.events import OutgoingOwner
-from broker.amqp.outcomes import DeliveryState, Modified, Outcome, Received
+from broker.amqp.outcomes import DeliveryState, Modified, Outcome, Received, TransactionalState
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
@@ -15,6 +15,7 @@ from broker.links.attach import ConsumeRequest, delete_policy
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
 from broker.links.outcome import abandonment, cause_of, disposal
 from broker.links.precedence import precedence_of
+from broker.links.retirement import Retirements
 from broker.routing.dead_letter import Cause
 from broker.routing.entry import QueueEntry
 from broker.routing.node import TOPIC, Node
@@ -102,6 +103,7 @@ class LinkConsumer(OutgoingOwner):
         self._link: Final = link
         self._feed: Final = Feed(peer.container, link)
         self._default_outcome: Outcome | None = None
+        self._retirements: Retirements | None = None
         self._node: Node | None = None
         self._queue: Queue | None = None
         self._creation: Creation | None = None
@@ -204,11 +206,15 @@ class LinkConsumer(OutgoingOwner):
 
     def accepted(self, delivery: Delivery) -> None:
         if isinstance(delivery, QueueEntry):
+            if self._retirements is not None:
+                self._retirements.withdraw(delivery)
             delivery.queue.accept(delivery, self._container.journal.batch)
 
     def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:
         if not isinstance(delivery, QueueEntry):
             return  # a browser's copy
+        if self._retirements is not None and self._retirements.settles(delivery, state):
+            return
         wanted = abandonment(self._default_outcome)
         fault: LinkFault | None = None
         if state is not None and not isinstance(state, Received):
@@ -222,6 +228,21 @@ class LinkConsumer(OutgoingOwner):
             fault = LinkFault(other.condition, other.description)
         self._return(delivery, wanted, cause_of(state))
         if fault is not None:
+            self._link.detach(fault)
+
+    def retired(self, delivery: Delivery, state: TransactionalState, settled: bool) -> None:
+        if not isinstance(delivery, QueueEntry):
+            if not settled:  # a browser's copy: nothing depends on it
+                self._link.session.unsettled_out.take(delivery.delivery_id)
+                self._link.settle(delivery.delivery_id, state)
+            return
+        retirements = self._retirements
+        if retirements is None:
+            retirements = Retirements(self._peer, self._link, self._default_outcome)
+            self._retirements = retirements
+        try:
+            retirements.retire(delivery, state, settled=settled)
+        except LinkFault as fault:
             self._link.detach(fault)
 
     def _annotate(self, entry: QueueEntry, state: DeliveryState | None) -> None:
@@ -240,6 +261,8 @@ class LinkConsumer(OutgoingOwner):
     ) -> None:
         self._container.forget_link(self._peer.container_id, self._link, incoming=False)
         self._feed.owner = None
+        if self._retirements is not None:
+            unsettled = self._retirements.without(unsettled)
         node, queue = self._node, self._queue
         self._node = None
         self._queue = None

@@ -23,13 +23,16 @@ from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach, Open
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP
 from broker.amqp.session import Session
+from broker.amqp.terminus import Coordinator
 from broker.links.attach import DELAYED_DELIVERY, consume_request, publish_request
 from broker.links.container import Container
+from broker.links.coordinator import LinkCoordinator
 from broker.links.dynamic import DynamicNodes
 from broker.links.ending import ending_of_connection
 from broker.links.incoming import LinkProducer
 from broker.links.outgoing import LinkConsumer
 from broker.links.refusal import as_link_fault
+from broker.links.transactions import OpenTransaction, Transactions
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
 from broker.routing.agenda import Agenda, Due
 from broker.routing.errors import RoutingError
@@ -95,6 +98,7 @@ class Peer(ConnectionOwner):
         self.claim: Claim = Claim(exclusive=False)
         self.is_open = False
         self.replies: Final[dict[str, Queue]] = {}
+        self._transactions: Transactions | None = None
         self.dynamic: Final = DynamicNodes(self.id, container.router)
         self._outlet: Outlet | None = outlet
         self._alarm: Final = Alarm(self)
@@ -195,6 +199,9 @@ class Peer(ConnectionOwner):
 
     def incoming_attached(self, link: IncomingLink, attach: Attach) -> None:
         try:
+            if isinstance(attach.target, Coordinator):
+                LinkCoordinator(self, link, self._all_transactions()).attach(attach)
+                return
             request = publish_request(attach)
             LinkProducer(self, link, request).attach(attach)
         except RoutingError as refusal:
@@ -212,6 +219,20 @@ class Peer(ConnectionOwner):
             self._refuse(link, as_link_fault(refusal))
         except LinkFault as fault:
             self._refuse(link, fault)
+
+    def _all_transactions(self) -> Transactions:
+        if self._transactions is None:
+            self._transactions = Transactions(self.container)
+        return self._transactions
+
+    def join(self, txn_id: bytes) -> OpenTransaction | None:
+        """The open transaction of that id, in which something is to be done now."""
+        return None if self._transactions is None else self._transactions.join(txn_id)
+
+    def transaction_failed(self, txn_id: bytes, fault: LinkFault) -> None:
+        joined = self.join(txn_id)
+        if joined is not None:
+            joined.work.doom(fault)
 
     def _refuse(self, link: Link, fault: LinkFault) -> None:
         self.container.stats.links_refused += 1

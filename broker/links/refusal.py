@@ -8,6 +8,7 @@ from broker.amqp.errors import (
     RESOURCE_LIMIT_EXCEEDED,
     RESOURCE_LOCKED,
     UNAUTHORIZED_ACCESS,
+    Fault,
     LinkFault,
 )
 from broker.routing.errors import (
@@ -35,3 +36,8 @@ CONDITIONS: Final[dict[type[RoutingError], str]] = {
 def as_link_fault(refusal: RoutingError) -> LinkFault:
     """The error that tells a peer of `refusal`. `tests/unit` checks that no class is missing."""
     return LinkFault(CONDITIONS[type(refusal)], str(refusal))
+
+
+def as_fault(cause: Fault | RoutingError) -> Fault:
+    """The error that tells a peer of `cause`, whoever found it."""
+    return as_link_fault(cause) if isinstance(cause, RoutingError) else cause

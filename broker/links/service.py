@@ -1,7 +1,7 @@
 """Where a peer speaks to the broker itself: the address `$management`, which no queue has.
 
 Requests come in like messages, so that any link may bring them: one to the
-address, the anonymous relay, a transaction.
+address, or the anonymous relay. They are done at once, so no transaction takes them.
 """
 
 from __future__ import annotations
@@ -61,6 +61,15 @@ class ServiceNode(Node):
 
     def put(self, message: Message, batch: Batch) -> None:  # noqa: ARG002 the service notes its own
         self._service.answer(self._peer, message)
+
+    def publish(self, message: Message, batch: Batch) -> None:  # noqa: ARG002 never asked for
+        raise AssertionError("no transaction takes a request")
+
+    def may_be_full(self) -> bool:
+        return False
+
+    def destinations(self, message: Message) -> list[Queue]:  # noqa: ARG002 as a queue's
+        return []
 
     def attach_consumer(self, consumer: Consumer) -> Queue:
         queue = Queue(

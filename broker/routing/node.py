@@ -56,6 +56,18 @@ class Node(Due):
         """Take a message for whoever consumes here; raises QueueFull, then nothing has changed."""
 
     @abstractmethod
+    def publish(self, message: Message, batch: Batch) -> None:
+        """Take a message for which there is room: nothing can be raised."""
+
+    @abstractmethod
+    def may_be_full(self) -> bool:
+        """Whether `put` may raise QueueFull at all."""
+
+    @abstractmethod
+    def destinations(self, message: Message) -> list[Queue]:
+        """The queues that `publish` would put `message` into; not to be changed."""
+
+    @abstractmethod
     def attach_consumer(self, consumer: Consumer) -> Queue:
         """The queue from which `consumer` takes from now on."""
 

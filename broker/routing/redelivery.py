@@ -69,3 +69,24 @@ def delay_after(failures: i64, *, first_ms: i64, factor: float, at_most_ms: i64)
     if grown >= float(longest):
         return longest
     return i64(int(grown))
+
+
+AFTER_ROLLBACK: Final[dict[Disposal, Disposal]] = {
+    Disposal.REMOVE: Disposal.FAIL,
+    Disposal.DEAD_LETTER: Disposal.FAIL,
+    Disposal.FAIL: Disposal.FAIL,
+    Disposal.FAIL_ELSEWHERE: Disposal.FAIL,
+    Disposal.COUNT: Disposal.COUNT,
+    Disposal.RELEASE: Disposal.RELEASE,
+    Disposal.ELSEWHERE: Disposal.RELEASE,
+}
+"""What an outcome that was rolled back leaves of a settled delivery.
+
+Whoever acknowledged a message, or refused it, has had it: the attempt failed (RCV-08). Whoever
+gave it back had not, and its place of return is as little decided as anything else.
+"""
+
+
+def rolled_back(outcome: Disposal) -> Disposal:
+    """The disposal of an entry whose `outcome` was part of a transaction that was rolled back."""
+    return AFTER_ROLLBACK[outcome]

@@ -42,9 +42,18 @@ class Topic(Node):
         if self._limited > 0:
             for queue in queues:
                 queue.check_room(message)
+        self._fan_out(queues, message, batch)
+
+    def publish(self, message: Message, batch: Batch) -> None:
+        self._fan_out(self.destinations(message), message, batch)
+
+    def _fan_out(self, queues: list[Queue], message: Message, batch: Batch) -> None:
         self.published += 1
         for queue in queues:
             queue.publish(message, batch)
+
+    def may_be_full(self) -> bool:
+        return self._limited > 0
 
     def destinations(self, message: Message) -> list[Queue]:
         """The queues that `message` is for, each once."""
@@ -122,5 +131,4 @@ class Topic(Node):
 
 def _limits(queue: Queue) -> i64:
     """1 where `queue` may be full, else 0."""
-    policy = queue.policy
-    return 1 if policy.max_messages > 0 or policy.max_bytes > 0 else 0
+    return 1 if queue.may_be_full() else 0

@@ -31,19 +31,6 @@ NOT_OFFERED: Final = {
         "shared_subscriptions_are_told_apart_by_name",
         "a_subscription_in_use_cannot_be_ended",
     },
-    "transactions": {
-        "a_transaction_can_be_declared",
-        "what_was_sent_is_there_after_commit",
-        "what_was_sent_is_gone_after_rollback",
-        "what_was_consumed_is_gone_after_commit",
-        "what_was_consumed_is_locked_before_commit",
-        "a_rollback_returns_messages_to_their_places",
-        "commands_may_be_pipelined",
-        "the_coordinator_gives_credit_again",
-        "a_transaction_ends_with_its_coordinator",
-        "an_unknown_transaction_cannot_be_discharged",
-        "a_delayed_message_waits_for_its_commit_too",
-    },
 }
 """What cannot be tried on this broker, since it does not offer it yet: to be shortened."""
 

@@ -177,8 +177,6 @@ def test_a_node_that_may_not_be_created_is_not_found(
 def test_what_is_not_there_yet_is_refused_as_not_implemented(broker: Broker, address: str) -> None:
     """A case leaves this test with the issue that implements it."""
     with Peer(broker.url) as peer:
-        coordinator = peer.new_sender(None)
-        coordinator.target.type = Terminus.COORDINATOR
         durable, shared, selecting, deaf = (peer.new_receiver(address) for _ in range(4))
         durable.source.durability = Terminus.DELIVERIES
         durable.source.expiry_policy = Terminus.EXPIRE_NEVER
@@ -186,7 +184,7 @@ def test_what_is_not_there_yet_is_refused_as_not_implemented(broker: Broker, add
         asking(shared.source, "topic", "shared")
         selecting.source.filter.put_dict({symbol("jms-selector"): SELECTOR})
         deaf.source.filter.put_dict({symbol("no-local"): NO_LOCAL})
-        links: list[Any] = [coordinator, durable, shared, selecting, deaf]
+        links: list[Any] = [durable, shared, selecting, deaf]
         for link in links:
             with pytest.raises(RefusedError) as refused:
                 peer.attach(link)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from broker.amqp.connection import Connection
 from broker.amqp.delivery import Delivery
+from broker.amqp.errors import LinkFault
 from broker.amqp.events import ConnectionOwner, IncomingOwner, OutgoingOwner
 from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.limits import Limits
-from broker.amqp.outcomes import DeliveryState
+from broker.amqp.outcomes import DeliveryState, TransactionalState
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach, Begin, Open
 from broker.amqp.session import Session
@@ -24,6 +25,7 @@ class Inbox(IncomingOwner):
         self.tags: list[bytes] = []
         self.payloads: list[bytes] = []
         self.settled: list[bool] = []
+        self.posted_within: list[bytes] = []
         self.asked_for_credit = 0
         self.ends: list[bool] = []
 
@@ -32,6 +34,12 @@ class Inbox(IncomingOwner):
         self.tags.append(self.link.delivery_tag())
         self.payloads.append(data[at:end])
         self.settled.append(settled)
+
+    def posted(
+        self, delivery_id: int, data: bytes, at: int, end: int, *, settled: bool, txn_id: bytes
+    ) -> None:
+        self.delivered(delivery_id, data, at, end, settled)
+        self.posted_within.append(txn_id)
 
     def credit_low(self) -> None:
         self.asked_for_credit += 1
@@ -48,6 +56,7 @@ class Outbox(OutgoingOwner):
         self.credit_changes: list[bool] = []
         self.accepted_ids: list[int] = []
         self.states: list[tuple[int, DeliveryState | None]] = []
+        self.retirements: list[tuple[int, TransactionalState, bool]] = []
         self.ends: list[tuple[bool, list[int]]] = []
 
     def credit_changed(self, drain: bool) -> None:
@@ -58,6 +67,9 @@ class Outbox(OutgoingOwner):
 
     def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:
         self.states.append((int(delivery.delivery_id), state))
+
+    def retired(self, delivery: Delivery, state: TransactionalState, settled: bool) -> None:
+        self.retirements.append((int(delivery.delivery_id), state, settled))
 
     def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:
         self.ends.append((closed, [int(each.delivery_id) for each in unsettled]))
@@ -79,6 +91,7 @@ class Engine(ConnectionOwner):
         self.inboxes: list[Inbox] = []
         self.outboxes: list[Outbox] = []
         self.bugs: list[Exception] = []
+        self.failed_transactions: list[tuple[bytes, str]] = []
         self.ended_sessions: list[int] = []
         self.drops: list[bool] = []
         self.connection = Connection(
@@ -144,6 +157,9 @@ class Engine(ConnectionOwner):
 
     def failed(self, error: Exception) -> None:
         self.bugs.append(error)
+
+    def transaction_failed(self, txn_id: bytes, fault: LinkFault) -> None:
+        self.failed_transactions.append((txn_id, fault.condition))
 
     def output_ready(self) -> None: ...
 

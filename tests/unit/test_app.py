@@ -41,6 +41,10 @@ def test_every_limit_of_the_settings_reaches_the_engine() -> None:
         partial_bytes_max=2000,
         handshake_timeout_ms=30,
         idle_time_out_ms=40,
+        transactions_max=8,
+        transaction_operations_max=9,
+        transaction_bytes_max=10,
+        transaction_timeout_ms=11,
     )
     limits = limits_of(settings)
     assert limits.max_frame_size == 4096
@@ -51,6 +55,10 @@ def test_every_limit_of_the_settings_reaches_the_engine() -> None:
     assert limits.partial_bytes_max == 2000
     assert limits.handshake_timeout_ms == 30
     assert limits.idle_time_out_ms == 40
+    assert limits.transactions_max == 8
+    assert limits.transaction_operations_max == 9
+    assert limits.transaction_bytes_max == 10
+    assert limits.transaction_timeout_ms == 11
 
 
 async def test_two_brokers_live_side_by_side_in_one_loop(tmp_path: Path) -> None:

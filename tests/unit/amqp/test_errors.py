@@ -6,7 +6,7 @@ from broker.amqp import errors
 from broker.amqp.errors import ConnectionFault, Fault, LinkFault, SessionFault
 from broker.amqp.types import Symbol
 
-# the tables of 2.8.15 to 2.8.18
+# the tables of 2.8.15 to 2.8.18, and 4.5.9
 CONDITIONS = {
     "amqp:internal-error",
     "amqp:not-found",
@@ -33,6 +33,9 @@ CONDITIONS = {
     "amqp:link:message-size-exceeded",
     "amqp:link:redirect",
     "amqp:link:stolen",
+    "amqp:transaction:unknown-id",
+    "amqp:transaction:rollback",
+    "amqp:transaction:timeout",
 }
 
 

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from broker.amqp.limits import TRANSFERS_PER_DELIVERY_MIN, Limits
-from broker.amqp.outcomes import ACCEPTED, State, TransactionalState
+from broker.amqp.outcomes import ACCEPTED, State
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, Attach, Detach, Flow
 from broker.amqp.terminus import Source, Target
 from tests.support.broker import Broker, Client
@@ -151,11 +151,6 @@ def test_a_delivery_count_that_cannot_be_detaches(count: int) -> None:
         pytest.param(Transfer(delivery_id=None), "amqp:invalid-field", id="no delivery-id"),
         pytest.param(Transfer(tag=None), "amqp:invalid-field", id="no delivery-tag"),
         pytest.param(Transfer(state=ACCEPTED), "amqp:not-implemented", id="with a state"),
-        pytest.param(
-            Transfer(state=TransactionalState(txn_id=b"x")),
-            "amqp:not-implemented",
-            id="in a transaction",
-        ),
         pytest.param(
             Transfer(rcv_settle_mode=RCV_SECOND), "amqp:invalid-field", id="settled second here"
         ),

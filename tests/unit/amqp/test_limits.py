@@ -56,6 +56,14 @@ HITS: Final = {
     "idle_time_out_ms": "amqp/test_deadlines.py::test_an_idle_peer_is_told_and_left",
     "stall_timeout_ms": "net/test_pump.py"
     "::test_a_stalled_reader_is_cut_off_and_takes_no_message_along",
+    "transactions_max": "links/test_transactions.py"
+    "::test_a_connection_has_only_so_many_transactions",
+    "transaction_operations_max": "links/test_transactions.py"
+    "::test_a_transaction_has_only_so_many_operations",
+    "transaction_bytes_max": "links/test_transactions.py"
+    "::test_a_transaction_holds_only_so_many_bytes",
+    "transaction_timeout_ms": "links/test_coordinator.py"
+    "::test_the_time_runs_from_the_first_operation",
     # what an operator sets for producers and addresses
     "credit": "links/test_incoming.py::test_more_messages_than_credit_detach",
     "pacing_backlog": f"{HERE}::test_producers_wait_beyond_the_pacing_backlog",
@@ -253,6 +261,10 @@ def test_the_defaults_are_those_of_the_configuration() -> None:
     assert limits.partial_bytes_max == settings.partial_bytes_max == 256 * 1024 * 1024
     assert limits.handshake_timeout_ms == settings.handshake_timeout_ms
     assert limits.idle_time_out_ms == settings.idle_time_out_ms
+    assert limits.transactions_max == settings.transactions_max == 1024
+    assert limits.transaction_operations_max == settings.transaction_operations_max == 100_000
+    assert limits.transaction_bytes_max == settings.transaction_bytes_max == 64 * 1024 * 1024
+    assert limits.transaction_timeout_ms == settings.transaction_timeout_ms == 300_000
 
 
 @pytest.mark.parametrize(

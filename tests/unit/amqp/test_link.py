@@ -126,9 +126,6 @@ def test_the_terminus_of_the_other_side_is_repeated() -> None:
         pytest.param(attach_sender("$tmp/x"), "amqp:not-found", id="a sender to nowhere"),
         pytest.param(attach_receiver("$tmp/x"), "amqp:not-found", id="a receiver from nowhere"),
         pytest.param(
-            attach_sender(target=Coordinator()), "amqp:not-implemented", id="to a coordinator"
-        ),
-        pytest.param(
             Attach(name="x", handle=0, role=SENDER, initial_delivery_count=0),
             "amqp:invalid-field",
             id="a sender without a target",

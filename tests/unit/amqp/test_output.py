@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.amqp.errors import FRAME_SIZE_TOO_SMALL, ConnectionFault
+from broker.amqp.errors import FRAME_SIZE_TOO_SMALL, ConnectionFault, LinkFault
 from broker.amqp.events import ConnectionOwner
 from broker.amqp.frames import EMPTY_FRAME
 from broker.amqp.incoming_link import IncomingLink
@@ -20,6 +20,8 @@ class Listener(ConnectionOwner):
 
     def __init__(self) -> None:
         self.told = 0
+
+    def transaction_failed(self, txn_id: bytes, fault: LinkFault) -> None: ...
 
     def output_ready(self) -> None:
         self.told += 1

@@ -221,7 +221,7 @@ def test_an_outcome_that_we_cannot_honour_detaches_and_loses_nothing(
     client = received()
     state = TransactionalState(txn_id=b"x", outcome=ACCEPTED)
     client.send(Disposition(first=1, last=last, settled=settled, state=state))
-    client.expect_detach("amqp:not-implemented")
+    client.expect_detach("amqp:transaction:unknown-id")
     assert counts(client) == (5, 0)
     client.broker.advance(60_000)
     other = client.broker.session("other")
@@ -241,7 +241,7 @@ def test_the_node_of_a_range_may_go_with_its_link() -> None:
     client.expect_deliveries(b"0", b"1", b"2")
     state = TransactionalState(txn_id=b"x", outcome=ACCEPTED)
     client.send(Disposition(first=0, last=2, state=state))
-    client.expect_detach("amqp:not-implemented")
+    client.expect_detach("amqp:transaction:unknown-id")
     assert answer.source.address not in broker.router.queues
     assert broker.watcher.errors == []
 

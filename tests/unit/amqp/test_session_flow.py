@@ -294,3 +294,40 @@ def test_an_owed_echo_ends_with_its_session() -> None:
     client.expect_end()
     client.broker.advance(ECHO_INTERVAL_MS)
     client.expect_nothing()
+
+
+# -- properties
+
+
+@pytest.mark.parametrize(
+    ("txn_id", "told"),
+    [
+        pytest.param(b"x", "amqp:not-implemented", id="a transaction"),
+        pytest.param(None, None, id="none"),
+    ],
+)
+def test_messages_are_not_acquired_within_a_transaction(
+    txn_id: bytes | None, told: str | None
+) -> None:
+    """4.4.3, which no JMS client asks for: refused, not ignored."""
+    broker = Broker()
+    broker.fill()
+    client = broker.session()
+    client.attach_receiver()
+    client.send(
+        Flow(
+            next_incoming_id=0,
+            incoming_window=100,
+            next_outgoing_id=0,
+            outgoing_window=100,
+            handle=0,
+            delivery_count=0,
+            link_credit=1,
+            properties={"txn-id": txn_id},
+        )
+    )
+    if told is None:
+        client.expect_deliveries(b"0")
+    else:
+        client.expect_detach(told)
+        assert broker.queue().waiting == 1

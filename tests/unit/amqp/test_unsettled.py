@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from broker.amqp import serial
 from broker.amqp.delivery import Delivery
 from broker.amqp.events import OutgoingOwner
-from broker.amqp.outcomes import DeliveryState
+from broker.amqp.outcomes import DeliveryState, TransactionalState
 from broker.amqp.unsettled import RING_MAX, Unsettled
 
 LAST: Final = 0xFFFF_FFFF
@@ -23,6 +23,8 @@ class Owner(OutgoingOwner):
     def accepted(self, delivery: Delivery) -> None: ...
 
     def settled(self, delivery: Delivery, state: DeliveryState | None) -> None: ...
+
+    def retired(self, delivery: Delivery, state: TransactionalState, settled: bool) -> None: ...
 
     def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None: ...
 
@@ -103,6 +105,28 @@ def test_places_that_were_taken_out_of_order_are_used_again() -> None:
     for number in (16, 17, 18, 19):
         unsettled.put(sent(number))
     assert ids_of(unsettled.take_range(0, 100)) == list(range(3, 20))
+
+
+@pytest.mark.parametrize("number", [0, 2, 4], ids=["the oldest", "in between", "the newest"])
+def test_a_delivery_that_is_put_back_is_found_again(number: int) -> None:
+    unsettled = holding(*range(5))
+    delivery = unsettled.take(number)
+    assert delivery is not None
+    unsettled.put_back(delivery)
+    assert unsettled.count == 5
+    unsettled.put(sent(5))
+    assert unsettled.take(number) is delivery
+    assert sorted(ids_of(unsettled.take_range(0, 5))) == sorted({*range(6)} - {number})
+    assert unsettled.count == 0
+
+
+def test_a_range_that_is_put_back_is_found_again() -> None:
+    unsettled = holding(*range(LAST - 2, LAST + 3))
+    taken = unsettled.take_range(LAST - 2, 2)
+    for delivery in taken:
+        unsettled.put_back(delivery)
+    assert unsettled.take_range(LAST - 2, 2) == taken
+    assert unsettled.count == 0
 
 
 # -- ranges

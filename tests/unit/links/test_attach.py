@@ -5,7 +5,7 @@ import pytest
 from broker.amqp.descriptors import SELECTOR_FILTER
 from broker.amqp.errors import LinkFault
 from broker.amqp.performatives import RECEIVER, SENDER, Attach
-from broker.amqp.terminus import Coordinator, Filter, Source, Target
+from broker.amqp.terminus import Filter, Source, Target
 from broker.amqp.types import Described, Symbol, UInt, ULong
 from broker.links.attach import (
     consume_request,
@@ -19,7 +19,7 @@ from broker.routing.selector import parse_selector
 DELETE_ON_CLOSE = Described(ULong(0x2B), [])
 
 
-def sender(target: Target | Coordinator | None) -> Attach:
+def sender(target: Target | None) -> Attach:
     return Attach(name="link", handle=0, role=SENDER, target=target)
 
 
@@ -116,12 +116,6 @@ def test_a_sender_asks_for(target: Target, asked: tuple[str | None, str, bool, b
 
 REFUSED_PUBLISHERS = [
     pytest.param(None, "amqp:invalid-field", id="no target"),
-    pytest.param(Coordinator(), "amqp:not-implemented", id="a coordinator"),
-    pytest.param(
-        Coordinator(capabilities=["amqp:local-transactions"]),
-        "amqp:not-implemented",
-        id="a coordinator of local transactions",
-    ),
     pytest.param(
         Target(address="x", dynamic=True), "amqp:invalid-field", id="a dynamic target with a name"
     ),
@@ -134,7 +128,7 @@ REFUSED_PUBLISHERS = [
 
 
 @pytest.mark.parametrize(("target", "condition"), REFUSED_PUBLISHERS)
-def test_a_sender_is_refused(target: Target | Coordinator | None, condition: str) -> None:
+def test_a_sender_is_refused(target: Target | None, condition: str) -> None:
     with pytest.raises(LinkFault) as refused:
         publish_request(sender(target))
     assert refused.value.condition == condition

@@ -16,7 +16,7 @@ from broker.amqp.sasl_frames import (
     SaslMechanisms,
     SaslOutcome,
 )
-from broker.amqp.terminus import LINK_DETACH, Coordinator, Source, Target
+from broker.amqp.terminus import LINK_DETACH, Source, Target
 from broker.amqp.types import Described, ULong
 from broker.links.peer import Peer
 from broker.routing.policy import AddressPolicy
@@ -195,7 +195,6 @@ UNKNOWN = Target(
 )
 
 REFUSALS = [
-    pytest.param(attach_sender(target=Coordinator()), "amqp:not-implemented", id="a coordinator"),
     pytest.param(
         attach_receiver(source=Source(address="t", durable=2, capabilities=["topic"])),
         "amqp:not-implemented",

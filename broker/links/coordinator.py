@@ -1,0 +1,174 @@
+"""The coordinator: a link on which transactions are declared and discharged (core 4, RCV-06).
+
+A commit that fails is told by `rejected` with its cause, and never with the
+condition `amqp:transaction:rollback`: JMS clients take that for "nobody knows".
+That condition ends the link instead where a transaction was given up; clients
+then attach a new one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.errors import (
+    INVALID_FIELD,
+    NOT_ALLOWED,
+    NOT_IMPLEMENTED,
+    TRANSACTION_ROLLBACK,
+    UNKNOWN_ID,
+    Fault,
+    LinkFault,
+)
+from broker.amqp.events import IncomingOwner
+from broker.amqp.incoming_link import IncomingLink
+from broker.amqp.outcomes import Declared, Rejected, error_of
+from broker.amqp.performatives import Attach
+from broker.amqp.terminus import Coordinator
+from broker.amqp.transactions import (
+    LOCAL_TRANSACTIONS,
+    MULTI_SSNS_PER_TXN,
+    MULTI_TXNS_PER_SSN,
+    Declare,
+    Discharge,
+    read_command,
+)
+from broker.journal import Waiter
+from broker.links.attach import may_reject
+from broker.links.refusal import as_fault
+from broker.links.transactions import OpenTransaction, Transactions
+from broker.routing.errors import RoutingError
+
+if TYPE_CHECKING:
+    from broker.links.peer import Peer
+
+CAPABILITIES: Final = (LOCAL_TRANSACTIONS, MULTI_TXNS_PER_SSN, MULTI_SSNS_PER_TXN)
+
+CREDIT: Final[i64] = 100
+"""Commands that a client may send ahead; JMS clients send two together."""
+
+
+@final
+class CommitReceipt(Waiter):
+    """A commit that is told once it is durable."""
+
+    def __init__(self, link: IncomingLink, delivery_id: i64) -> None:
+        self._link: Final = link
+        self._delivery_id: Final[i64] = delivery_id
+
+    def committed(self) -> None:
+        self._link.accept_delivery(self._delivery_id)
+
+
+@final
+class LinkCoordinator(IncomingOwner):
+    """The owner of a link to the coordinator: what was declared on it ends with it."""
+
+    def __init__(self, peer: Peer, link: IncomingLink, transactions: Transactions) -> None:
+        self._peer: Final = peer
+        self._container: Final = peer.container
+        self._link: Final = link
+        self._transactions: Final = transactions
+        self._declared: Final[dict[bytes, OpenTransaction]] = {}
+        self._may_reject = True
+
+    def attach(self, attach: Attach) -> None:
+        """Answer with what is offered, whatever else was asked for."""
+        self._may_reject = may_reject(attach.source)
+        self._container.claim_link(self._peer.container_id, self._link, None, incoming=True)
+        self._link.accept(
+            self, source=attach.source, target=Coordinator(capabilities=list(CAPABILITIES))
+        )
+        self._link.grant(CREDIT)
+
+    # -- from the link
+
+    def delivered(self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool) -> None:
+        if settled:
+            raise LinkFault(INVALID_FIELD, "what a coordinator is told is not settled before (4.2)")
+        sections = self._container.sections
+        sections.read(data, at, end)
+        try:
+            command = read_command(data, sections.body, end)
+        except Fault as fault:
+            raise LinkFault(fault.condition, fault.description) from None
+        if isinstance(command, Declare):
+            self._declare(delivery_id, command)
+        else:
+            self._discharge(delivery_id, command)
+
+    def posted(
+        self,
+        delivery_id: i64,  # noqa: ARG002 - there is no such thing
+        data: bytes,  # noqa: ARG002
+        at: i64,  # noqa: ARG002
+        end: i64,  # noqa: ARG002
+        *,
+        settled: bool,  # noqa: ARG002
+        txn_id: bytes,  # noqa: ARG002
+    ) -> None:
+        raise LinkFault(NOT_ALLOWED, "what a coordinator is told is part of no transaction")
+
+    def credit_low(self) -> None:
+        self._link.grant(CREDIT)
+
+    def _declare(self, delivery_id: i64, command: Declare) -> None:
+        if command.has_global_id:
+            refusal = LinkFault(NOT_IMPLEMENTED, "distributed transactions are not offered")
+            self._reject(delivery_id, refusal)
+            return
+        try:
+            declared = self._transactions.declare(self)
+        except RoutingError as limit:
+            self._reject(delivery_id, as_fault(limit))
+            return
+        self._declared[declared.id] = declared
+        self._link.settle(delivery_id, Declared(declared.id))
+
+    def _discharge(self, delivery_id: i64, command: Discharge) -> None:
+        found = self._transactions.find(command.txn_id)
+        if found is None:
+            unknown = LinkFault(UNKNOWN_ID, "no such transaction on this connection")
+            self._reject(delivery_id, unknown)
+            return
+        if command.txn_id in self._link.session.connection.partial_postings:
+            raise LinkFault(TRANSACTION_ROLLBACK, "a message of the transaction is not whole (4.4)")
+        found.coordinator.forget(found)
+        batch = self._container.journal.batch
+        if command.fail:
+            found.work.roll_back(batch)
+            self._link.accept_delivery(delivery_id)
+            return
+        try:
+            found.work.commit(batch)
+        except RoutingError as refusal:
+            self._reject(delivery_id, as_fault(refusal))
+        except Fault as fault:
+            self._reject(delivery_id, fault)
+        else:
+            self._container.journal.submit(CommitReceipt(self._link, delivery_id))
+
+    def _reject(self, delivery_id: i64, fault: Fault) -> None:
+        """Refuse a command, by its outcome or, where that cannot be, by the detach (4.3)."""
+        if not self._may_reject:
+            raise LinkFault(fault.condition, fault.description, fault.info)
+        self._link.settle(delivery_id, Rejected(error_of(fault)))
+
+    # -- ends
+
+    def forget(self, ended: OpenTransaction) -> None:
+        """A transaction that was declared here is open no more."""
+        del self._declared[ended.id]
+        self._transactions.forget(ended)
+
+    def give_up(self, why: str) -> None:
+        """End the link, and roll back everything that was declared on it."""
+        self._link.detach(LinkFault(TRANSACTION_ROLLBACK, why))
+
+    def incoming_ended(self, closed: bool) -> None:  # noqa: ARG002 - nothing here outlives a link
+        self._container.forget_link(self._peer.container_id, self._link, incoming=True)
+        batch = self._container.journal.batch
+        for each in list(self._declared.values()):
+            self.forget(each)
+            each.work.roll_back(batch)

@@ -1,0 +1,160 @@
+"""Outcomes for the end of a transaction: what a consumer's link knows of them (core 4.4.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.delivery import Delivery
+from broker.amqp.errors import UNKNOWN_ID, Fault, LinkFault
+from broker.amqp.outcomes import (
+    RELEASED,
+    DeliveryState,
+    Modified,
+    Outcome,
+    Received,
+    TransactionalState,
+)
+from broker.amqp.outgoing_link import OutgoingLink
+from broker.journal import Waiter
+from broker.links.outcome import cause_of, disposal
+from broker.links.transactions import OpenTransaction
+from broker.routing.entry import QueueEntry
+from broker.routing.redelivery import rolled_back
+from broker.routing.transaction import Holder, Retirement
+
+if TYPE_CHECKING:
+    from broker.links.peer import Peer
+
+
+@final
+class Settlement(Waiter):
+    """A delivery that is settled once the outcome that its receiver gave is durable."""
+
+    def __init__(self, link: OutgoingLink, delivery_id: i64, outcome: Outcome) -> None:
+        self._link: Final = link
+        self._delivery_id: Final[i64] = delivery_id
+        self._outcome: Final = outcome
+
+    def committed(self) -> None:
+        self._link.settle(self._delivery_id, self._outcome)
+
+
+@final
+class Unsettled:
+    """A delivery whose outcome waits in `transaction`, while its receiver has not settled it."""
+
+    def __init__(self, transaction: OpenTransaction, outcome: Outcome) -> None:
+        self.transaction: Final = transaction
+        self.outcome: Final = outcome
+
+
+@final
+class Retirements(Holder):
+    """What the peer of one link has retired within transactions.
+
+    Once it is settled, the transaction alone has it. Until then it is in the
+    session's unsettled map like any other, and the peer may change its mind.
+    """
+
+    def __init__(self, peer: Peer, link: OutgoingLink, default_outcome: Outcome | None) -> None:
+        self._peer: Final = peer
+        self._link: Final = link
+        self._default_outcome: Final[Outcome] = default_outcome or RELEASED
+        self._unsettled: Final[dict[QueueEntry, Unsettled]] = {}
+
+    def retire(self, entry: QueueEntry, state: TransactionalState, *, settled: bool) -> None:
+        """Give `entry` an outcome within a transaction; LinkFault where it cannot be."""
+        outcome = state.outcome or self._default_outcome
+        joined = self._peer.join(state.txn_id)
+        if joined is None:
+            if settled:
+                self._return(entry, outcome)
+            raise LinkFault(UNKNOWN_ID, "no such transaction on this connection")
+        before = self._unsettled.get(entry)
+        if before is not None:
+            if before.transaction is not joined:
+                if settled:
+                    self._settle(entry)
+                joined.coordinator.give_up("an outcome belongs to another transaction (4.4.2)")
+                return
+            self.withdraw(entry)
+        if settled:
+            entry.sent_to = None
+        else:
+            self._unsettled[entry] = Unsettled(joined, outcome)
+        annotations: bytes | None = None
+        fault: LinkFault | None = None
+        if isinstance(outcome, Modified) and outcome.message_annotations is not None:
+            fault = fault_of(entry, outcome.message_annotations)
+            annotations = outcome.message_annotations if fault is None else None
+        joined.work.retire(
+            Retirement(
+                entry,
+                disposal(outcome),
+                cause=cause_of(outcome),
+                annotations=annotations,
+                holder=None if settled else self,
+            )
+        )
+        if fault is not None:
+            joined.work.doom(fault)
+            raise fault
+
+    def _return(self, entry: QueueEntry, outcome: Outcome) -> None:
+        """The transaction has ended without this outcome: as if it were rolled back now."""
+        entry.sent_to = None
+        wanted = rolled_back(disposal(outcome))
+        entry.queue.dispose(entry, wanted, self._peer.container.journal.batch)
+
+    def withdraw(self, entry: QueueEntry) -> None:
+        """Whatever the peer said of a delivery within a transaction, it says something else now."""
+        before = self._unsettled.pop(entry, None)
+        if before is not None:
+            before.transaction.work.withdraw(entry)
+
+    def settles(self, entry: QueueEntry, state: DeliveryState | None) -> bool:
+        """Whether the peer's settlement leaves an outcome standing that it gave before."""
+        if entry not in self._unsettled:
+            return False
+        if state is None or isinstance(state, Received):
+            self._settle(entry)
+            return True
+        self.withdraw(entry)
+        return False
+
+    def _settle(self, entry: QueueEntry) -> None:
+        entry.sent_to = None
+        self._unsettled.pop(entry).transaction.work.settled(entry)
+
+    def without(self, ended: list[Delivery]) -> list[Delivery]:
+        """Those deliveries, ended with their link, that have no outcome in a transaction either."""
+        left: list[Delivery] = []
+        for delivery in ended:
+            if isinstance(delivery, QueueEntry) and delivery in self._unsettled:
+                self._settle(delivery)
+            else:
+                left.append(delivery)
+        return left
+
+    # -- from the transaction
+
+    def committed(self, entry: QueueEntry) -> None:
+        outcome = self._unsettled.pop(entry).outcome
+        entry.sent_to = None
+        self._link.session.unsettled_out.take(entry.delivery_id)
+        journal = self._peer.container.journal
+        journal.submit(Settlement(self._link, entry.delivery_id, outcome))
+
+    def rolled_back(self, entry: QueueEntry) -> None:
+        del self._unsettled[entry]
+
+
+def fault_of(entry: QueueEntry, annotations: bytes) -> LinkFault | None:
+    """What is wrong with adding `annotations` to the message, so that no commit fails by it."""
+    try:
+        entry.message.annotated(annotations)
+    except Fault as fault:
+        return LinkFault(fault.condition, fault.description)
+    return None

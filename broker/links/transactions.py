@@ -1,0 +1,97 @@
+"""The transactions of one connection: their ids, their number, and how long they may last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.outcomes import ACCEPTED, TransactionalState
+from broker.links.container import Container
+from broker.routing.agenda import Due
+from broker.routing.errors import LimitReached
+from broker.routing.transaction import Transaction
+
+if TYPE_CHECKING:
+    from broker.links.coordinator import LinkCoordinator
+
+NOT_STARTED: Final[i64] = -1
+
+
+@final
+class OpenTransaction:
+    """A transaction that was declared, and is not discharged yet.
+
+    `accepted` is what every message sent within it is told. The time runs from
+    the first operation: JMS clients have a transaction open at all times.
+    """
+
+    def __init__(self, txn_id: bytes, work: Transaction, coordinator: LinkCoordinator) -> None:
+        self.id: Final = txn_id
+        self.work: Final = work
+        self.coordinator: Final = coordinator
+        self.accepted: Final = TransactionalState(txn_id=txn_id, outcome=ACCEPTED)
+        self.deadline_ms: i64 = NOT_STARTED
+
+
+@final
+class Transactions(Due):
+    """Every open transaction of a connection, by its id; any link of it may take part in any."""
+
+    def __init__(self, container: Container) -> None:
+        self._container: Final = container
+        self._open: Final[dict[bytes, OpenTransaction]] = {}
+        # those with work, in the order in which they began it, and so of their deadlines
+        self._begun: Final[dict[bytes, OpenTransaction]] = {}
+        self._is_waiting = False
+
+    def declare(self, coordinator: LinkCoordinator) -> OpenTransaction:
+        """Begin a transaction; LimitReached where the connection has too many."""
+        container = self._container
+        limits = container.limits
+        if 0 < limits.transactions_max <= i64(len(self._open)):
+            raise LimitReached(f"a connection has at most {limits.transactions_max} transactions")
+        work = Transaction(
+            container.router,
+            operations_max=limits.transaction_operations_max,
+            bytes_max=limits.transaction_bytes_max,
+        )
+        declared = OpenTransaction(container.next_txn_id(), work, coordinator)
+        self._open[declared.id] = declared
+        return declared
+
+    def find(self, txn_id: bytes) -> OpenTransaction | None:
+        """The open transaction of that id."""
+        return self._open.get(txn_id)
+
+    def join(self, txn_id: bytes) -> OpenTransaction | None:
+        """The same, in which something is to be done now: its time runs."""
+        found = self._open.get(txn_id)
+        if found is not None and found.deadline_ms == NOT_STARTED:
+            timeout_ms = self._container.limits.transaction_timeout_ms
+            if timeout_ms > 0:
+                found.deadline_ms = self._container.clock.now_ms() + timeout_ms
+                self._begun[txn_id] = found
+                self._wait_for(found)
+        return found
+
+    def _wait_for(self, first: OpenTransaction) -> None:
+        """Be called at the deadline of `first`: one place in the agenda for all that follow it."""
+        if not self._is_waiting:
+            self._is_waiting = True
+            self._container.router.agenda.at(first.deadline_ms, self)
+
+    def forget(self, ended: OpenTransaction) -> None:
+        """A transaction has been discharged, or rolled back."""
+        del self._open[ended.id]
+        self._begun.pop(ended.id, None)
+
+    def due(self, now_ms: i64) -> None:
+        """End the coordinators of transactions that have lasted too long."""
+        self._is_waiting = False
+        while self._begun:
+            first = next(iter(self._begun.values()))
+            if first.deadline_ms > now_ms:
+                self._wait_for(first)
+                return
+            first.coordinator.give_up("a transaction has lasted too long")

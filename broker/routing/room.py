@@ -1,0 +1,51 @@
+"""Whether queues have room for several messages together, before any of them is put there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.message import Message
+
+if TYPE_CHECKING:
+    from broker.routing.entry import QueueEntry
+    from broker.routing.queue import Queue
+
+
+@final
+class Demand:
+    """What a queue is to gain, less what leaves it."""
+
+    def __init__(self) -> None:
+        self.messages: i64 = 0
+        self.bytes: i64 = 0
+
+
+@final
+class Room:
+    """What is asked of each queue, to be checked as a whole."""
+
+    def __init__(self) -> None:
+        self._demands: Final[dict[Queue, Demand]] = {}
+
+    def add(self, queue: Queue, message: Message) -> None:
+        """`message` is to go to `queue`."""
+        demand = self._demands.get(queue)
+        if demand is None:
+            demand = self._demands[queue] = Demand()
+        demand.messages += 1
+        demand.bytes += message.size()
+
+    def give_back(self, entry: QueueEntry) -> None:
+        """`entry` leaves its queue at the same moment. Call it behind every `add`."""
+        demand = self._demands.get(entry.queue)
+        if demand is not None:
+            demand.messages -= 1
+            demand.bytes -= entry.message.size()
+
+    def check(self) -> None:
+        """Raise QueueFull where a queue's limit leaves less room than is asked for."""
+        for queue, demand in self._demands.items():
+            if demand.messages > 0:
+                queue.check_room_for(demand.messages, demand.bytes)

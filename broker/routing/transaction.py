@@ -1,0 +1,182 @@
+"""Work that is done as a whole or not at all, staged until its transaction ends (RCV-06).
+
+Messages that were posted meet their nodes, and topics their subscribers, at the
+commit. Entries that were retired stay acquired, and invisible, until then. Both
+cost the transaction's own memory, so both count towards its limits.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64, mypyc_attr
+
+from broker.amqp.errors import Fault
+from broker.message import Message
+from broker.routing.dead_letter import REJECTED_UNSAID, Cause
+from broker.routing.entry import QueueEntry
+from broker.routing.errors import LimitReached, NoSuchNode, RoutingError
+from broker.routing.node import Node
+from broker.routing.redelivery import Disposal, rolled_back
+from broker.routing.room import Room
+from storage.api import Batch
+
+if TYPE_CHECKING:
+    from broker.routing.router import Router
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Holder:
+    """Keeps deliveries that were retired, but not settled: a rollback leaves them to it."""
+
+    @abstractmethod
+    def committed(self, entry: QueueEntry) -> None:
+        """The outcome of `entry` counts from now on: its delivery is over."""
+
+    @abstractmethod
+    def rolled_back(self, entry: QueueEntry) -> None:
+        """The outcome of `entry` never was: its delivery goes on."""
+
+
+@final
+class Retirement:
+    """The outcome of an entry, once its transaction is committed.
+
+    `cause` is that of a rejection, `annotations` an encoded map to be added to
+    the message's own; `holder` is None where the delivery is settled.
+    """
+
+    def __init__(
+        self,
+        entry: QueueEntry,
+        outcome: Disposal,
+        *,
+        cause: Cause = REJECTED_UNSAID,
+        annotations: bytes | None = None,
+        holder: Holder | None = None,
+    ) -> None:
+        self.entry: Final = entry
+        self.outcome: Final = outcome
+        self.cause: Final = cause
+        self.annotations: Final = annotations
+        self.holder = holder
+
+    def commit(self, batch: Batch) -> None:
+        """Let the outcome count."""
+        if self.holder is not None:
+            self.holder.committed(self.entry)
+        queue = self.entry.queue
+        if self.annotations is not None:
+            queue.annotate(self.entry, self.annotations, batch)
+        queue.dispose(self.entry, self.outcome, batch, cause=self.cause)
+
+    def roll_back(self, batch: Batch) -> None:
+        """Return the entry to its place, or leave it to whoever holds its delivery."""
+        if self.holder is not None:
+            self.holder.rolled_back(self.entry)
+        else:
+            self.entry.queue.dispose(self.entry, rolled_back(self.outcome), batch)
+
+
+@final
+class Transaction:
+    """What was done within one transaction. `doomed_by` says why it can only be rolled back.
+
+    A limit of 0 is none. A doomed transaction keeps no messages, but what it
+    retired stays with it until its end, as the peer believes.
+    """
+
+    def __init__(self, router: Router, *, operations_max: i64, bytes_max: i64) -> None:
+        self.doomed_by: Fault | RoutingError | None = None
+        self.operations: i64 = 0
+        self.bytes: i64 = 0
+        self._router: Final = router
+        self._operations_max: Final[i64] = operations_max
+        self._bytes_max: Final[i64] = bytes_max
+        self._posted: Final[list[tuple[Node, Message]]] = []
+        self._posted_bytes: i64 = 0
+        self._retired: Final[dict[QueueEntry, Retirement]] = {}
+
+    def post(self, node: Node, message: Message, size: i64) -> None:
+        """Send `message`, which came in `size` bytes, to `node`: not kept where this is doomed."""
+        self._count(size)
+        if self.doomed_by is None:
+            self._posted.append((node, message))
+            self._posted_bytes += size
+
+    def retire(self, retirement: Retirement) -> None:
+        """Give an entry its outcome. It is kept in any case, for it is acquired."""
+        self._retired[retirement.entry] = retirement
+        annotations = retirement.annotations
+        self._count(0 if annotations is None else i64(len(annotations)))
+
+    def _count(self, size: i64) -> None:
+        self.operations += 1
+        self.bytes += size
+        if 0 < self._operations_max < self.operations:
+            self.doom(LimitReached(f"a transaction has at most {self._operations_max} operations"))
+        elif 0 < self._bytes_max < self.bytes:
+            self.doom(LimitReached(f"a transaction has at most {self._bytes_max} bytes"))
+
+    def withdraw(self, entry: QueueEntry) -> None:
+        """The outcome of `entry` is none of this transaction's any more."""
+        del self._retired[entry]
+
+    def settled(self, entry: QueueEntry) -> None:
+        """The delivery of `entry` has no holder any more; its outcome stands."""
+        self._retired[entry].holder = None
+
+    def doom(self, cause: Fault | RoutingError) -> None:
+        """Nothing but a rollback can come of this. The first cause is the one that is told."""
+        if self.doomed_by is None:
+            self.doomed_by = cause
+        self._posted.clear()
+
+    def commit(self, batch: Batch) -> None:
+        """Do everything at one moment, or raise what stands against it: then all is rolled back."""
+        try:
+            self._check()
+        except (Fault, RoutingError):
+            self.roll_back(batch)
+            raise
+        for retirement in self._retired.values():
+            retirement.commit(batch)
+        for node, message in self._posted:
+            node.publish(message, batch)
+        stats = self._router.stats
+        stats.published += len(self._posted)
+        stats.published_bytes += self._posted_bytes
+        stats.committed += 1
+        self._clear()
+
+    def _check(self) -> None:
+        """Raise what stands against a commit; nothing has changed then."""
+        if self.doomed_by is not None:
+            raise self.doomed_by
+        room: Room | None = None
+        for node, message in self._posted:
+            if self._router.find(node.address, node.kind) is not node:
+                raise NoSuchNode(f"{node.kind} {node.address} was deleted before the commit")
+            if node.may_be_full():
+                if room is None:
+                    room = Room()
+                for queue in node.destinations(message):
+                    room.add(queue, message)
+        if room is not None:
+            for retirement in self._retired.values():
+                if retirement.outcome is Disposal.REMOVE:
+                    room.give_back(retirement.entry)
+            room.check()
+
+    def roll_back(self, batch: Batch) -> None:
+        """Let nothing of it have been."""
+        self._router.stats.rolled_back += 1
+        for retirement in self._retired.values():
+            retirement.roll_back(batch)
+        self._clear()
+
+    def _clear(self) -> None:
+        """Entries and links refer to each other where no collector looks: let go of them."""
+        self._posted.clear()
+        self._retired.clear()

@@ -1,0 +1,389 @@
+"""Staged work: all of it at one moment, or nothing of it."""
+
+import pytest
+
+from broker.amqp.errors import LinkFault
+from broker.routing.entry import QueueEntry
+from broker.routing.errors import LimitReached, NoSuchNode, QueueFull
+from broker.routing.policy import AddressPolicy
+from broker.routing.queue import Queue
+from broker.routing.redelivery import Disposal
+from broker.routing.transaction import Holder, Retirement, Transaction
+from tests.support.parties import RecordingConsumer
+from tests.support.routing import Routing, counts, new_message
+
+pytestmark = pytest.mark.requirement("RCV-06")
+
+
+def begun(routing: Routing, *, operations: int = 0, size: int = 0) -> Transaction:
+    return Transaction(routing.router, operations_max=operations, bytes_max=size)
+
+
+def taken(routing: Routing, queue: Queue, number: int = 1) -> RecordingConsumer:
+    """A consumer that has acquired so many messages of the queue."""
+    consumer = routing.consumer(queue, credit=number)
+    assert len(consumer.entries) == number
+    return consumer
+
+
+def post(transaction: Transaction, queue: Queue, *bodies: bytes, durable: bool = False) -> None:
+    for body in bodies:
+        transaction.post(queue, new_message(body, durable=durable), len(body))
+
+
+def is_doomed(transaction: Transaction) -> bool:
+    return transaction.doomed_by is not None
+
+
+def rest(routing: Routing, queue: Queue) -> list[bytes]:
+    """Everything that waits, in order."""
+    consumer = routing.consumer(queue, credit=100)
+    return consumer.taken
+
+
+class Recording(Holder):
+    """Remembers what became of the deliveries that it holds."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def committed(self, entry: QueueEntry) -> None:
+        self.told.append(f"committed {entry.message.encoded.decode()}")
+
+    def rolled_back(self, entry: QueueEntry) -> None:
+        self.told.append(f"rolled back {entry.message.encoded.decode()}")
+
+
+# -- what is sent
+
+
+def test_what_was_posted_is_there_after_the_commit_in_its_order() -> None:
+    routing = Routing()
+    one, other = routing.queue("one"), routing.queue("other")
+    transaction = begun(routing)
+    post(transaction, one, b"1", b"2")
+    post(transaction, other, b"3")
+    post(transaction, one, b"4")
+    assert (one.waiting, other.waiting) == (0, 0)
+    transaction.commit(routing.batch)
+    assert rest(routing, one) == [b"1", b"2", b"4"]
+    assert rest(routing, other) == [b"3"]
+    assert (routing.stats.published, routing.stats.published_bytes) == (4, 4)
+
+
+def test_what_was_posted_is_gone_after_a_rollback() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    transaction = begun(routing)
+    post(transaction, queue, b"1", durable=True)
+    transaction.roll_back(routing.batch)
+    transaction.commit(routing.batch)
+    assert counts(queue) == (0, 0, 0)
+    assert routing.stored() == []
+    assert routing.stats.published == 0
+
+
+def test_a_commit_is_one_batch() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    queue.put(new_message(b"old", durable=True), routing.batch)
+    routing.commit()
+    consumer = taken(routing, queue)
+    transaction = begun(routing)
+    post(transaction, queue, b"1", b"2", durable=True)
+    transaction.retire(Retirement(consumer.entries[0], Disposal.REMOVE))
+    assert routing.batch.is_empty()
+    transaction.commit(routing.batch)
+    assert [each.encoded for each in routing.stored()] == [b"1", b"2"]
+
+
+@pytest.mark.requirement("DLY-03")
+def test_a_topic_is_met_with_the_subscribers_of_the_commit() -> None:
+    routing = Routing()
+    topic = routing.topic()
+    early, late = RecordingConsumer(), RecordingConsumer()
+    leaving = topic.attach_consumer(early)
+    transaction = begun(routing)
+    transaction.post(topic, new_message(b"1"), 1)
+    topic.detach_consumer(early, leaving, routing.batch)
+    joined = topic.attach_consumer(late)
+    transaction.commit(routing.batch)
+    routing.give(joined, late, 5)
+    routing.pump()
+    assert (early.taken, late.taken) == ([], [b"1"])
+
+
+# -- what is retired
+
+COMMITTED = [
+    pytest.param(Disposal.REMOVE, True, id="accepted"),
+    pytest.param(Disposal.DEAD_LETTER, True, id="rejected"),
+    pytest.param(Disposal.FAIL, False, id="failed"),
+    pytest.param(Disposal.FAIL_ELSEWHERE, False, id="failed, and not here again"),
+    pytest.param(Disposal.RELEASE, False, id="released"),
+    pytest.param(Disposal.ELSEWHERE, False, id="not here again"),
+]
+
+
+@pytest.mark.parametrize(("outcome", "gone"), COMMITTED)
+def test_an_outcome_counts_once_it_is_committed(outcome: Disposal, gone: bool) -> None:
+    routing = Routing(policy=AddressPolicy(dead_letter=""))
+    queue = routing.queue()
+    routing.put(queue, b"1")
+    consumer = taken(routing, queue)
+    transaction = begun(routing)
+    transaction.retire(Retirement(consumer.entries[0], outcome))
+    assert counts(queue) == (0, 1, 1)
+    transaction.commit(routing.batch)
+    assert counts(queue) == ((0, 0, 0) if gone else (1, 0, 1))
+
+
+ROLLED_BACK = [
+    # delivery-count and failures
+    pytest.param(Disposal.REMOVE, (1, 1), id="accepted"),
+    pytest.param(Disposal.DEAD_LETTER, (1, 1), id="rejected"),
+    pytest.param(Disposal.FAIL, (1, 1), id="failed"),
+    pytest.param(Disposal.FAIL_ELSEWHERE, (1, 1), id="failed, and not here again"),
+    pytest.param(Disposal.RELEASE, (0, 0), id="released"),
+    pytest.param(Disposal.ELSEWHERE, (0, 0), id="not here again"),
+]
+
+
+@pytest.mark.requirement("RCV-08")
+@pytest.mark.parametrize(("outcome", "left"), ROLLED_BACK)
+def test_a_rollback_returns_what_was_retired(outcome: Disposal, left: tuple[int, int]) -> None:
+    routing = Routing()
+    queue = routing.queue()
+    routing.put(queue, b"1", b"2")
+    consumer = taken(routing, queue)
+    entry = consumer.entries[0]
+    transaction = begun(routing)
+    transaction.retire(Retirement(entry, outcome))
+    transaction.roll_back(routing.batch)
+    assert counts(queue) == (2, 0, 2)
+    assert (int(entry.delivery_count), int(entry.failures)) == left
+    routing.give(queue, consumer, 2)
+    assert consumer.taken == [b"1", b"1", b"2"], "in its place, to the same consumer too"
+
+
+@pytest.mark.requirement("RCV-08")
+def test_rollbacks_are_held_against_the_redelivery_limit() -> None:
+    routing = Routing(policy=AddressPolicy(max_delivery_count=3))
+    queue = routing.queue()
+    routing.put(queue, b"1")
+    consumer = routing.consumer(queue)
+    for _ in range(3):
+        routing.give(queue, consumer, 1)
+        transaction = begun(routing)
+        transaction.retire(Retirement(consumer.entries.pop(), Disposal.REMOVE))
+        transaction.roll_back(routing.batch)
+    assert queue.waiting == 0
+    assert routing.queue("DLQ").waiting == 1
+
+
+def test_an_outcome_outlives_its_consumer() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    routing.put(queue, b"1", b"2")
+    consumer = taken(routing, queue, 2)
+    transaction = begun(routing)
+    for entry in consumer.entries:
+        transaction.retire(Retirement(entry, Disposal.REMOVE))
+    queue.detach_consumer(consumer, queue, routing.batch)
+    assert counts(queue) == (0, 2, 2)
+    transaction.roll_back(routing.batch)
+    assert rest(routing, queue) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("committed", [True, False], ids=["committed", "rolled back"])
+@pytest.mark.parametrize("outcome", list(Disposal), ids=lambda outcome: outcome.name.lower())
+def test_the_queue_may_go_before_the_transaction(outcome: Disposal, committed: bool) -> None:
+    routing = Routing()
+    queue = routing.queue()
+    queue.put(new_message(b"1", durable=True), routing.batch)
+    consumer = taken(routing, queue)
+    transaction = begun(routing)
+    transaction.retire(Retirement(consumer.entries[0], outcome))
+    routing.router.delete(queue, routing.batch)
+    if committed:
+        transaction.commit(routing.batch)
+    else:
+        transaction.roll_back(routing.batch)
+    assert counts(queue) == (0, 0, 0)
+    assert routing.stored() == []
+
+
+def test_annotations_are_added_by_the_commit() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    routing.put(queue, b"\x00\x53\x75\xa0\x00")
+    entry = taken(routing, queue).entries[0]
+    annotations = bytes.fromhex("c1 07 02 a3 01 78 a3 01 79")
+    for committed in (False, True):
+        transaction = begun(routing)
+        transaction.retire(Retirement(entry, Disposal.RELEASE, annotations=annotations))
+        assert transaction.bytes == len(annotations)
+        if committed:
+            transaction.commit(routing.batch)
+        else:
+            transaction.roll_back(routing.batch)
+            entry = taken(routing, queue).entries[0]
+        assert (b"x" in entry.message.encoded) is committed
+
+
+def test_a_delivery_that_is_held_stays_where_it_is_after_a_rollback() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    routing.put(queue, b"1", b"2", b"3")
+    consumer = taken(routing, queue, 3)
+    holder = Recording()
+    transaction = begun(routing)
+    for entry in consumer.entries:
+        transaction.retire(Retirement(entry, Disposal.REMOVE, holder=holder))
+    transaction.settled(consumer.entries[1])
+    transaction.withdraw(consumer.entries[2])
+    transaction.roll_back(routing.batch)
+    assert holder.told == ["rolled back 1"]
+    assert counts(queue) == (1, 2, 3)
+    assert consumer.entries[0].delivery_count == 0
+
+
+def test_a_delivery_that_is_held_is_over_after_a_commit() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    routing.put(queue, b"1")
+    holder = Recording()
+    transaction = begun(routing)
+    entry = taken(routing, queue).entries[0]
+    transaction.retire(Retirement(entry, Disposal.REMOVE, holder=holder))
+    transaction.commit(routing.batch)
+    assert holder.told == ["committed 1"]
+    assert counts(queue) == (0, 0, 0)
+
+
+# -- what stands against a commit
+
+
+def test_a_commit_that_finds_a_full_queue_changes_nothing() -> None:
+    routing = Routing(policy=AddressPolicy(max_messages=2))
+    full, other, source = routing.queue("full"), routing.queue("other"), routing.queue("source")
+    routing.put(source, b"request")
+    routing.put(full, b"1")
+    consumer = taken(routing, source)
+    transaction = begun(routing)
+    transaction.retire(Retirement(consumer.entries[0], Disposal.REMOVE))
+    post(transaction, other, b"2")
+    post(transaction, full, b"3", b"4")
+    with pytest.raises(QueueFull):
+        transaction.commit(routing.batch)
+    assert (full.waiting, other.waiting, source.waiting) == (1, 0, 1)
+    assert consumer.entries[0].delivery_count == 1
+
+
+def test_what_a_transaction_takes_makes_room_for_what_it_brings() -> None:
+    routing = Routing(policy=AddressPolicy(max_messages=1))
+    queue = routing.queue()
+    routing.put(queue, b"old")
+    consumer = taken(routing, queue)
+    transaction = begun(routing)
+    transaction.retire(Retirement(consumer.entries[0], Disposal.REMOVE))
+    post(transaction, queue, b"new")
+    transaction.commit(routing.batch)
+    assert rest(routing, queue) == [b"new"]
+
+
+def test_a_release_makes_no_room() -> None:
+    routing = Routing(policy=AddressPolicy(max_messages=1))
+    queue = routing.queue()
+    routing.put(queue, b"old")
+    consumer = taken(routing, queue)
+    transaction = begun(routing)
+    transaction.retire(Retirement(consumer.entries[0], Disposal.RELEASE))
+    post(transaction, queue, b"new")
+    with pytest.raises(QueueFull):
+        transaction.commit(routing.batch)
+
+
+def test_a_subscription_that_is_full_stands_against_a_commit() -> None:
+    routing = Routing(policy=AddressPolicy(max_messages=1))
+    topic = routing.topic()
+    slow, quick = RecordingConsumer(), RecordingConsumer(5, settles=routing.batch)
+    topic.attach_consumer(slow)
+    queue = topic.attach_consumer(quick)
+    routing.put(topic, b"1")
+    routing.give(queue, quick, 5)
+    transaction = begun(routing)
+    transaction.post(topic, new_message(b"2"), 1)
+    with pytest.raises(QueueFull):
+        transaction.commit(routing.batch)
+    routing.pump()
+    assert quick.taken == [b"1"]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "made anew"])
+def test_a_node_that_was_deleted_stands_against_a_commit(again: bool) -> None:
+    routing = Routing()
+    queue, other = routing.queue(), routing.queue("other")
+    transaction = begun(routing)
+    post(transaction, other, b"1")
+    post(transaction, queue, b"2")
+    routing.router.delete(queue, routing.batch)
+    if again:
+        routing.queue()
+    with pytest.raises(NoSuchNode):
+        transaction.commit(routing.batch)
+    assert other.waiting == 0
+
+
+def test_a_doomed_transaction_tells_the_first_cause() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    transaction = begun(routing)
+    post(transaction, queue, b"1")
+    transaction.doom(LinkFault("first"))
+    transaction.doom(LinkFault("second"))
+    post(transaction, queue, b"2")
+    with pytest.raises(LinkFault, match="first"):
+        transaction.commit(routing.batch)
+    assert queue.waiting == 0
+
+
+# -- limits
+
+
+def test_a_transaction_has_only_so_many_operations() -> None:
+    """`transaction_operations_max`: what was posted is let go at once, what was retired is not."""
+    routing = Routing()
+    queue = routing.queue()
+    routing.put(queue, b"1", b"2")
+    consumer = taken(routing, queue, 2)
+    transaction = begun(routing, operations=3)
+    post(transaction, queue, b"3", b"4")
+    transaction.retire(Retirement(consumer.entries[0], Disposal.REMOVE))
+    assert not is_doomed(transaction)
+    transaction.retire(Retirement(consumer.entries[1], Disposal.REMOVE))
+    assert is_doomed(transaction)
+    assert counts(queue) == (0, 2, 2)
+    with pytest.raises(LimitReached, match="3 operations"):
+        transaction.commit(routing.batch)
+    assert rest(routing, queue) == [b"1", b"2"]
+
+
+def test_a_transaction_holds_only_so_many_bytes() -> None:
+    """`transaction_bytes_max`"""
+    routing = Routing()
+    queue = routing.queue()
+    transaction = begun(routing, size=5)
+    post(transaction, queue, b"123", b"45")
+    assert not is_doomed(transaction)
+    post(transaction, queue, b"6")
+    with pytest.raises(LimitReached, match="5 bytes"):
+        transaction.commit(routing.batch)
+    assert queue.waiting == 0
+
+
+def test_no_limit_is_none() -> None:
+    routing = Routing()
+    transaction = begun(routing)
+    post(transaction, routing.queue(), *[b"x" * 100] * 100)
+    assert not is_doomed(transaction)
