@@ -59,9 +59,9 @@ class Node(Due):
     def publish(self, message: Message, batch: Batch) -> None:
         """Take a message for which there is room: nothing can be raised."""
 
-    @abstractmethod
     def may_be_full(self) -> bool:
         """Whether `put` may raise QueueFull at all."""
+        return self.policy.max_messages > 0 or self.policy.max_bytes > 0
 
     @abstractmethod
     def destinations(self, message: Message) -> list[Queue]:

@@ -92,18 +92,11 @@ class Queue(Node):
 
     def check_room(self, message: Message) -> None:
         """Raise QueueFull where the address's limit does not leave room for `message`."""
-        self.check_room_for(1, message.size())
-
-    def check_room_for(self, messages: i64, size: i64) -> None:
-        """Raise QueueFull where there is not room for so many messages of `size` bytes together."""
         policy = self.policy
-        if 0 < policy.max_messages < self.waiting + self.acquired + self.held() + messages:
+        if 0 < policy.max_messages <= self.waiting + self.acquired + self.held():
             raise QueueFull(f"{self.address} holds its {policy.max_messages} messages")
-        if policy.max_bytes > 0 and self.bytes + size > policy.max_bytes:
+        if policy.max_bytes > 0 and self.bytes + message.size() > policy.max_bytes:
             raise QueueFull(f"{self.address} holds its {policy.max_bytes} bytes")
-
-    def may_be_full(self) -> bool:
-        return self.policy.max_messages > 0 or self.policy.max_bytes > 0
 
     def destinations(self, message: Message) -> list[Queue]:  # noqa: ARG002 as a topic's
         return [self]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import Message
+from broker.routing.errors import QueueFull
 
 if TYPE_CHECKING:
     from broker.routing.entry import QueueEntry
@@ -20,6 +21,15 @@ class Demand:
     def __init__(self) -> None:
         self.messages: i64 = 0
         self.bytes: i64 = 0
+
+    def check(self, queue: Queue) -> None:
+        """As `queue.check_room`, of all of it together."""
+        policy = queue.policy
+        there = queue.waiting + queue.acquired + queue.held()
+        if 0 < policy.max_messages < there + self.messages:
+            raise QueueFull(f"{queue.address} holds its {policy.max_messages} messages")
+        if policy.max_bytes > 0 and queue.bytes + self.bytes > policy.max_bytes:
+            raise QueueFull(f"{queue.address} holds its {policy.max_bytes} bytes")
 
 
 @final
@@ -48,4 +58,4 @@ class Room:
         """Raise QueueFull where a queue's limit leaves less room than is asked for."""
         for queue, demand in self._demands.items():
             if demand.messages > 0:
-                queue.check_room_for(demand.messages, demand.bytes)
+                demand.check(queue)
