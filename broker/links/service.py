@@ -68,9 +68,6 @@ class ServiceNode(Node):
     def may_be_full(self) -> bool:
         return False
 
-    def destinations(self, message: Message) -> list[Queue]:  # noqa: ARG002 as a queue's
-        return []
-
     def attach_consumer(self, consumer: Consumer) -> Queue:
         queue = Queue(
             address=MANAGEMENT,

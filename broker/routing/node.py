@@ -64,10 +64,6 @@ class Node(Due):
         return self.policy.max_messages > 0 or self.policy.max_bytes > 0
 
     @abstractmethod
-    def destinations(self, message: Message) -> list[Queue]:
-        """The queues that `publish` would put `message` into; not to be changed."""
-
-    @abstractmethod
     def attach_consumer(self, consumer: Consumer) -> Queue:
         """The queue from which `consumer` takes from now on."""
 

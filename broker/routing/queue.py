@@ -98,9 +98,6 @@ class Queue(Node):
         if policy.max_bytes > 0 and self.bytes + message.size() > policy.max_bytes:
             raise QueueFull(f"{self.address} holds its {policy.max_bytes} bytes")
 
-    def destinations(self, message: Message) -> list[Queue]:  # noqa: ARG002 as a topic's
-        return [self]
-
     def publish(self, message: Message, batch: Batch) -> None:
         """Append an entry, or hold it until its delivery time."""
         backlog = self.backlogs[message.priority]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
 from broker.message import Message
+from broker.routing.entry import QueueEntry
 from broker.routing.errors import QueueFull
-
-if TYPE_CHECKING:
-    from broker.routing.entry import QueueEntry
-    from broker.routing.queue import Queue
+from broker.routing.node import Node
+from broker.routing.queue import Queue
+from broker.routing.topic import Topic
 
 
 @final
@@ -39,8 +39,15 @@ class Room:
     def __init__(self) -> None:
         self._demands: Final[dict[Queue, Demand]] = {}
 
-    def add(self, queue: Queue, message: Message) -> None:
-        """`message` is to go to `queue`."""
+    def add(self, node: Node, message: Message) -> None:
+        """`message` is to go to `node`, so into the queues that it is for at this moment."""
+        if isinstance(node, Topic):
+            for queue in node.destinations(message):
+                self._add(queue, message)
+        elif isinstance(node, Queue):
+            self._add(node, message)
+
+    def _add(self, queue: Queue, message: Message) -> None:
         demand = self._demands.get(queue)
         if demand is None:
             demand = self._demands[queue] = Demand()

@@ -161,8 +161,7 @@ class Transaction:
             if node.may_be_full():
                 if room is None:
                     room = Room()
-                for queue in node.destinations(message):
-                    room.add(queue, message)
+                room.add(node, message)
         if room is not None:
             for retirement in self._retired.values():
                 if retirement.outcome is Disposal.REMOVE:
