@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from broker import __version__
@@ -19,11 +20,13 @@ from broker.links.container import Authenticator, Container, Watcher
 from broker.management.management import Management
 from broker.net.listener import Listener
 from broker.net.login import Login
+from broker.routing.errors import RoutingError
+from broker.routing.node import QUEUE, TOPIC
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.router import Router
 from broker.security.authenticate import is_loopback, open_users
-from broker.settings import AddressSettings, Settings
+from broker.settings import AddressSettings, NodeSettings, Settings, SettingsError
 from broker.stats import Stats
 from storage.api import Store
 from storage.memory import MemoryStore
@@ -76,6 +79,7 @@ class App:
             credit=settings.credit,
             product={"product": PRODUCT, "version": __version__},
         )
+        _declare(router, self.journal)
         self.container.service = Management(self.container)
         self.listener = Listener(self.container, stall_timeout_ms=settings.stall_timeout_ms)
         self._committing: asyncio.Task[None] | None = None
@@ -102,6 +106,14 @@ class App:
         if self._committing is not None:
             await self._committing
         await self.store.close()
+
+
+def _declare(router: Router, journal: Journal) -> None:
+    """Make the nodes of the settings; SettingsError where one of them cannot be."""
+    try:
+        router.declare(journal.batch)
+    except RoutingError as refusal:
+        raise SettingsError(f"a declared queue or topic: {refusal}") from None
 
 
 def _login(settings: Settings) -> Authenticator:
@@ -139,11 +151,28 @@ def limits_of(settings: Settings) -> Limits:
 def policies_of(settings: Settings) -> Policies:
     """What is configured for addresses, as the router takes it."""
     general = AddressSettings(pattern="*")
+    kinds = ((QUEUE, settings.queue), (TOPIC, settings.topic))
     return Policies(
         [(address.pattern, _policy(settings, address)) for address in settings.address],
         _policy(settings, general),
         settings.default_kind,
+        declared={
+            (kind, node.name): _policy(settings, _declared(settings, node))
+            for kind, nodes in kinds
+            for node in nodes
+        },
     )
+
+
+def _declared(settings: Settings, node: NodeSettings) -> AddressSettings:
+    """What differs for a declared node: what it says, then what the pattern of its name does."""
+    chosen: dict[str, object] = {"pattern": "*"}
+    for address in settings.address:
+        if fnmatchcase(node.name, address.pattern):
+            chosen = address.model_dump(exclude_none=True)
+            break
+    chosen.update(node.model_dump(exclude_none=True, exclude={"name"}))
+    return AddressSettings.model_validate(chosen)
 
 
 def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:

@@ -66,16 +66,11 @@ class LogSettings(BaseModel):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
-class AddressSettings(BaseModel):
-    """One `[[address]]`: what differs for the addresses that match `pattern`.
-
-    What is left out (None) is as set for all addresses.
-    """
+class PlaceSettings(BaseModel):
+    """What may differ for some addresses. What is left out (None) is as set for all."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    pattern: Annotated[str, Field(min_length=1, max_length=255)]
-    auto_create: bool | None = None
     dead_letter: str | None = None
     expiry: str | None = None
     max_delivery_count: Count | None = None
@@ -85,6 +80,22 @@ class AddressSettings(BaseModel):
     max_messages: Count | None = None
     max_bytes: Count | None = None
     exclusive: bool | None = None
+
+
+class AddressSettings(PlaceSettings):
+    """One `[[address]]`: what differs for the addresses that match `pattern`."""
+
+    pattern: Annotated[str, Field(min_length=1, max_length=255)]
+    auto_create: bool | None = None
+
+
+class NodeSettings(PlaceSettings):
+    """One `[[queue]]` or `[[topic]]`, which is there from the start.
+
+    What it leaves out is as set for the first pattern that matches its name.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=255)]
 
 
 class Settings(BaseSettings):
@@ -149,6 +160,8 @@ class Settings(BaseSettings):
 
     log: LogSettings = LogSettings()
     address: tuple[AddressSettings, ...] = ()
+    queue: tuple[NodeSettings, ...] = ()
+    topic: tuple[NodeSettings, ...] = ()
 
     @model_validator(mode="after")
     def _two_messages_may_be_unfinished(self) -> Settings:
@@ -159,6 +172,15 @@ class Settings(BaseSettings):
                 f"partial_bytes_max = {self.partial_bytes_max}: at least twice max_message_size,"
                 f" which is {self.max_message_size}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _nodes_are_declared_once(self) -> Settings:
+        for kind, nodes in (("queue", self.queue), ("topic", self.topic)):
+            names = [node.name for node in nodes]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"there is more than one [[{kind}]] of the name {twice[0]!r}")
         return self
 
     @model_validator(mode="after")
@@ -292,6 +314,8 @@ class _Places:
 KNOWN_IN: Final[dict[str, Iterable[str]]] = {
     "log": LogSettings.model_fields,
     "address": AddressSettings.model_fields,
+    "queue": NodeSettings.model_fields,
+    "topic": NodeSettings.model_fields,
 }
 
 

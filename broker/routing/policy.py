@@ -38,16 +38,29 @@ class AddressPolicy:
 
 @final
 class Policies:
-    """The configured patterns in their order; the first that matches an address counts."""
+    """The configured patterns in their order; the first that matches an address counts.
+
+    `declared` are single nodes by kind and address, which win over any pattern.
+    """
 
     def __init__(
-        self, patterns: list[tuple[str, AddressPolicy]], default: AddressPolicy, default_kind: str
+        self,
+        patterns: list[tuple[str, AddressPolicy]],
+        default: AddressPolicy,
+        default_kind: str,
+        *,
+        declared: dict[tuple[str, str], AddressPolicy] | None = None,
     ) -> None:
         self._patterns: Final = patterns
         self._default: Final = default
         self.default_kind: Final = default_kind
+        self.declared: Final[dict[tuple[str, str], AddressPolicy]] = declared or {}
 
-    def of(self, address: str) -> AddressPolicy:
+    def of(self, address: str, kind: str = "") -> AddressPolicy:
+        """The policy of the node of that address and kind, or of the address alone."""
+        declared = self.declared.get((kind, address))
+        if declared is not None:
+            return declared
         for pattern, policy in self._patterns:
             if fnmatchcase(address, pattern):
                 return policy

@@ -106,7 +106,7 @@ class Router:
             if found is not None:
                 return found
         addresses.check_new(name)
-        if not self._policies.of(name).auto_create:
+        if not self._policies.of(name, kind).auto_create:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
         return self.create(name, kind, batch, owner=owner)
 
@@ -134,6 +134,12 @@ class Router:
         if pattern.is_pattern(key):
             raise InvalidAddress(f"{key} is a pattern, not a key")
         return key
+
+    def declare(self, batch: Batch) -> None:
+        """Make the nodes that the settings name, where they are not there yet."""
+        for kind, address in self._policies.declared:
+            if self.find(address, kind) is None:
+                self.create(addresses.check_new(address), kind, batch)
 
     def find(self, address: str, kind: str) -> Node | None:
         """The existing node of that address, or None. An empty `kind` takes either, queue first."""
@@ -173,7 +179,7 @@ class Router:
     def _add(self, address: str, kind: str, owner: i64) -> Node:
         if i64(len(self.queues) + len(self.topics)) >= self._nodes_max:
             raise LimitReached(f"the broker has its {self._nodes_max} queues and topics")
-        policy = self._policies.of(address)
+        policy = self._policies.of(address, kind)
         node: Node
         if kind == TOPIC:
             node = self._add_topic(address, policy, owner)

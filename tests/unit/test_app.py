@@ -1,11 +1,13 @@
 """Settings reach the parts that they are for, and a broker starts and stops as a whole."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from broker.app import App, limits_of, policies_of
-from broker.settings import AddressSettings, Settings
+from broker.settings import AddressSettings, Settings, SettingsError, given_settings
+from storage.records import StoredNode
 
 ADDRESSES = [
     pytest.param("orders", True, "DLQ", 20, id="no pattern matches: what is set for all"),
@@ -29,6 +31,63 @@ def test_an_address_has_the_policy_of_its_pattern(
     assert policy.auto_create is auto_create
     assert policy.dead_letter == dead_letter
     assert policy.max_delivery_count == deliveries
+
+
+DECLARED = {
+    "auto_create": False,
+    "max_messages": 7,
+    "address": ({"pattern": "orders*", "dead_letter": "lost", "max_delivery_count": 3},),
+    "queue": ({"name": "orders", "max_delivery_count": 9}, {"name": "plain"}),
+    "topic": ({"name": "orders", "expiry": "late"},),
+}
+
+
+def test_declared_nodes_are_there_from_the_start(tmp_path: Path) -> None:
+    app = App(given_settings(users_file=tmp_path / "users", **DECLARED))
+    router = app.container.router
+    assert sorted(router.queues) == ["orders", "plain"]
+    assert sorted(router.topics) == ["orders"]
+    stored = {(node.kind, node.address) for node in asyncio.run(stored_nodes(app))}
+    assert stored == {("queue", "orders"), ("queue", "plain"), ("topic", "orders")}
+
+
+async def stored_nodes(app: App) -> list[StoredNode]:
+    app.container.run_round()
+    return await app.store.nodes()
+
+
+def test_what_a_declared_node_leaves_out_is_as_for_its_name(tmp_path: Path) -> None:
+    router = App(given_settings(users_file=tmp_path / "users", **DECLARED)).container.router
+    queue, topic = router.queues["orders"].policy, router.topics["orders"].policy
+    assert (queue.max_delivery_count, queue.dead_letter, queue.expiry) == (9, "lost", "")
+    assert (topic.max_delivery_count, topic.dead_letter, topic.expiry) == (3, "lost", "late")
+    plain = router.queues["plain"].policy
+    assert (plain.max_delivery_count, plain.dead_letter, plain.max_messages) == (20, "DLQ", 7)
+
+
+def test_declaring_again_changes_nothing(tmp_path: Path) -> None:
+    app = App(given_settings(users_file=tmp_path / "users", **DECLARED))
+    router = app.container.router
+    before = dict(router.queues)
+    router.declare(app.journal.batch)
+    assert router.queues == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "told"),
+    [
+        pytest.param("queue", "$tmp/queue/x", "no temporary node", id="a temporary one"),
+        pytest.param("queue", "$management", "no queue or topic", id="the broker itself"),
+        pytest.param("topic", "a/b", "has no /", id="a topic with a key"),
+        pytest.param("queue", "a\nb", "control characters", id="a name that cannot be"),
+    ],
+)
+def test_a_node_that_cannot_be_stops_the_start(
+    tmp_path: Path, kind: str, name: str, told: str
+) -> None:
+    nodes: dict[str, object] = {kind: ({"name": name},)}
+    with pytest.raises(SettingsError, match=told):
+        App(given_settings(users_file=tmp_path / "users", **nodes))
 
 
 def test_every_limit_of_the_settings_reaches_the_engine() -> None:

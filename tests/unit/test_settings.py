@@ -11,6 +11,7 @@ from broker.settings import (
     OTHER_VARIABLES,
     AddressSettings,
     LogSettings,
+    NodeSettings,
     Settings,
     SettingsError,
     given_settings,
@@ -121,6 +122,15 @@ WRONG_FILES = [
         '[[address]]\npattern = "a"\nexclusive = "sole"',
         ["address[0].exclusive = 'sole'", "valid boolean"],
         id="a word for a flag",
+    ),
+    pytest.param("[[queue]]\n", ["queue[0].name", "required"], id="a queue without a name"),
+    pytest.param(
+        '[[topic]]\nname = "a"\nauto_create = true', ["topic[0].auto_create", "name"], id="of topic"
+    ),
+    pytest.param(
+        '[[queue]]\nname = "a"\n[[queue]]\nname = "a"',
+        ["more than one [[queue]] of the name 'a'"],
+        id="a queue twice",
     ),
     pytest.param("[[address]]\n", ["address[0].pattern", "required"], id="address without pattern"),
     pytest.param("port = 1\nbind = = 2", ["broker.toml: not TOML: ", "line 2"], id="not TOML"),
@@ -240,6 +250,8 @@ def test_the_file_shows_every_setting_and_no_other() -> None:
     assert set(shown) == set(Settings.model_fields)
     assert set(tables(shown, "log")) == set(LogSettings.model_fields)
     assert set(tables(shown, "address")) == set(AddressSettings.model_fields)
+    for kind in ("queue", "topic"):
+        assert set(tables(shown, kind)) == set(NodeSettings.model_fields)
 
 
 def tables(shown: dict[str, object], name: str) -> dict[str, object]:
@@ -253,16 +265,17 @@ def tables(shown: dict[str, object], name: str) -> dict[str, object]:
 def test_the_file_shows_the_defaults() -> None:
     shown = uncommented()
     defaults = Settings()
-    for name in set(Settings.model_fields) - WITHOUT_DEFAULT - {"log", "address"}:
+    for name in set(Settings.model_fields) - WITHOUT_DEFAULT - {"log", "address", "queue", "topic"}:
         assert shown[name] == getattr(defaults, name), name
     assert shown["users_file"] == str(defaults.users_file)
     assert tables(shown, "log") == defaults.log.model_dump()
 
 
-def test_an_address_shows_what_counts_when_it_says_nothing() -> None:
-    shown = tables(uncommented(), "address")
+@pytest.mark.parametrize("table", ["address", "queue", "topic"])
+def test_an_address_shows_what_counts_when_it_says_nothing(table: str) -> None:
+    shown = tables(uncommented(), table)
     defaults = Settings()
-    for name in set(AddressSettings.model_fields) - {"pattern"}:
+    for name in set(shown) - {"pattern", "name"}:
         assert shown[name] == getattr(defaults, name), name
 
 

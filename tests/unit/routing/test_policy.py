@@ -27,3 +27,13 @@ def test_an_address_without_settings_may_be_created_and_has_a_dead_letter_queue(
     assert policy.auto_create
     assert (policy.dead_letter, policy.expiry) == ("DLQ", "")
     assert (policy.max_delivery_count, policy.max_messages, policy.max_bytes) == (20, 0, 0)
+
+
+def test_a_declared_node_wins_over_patterns() -> None:
+    own = AddressPolicy(max_messages=1)
+    policies = Policies(
+        [("orders.*", ORDERS)], DEFAULT, "queue", declared={("queue", "orders.eu"): own}
+    )
+    assert policies.of("orders.eu", "queue") is own
+    assert policies.of("orders.eu", "topic") is ORDERS
+    assert policies.of("orders.eu") is ORDERS
