@@ -13,7 +13,8 @@ from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
-from storage.api import Batch, Store
+from storage.api import Store
+from storage.batch import Batch
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -30,7 +31,7 @@ class Journal:
     """Groups changes into batches and commits them one after the other, in order."""
 
     def __init__(self, store: Store) -> None:
-        self.batch: Batch = store.batch()
+        self.batch = Batch()
         self._store: Final = store
         self._at_once: Final = store.commits_at_once
         self._waiting: list[Waiter] = []
@@ -56,7 +57,7 @@ class Journal:
 
     def _take(self) -> tuple[Batch, list[Waiter]]:
         batch, waiting = self.batch, self._waiting
-        self.batch = self._store.batch()
+        self.batch = Batch()
         self._waiting = []
         return batch, waiting
 

@@ -1,61 +1,11 @@
 """A store that forgets everything with its process: the reference meaning of `storage.api`."""
 
+from collections.abc import AsyncIterator
 from typing import Final, final
 
-from mypy_extensions import i64
-
-from storage.api import Batch, Store, StoreError
-from storage.records import StoredMessage, StoredNode
-
-
-@final
-class MemoryBatch(Batch):
-    """Changes by their kind. Removing a node also takes back what was noted for it before."""
-
-    def __init__(self) -> None:
-        self.appended: Final[list[tuple[str, StoredMessage]]] = []
-        self.removed: Final[list[int]] = []
-        self.fallen_due: Final[list[tuple[int, int]]] = []
-        self.counted: Final[list[tuple[int, int]]] = []
-        self.rewritten: Final[list[tuple[int, bytes]]] = []
-        self.nodes_added: Final[list[StoredNode]] = []
-        self.nodes_removed: Final[list[StoredNode]] = []
-
-    def append(self, queue: str, message: StoredMessage) -> None:
-        self.appended.append((queue, message))
-
-    def remove(self, number: i64) -> None:
-        self.removed.append(int(number))
-
-    def fall_due(self, number: i64, position: i64) -> None:
-        self.fallen_due.append((int(number), int(position)))
-
-    def count(self, number: i64, delivery_count: i64) -> None:
-        self.counted.append((int(number), int(delivery_count)))
-
-    def rewrite(self, number: i64, encoded: bytes) -> None:
-        self.rewritten.append((int(number), encoded))
-
-    def add_node(self, node: StoredNode) -> None:
-        self.nodes_added.append(node)
-
-    def remove_node(self, node: StoredNode) -> None:
-        self.nodes_removed.append(node)
-        self.nodes_added[:] = [added for added in self.nodes_added if not _are_same(added, node)]
-        if node.kind == "queue":
-            queue = node.address
-            self.appended[:] = [change for change in self.appended if change[0] != queue]
-
-    def is_empty(self) -> bool:
-        return not (
-            self.appended
-            or self.removed
-            or self.fallen_due
-            or self.counted
-            or self.rewritten
-            or self.nodes_added
-            or self.nodes_removed
-        )
+from storage.api import Store
+from storage.batch import Batch
+from storage.records import StoredMessage, StoredNode, StoredSubscription
 
 
 @final
@@ -66,6 +16,7 @@ class MemoryStore(Store):
         self._nodes: Final[dict[tuple[str, str], StoredNode]] = {}
         self._queues: Final[dict[str, dict[int, StoredMessage]]] = {}
         self._queue_of: Final[dict[int, str]] = {}
+        self._subscriptions: Final[dict[str, StoredSubscription]] = {}
 
     @property
     def name(self) -> str:
@@ -75,21 +26,29 @@ class MemoryStore(Store):
     def commits_at_once(self) -> bool:
         return True
 
-    def batch(self) -> Batch:
-        return MemoryBatch()
+    @property
+    def first_number(self) -> int:
+        return 1
+
+    async def open(self) -> None:
+        """There is nothing to be opened."""
 
     def commit_now(self, batch: Batch) -> None:
-        if not isinstance(batch, MemoryBatch):
-            raise StoreError("a batch is committed by the store that made it")
         for node in batch.nodes_removed:
             self._nodes.pop((node.kind, node.address), None)
             if node.kind == "queue":
                 self._empty(node.address)
+        for queue in batch.subscriptions_removed:
+            self._subscriptions.pop(queue, None)
+            self._empty(queue)
+        for subscription in batch.subscriptions_added:
+            self._subscriptions[subscription.queue] = subscription
         for node in batch.nodes_added:
             self._nodes.setdefault((node.kind, node.address), node)
-        for queue, message in batch.appended:
-            self._queues.setdefault(queue, {})[int(message.number)] = message
-            self._queue_of[int(message.number)] = queue
+        for message in batch.appended:
+            if message is not None:
+                self._queues.setdefault(message.queue, {})[int(message.number)] = message
+                self._queue_of[int(message.number)] = message.queue
         for number, position in batch.fallen_due:
             old = self._message(number)
             if old is not None:
@@ -124,16 +83,12 @@ class MemoryStore(Store):
     async def nodes(self) -> list[StoredNode]:
         return list(self._nodes.values())
 
-    async def messages(self, queue: str) -> list[StoredMessage]:
-        return sorted(self._queues.get(queue, {}).values(), key=_position)
+    async def subscriptions(self) -> list[StoredSubscription]:
+        return list(self._subscriptions.values())
+
+    async def messages(self) -> AsyncIterator[list[StoredMessage]]:
+        for number in sorted(self._queue_of):
+            yield [self._queues[self._queue_of[number]][number]]
 
     async def close(self) -> None:
         """Nothing is open."""
-
-
-def _are_same(one: StoredNode, other: StoredNode) -> bool:
-    return one.kind == other.kind and one.address == other.address
-
-
-def _position(message: StoredMessage) -> int:
-    return int(message.position)

@@ -9,6 +9,8 @@ from mypy_extensions import i64
 class StoredMessage:
     """One message in one queue: its `number` is its own for ever, `position` its place there.
 
+    Messages of several queues that are copies of one share the object `encoded`.
+
     `encoded` holds the sections from message-annotations on, as they came;
     the header's fields are kept apart because the broker rewrites it: `durable`
     is what it said, for some queues store whatever comes. Times
@@ -19,6 +21,7 @@ class StoredMessage:
         self,
         *,
         number: i64,
+        queue: str,
         position: i64,
         encoded: bytes,
         priority: i64,
@@ -30,6 +33,7 @@ class StoredMessage:
         durable: bool = True,
     ) -> None:
         self.number: Final[i64] = number
+        self.queue: Final = queue
         self.position: Final[i64] = position
         self.encoded: Final = encoded
         self.priority: Final[i64] = priority
@@ -51,6 +55,7 @@ class StoredMessage:
     def _changed(self, *, encoded: bytes, delivery_count: i64) -> "StoredMessage":
         return StoredMessage(
             number=self.number,
+            queue=self.queue,
             position=self.position,
             encoded=encoded,
             priority=self.priority,
@@ -66,6 +71,7 @@ class StoredMessage:
         """The same in the place that it takes when it is to wait no longer."""
         return StoredMessage(
             number=self.number,
+            queue=self.queue,
             position=position,
             encoded=self.encoded,
             priority=self.priority,
@@ -85,3 +91,35 @@ class StoredNode:
     def __init__(self, *, address: str, kind: str) -> None:
         self.address: Final = address
         self.kind: Final = kind
+
+
+@final
+class StoredSubscription:
+    """A durable subscription that a restart brings back.
+
+    Its messages are those of `queue`, a name that no other queue has or will have;
+    `container_id` is None in the global name space. `filters` are encoded as they came.
+    """
+
+    def __init__(
+        self,
+        *,
+        queue: str,
+        container_id: str | None,
+        name: str,
+        is_shared: bool,
+        address: str,
+        filters: list[tuple[str, bytes]],
+        durability: i64,
+        expiry_policy: str,
+        timeout_s: i64,
+    ) -> None:
+        self.queue: Final = queue
+        self.container_id: Final = container_id
+        self.name: Final = name
+        self.is_shared: Final = is_shared
+        self.address: Final = address
+        self.filters: Final = filters
+        self.durability: Final[i64] = durability
+        self.expiry_policy: Final = expiry_policy
+        self.timeout_s: Final[i64] = timeout_s

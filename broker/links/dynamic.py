@@ -20,7 +20,7 @@ from broker.routing.dynamic import DeletePolicy
 from broker.routing.lifetime import Lease, Mortal, Terms
 from broker.routing.node import QUEUE, Node
 from broker.routing.router import Router
-from storage.api import Batch
+from storage.batch import Batch
 
 CODES: Final[dict[DeletePolicy, int]] = {policy: code for code, policy in DELETE_POLICIES.items()}
 

@@ -17,7 +17,7 @@ from broker.routing.node import QUEUE, Node
 from broker.routing.party import Consumer
 from broker.routing.policy import AddressPolicy
 from broker.routing.queue import Queue
-from storage.api import Batch
+from storage.batch import Batch
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer

@@ -8,7 +8,7 @@ from broker.routing import redelivery
 from broker.routing.entry import NOT_STORED, History, QueueEntry
 from broker.routing.policy import AddressPolicy
 from broker.routing.redelivery import Disposal
-from storage.api import Batch
+from storage.batch import Batch
 
 
 def note(entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:

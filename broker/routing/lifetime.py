@@ -17,7 +17,7 @@ from mypy_extensions import i64, mypyc_attr
 from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, NEVER, SESSION_END
 from broker.clock import Clock
 from broker.routing.agenda import Agenda, Due
-from storage.api import Batch
+from storage.batch import Batch
 
 NEVER_ENDS: Final[i64] = -1
 HORIZON_MS: Final[i64] = 60_000

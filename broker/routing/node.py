@@ -13,7 +13,7 @@ from broker.routing.durability import Durability, durability_of
 from broker.routing.pacing import Pacing
 from broker.routing.party import Consumer, Producer
 from broker.routing.policy import AddressPolicy
-from storage.api import Batch
+from storage.batch import Batch
 
 if TYPE_CHECKING:
     from broker.routing.dynamic import DeletePolicy

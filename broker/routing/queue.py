@@ -31,7 +31,7 @@ from broker.routing.schedule import Schedule
 from broker.routing.selection import Selection
 from broker.routing.stored import as_stored, stored_position
 from broker.routing.sweep import Sweep
-from storage.api import Batch
+from storage.batch import Batch
 
 if TYPE_CHECKING:
     from broker.routing.router import Router
@@ -114,7 +114,7 @@ class Queue(Node):
             deliver_at_ms = AT_ONCE
         if self._is_stored and (message.durable or self.stores_all):
             entry.stored_number = self.router.next_stored_number()
-            batch.append(self.address, as_stored(entry, deliver_at_ms))
+            batch.append(as_stored(entry, deliver_at_ms))
         if deliver_at_ms == AT_ONCE:
             self._join(entry, backlog)
         else:

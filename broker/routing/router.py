@@ -29,7 +29,7 @@ from broker.routing.queue import Queue
 from broker.routing.topic import Topic
 from broker.routing.wildcards import Wildcard, Wildcards
 from broker.stats import Stats
-from storage.api import Batch
+from storage.batch import Batch
 from storage.records import StoredNode
 
 NODES_MAX: Final[i64] = 100_000

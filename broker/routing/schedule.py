@@ -18,7 +18,7 @@ from broker.message import NEVER, Message
 from broker.routing.agenda import NOTHING, Due
 from broker.routing.entry import QueueEntry
 from broker.routing.stored import stored_position
-from storage.api import Batch
+from storage.batch import Batch
 
 if TYPE_CHECKING:
     from broker.routing.queue import Queue

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import NEVER
-from storage.api import Batch
+from storage.batch import Batch
 
 if TYPE_CHECKING:
     from broker.routing.queue import Queue

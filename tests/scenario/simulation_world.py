@@ -12,11 +12,12 @@ from broker.amqp.outcomes import Accepted, Rejected
 from broker.routing.address import TEMPORARY_PREFIX
 from broker.routing.agenda import NOTHING
 from broker.routing.policy import AddressPolicy
-from storage.memory import MemoryBatch, MemoryStore
+from storage.memory import MemoryStore
 from tests.scenario.simulation_model import Model
 from tests.scenario.simulation_records import Entry, Message, Node, Rule, Wrong
 from tests.support.broker import Broker
 from tests.support.memory import Quiet
+from tests.support.stored import stored_messages
 from tests.support.stores import GatedStore
 
 if TYPE_CHECKING:
@@ -212,9 +213,10 @@ class World:
             if not store.commits:
                 return
             batch = store.commits.pop(0)
-            assert isinstance(batch, MemoryBatch)
             store.let_through()
-            for _, message in batch.appended:
+            for message in batch.appended:
+                if message is None:
+                    continue
                 at = message.encoded.index(b"#message") + 8
                 assert self.stored is not None
                 self.stored.add(int(message.encoded[at : at + 6]))
@@ -233,7 +235,7 @@ class World:
 
     def kept(self, address: str) -> list[tuple[int, int]]:
         """The durable messages of a queue as the store has them: number and delivery-count."""
-        messages = self._loop.run_until_complete(self.store.messages(address))
+        messages = self._loop.run_until_complete(stored_messages(self.store, address))
         found = []
         for each in messages:
             at = each.encoded.index(b"#message") + 8

@@ -10,6 +10,7 @@ from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, Detach
 from storage.api import StoreError
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, message
+from tests.support.stored import stored_messages
 from tests.support.stores import GatedStore
 
 
@@ -55,7 +56,7 @@ async def test_a_durable_message_is_accepted_once_it_is_on_disk() -> None:
     journaled.store.let_through()
     await journaled.work()
     accepted(client, 0)
-    assert len(await journaled.store.messages("q")) == 1
+    assert len(await stored_messages(journaled.store, "q")) == 1
     await journaled.stop()
 
 
@@ -148,5 +149,5 @@ async def test_a_message_may_be_consumed_before_it_is_on_disk() -> None:
             journaled.store.commits.clear()
     await journaled.work()
     accepted(journaled.client, 0)
-    assert await journaled.store.messages("q") == []
+    assert await stored_messages(journaled.store, "q") == []
     await journaled.stop()

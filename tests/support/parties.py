@@ -3,7 +3,7 @@
 from broker.routing.entry import QueueEntry
 from broker.routing.party import Consumer, Producer, Witness
 from broker.routing.redelivery import Disposal
-from storage.api import Batch
+from storage.batch import Batch
 
 
 class RecordingConsumer(Consumer):

@@ -12,10 +12,12 @@ from broker.routing.redelivery import Disposal
 from broker.routing.router import Router
 from broker.routing.topic import Topic
 from broker.stats import Stats
+from storage.batch import Batch
 from storage.memory import MemoryStore
 from storage.records import StoredMessage
 from tests.support.clock import SimulatedClock
 from tests.support.parties import RecordingConsumer
+from tests.support.stored import stored_messages
 
 
 def new_message(
@@ -61,7 +63,7 @@ class Routing:
         self.clock = SimulatedClock()
         self.stats = Stats()
         self.store = MemoryStore()
-        self.batch = self.store.batch()
+        self.batch = Batch()
         self.router = Router(
             clock=self.clock,
             stats=self.stats,
@@ -148,12 +150,12 @@ class Routing:
     def commit(self) -> None:
         """Make durable what has been noted so far."""
         self.store.commit_now(self.batch)
-        self.batch = self.store.batch()
+        self.batch = Batch()
 
     def stored(self, address: str = "q") -> list[StoredMessage]:
         """What the store keeps of a queue, after a commit."""
         self.commit()
-        return asyncio.run(self.store.messages(address))
+        return asyncio.run(stored_messages(self.store, address))
 
     def stored_nodes(self) -> list[tuple[str, str]]:
         """The kind and address of every node that the store keeps, after a commit."""

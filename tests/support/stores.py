@@ -1,11 +1,13 @@
 """A store whose commits are awaited and take as long as a test wants."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Final
 
-from storage.api import Batch, Store, StoreError
+from storage.api import Store, StoreError
+from storage.batch import Batch
 from storage.memory import MemoryStore
-from storage.records import StoredMessage, StoredNode
+from storage.records import StoredMessage, StoredNode, StoredSubscription
 
 
 class GatedStore(Store):
@@ -28,8 +30,12 @@ class GatedStore(Store):
     def commits_at_once(self) -> bool:
         return False
 
-    def batch(self) -> Batch:
-        return self._memory.batch()
+    @property
+    def first_number(self) -> int:
+        return 1
+
+    async def open(self) -> None:
+        """There is nothing to be opened."""
 
     def commit_now(self, batch: Batch) -> None:  # noqa: ARG002 never to be called
         raise AssertionError("commits are awaited here")
@@ -52,8 +58,11 @@ class GatedStore(Store):
     async def nodes(self) -> list[StoredNode]:
         return await self._memory.nodes()
 
-    async def messages(self, queue: str) -> list[StoredMessage]:
-        return await self._memory.messages(queue)
+    async def subscriptions(self) -> list[StoredSubscription]:
+        return await self._memory.subscriptions()
+
+    def messages(self) -> AsyncIterator[list[StoredMessage]]:
+        return self._memory.messages()
 
     async def close(self) -> None:
         assert not self._gates, "a commit is under way"

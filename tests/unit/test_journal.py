@@ -8,6 +8,7 @@ from broker.journal import Journal, Waiter
 from storage.api import Store, StoreError
 from storage.memory import MemoryStore
 from storage.records import StoredMessage
+from tests.support.stored import stored_messages
 from tests.support.stores import GatedStore
 
 pytestmark = pytest.mark.requirement("PRD-03")
@@ -26,9 +27,9 @@ class Told(Waiter):
 
 def append(journal: Journal, position: int) -> None:
     journal.batch.append(
-        "q",
         StoredMessage(
             number=position,
+            queue="q",
             position=position,
             encoded=b"x",
             priority=4,
@@ -37,12 +38,12 @@ def append(journal: Journal, position: int) -> None:
             expires_at_ms=0,
             deliver_at_ms=0,
             delivery_count=0,
-        ),
+        )
     )
 
 
 async def positions(store: Store) -> list[int]:
-    return [int(message.position) for message in await store.messages("q")]
+    return [int(message.position) for message in await stored_messages(store, "q")]
 
 
 def nothing_follows() -> None:

@@ -32,6 +32,7 @@ from tests.support.frames import (
     header_of,
     message,
 )
+from tests.support.stored import stored_messages
 
 FAILED = Modified(delivery_failed=True)
 NOT_HERE = Modified(undeliverable_here=True)
@@ -295,7 +296,7 @@ def test_annotations_of_a_durable_message_are_kept() -> None:
     sender.transfer(payload=message(b"0", durable=True))
     client = take_one(broker)
     client.send(Disposition(first=0, state=ANNOTATED))
-    (kept,) = asyncio.run(broker.store.messages("q"))
+    (kept,) = asyncio.run(stored_messages(broker.store, "q"))
     assert b"x-opt1" in kept.encoded
 
 

@@ -13,6 +13,7 @@ from broker.routing.policy import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, attach_sender, body_of, message
 from tests.support.management import Manager, Reply, request
+from tests.support.stored import stored_messages
 
 
 @pytest.fixture
@@ -150,8 +151,8 @@ def test_a_deleted_message_is_gone_from_the_store(broker: Broker, manager: Manag
     manager.ask("DELETE", "message", queue="q", identities=listed(manager)[:1])
     manager.ask("CREATE", "queue", "other")
     manager.ask("MOVE", "message", queue="q", all=True, to="other")
-    assert asyncio.run(broker.store.messages("q")) == []
-    assert len(asyncio.run(broker.store.messages("other"))) == 1
+    assert asyncio.run(stored_messages(broker.store, "q")) == []
+    assert len(asyncio.run(stored_messages(broker.store, "other"))) == 1
 
 
 def test_messages_are_moved_as_they_are(broker: Broker, manager: Manager) -> None:

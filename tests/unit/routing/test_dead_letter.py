@@ -24,6 +24,7 @@ from tests.support.clock import WALL_START_MS
 from tests.support.frames import message as encoded_message
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, new_message
+from tests.support.stored import stored_messages
 
 BARE = encoded_message(b"hello", to="q")
 SOLD_OUT = Cause("rejected", "shop:sold-out", "no more of these")
@@ -206,4 +207,4 @@ def test_a_durable_message_is_moved_by_one_commit() -> None:
 
 
 def stored_before_commit(routing: Routing) -> list[StoredMessage]:
-    return asyncio.run(routing.store.messages("q"))
+    return asyncio.run(stored_messages(routing.store, "q"))

@@ -17,8 +17,7 @@ from broker.routing.lifetime import (
     fate,
     respite_ms,
 )
-from storage.api import Batch
-from storage.memory import MemoryBatch
+from storage.batch import Batch
 from tests.support.clock import SimulatedClock
 
 CLOSED = Ending.LINK_CLOSED
@@ -88,7 +87,7 @@ class World:
     def __init__(self) -> None:
         self.clock = SimulatedClock()
         self.agenda = Agenda()
-        self.batch = MemoryBatch()
+        self.batch = Batch()
         self.lifetimes = Lifetimes(self.agenda, self.clock)
 
     def lease(self, policy: str, timeout_s: int = 0, grace_ms: int = 0) -> tuple[Lease, Thing]:

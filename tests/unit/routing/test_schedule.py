@@ -295,6 +295,7 @@ def test_what_was_cancelled_is_not_kept() -> None:
     assert len(schedule._by_wall._heap) < 100
 
 
+@pytest.mark.incompatible_with_mypyc
 def test_a_deleted_queue_takes_what_it_held_back_with_it() -> None:
     routing = Routing()
     queue = routing.queue()

@@ -1,7 +1,9 @@
 """What only the store in memory does; `tests/contract` has what every store does."""
 
+from storage.batch import Batch
 from storage.memory import MemoryStore
 from storage.records import StoredMessage
+from tests.support.stored import stored_messages
 
 
 def test_it_needs_no_waiting() -> None:
@@ -12,9 +14,10 @@ def test_it_needs_no_waiting() -> None:
 
 async def test_it_forgets_with_the_process() -> None:
     store = MemoryStore()
-    batch = store.batch()
+    batch = Batch()
     message = StoredMessage(
         number=1,
+        queue="q",
         position=1,
         encoded=b"x",
         priority=4,
@@ -24,7 +27,7 @@ async def test_it_forgets_with_the_process() -> None:
         deliver_at_ms=0,
         delivery_count=0,
     )
-    batch.append("q", message)
+    batch.append(message)
     store.commit_now(batch)
-    assert await store.messages("q") == [message], "the very object: nothing was written"
-    assert await MemoryStore().messages("q") == []
+    assert await stored_messages(store, "q") == [message], "the very object: nothing was written"
+    assert await stored_messages(MemoryStore(), "q") == []

@@ -8,6 +8,7 @@ from storage.records import StoredMessage, StoredNode
 def test_a_message_is_kept_field_by_field() -> None:
     message = StoredMessage(
         number=3,
+        queue="q",
         position=7,
         encoded=b"x",
         priority=9,

@@ -1,0 +1,13 @@
+"""What a store holds, looked at from outside."""
+
+from storage.api import Store
+from storage.records import StoredMessage
+
+
+async def stored_messages(store: Store, queue: str) -> list[StoredMessage]:
+    """The messages of `queue` in their order."""
+    held = [message async for part in store.messages() for message in part]
+    return sorted(
+        (message for message in held if message.queue == queue),
+        key=lambda message: int(message.position),
+    )
