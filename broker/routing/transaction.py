@@ -20,7 +20,7 @@ from broker.routing.errors import LimitReached, NoSuchNode, RoutingError
 from broker.routing.node import Node
 from broker.routing.redelivery import Disposal, rolled_back
 from broker.routing.room import Room
-from storage.api import Batch
+from storage.batch import Batch
 
 if TYPE_CHECKING:
     from broker.routing.router import Router

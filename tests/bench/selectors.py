@@ -30,7 +30,7 @@ from broker.routing.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import parse_selector
 from broker.stats import Stats
-from storage.memory import MemoryStore
+from storage.batch import Batch
 
 CONSUMERS: Final = 100
 BATCH: Final = 250
@@ -93,7 +93,7 @@ class Run:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.batch = MemoryStore().batch()
+        self.batch = Batch()
         policies = Policies([], AddressPolicy(), "queue")
         self.router = Router(clock=SystemClock(), stats=Stats(), policies=policies)
         node = self.router.resolve("bench", "queue", self.batch)
