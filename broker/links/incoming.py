@@ -20,7 +20,7 @@ from broker.amqp.outcomes import Rejected, TransactionalState, error_of
 from broker.amqp.performatives import Attach
 from broker.amqp.sections import Sections
 from broker.amqp.terminus import LINK_DETACH, Target
-from broker.amqp.types import Integer, Symbol
+from broker.amqp.types import Char, Integer, Symbol, Timestamp
 from broker.journal import Waiter
 from broker.links.attach import PublishRequest, delete_policy, may_reject, offered_to_sender
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
@@ -266,14 +266,8 @@ class LinkProducer(IncomingOwner):
 
 def kind_of_destination(sections: Sections, data: bytes) -> str:
     """The kind that a message's own annotations give its destination, or empty (DST-03, DST-04)."""
-    number = sections.annotation(data, DESTINATION)
-    if isinstance(number, Integer):
-        number = number.value
-    if (
-        isinstance(number, int)
-        and not isinstance(number, bool)
-        and 0 <= number < len(KINDS_BY_NUMBER)
-    ):
+    number = _whole_number(sections.annotation(data, DESTINATION))
+    if 0 <= number < len(KINDS_BY_NUMBER):
         return KINDS_BY_NUMBER[number]
     words = sections.annotation(data, DESTINATION_TYPE)
     if isinstance(words, str):
@@ -283,3 +277,12 @@ def kind_of_destination(sections: Sections, data: bytes) -> str:
         if QUEUE in kinds:
             return QUEUE
     return ""
+
+
+def _whole_number(value: object) -> int:
+    """The value of any integral type, -1 for anything else."""
+    if isinstance(value, (bool, Char, Timestamp)):
+        return -1
+    if isinstance(value, Integer):
+        return value.value
+    return value if isinstance(value, int) else -1

@@ -5,7 +5,7 @@ import pytest
 from broker.amqp.errors import INVALID_FIELD
 from broker.amqp.outcomes import Rejected
 from broker.amqp.performatives import Detach
-from broker.amqp.types import UByte
+from broker.amqp.types import Byte, Char, Int, Short, Timestamp, UByte, UInt, ULong, UShort
 from broker.routing.policy import AddressPolicy
 from broker.routing.queue import Queue
 from tests.support.broker import Broker
@@ -102,3 +102,73 @@ def test_a_message_to_a_pattern_is_rejected(to: str) -> None:
     assert isinstance(state, Rejected)
     assert state.error is not None
     assert state.error.condition == INVALID_FIELD
+
+
+KIND_NUMBERS = {
+    "ubyte": (UByte(1), "topic"),
+    "byte": (Byte(3), "topic"),
+    "ushort": (UShort(1), "topic"),
+    "short": (Short(2), "queue"),
+    "uint": (UInt(1), "topic"),
+    "int": (Int(0), "queue"),
+    "ulong": (ULong(1), "topic"),
+    "long": (3, "topic"),
+    "a boolean is no number": (True, "queue"),
+    "a character is no number": (Char(1), "queue"),
+    "a moment is no number": (Timestamp(1), "queue"),
+}
+
+
+@pytest.mark.requirement("DST-03")
+@pytest.mark.parametrize(("number", "kind"), KIND_NUMBERS.values(), ids=KIND_NUMBERS.keys())
+def test_the_kind_of_a_destination_is_a_number_of_any_width(number: object, kind: str) -> None:
+    broker = Broker()
+    client = broker.session()
+    client.attach_sender(None)
+    payload = message(to="a", annotations={"x-opt-jms-dest": number})
+    client.send(Transfer(delivery_id=0, payload=payload, settled=True))
+    assert broker.router.find("a", kind) is not None
+    assert len(broker.router.queues) + len(broker.router.topics) == 1
+
+
+KIND_WORDS = {
+    "topic": "topic",
+    "temporary,topic": "topic",
+    "topic,temporary": "topic",
+    " topic , temporary ": "topic",
+    "queue": "queue",
+    "queue ,temporary": "queue",
+    "temporary": "queue",
+    "": "queue",
+    "Topic": "queue",
+    "topics": "queue",
+}
+
+
+@pytest.mark.requirement("DST-04")
+@pytest.mark.parametrize(("words", "kind"), KIND_WORDS.items(), ids=KIND_WORDS.keys())
+def test_the_kind_of_a_destination_is_among_words(words: str, kind: str) -> None:
+    broker = Broker()
+    client = broker.session()
+    client.attach_sender(None)
+    payload = message(to="a", annotations={"x-opt-to-type": words, "x-opt-reply-type": "topic"})
+    client.send(Transfer(delivery_id=0, payload=payload, settled=True))
+    assert broker.router.find("a", kind) is not None
+    assert len(broker.router.queues) + len(broker.router.topics) == 1
+
+
+@pytest.mark.requirement("DST-03", "DST-04", "PRD-05")
+def test_annotations_of_destinations_pass_through_untouched() -> None:
+    broker = Broker()
+    one = subscriber(broker, "t")
+    client = broker.session()
+    client.attach_sender(None)
+    given: dict[str, object] = {
+        "x-opt-jms-dest": ULong(1),
+        "x-opt-jms-reply-to": Short(-7),
+        "x-opt-to-type": " topic ,temporary",
+        "x-opt-reply-type": "temporary, queue",
+    }
+    payload = message(to="t", annotations=given)
+    client.send(Transfer(delivery_id=0, payload=payload, settled=True))
+    assert one.taken == [payload]
