@@ -66,30 +66,6 @@ class NotYetImplementedTest extends BrokerTest {
     }
 
     @Test
-    @DisplayName("a selector on a queue")
-    void queueSelector() throws Exception {
-        refused(() -> session.createConsumer(queue(session), "colour = 'red'"));
-    }
-
-    @Test
-    @DisplayName("a selector on a topic")
-    void topicSelector() throws Exception {
-        refused(() -> session.createConsumer(topic(session), "colour = 'red'"));
-    }
-
-    @Test
-    @DisplayName("a selector on a browser")
-    void browserSelector() throws Exception {
-        refused(() -> session.createBrowser(queue(session), "colour = 'red'").getEnumeration());
-    }
-
-    @Test
-    @DisplayName("a subscriber that does not want its own messages")
-    void noLocal() throws Exception {
-        refused(() -> session.createConsumer(topic(session), null, true));
-    }
-
-    @Test
     @DisplayName("unsubscribing from a subscription that nobody has")
     void unsubscribe() throws Exception {
         assertThrows(JMSException.class, () -> session.unsubscribe("nobody's"));
