@@ -20,6 +20,7 @@ from broker.links.container import Authenticator, Container, Watcher
 from broker.management.management import Management
 from broker.net.listener import Listener
 from broker.net.login import Login
+from broker.routing.durability import canonical
 from broker.routing.errors import RoutingError
 from broker.routing.node import QUEUE, TOPIC
 from broker.routing.party import Witness
@@ -157,11 +158,19 @@ def policies_of(settings: Settings) -> Policies:
         _policy(settings, general),
         settings.default_kind,
         declared={
-            (kind, node.name): _policy(settings, _declared(settings, node))
+            (kind, _address(node.name)): _policy(settings, _declared(settings, node))
             for kind, nodes in kinds
             for node in nodes
         },
     )
+
+
+def _address(name: str) -> str:
+    """The address of a node in the settings, whose class may be in either order (DST-10)."""
+    try:
+        return canonical(name)
+    except RoutingError as refusal:
+        raise SettingsError(f"a queue or topic of the settings: {refusal}") from None
 
 
 def _declared(settings: Settings, node: NodeSettings) -> AddressSettings:
@@ -178,8 +187,8 @@ def _declared(settings: Settings, node: NodeSettings) -> AddressSettings:
 def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
     return AddressPolicy(
         auto_create=_chosen(address.auto_create, settings.auto_create),
-        dead_letter=_chosen(address.dead_letter, settings.dead_letter),
-        expiry=_chosen(address.expiry, settings.expiry),
+        dead_letter=_address(_chosen(address.dead_letter, settings.dead_letter)),
+        expiry=_address(_chosen(address.expiry, settings.expiry)),
         max_delivery_count=_chosen(address.max_delivery_count, settings.max_delivery_count),
         redelivery_delay_ms=_chosen(address.redelivery_delay_ms, settings.redelivery_delay_ms),
         redelivery_backoff=_chosen(address.redelivery_backoff, settings.redelivery_backoff),

@@ -18,7 +18,7 @@ from broker.routing.errors import (
     InvalidAddress,
     LimitReached,
     NoSuchNode,
-    QueueFull,
+    RoutingError,
 )
 from broker.routing.filter import Filter
 from broker.routing.lifetime import Ending, Lifetimes
@@ -382,13 +382,15 @@ class Router:
     def _move(self, entry: QueueEntry, cause: Cause, batch: Batch, *, target: str) -> bool:
         """False where its queue or the queue `target` does not allow it."""
         origin = entry.queue
-        node: Node | None = self.queues.get(target)
-        if not target or origin.is_temporary() or node is origin:
+        if not target or origin.is_temporary():
             return False
         try:
+            node = self.find(target, QUEUE)
+            if node is origin:
+                return False
             if node is None:
                 node = self.create(target, QUEUE, batch)
             node.put(departed(entry, cause, self.clock.wall_ms()), batch)
-        except (QueueFull, LimitReached):
+        except RoutingError:
             return False
         return True

@@ -65,6 +65,13 @@ def test_what_a_declared_node_leaves_out_is_as_for_its_name(tmp_path: Path) -> N
     assert (plain.max_delivery_count, plain.dead_letter, plain.max_messages) == (20, "DLQ", 7)
 
 
+@pytest.mark.requirement("DST-10")
+def test_a_declared_node_may_have_a_class_in_either_order(tmp_path: Path) -> None:
+    declared = {"queue": ({"name": "/durable/queue/a", "max_messages": 7},)}
+    router = App(given_settings(users_file=tmp_path / "users", **declared)).container.router
+    assert router.queues["/queue/durable/a"].policy.max_messages == 7
+
+
 def test_declaring_again_changes_nothing(tmp_path: Path) -> None:
     app = App(given_settings(users_file=tmp_path / "users", **DECLARED))
     router = app.container.router
@@ -80,6 +87,9 @@ def test_declaring_again_changes_nothing(tmp_path: Path) -> None:
         pytest.param("queue", "$management", "no queue or topic", id="the broker itself"),
         pytest.param("topic", "a/b", "has no /", id="a topic with a key"),
         pytest.param("queue", "a\nb", "control characters", id="a name that cannot be"),
+        pytest.param("queue", "/queue/tmp/a", "by the connection", id="a connection's own"),
+        pytest.param("queue", "/durable/queue/", "lacks a name", id="a class alone"),
+        pytest.param("queue", "/durable/topic/a", "is no queue", id="another kind"),
     ],
 )
 def test_a_node_that_cannot_be_stops_the_start(

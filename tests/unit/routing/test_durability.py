@@ -9,6 +9,7 @@ from broker.routing import durability
 from broker.routing.durability import Durability
 from broker.routing.errors import HeldExclusively, InvalidAddress, NoSuchNode
 from broker.routing.lifetime import Ending
+from broker.routing.policy import AddressPolicy
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from tests.support.routing import Routing, new_message
@@ -167,6 +168,27 @@ def test_a_ttl_is_the_senders_wish_in_a_durable_queue_too() -> None:
     routing.advance(2000)
     assert queue.waiting == 1
     assert len(routing.stored(queue.address)) == 1
+
+
+@pytest.mark.requirement("DST-10", "RCV-02")
+@pytest.mark.parametrize(
+    ("target", "kept"),
+    [
+        pytest.param("/durable/queue/dead", 2, id="a class in either order"),
+        pytest.param("/queue/tmp/dead", 0, id="no connection's own"),
+        pytest.param("/topic/durable/dead", 0, id="no topic"),
+        pytest.param("/queue/durable/", 0, id="no name"),
+    ],
+)
+def test_dead_letters_may_go_to_a_class(target: str, kept: int) -> None:
+    routing = Routing(policy=AddressPolicy(dead_letter=target))
+    queue = routing.queue()
+    routing.put(queue, b"one", b"two")
+    consumer = routing.consumer(queue, credit=2)
+    consumer.dispose(Disposal.DEAD_LETTER, routing.batch)
+    consumer.dispose(Disposal.DEAD_LETTER, routing.batch)
+    assert len(routing.stored("/queue/durable/dead")) == kept
+    assert (routing.stats.dead_lettered, routing.stats.dropped) == (kept, 2 - kept)
 
 
 @pytest.mark.requirement("DST-13")
