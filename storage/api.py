@@ -6,7 +6,6 @@ which the broker gives: ascending, each once, over restarts too.
 """
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator
 
 from mypy_extensions import mypyc_attr
 
@@ -58,8 +57,8 @@ class Store:
         """Every subscription, in the order in which they were added."""
 
     @abstractmethod
-    def messages(self) -> AsyncIterator[list[StoredMessage]]:
-        """Every message by ascending number, some at a time."""
+    async def messages(self, behind: int) -> list[StoredMessage]:
+        """Some of the messages with numbers above `behind`, ascending; none where none is left."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -1,6 +1,5 @@
 """A store that forgets everything with its process: the reference meaning of `storage.api`."""
 
-from collections.abc import AsyncIterator
 from typing import Final, final
 
 from storage.api import Store
@@ -86,9 +85,9 @@ class MemoryStore(Store):
     async def subscriptions(self) -> list[StoredSubscription]:
         return list(self._subscriptions.values())
 
-    async def messages(self) -> AsyncIterator[list[StoredMessage]]:
-        for number in sorted(self._queue_of):
-            yield [self._queues[self._queue_of[number]][number]]
+    async def messages(self, behind: int) -> list[StoredMessage]:
+        numbers = sorted([number for number in self._queue_of if number > behind])
+        return [self._queues[self._queue_of[number]][number] for number in numbers]
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -6,7 +6,9 @@ from storage.records import StoredMessage
 
 async def stored_messages(store: Store, queue: str) -> list[StoredMessage]:
     """The messages of `queue` in their order."""
-    held = [message async for part in store.messages() for message in part]
+    held: list[StoredMessage] = []
+    while part := await store.messages(int(held[-1].number) if held else 0):
+        held += part
     return sorted(
         (message for message in held if message.queue == queue),
         key=lambda message: int(message.position),

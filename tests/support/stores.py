@@ -1,7 +1,6 @@
 """A store whose commits are awaited and take as long as a test wants."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Final
 
 from storage.api import Store, StoreError
@@ -61,8 +60,8 @@ class GatedStore(Store):
     async def subscriptions(self) -> list[StoredSubscription]:
         return await self._memory.subscriptions()
 
-    def messages(self) -> AsyncIterator[list[StoredMessage]]:
-        return self._memory.messages()
+    async def messages(self, behind: int) -> list[StoredMessage]:
+        return await self._memory.messages(behind)
 
     async def close(self) -> None:
         assert not self._gates, "a commit is under way"
