@@ -9,6 +9,7 @@ from broker.routing.policy import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, message
 from tests.support.transactions import Controller, condition_of, discharge
+from tests.unit.links.test_service import Echo
 
 pytestmark = pytest.mark.requirement("RCV-06")
 
@@ -255,3 +256,16 @@ def test_plain_messages_are_none_of_a_transactions_business() -> None:
     assert waiting(controller) == 1
     controller.roll_back(txn_id)
     assert waiting(controller) == 1
+
+
+def test_requests_to_the_broker_are_part_of_no_transaction() -> None:
+    """They are done at once, so that no rollback could undo them."""
+    broker = Broker()
+    echo = Echo(broker)
+    broker.container.service = echo
+    controller = Controller(broker)
+    controller.client.attach_sender("$management")
+    txn_id = controller.declare()
+    assert condition_of(controller.try_to_post(txn_id)) == "amqp:not-implemented"
+    assert controller.fail_to_commit(txn_id) == "amqp:not-implemented"
+    assert echo.asked == []

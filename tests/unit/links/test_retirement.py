@@ -7,6 +7,7 @@ from broker.amqp.outcomes import (
     RELEASED,
     Accepted,
     DeliveryState,
+    Error,
     Modified,
     Outcome,
     Rejected,
@@ -144,6 +145,20 @@ def test_annotations_that_cannot_be_added_doom_the_transaction() -> None:
     assert detach.error is not None
     assert controller.fail_to_commit(txn_id) == detach.error.condition
     assert counts(controller) == (1, 0)
+
+
+@pytest.mark.requirement("RCV-02")
+def test_a_rejection_says_why_from_the_commit_on() -> None:
+    controller = receiving()
+    txn_id = controller.declare()
+    error = Error(condition="app:bad", description="no such customer")
+    controller.retire(txn_id, 0, Rejected(error))
+    assert "DLQ" not in controller.client.broker.router.queues
+    controller.commit(txn_id)
+    reader = controller.client.broker.session("reader")
+    reader.attach_receiver("DLQ", credit=1)
+    (transfer,) = reader.expect_deliveries(b"0")
+    assert b"no such customer" in transfer.payload
 
 
 # -- transactions that are not open
