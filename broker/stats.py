@@ -28,6 +28,7 @@ class Stats:
         self.dropped: i64 = 0
         self.committed: i64 = 0
         self.rolled_back: i64 = 0
+        self.backlog_dropped: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
         """Every counter by its name, in the order of declaration."""
@@ -50,4 +51,5 @@ class Stats:
             "dropped": self.dropped,
             "committed": self.committed,
             "rolled_back": self.rolled_back,
+            "backlog_dropped": self.backlog_dropped,
         }

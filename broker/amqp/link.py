@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 
 class Link:
-    """What both directions share. `handle` is the peer's number for it, `our_handle` ours."""
+    """What both directions share. `handle` is the peer's number for it, `our_handle` ours.
+
+    `parting` is what our answer to the peer's detach complains of; the owner sets it while
+    the link ends.
+    """
 
     def __init__(self, session: Session, attach: Attach, our_handle: i64) -> None:
         self.session: Final = session
@@ -30,6 +34,7 @@ class Link:
         self.handle: Final[i64] = attach.handle
         self.our_handle: Final[i64] = our_handle
         self.asked: Attach | None = attach
+        self.parting: Fault | None = None
         self.state: LinkState = link_after(LinkState.DETACHED, LinkEvent.ATTACH_IN)
 
     def refuse(self, fault: Fault) -> None:
@@ -91,7 +96,9 @@ class Link:
         if answer:
             self.end(closed=detach.closed)
             self.session.flush_accepted()
-            self.session.put(Detach(handle=self.our_handle, closed=detach.closed))
+            parting = self.parting
+            error = None if parting is None else error_of(parting)
+            self.session.put(Detach(handle=self.our_handle, closed=detach.closed, error=error))
 
     def lost(self) -> None:
         """The session has ended, and this link with it."""

@@ -28,5 +28,8 @@ class Watch(Watcher):
     def closed(self, peer: Peer, reason: str) -> None:
         self._log.debug("connection of %r closed: %r", peer.container_id, reason)
 
+    def noticed(self, notice: str) -> None:
+        self._log.warning("%r", notice)
+
     def failed(self, peer: Peer, error: Exception) -> None:
         self._log.error("internal error, serving %r", peer.container_id, exc_info=error)

@@ -9,13 +9,14 @@ from broker.amqp.descriptors import (
     DELETE_ON_NO_LINKS_OR_MESSAGES,
     DELETE_ON_NO_MESSAGES,
 )
-from broker.amqp.errors import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, LinkFault
+from broker.amqp.errors import INVALID_FIELD, LinkFault
 from broker.amqp.performatives import Attach
-from broker.amqp.terminus import COPY, MOVE, NOT_DURABLE, Coordinator, Source
+from broker.amqp.terminus import COPY, MOVE, NEVER, NOT_DURABLE, Coordinator, Source
 from broker.amqp.types import Described, ULong
 from broker.links.filters import FiltersInForce, filters_of
 from broker.routing.dynamic import DeletePolicy
 from broker.routing.node import QUEUE, TOPIC
+from broker.routing.subscription import Facts, Terms
 
 KINDS: Final[dict[str, str]] = {
     "queue": QUEUE,
@@ -28,6 +29,13 @@ KINDS: Final[dict[str, str]] = {
 SHARED: Final = "shared"
 GLOBAL: Final = "global"
 REJECTED_OUTCOME: Final = "amqp:rejected:list"
+OUTCOMES: Final = (
+    "amqp:accepted:list",
+    "amqp:rejected:list",
+    "amqp:released:list",
+    "amqp:modified:list",
+)
+
 DISCARD_UNROUTABLE: Final = "DISCARD_UNROUTABLE"
 
 DELAYED_DELIVERY: Final = "DELAYED_DELIVERY"
@@ -57,7 +65,10 @@ class PublishRequest:
 
 @final
 class ConsumeRequest:
-    """A link to receive on. `address` None where a node is to be made."""
+    """A link to receive on. `address` None where a node is to be made.
+
+    `facts` and `terms` matter where that is a topic.
+    """
 
     def __init__(
         self,
@@ -66,14 +77,16 @@ class ConsumeRequest:
         kind: str,
         dynamic: bool,
         copies: bool,
-        durable: bool,
+        facts: Facts,
+        terms: Terms,
         filters: FiltersInForce,
     ) -> None:
         self.address: Final = address
         self.kind: Final = kind
         self.dynamic: Final = dynamic
         self.copies: Final = copies
-        self.durable: Final = durable
+        self.facts: Final = facts
+        self.terms: Final = terms
         self.filters: Final = filters
 
 
@@ -102,10 +115,7 @@ def consume_request(attach: Attach) -> ConsumeRequest:
     """What a receiver's attach asks for; LinkFault or InvalidSelector where it is refused."""
     source = attach.source
     if source is None:
-        # the lookup of a durable subscription (SUB-09), of which there are none
-        raise LinkFault(NOT_FOUND, f"no durable subscription {attach.name:.50}")
-    if SHARED in source.capabilities or GLOBAL in source.capabilities:
-        raise LinkFault(NOT_IMPLEMENTED, "shared and global subscriptions are not offered")
+        raise LinkFault(INVALID_FIELD, "a receiver's attach without a source is a lookup")
     if source.dynamic:
         check_dynamic(source.address, source.dynamic_node_properties)
     elif source.address is None:
@@ -115,7 +125,8 @@ def consume_request(attach: Attach) -> ConsumeRequest:
         kind=kind_of(source.capabilities),
         dynamic=source.dynamic,
         copies=_copies(source),
-        durable=source.durable != NOT_DURABLE,
+        facts=Facts() if source.dynamic else subscription_facts(source),
+        terms=terms_of(source),
         filters=filters_of(source),
     )
 
@@ -123,6 +134,31 @@ def consume_request(attach: Attach) -> ConsumeRequest:
 def may_reject(source: Source | None) -> bool:
     """Whether a sender takes `rejected` as an outcome: its source names it, or names none."""
     return source is None or not source.outcomes or REJECTED_OUTCOME in source.outcomes
+
+
+def subscription_facts(source: Source) -> Facts:
+    """What a source says of the subscription that it means; nobody can name a dynamic node's."""
+    return Facts(
+        is_shared=SHARED in source.capabilities,
+        is_global=GLOBAL in source.capabilities,
+        is_durable=source.durable != NOT_DURABLE,
+    )
+
+
+def lookup_facts(attach: Attach) -> Facts:
+    """What an attach without a source says of the subscription that it looks for."""
+    return Facts(
+        has_source=False,
+        is_shared=SHARED in attach.desired_capabilities,
+        is_global=GLOBAL in attach.desired_capabilities,
+    )
+
+
+def terms_of(source: Source) -> Terms:
+    """How long the subscription is to last: for good where it is durable, else with its links."""
+    if source.durable == NOT_DURABLE:
+        return Terms()
+    return Terms(durability=source.durable, expiry_policy=NEVER)
 
 
 def kind_of(capabilities: list[str]) -> str:
@@ -134,6 +170,11 @@ def kind_of(capabilities: list[str]) -> str:
             raise LinkFault(INVALID_FIELD, "a node is a queue or a topic, not both")
         kind = found or kind
     return kind
+
+
+def in_force(capabilities: list[str]) -> list[str]:
+    """Of what the source of a queue's link asks for, that which it is (2.6.3)."""
+    return [each for each in capabilities if each in KINDS] or [QUEUE]
 
 
 def check_dynamic(address: str | None, properties: dict[str, object]) -> None:

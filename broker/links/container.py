@@ -34,6 +34,7 @@ from broker.routing.address import MANAGEMENT
 from broker.routing.errors import NoSuchNode
 from broker.routing.node import Node
 from broker.routing.router import Router
+from broker.routing.subscription import QUEUE_FACTS, Facts, Subscription
 from broker.stats import Stats
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Authenticator:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Watcher:
-    """Hears what an operator should know of connections."""
+    """Hears what an operator should know."""
 
     @abstractmethod
     def opened(self, peer: Peer) -> None:
@@ -78,8 +79,22 @@ class Watcher:
         """A connection that was open has ended."""
 
     @abstractmethod
+    def noticed(self, notice: str) -> None:
+        """Something has happened in routing that nobody asked for in so many words."""
+
+    @abstractmethod
     def failed(self, peer: Peer, error: Exception) -> None:
         """A bug has shown while serving a connection."""
+
+
+@final
+class Holder:
+    """The live link of a name, and what it said of the subscription that it is for."""
+
+    def __init__(self, link: Link, facts: Facts, subscription: Subscription | None) -> None:
+        self.link: Final = link
+        self.facts: Final = facts
+        self.subscription: Final = subscription
 
 
 @final
@@ -115,7 +130,7 @@ class Container:
         self.closing = False
         self.service: Service | None = None
         self._peers: Final[dict[str, list[Peer]]] = {}
-        self._links: Final[dict[tuple[str, str, bool], Link]] = {}
+        self._links: Final[dict[tuple[str, str, bool], Holder]] = {}
         self._next_peer: i64 = 0
         # no id of a transaction comes again, not after a restart either
         self._txn_prefix: Final = token_bytes(8)
@@ -193,15 +208,34 @@ class Container:
 
         NoSuchNode where `node`, which it is for, was a temporary one that has ended with that.
         """
-        key = (container_id, link.name, incoming)
-        held = self._links.get(key)
+        self.steal(container_id, link, incoming=incoming)
+        if node is not None and not self._is_there(node):
+            raise NoSuchNode(f"{node.address} has ended with the link that was stolen")
+        self.hold(container_id, link, incoming=incoming)
+
+    def steal(self, container_id: str, link: Link, *, incoming: bool) -> None:
+        """End the link that has the name of `link`, where there is one."""
+        held = self._links.get((container_id, link.name, incoming))
         if held is not None:
             self.stats.links_stolen += 1
-            held.detach(LinkFault(STOLEN, f"link {link.name:.50} was attached again"))
-            if node is not None and not self._is_there(node):
-                raise NoSuchNode(f"{node.address} has ended with the link that was stolen")
-        self._links[key] = link
+            held.link.detach(LinkFault(STOLEN, f"link {link.name:.50} was attached again"))
+
+    def hold(
+        self,
+        container_id: str,
+        link: Link,
+        *,
+        incoming: bool,
+        facts: Facts = QUEUE_FACTS,
+        subscription: Subscription | None = None,
+    ) -> None:
+        """`link` has its name from now on, which is free."""
+        self._links[container_id, link.name, incoming] = Holder(link, facts, subscription)
         self.stats.links_attached += 1
+
+    def holder(self, container_id: str, name: str) -> Holder | None:
+        """The live link of that name on which that container receives."""
+        return self._links.get((container_id, name, False))
 
     def _is_there(self, node: Node) -> bool:
         return isinstance(node, ServiceNode) or (self.router.find(node.address, node.kind) is node)
@@ -209,12 +243,13 @@ class Container:
     def forget_link(self, container_id: str, link: Link, *, incoming: bool) -> None:
         """`link` has ended."""
         key = (container_id, link.name, incoming)
-        if self._links.get(key) is link:
+        held = self._links.get(key)
+        if held is not None and held.link is link:
             del self._links[key]
 
     def links(self) -> list[Link]:
         """Every attached link, in no order."""
-        return list(self._links.values())
+        return [holder.link for holder in self._links.values()]
 
     def service_node(self, peer: Peer, address: str | None, reply_to: str = "") -> Node | None:
         """What a link of `peer` to the broker itself leads to; None for any other address."""
@@ -227,6 +262,8 @@ class Container:
 
     def run_round(self) -> None:
         """Dispatch, commit and write until nothing more can be done now."""
+        if self.router.notices:
+            self._pass_on_notices()
         while True:
             self.router.pump(self.journal.batch)
             self.journal.flush()
@@ -241,6 +278,12 @@ class Container:
             touched.reverse()
             for peer in touched:
                 peer.write(now_ms)
+
+    def _pass_on_notices(self) -> None:
+        notices = self.router.notices
+        self.router.notices = []
+        for notice in notices:
+            self.watcher.noticed(notice)
 
     def tick(self) -> None:
         """Do whatever is due, then a round."""

@@ -5,34 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from broker.amqp.delivery import Delivery
-from broker.amqp.errors import NOT_IMPLEMENTED, RESOURCE_DELETED, Fault, LinkFault
+from broker.amqp.errors import RESOURCE_DELETED, Fault, LinkFault
 from broker.amqp.events import OutgoingOwner
 from broker.amqp.outcomes import DeliveryState, Modified, Outcome, Received, TransactionalState
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
-from broker.links.attach import ConsumeRequest, delete_policy
+from broker.links.attach import KINDS, OUTCOMES, ConsumeRequest, delete_policy, in_force
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
 from broker.links.outcome import abandonment, cause_of, disposal
 from broker.links.precedence import precedence_of
+from broker.links.refusal import as_link_fault
 from broker.links.retirement import Retirements
+from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, check_name, source_of, subscribe
+from broker.routing.address import MANAGEMENT
 from broker.routing.dead_letter import Cause
 from broker.routing.entry import QueueEntry
-from broker.routing.node import TOPIC, Node
+from broker.routing.errors import HeldExclusively
+from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Consumer
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
+from broker.routing.subscription import Subscription
 
 if TYPE_CHECKING:
     from broker.links.container import Container
     from broker.links.peer import Peer
-
-OUTCOMES: Final = (
-    "amqp:accepted:list",
-    "amqp:rejected:list",
-    "amqp:released:list",
-    "amqp:modified:list",
-)
 
 
 @final
@@ -107,6 +105,7 @@ class LinkConsumer(OutgoingOwner):
         self._node: Node | None = None
         self._queue: Queue | None = None
         self._creation: Creation | None = None
+        self._subscription: Subscription | None = None
 
     def attach(self, attach: Attach, request: ConsumeRequest) -> None:
         """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
@@ -117,17 +116,51 @@ class LinkConsumer(OutgoingOwner):
         self._feed.priority = precedence.priority
         self._feed.exclusive = precedence.exclusive
         target = attach.target if isinstance(attach.target, Target) else None
+        kind = self._kind(request)
+        if kind == QUEUE or request.dynamic:
+            check_name(self._container.holder(self._peer.container_id, self._link.name))
         made: Creation | None = None
-        if request.address is None:
+        if request.dynamic:
             made = self._peer.dynamic.make(
-                request.kind,
+                kind,
                 delete_policy(asked.dynamic_node_properties),
                 dynamic_terms(asked.expiry_policy, asked.timeout),
             )
-            node = made.node
+        offered: list[str] = []
+        if kind == TOPIC:
+            source = self._subscribe(asked, request, made)
+            offered = list(OFFERED_BY_SUBSCRIPTIONS)
         else:
-            node = self._find(request, (target.address or "") if target is not None else "")
-        browses = request.copies and isinstance(node, Queue)
+            reply_to = (target.address or "") if target is not None else ""
+            node = self._find(request, reply_to) if made is None else made.node
+            source = self._consume(asked, node, made, request=request)
+        self._feed.owner = self
+        self._link.accept(self, source=source, target=target, offered_capabilities=offered)
+
+    def _kind(self, request: ConsumeRequest) -> str:
+        if request.address is None:
+            return request.kind or QUEUE
+        if request.address == MANAGEMENT:
+            return QUEUE
+        return self._container.router.kind_of(request.address, request.kind)
+
+    def _subscribe(self, asked: Source, request: ConsumeRequest, made: Creation | None) -> Source:
+        subscription, self._creation = subscribe(
+            self._peer, self._link, self._feed, request=request, made=made
+        )
+        self._subscription = subscription
+        self._queue = subscription.queue
+        named = [capability for capability in asked.capabilities if capability in KINDS]
+        return source_of(
+            subscription,
+            kind=named[0] if named else TOPIC,
+            made=self._creation if asked.dynamic else None,
+            default_outcome=asked.default_outcome,
+        )
+
+    def _consume(
+        self, asked: Source, node: Node, made: Creation | None, *, request: ConsumeRequest
+    ) -> Source:
         self._feed.filter = request.filters.of(self._peer.container_id)
         self._container.claim_link(self._peer.container_id, self._link, node, incoming=False)
         batch = self._container.journal.batch
@@ -136,42 +169,12 @@ class LinkConsumer(OutgoingOwner):
             node = made.node
         self._creation = made
         self._node = node
-        self._feed.owner = self
+        browses = request.copies and isinstance(node, Queue)
         if browses and isinstance(node, Queue):
             node.attach_browser(self._feed)
             self._queue = node
         else:
             self._queue = node.attach_consumer(self._feed)
-        self._link.accept(
-            self,
-            source=self._source(asked, node, browses=browses, request=request),
-            target=target,
-        )
-
-    def _find(self, request: ConsumeRequest, reply_to: str) -> Node:
-        """The node to receive from: an existing one, or one made now.
-
-        `reply_to` is the target's address, which names the link in requests to the broker.
-        """
-        router = self._container.router
-        if request.durable and request.kind == TOPIC:
-            raise no_durable_subscriptions()
-        assert request.address is not None
-        service = self._container.service_node(self._peer, request.address, reply_to)
-        if service is not None:
-            return service
-        batch = self._container.journal.batch
-        node = router.resolve(request.address, request.kind, batch, owner=self._peer.id)
-        router.check_consumable(node, self._peer.id)
-        if request.durable and node.kind == TOPIC:
-            raise no_durable_subscriptions()
-        return node
-
-    def _source(
-        self, asked: Source, node: Node, *, browses: bool, request: ConsumeRequest
-    ) -> Source:
-        """The source as it really is, which may be less than was asked for (2.6.3)."""
-        made = self._creation
         return Source(
             address=node.address,
             expiry_policy=LINK_DETACH if made is None else made.lease.terms.policy,
@@ -184,17 +187,35 @@ class LinkConsumer(OutgoingOwner):
             filter=request.filters.stated,
             default_outcome=asked.default_outcome,
             outcomes=list(OUTCOMES),
-            capabilities=asked.capabilities or [node.kind],
+            capabilities=in_force(asked.capabilities),
         )
+
+    def _find(self, request: ConsumeRequest, reply_to: str) -> Node:
+        """The node to receive from: an existing one, or one made now.
+
+        `reply_to` is the target's address, which names the link in requests to the broker.
+        """
+        assert request.address is not None
+        service = self._container.service_node(self._peer, request.address, reply_to)
+        if service is not None:
+            return service
+        router = self._container.router
+        batch = self._container.journal.batch
+        node = router.resolve(request.address, QUEUE, batch, owner=self._peer.id)
+        router.check_consumable(node, self._peer.id)
+        return node
 
     def node_deleted(self) -> None:
         """The node has gone, and all entries: nothing is to be returned, nothing to be left."""
         self._node = None
         self._queue = None
+        self._subscription = None
         self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
 
     def address(self) -> str:
         """Where this link receives from."""
+        if self._subscription is not None:
+            return self._subscription.interest.address
         return "" if self._node is None else self._node.address
 
     # -- from the link
@@ -254,33 +275,42 @@ class LinkConsumer(OutgoingOwner):
         entry.sent_to = None
         entry.queue.dispose(entry, wanted, self._container.journal.batch, cause=cause)
 
-    def outgoing_ended(
-        self,
-        closed: bool,
-        unsettled: list[Delivery],
-    ) -> None:
+    def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:
         self._container.forget_link(self._peer.container_id, self._link, incoming=False)
         self._feed.owner = None
         if self._retirements is not None:
             unsettled = self._retirements.without(unsettled)
-        node, queue = self._node, self._queue
-        self._node = None
+        queue = self._queue
         self._queue = None
-        if node is None or queue is None:
+        if queue is None:
             return
         wanted = abandonment(self._default_outcome)
         cause = cause_of(self._default_outcome)
         for delivery in unsettled:
             if isinstance(delivery, QueueEntry):
                 self._return(delivery, wanted, cause)
+        self._leave(queue, closed)
+
+    def _leave(self, queue: Queue, closed: bool) -> None:
+        router = self._container.router
         batch = self._container.journal.batch
-        node.detach_consumer(self._feed, queue, batch)
+        node = self._node
+        subscription = self._subscription
+        self._node = None
+        self._subscription = None
+        left: list[Node] = []
+        if node is not None:
+            left.append(node)
+            node.detach_consumer(self._feed, queue, batch)
+        elif subscription is not None:
+            left.extend(queue.topics)
+            try:
+                router.subscriptions.leave(subscription, self._feed, batch, closed=closed)
+            except HeldExclusively as refusal:
+                self._link.parting = as_link_fault(refusal)
         made = self._creation
-        if made is None:
-            self._container.router.left(node)
-        else:
+        if made is not None:
             self._peer.dynamic.link_ended(made, self._link, batch, closed=closed, incoming=False)
-
-
-def no_durable_subscriptions() -> LinkFault:
-    return LinkFault(NOT_IMPLEMENTED, "durable subscriptions are not offered")
+            return
+        for each in left:
+            router.left(each)

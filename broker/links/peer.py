@@ -30,8 +30,10 @@ from broker.links.coordinator import LinkCoordinator
 from broker.links.dynamic import DynamicNodes
 from broker.links.ending import ending_of_connection
 from broker.links.incoming import LinkProducer
+from broker.links.lookup import Lookup
 from broker.links.outgoing import LinkConsumer
 from broker.links.refusal import as_link_fault
+from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS
 from broker.links.transactions import OpenTransaction, Transactions
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
 from broker.routing.agenda import Agenda, Due
@@ -41,7 +43,7 @@ from broker.routing.queue import Queue
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 ESTABLISHMENT_FAILED: Final = "amqp:connection-establishment-failed"
 
-OFFERED: Final = (ANONYMOUS_RELAY, DELAYED_DELIVERY, SOLE_CONNECTION)
+OFFERED: Final = (ANONYMOUS_RELAY, DELAYED_DELIVERY, SOLE_CONNECTION, *OFFERED_BY_SUBSCRIPTIONS)
 """What our open offers (CON-07, as far as it is there)."""
 
 
@@ -213,8 +215,10 @@ class Peer(ConnectionOwner):
         try:
             if attach.has_unsettled and attach.incomplete_unsettled:
                 raise LinkFault(NOT_IMPLEMENTED, "resuming deliveries")
-            request = consume_request(attach)
-            LinkConsumer(self, link).attach(attach, request)
+            if attach.source is None:
+                Lookup(self, link).attach(attach)
+            else:
+                LinkConsumer(self, link).attach(attach, consume_request(attach))
         except RoutingError as refusal:
             self._refuse(link, as_link_fault(refusal))
         except LinkFault as fault:

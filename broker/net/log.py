@@ -1,4 +1,4 @@
-"""A line per connection that opens, closes or is refused; none per message."""
+"""A line per connection that opens, closes or is refused, and per notice; none per message."""
 
 import logging
 import sys
@@ -19,7 +19,7 @@ def printable(text: str) -> str:
 
 
 class Log(Watcher):
-    """Writes what an operator should know of connections to the log."""
+    """Writes what an operator should know to the log."""
 
     def __init__(self) -> None:
         self._log = structlog.get_logger("broker")
@@ -32,6 +32,9 @@ class Log(Watcher):
 
     def closed(self, peer: Peer, reason: str) -> None:
         self._log.info("connection closed", reason=printable(reason), **self._facts(peer))
+
+    def noticed(self, notice: str) -> None:
+        self._log.warning(printable(notice))
 
     def failed(self, peer: Peer, error: Exception) -> None:
         self._log.error("internal error", exc_info=error, **self._facts(peer))

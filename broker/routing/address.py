@@ -15,6 +15,9 @@ KEY_SEPARATOR: Final = "/"
 TEMPORARY_PREFIX: Final = "$tmp/"
 """Nobody may create a node below it by name, so a guessed name meets no node."""
 
+SUBSCRIPTION_PREFIX: Final = "$sub/"
+"""Under such names the store keeps the messages of durable subscriptions; no node has one."""
+
 MANAGEMENT: Final = "$management"
 """The broker itself: requests sent here never reach a queue or topic."""
 
@@ -56,6 +59,8 @@ def check_new(address: str) -> str:
     address = durability.canonical(check(address))
     if is_temporary(address):
         raise NoSuchNode(f"no temporary node {address}")
+    if address.startswith(SUBSCRIPTION_PREFIX):
+        raise NoSuchNode(f"{SUBSCRIPTION_PREFIX}… is no queue or topic")
     if address == MANAGEMENT:
         raise NoSuchNode(f"{MANAGEMENT} is no queue or topic")
     return address

@@ -43,7 +43,7 @@ class Queue(Node):
     """Messages in order of priority and arrival, each for one consumer (RCV-03).
 
     That of a subscription is named by no address, and `topics` are those that put into it.
-    Only messages of a queue that outlives its connections are kept in the store.
+    `stored_as` is its name in the store, empty for that of a volatile subscription.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Queue(Node):
         router: Router,
         owner: i64 = -1,
         is_subscription: bool = False,
+        stored_as: str = "",
     ) -> None:
         super().__init__(
             address=address, kind=QUEUE, policy=policy, pacing_mark=router.pacing_mark, owner=owner
@@ -68,7 +69,8 @@ class Queue(Node):
         self.bytes: i64 = 0
         self.is_pending = False
         self.is_deleted = False
-        self._is_stored: Final = not is_subscription and self.may_store
+        self.stored_as: Final = stored_as if is_subscription else address
+        self._is_stored: Final = self.may_store and self.stored_as != ""
         self._witness: Final = router.witness
         self.backlogs: Final[list[Backlog | None]] = [None] * 10
         self._top: i64 = 0
@@ -467,10 +469,7 @@ class Queue(Node):
         return self.waiting + self.acquired + self.held()
 
     def delete(self, batch: Batch) -> None:
-        """Forget every waiting entry at once, and each acquired one when it comes back.
-
-        The store forgets them with the node.
-        """
+        """Forget what waits now, and what is acquired as it comes back; the store has forgotten."""
         self.is_deleted = True
         self._clear(batch)
         for consumer in list(self.consumers):

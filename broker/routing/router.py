@@ -26,6 +26,7 @@ from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
+from broker.routing.subscriptions import SUBSCRIPTIONS_MAX, Subscriptions
 from broker.routing.topic import Topic
 from broker.routing.wildcards import Wildcard, Wildcards
 from broker.stats import Stats
@@ -45,6 +46,7 @@ class Router:
 
     Nothing is dispatched while messages come in: `pump` does it once for all
     queues that were woken, so that output gathers (`performance.md`, rule 9).
+    `notices` are what an operator should know; whoever shows them empties it.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Router:
         pacing_mark: i64 = 2000,
         nodes_max: i64 = NODES_MAX,
         bindings_max: i64 = BINDINGS_MAX,
+        subscriptions_max: i64 = SUBSCRIPTIONS_MAX,
         witness: Witness | None = None,
     ) -> None:
         self.clock: Final = clock
@@ -68,6 +71,8 @@ class Router:
         self.topics: Final[dict[str, Topic]] = {}
         self.wildcards: Final = Wildcards()
         self.bindings: i64 = 0
+        self.subscriptions: Final = Subscriptions(self, subscriptions_max)
+        self.notices: list[str] = []
         self._policies: Final = policies
         self._nodes_max: Final[i64] = nodes_max
         self._bindings_max: Final[i64] = bindings_max
@@ -207,8 +212,9 @@ class Router:
         """Remove `node` with its messages; links to it are told (TMP-03). Twice is once."""
         if self.find(node.address, node.kind) is not node:
             return
-        if node.kind == TOPIC:
+        if isinstance(node, Topic):
             del self.topics[node.address]
+            self.subscriptions.end_all_of(node, batch)
         else:
             del self.queues[node.address]
         if node.is_temporary():
@@ -254,6 +260,10 @@ class Router:
             raise HeldExclusively(f"{node.address} belongs to another connection")
 
     # -- subscriptions
+
+    def policy_of(self, address: str) -> AddressPolicy:
+        """What is configured for an address, be there a node or not."""
+        return self._policies.of(address)
 
     def topic_of(self, address: str, batch: Batch, *, owner: i64 = -1) -> Topic | None:
         """The topic that a subscriber's address names, made where policy lets it be.

@@ -17,7 +17,7 @@ def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
     message = entry.message
     return StoredMessage(
         number=entry.stored_number,
-        queue=entry.queue.address,
+        queue=entry.queue.stored_as,
         position=stored_position(entry),
         encoded=message.encoded,
         priority=message.priority,

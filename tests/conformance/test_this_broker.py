@@ -21,16 +21,6 @@ NOT_OFFERED: Final = {
         "outcomes_of_a_suspended_link_count",
         "known_delivery_is_resumed_under_its_tag",
     },
-    "durable and shared subscriptions": {
-        "shared_subscriptions_are_offered",
-        "a_durable_subscription_outlives_its_link",
-        "a_durable_subscription_outlives_its_connection",
-        "a_lookup_tells_the_source",
-        "unsubscribing_ends_a_subscription",
-        "shared_subscribers_divide_the_messages",
-        "shared_subscriptions_are_told_apart_by_name",
-        "a_subscription_in_use_cannot_be_ended",
-    },
 }
 """What cannot be tried on this broker, since it does not offer it yet: to be shortened."""
 

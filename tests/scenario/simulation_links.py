@@ -46,6 +46,8 @@ class Link(Consumer):
     incoming: bool
     state: State = State.ATTACHED
     owns_node: bool = False
+    outlived: bool = False
+    "Whether its subscription goes on without it."
     is_relay: bool = False
     delivery_count: int = 0
     credit: int = 0
@@ -116,7 +118,7 @@ class Link(Consumer):
                     world.model.settle(entry, self.default_outcome, explicit=False)
         node = self.node
         if was_attached and node is not None:
-            if node.topic is not None:
+            if node.topic is not None and not self.outlived:
                 self._unsubscribe(node, node.topic)
             if self.owns_node:
                 world.delete(node.topic or node)
@@ -151,15 +153,28 @@ class Link(Consumer):
                 self.refuse()
                 return
         held = world.links.get(self.key())
+        inherited: Node | None = None
         if held is not None:
             world.model.stats["links_stolen"] += 1
+            inherited = held.bequest(node)
             held.end()
             if node is not None and node.is_deleted:
                 self.refuse()
                 return
         world.links[self.key()] = self
         world.model.stats["links_attached"] += 1
-        self._take_place(node, terminus)
+        if inherited is not None:
+            self.node = inherited
+        else:
+            self._take_place(node, terminus)
+
+    def bequest(self, topic: Node | None) -> Node | None:
+        """The queue of this link's subscription, where it goes on with who steals the link."""
+        queue = self.node
+        if self.owns_node or queue is None or topic is None or queue.topic is not topic:
+            return None
+        self.outlived = True
+        return queue
 
     def refuse(self) -> None:
         self.state = State.REFUSED

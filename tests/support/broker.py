@@ -122,6 +122,9 @@ class RecordingWatcher(Watcher):
     def closed(self, peer: Peer, reason: str) -> None:
         self.events.append(f"closed {peer.container_id}: {reason}")
 
+    def noticed(self, notice: str) -> None:
+        self.events.append(f"noticed {notice}")
+
     def failed(self, peer: Peer, error: Exception) -> None:
         self.events.append(f"failed {peer.container_id}")
         self.errors.append(error)

@@ -40,6 +40,9 @@ class Quiet(RecordingWatcher):
     def closed(self, peer: Peer, reason: str) -> None:
         """Not noted."""
 
+    def noticed(self, notice: str) -> None:
+        """Not noted."""
+
 
 def growth(act: Callable[[], None]) -> float:
     """The memory blocks that one `act` leaves, on the average; a leak of one object is one."""

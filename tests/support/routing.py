@@ -58,6 +58,7 @@ class Routing:
         pacing_mark: int = 2000,
         nodes_max: int = 100_000,
         bindings_max: int = 1_000_000,
+        subscriptions_max: int = 100_000,
         witness: Witness | None = None,
     ) -> None:
         self.clock = SimulatedClock()
@@ -71,6 +72,7 @@ class Routing:
             pacing_mark=pacing_mark,
             nodes_max=nodes_max,
             bindings_max=bindings_max,
+            subscriptions_max=subscriptions_max,
             witness=witness,
         )
 

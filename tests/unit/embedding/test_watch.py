@@ -19,10 +19,12 @@ def test_connections_are_told(caplog: pytest.LogCaptureFixture) -> None:
     watch.opened(peer)
     watch.closed(peer, "left")
     watch.refused(peer, "no\npassword")
+    watch.noticed("3 messages\ndropped")
     assert [(record.levelname, record.message) for record in caplog.records] == [
         ("DEBUG", r"connection of 'ada\nevil' opened"),
         ("DEBUG", r"connection of 'ada\nevil' closed: 'left'"),
         ("WARNING", r"connection of 'ada\nevil' refused: 'no\npassword'"),
+        ("WARNING", r"'3 messages\ndropped'"),
     ]
 
 

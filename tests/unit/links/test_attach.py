@@ -9,12 +9,15 @@ from broker.amqp.terminus import Filter, Source, Target
 from broker.amqp.types import Described, Symbol, UInt, ULong
 from broker.links.attach import (
     consume_request,
+    in_force,
     kind_of,
+    lookup_facts,
     policy_code,
     publish_request,
 )
 from broker.routing.errors import InvalidSelector
 from broker.routing.selector import parse_selector
+from broker.routing.subscription import Facts
 
 DELETE_ON_CLOSE = Described(ULong(0x2B), [])
 
@@ -190,12 +193,12 @@ def test_a_receiver_asks_for(
         request.kind,
         request.dynamic,
         request.copies,
-        request.durable,
+        request.facts.is_durable,
     ) == asked
 
 
 REFUSED_CONSUMERS = [
-    pytest.param(None, "amqp:not-found", id="no source: a subscription that is not there"),
+    pytest.param(None, "amqp:invalid-field", id="no source: a lookup, which is judged elsewhere"),
     pytest.param(Source(), "amqp:invalid-field", id="neither name nor dynamic"),
     pytest.param(
         Source(address="x", dynamic=True), "amqp:invalid-field", id="a dynamic source with a name"
@@ -210,26 +213,6 @@ REFUSED_CONSUMERS = [
         "amqp:invalid-field",
         id="an unknown distribution mode",
     ),
-    pytest.param(
-        Source(address="t", capabilities=["topic", "shared"]),
-        "amqp:not-implemented",
-        id="a shared subscription",
-    ),
-    pytest.param(
-        Source(address="t", capabilities=["global"]),
-        "amqp:not-implemented",
-        id="a global subscription",
-    ),
-    pytest.param(
-        Source(address="t", durable=2, capabilities=["topic", "shared", "global"]),
-        "amqp:not-implemented",
-        id="a shared global durable subscription",
-    ),
-    pytest.param(
-        Source(dynamic=True, capabilities=["shared"]),
-        "amqp:not-implemented",
-        id="a shared dynamic node",
-    ),
 ]
 
 
@@ -240,10 +223,74 @@ def test_a_receiver_is_refused(source: Source | None, condition: str) -> None:
     assert refused.value.condition == condition
 
 
-def test_a_long_name_is_cut_where_it_is_repeated() -> None:
-    with pytest.raises(LinkFault) as refused:
-        consume_request(receiver(None, name="n" * 5000))
-    assert refused.value.description.endswith(" " + "n" * 50)
+# -- subscriptions
+
+NO_FACTS = (True, False, False, False)
+
+SUBSCRIBERS = [
+    pytest.param(Source(address="t"), NO_FACTS, id="nothing said"),
+    pytest.param(Source(address="t", durable=1), (True, False, False, True), id="durable 1"),
+    pytest.param(Source(address="t", durable=2), (True, False, False, True), id="durable 2"),
+    pytest.param(
+        Source(address="t", capabilities=["topic", "shared"]),
+        (True, True, False, False),
+        id="shared",
+    ),
+    pytest.param(
+        Source(address="t", capabilities=["global"]), (True, False, True, False), id="global"
+    ),
+    pytest.param(
+        Source(address="t", durable=2, capabilities=["global", "topic", "shared"]),
+        (True, True, True, True),
+        id="all three",
+    ),
+    pytest.param(
+        Source(dynamic=True, durable=2, capabilities=["shared", "global"]),
+        NO_FACTS,
+        id="a dynamic node, whose subscription nobody can name",
+    ),
+]
+
+
+def said(facts: Facts) -> tuple[bool, bool, bool, bool]:
+    return facts.has_source, facts.is_shared, facts.is_global, facts.is_durable
+
+
+@pytest.mark.parametrize(("source", "expected"), SUBSCRIBERS)
+def test_a_source_says_of_its_subscription(
+    source: Source, expected: tuple[bool, bool, bool, bool]
+) -> None:
+    assert said(consume_request(receiver(source)).facts) == expected
+
+
+@pytest.mark.requirement("SUB-09", "SUB-10", "SUB-11", "SUB-12")
+@pytest.mark.parametrize(
+    ("desired", "expected"),
+    [
+        pytest.param([], (False, False, False, False), id="nothing"),
+        pytest.param(["global"], (False, False, True, False), id="global"),
+        pytest.param(["shared"], (False, True, False, False), id="shared"),
+        pytest.param(["shared", "global"], (False, True, True, False), id="both"),
+    ],
+)
+def test_a_lookup_says_it_by_desired_capabilities(
+    desired: list[str], expected: tuple[bool, bool, bool, bool]
+) -> None:
+    attach = Attach(name="link", handle=0, role=RECEIVER, desired_capabilities=desired)
+    assert said(lookup_facts(attach)) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        pytest.param([], ["queue"], id="nothing said"),
+        pytest.param(["queue"], ["queue"], id="a queue"),
+        pytest.param(["temporary-queue"], ["temporary-queue"], id="a temporary queue"),
+        pytest.param(["queue", "shared", "global"], ["queue"], id="what only topics have"),
+    ],
+)
+def test_a_queue_is_what_it_is(asked: list[str], answered: list[str]) -> None:
+    assert in_force(asked) == answered
 
 
 # -- filters, whose table is test_filters.py

@@ -195,21 +195,6 @@ UNKNOWN = Target(
 )
 
 REFUSALS = [
-    pytest.param(
-        attach_receiver(source=Source(address="t", durable=2, capabilities=["topic"])),
-        "amqp:not-implemented",
-        id="a durable subscription",
-    ),
-    pytest.param(
-        attach_receiver(source=Source(address="a-topic", durable=1)),
-        "amqp:not-implemented",
-        id="a durable subscription to what turns out to be a topic",
-    ),
-    pytest.param(
-        attach_receiver(source=Source(address="t", capabilities=["topic", "shared"])),
-        "amqp:not-implemented",
-        id="a shared subscription",
-    ),
     pytest.param(attach_sender(target=UNKNOWN), "amqp:invalid-field", id="another lifetime"),
     pytest.param(
         attach_receiver(unsettled=b"\xc1\x01\x00", incomplete_unsettled=True),

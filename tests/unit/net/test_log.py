@@ -7,7 +7,7 @@ import pytest
 
 from broker.amqp.performatives import Close
 from broker.app import App
-from broker.net.log import TEXT_MAX, configure_logging, printable
+from broker.net.log import TEXT_MAX, Log, configure_logging, printable
 from tests.support.socket_client import SocketClient
 
 
@@ -30,6 +30,12 @@ def lines() -> io.StringIO:
     stream = io.StringIO()
     configure_logging("json", "info", stream)
     return stream
+
+
+def test_a_notice_is_a_line(lines: io.StringIO) -> None:
+    Log().noticed("subscription n\nx starts anew: 3 messages dropped")
+    (line,) = lines.getvalue().splitlines()
+    assert json.loads(line)["event"] == r"subscription n\nx starts anew: 3 messages dropped"
 
 
 async def test_a_connection_leaves_two_lines(lines: io.StringIO, app: App) -> None:

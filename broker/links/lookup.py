@@ -1,0 +1,82 @@
+"""A link that learns of a durable subscription by its name, and may end it (SUB-09 to SUB-12)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from broker.amqp.delivery import Delivery
+from broker.amqp.events import OutgoingOwner
+from broker.amqp.outcomes import DeliveryState, TransactionalState
+from broker.amqp.outgoing_link import OutgoingLink
+from broker.amqp.performatives import Attach
+from broker.amqp.terminus import Target
+from broker.links.attach import lookup_facts
+from broker.links.refusal import as_link_fault
+from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, source_of
+from broker.routing.errors import HeldExclusively
+from broker.routing.subscription import Identity, row_of
+
+if TYPE_CHECKING:
+    from broker.links.container import Container
+    from broker.links.peer import Peer
+
+
+@final
+class Lookup(OutgoingOwner):
+    """The owner of a link that was attached without a source: it makes and takes nothing."""
+
+    def __init__(self, peer: Peer, link: OutgoingLink) -> None:
+        self._container: Final[Container] = peer.container
+        self._container_id: Final = peer.container_id
+        self._link: Final = link
+        self._identity: Identity | None = None
+
+    def attach(self, attach: Attach) -> None:
+        """Answer with the real source; RoutingError where there is none, or the name is in use."""
+        container = self._container
+        container_id = self._container_id
+        facts = lookup_facts(attach)
+        row = row_of(facts, link_name=attach.name, container_id=container_id)
+        subscriptions = container.router.subscriptions
+        holder = container.holder(container_id, attach.name)
+        subscriptions.check(
+            facts,
+            row,
+            None,
+            link=None if holder is None else holder.facts,
+            held=None if holder is None else holder.subscription,
+        )
+        found = subscriptions.find(row)
+        assert found is not None
+        self._identity = row.identity
+        container.hold(container_id, self._link, incoming=False, facts=facts)
+        self._link.accept(
+            self,
+            source=source_of(found),
+            target=attach.target if isinstance(attach.target, Target) else None,
+            offered_capabilities=list(OFFERED_BY_SUBSCRIPTIONS),
+        )
+
+    def credit_changed(self, drain: bool) -> None:
+        if drain:
+            self._link.drained()
+
+    def accepted(self, delivery: Delivery) -> None:
+        """Nothing was delivered."""
+
+    def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:
+        """Nothing was delivered."""
+
+    def retired(self, delivery: Delivery, state: TransactionalState, settled: bool) -> None:
+        """Nothing was delivered."""
+
+    def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:  # noqa: ARG002
+        container = self._container
+        container.forget_link(self._container_id, self._link, incoming=False)
+        identity = self._identity
+        if not closed or identity is None:
+            return
+        try:
+            container.router.subscriptions.unsubscribe(identity, container.journal.batch)
+        except HeldExclusively as refusal:
+            self._link.parting = as_link_fault(refusal)

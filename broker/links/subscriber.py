@@ -1,0 +1,139 @@
+"""The way from an attach to a subscription: judged, the older link of its name stolen, joined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.amqp.outcomes import Outcome
+from broker.amqp.terminus import MOVE, Source
+from broker.links.attach import GLOBAL, OUTCOMES, SHARED, ConsumeRequest
+from broker.links.dynamic import Creation, dynamic_properties
+from broker.routing.errors import HeldExclusively, NoSuchNode
+from broker.routing.node import TOPIC, Node
+from broker.routing.party import Consumer
+from broker.routing.subscription import (
+    PRIVATE_ROW,
+    QUEUE_FACTS,
+    Interest,
+    Subscription,
+    Terms,
+    Verdict,
+    row_of,
+)
+
+if TYPE_CHECKING:
+    from broker.amqp.outgoing_link import OutgoingLink
+    from broker.links.container import Holder
+    from broker.links.peer import Peer
+
+SHARED_SUBS: Final = "SHARED-SUBS"
+SHARED_SUB: Final = "SHARED-SUB"
+OFFERED_BY_SUBSCRIPTIONS: Final = (SHARED_SUBS, SHARED_SUB)
+"""What every attach answer of a subscription offers, by both names there are for it (SUB-20)."""
+
+
+def subscribe(
+    peer: Peer,
+    link: OutgoingLink,
+    consumer: Consumer,
+    *,
+    request: ConsumeRequest,
+    made: Creation | None,
+) -> tuple[Subscription, Creation | None]:
+    """Make `consumer` one of the subscription that the attach means; RoutingError where it may not.
+
+    The link that has been attached under this name, if any, is stolen while `consumer` is
+    already there, so that its subscription does not end with it (SUB-37). `made` is the
+    topic made for the link; the answer has the one, if any, that it really goes on with.
+    """
+    container = peer.container
+    batch = container.journal.batch
+    joined: Subscription | None = None
+    topic: Node | None = None
+    if made is None:
+        joined = _meant(peer, link.name, request)
+        joined.queue.attach_consumer(consumer)
+        topics = list(joined.queue.topics)
+        topic = topics[0] if len(topics) == 1 else None
+    container.steal(peer.container_id, link, incoming=False)
+    if joined is not None and joined.is_over:
+        raise NoSuchNode("the topic has ended with the link that was stolen")
+    goes_on = peer.dynamic.claimed(link, topic, batch, made=made, incoming=False)
+    if joined is None:
+        assert goes_on is not None
+        interest = _interest(peer, goes_on.node.address, request)
+        joined = container.router.subscriptions.begin(PRIVATE_ROW, interest, Terms(), batch=batch)
+        joined.queue.attach_consumer(consumer)
+    container.hold(
+        peer.container_id, link, incoming=False, facts=request.facts, subscription=joined
+    )
+    return joined, goes_on
+
+
+def check_name(holder: Holder | None) -> None:
+    """Raise HeldExclusively where a queue's link may not steal the name (SUB-26, SUB-40)."""
+    if holder is not None and QUEUE_FACTS.differ_from(holder.facts):
+        raise HeldExclusively(Verdict.LINK_MEANS_ANOTHER.value)
+
+
+def _interest(peer: Peer, address: str, request: ConsumeRequest) -> Interest:
+    filters = request.filters
+    return Interest(address, filters.of(peer.container_id), filters.stated)
+
+
+def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
+    """The subscription that is there, or the stolen link's own, or a new one."""
+    router = peer.container.router
+    subscriptions = router.subscriptions
+    batch = peer.container.journal.batch
+    row = row_of(request.facts, link_name=link_name, container_id=peer.container_id)
+    holder = peer.container.holder(peer.container_id, link_name)
+    held = None if holder is None else holder.subscription
+    said = None if holder is None else holder.facts
+    interest = _interest(peer, request.address or "", request)
+    there: Subscription | None = None
+    if subscriptions.check(request.facts, row, interest, link=said, held=held) is Verdict.RESUME:
+        there = subscriptions.find(row)
+    elif row.identity is None and held is not None and held.interest.is_like(interest):
+        there = held
+    if there is not None:
+        for topic in there.queue.topics:
+            router.check_consumable(topic, peer.id)
+        return there
+    found = router.topic_of(interest.address, batch, owner=peer.id)
+    if found is not None:
+        router.check_consumable(found, peer.id)
+    return subscriptions.begin(row, interest, request.terms, batch=batch)
+
+
+def source_of(
+    subscription: Subscription,
+    *,
+    kind: str = TOPIC,
+    made: Creation | None = None,
+    default_outcome: Outcome | None = None,
+) -> Source:
+    """The source as it really is: the first subscriber's words on its life, not this one's.
+
+    `kind` is the capability by which the client called the topic, and `made` the topic that
+    it wanted to be made.
+    """
+    capabilities = [kind]
+    if subscription.is_shared:
+        capabilities.append(SHARED)
+    if subscription.is_global():
+        capabilities.append(GLOBAL)
+    terms = subscription.terms
+    return Source(
+        address=subscription.interest.address,
+        durable=terms.durability,
+        expiry_policy=terms.expiry_policy if made is None else made.lease.terms.policy,
+        timeout=terms.timeout_s if made is None else made.lease.terms.timeout_s,
+        dynamic=made is not None,
+        dynamic_node_properties=None if made is None else dynamic_properties(made.policy),
+        distribution_mode=MOVE,
+        filter=subscription.interest.stated,
+        default_outcome=default_outcome,
+        outcomes=list(OUTCOMES),
+        capabilities=capabilities,
+    )
