@@ -187,6 +187,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/connections.py": "tests/interop/test_command_line_management.py",
     "broker/cli/ending.py": "tests/interop/test_command_line.py",
     "broker/cli/managing.py": "tests/interop/test_command_line_management.py",
+    "broker/cli/subscriptions.py": "tests/interop/test_command_line_management.py",
     "broker/cli/queued.py": "tests/interop/test_command_line_management.py",
     "broker/cli/nodes.py": "tests/interop/test_command_line_management.py",
     "broker/cli/messages.py": "tests/interop/test_command_line.py",

@@ -15,6 +15,7 @@ from broker.cli.embed import embed
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
 from broker.cli.queued import queued
+from broker.cli.subscriptions import explain, subscriptions
 from broker.cli.users import users
 
 application = typer.Typer(
@@ -69,6 +70,7 @@ application.command()(receive)
 application.command()(browse)
 application.command()(conformance)
 application.command()(embed)
+application.command()(explain)
 
 
 @application.command()
@@ -99,3 +101,4 @@ application.add_typer(users, name="user")
 application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")
 application.add_typer(queued, name="message")
+application.add_typer(subscriptions, name="subscription")

@@ -14,6 +14,7 @@ from broker.links.refusal import as_link_fault
 from broker.links.service import Service
 from broker.management.connections import Connections, Links
 from broker.management.entity import Caller, Entity, Operation
+from broker.management.explain import ATTACH, Explanations
 from broker.management.messages import Messages
 from broker.management.nodes import Nodes
 from broker.management.request import (
@@ -29,6 +30,7 @@ from broker.management.request import (
     read_request,
 )
 from broker.management.response import Response, as_message
+from broker.management.subscriptions import Subscriptions
 from broker.message import Message
 from broker.routing.errors import NoSuchNode, RoutingError
 from broker.routing.node import QUEUE, TOPIC, Node
@@ -72,8 +74,10 @@ class Management(Service):
             Connections(container),
             Links(container),
             Messages(router, journal),
+            Subscriptions(router, journal),
         ]
         self._entities: Final = {entity.type: entity for entity in entities}
+        self._explanations: Final = Explanations(container).operations()
         self._own: Final[Mapping[str, Operation]] = {
             "QUERY": self._query,
             "GET-TYPES": self._types,
@@ -115,7 +119,12 @@ class Management(Service):
         return Response(status=STATUS.get(fault.condition, CONFLICT), description=fault.description)
 
     def _operation(self, request: Request) -> Operation:
-        known = self._own if request.type == SELF else self._entity(request.type).operations()
+        if request.type == SELF:
+            known = self._own
+        elif request.type == ATTACH:
+            known = self._explanations
+        else:
+            known = self._entity(request.type).operations()
         found = known.get(request.operation)
         if found is None:
             raise Refused(

@@ -12,6 +12,7 @@ from broker.management.entity import Caller, Entity, Operation, Record, attribut
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import Response
+from broker.management.subscriptions import identity_of as identity_of_subscription
 from broker.message import NEVER, Message
 from broker.routing.dead_letter import ORIGINAL_QUEUE, returned
 from broker.routing.entry import QueueEntry
@@ -37,7 +38,7 @@ NUMBER_DIGITS: Final = 18
 WAITING: Final = "waiting"
 SCHEDULED: Final = "scheduled"
 
-CHOICE: Final = ("queue", "identities", "selector", "all", "after", "count")
+CHOICE: Final = ("queue", "subscription", "identities", "selector", "all", "after", "count")
 """The arguments that say which messages are meant."""
 
 Place = Callable[[QueueEntry], tuple[Node, Message]]
@@ -118,7 +119,9 @@ class Messages(Entity):
 
         `state` scheduled lists those that wait for their delivery time, the next one first.
         """
-        page = read_page(request, self.attributes, "queue", "state", "selector", "after")
+        page = read_page(
+            request, self.attributes, "queue", "subscription", "state", "selector", "after"
+        )
         if page.offset:
             raise Refused(BAD_REQUEST, "of messages there is no offset: say after which")
         queue = self._queue(request)
@@ -132,6 +135,13 @@ class Messages(Entity):
         return replace(response, body={**response.body, "next": found.next})
 
     def _queue(self, request: Request) -> Queue:
+        """The queue of that name, or of the subscription of that identity."""
+        subscription = request.text("subscription", "")
+        if subscription:
+            for identity, each in self._router.subscriptions.named.items():
+                if identity_of_subscription(identity) == subscription:
+                    return each.queue
+            raise Refused(NOT_FOUND, f"no subscription {subscription}")
         name = request.text("queue")
         queue = self._router.queues.get(name)
         if queue is None:
@@ -150,7 +160,7 @@ class Messages(Entity):
         raise Refused(NOT_FOUND, f"no message {identity} waits in {queue.address}")
 
     def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        request.only("queue")
+        request.only("queue", "subscription")
         entry, state = self._found(self._queue(request), request.subject())
         return Response(body={**record_of(entry, state).as_map(), **content_of(entry.message)})
 
@@ -174,7 +184,7 @@ class Messages(Entity):
 
     def _cancel(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Drop messages that wait for their delivery time (DLY-04)."""
-        request.only("queue", "identities")
+        request.only("queue", "subscription", "identities")
         queue = self._queue(request)
         scheduled = {identity_of(entry) for entry in queue.scheduled()}
         cancelled = 0

@@ -261,6 +261,10 @@ class Router:
 
     # -- subscriptions
 
+    def may_create(self, address: str, kind: str) -> bool:
+        """Whether a client may make that node by naming it."""
+        return self._policies.of(address, kind).auto_create
+
     def policy_of(self, address: str) -> AddressPolicy:
         """What is configured for an address, be there a node or not."""
         return self._policies.of(address)

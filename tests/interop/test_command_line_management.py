@@ -190,6 +190,42 @@ def test_which_messages_must_be_said(client: Client, command: str, address: str)
     assert b"--selector, or --all" in done.stderr
 
 
+# -- subscriptions
+
+
+def test_a_subscription_is_listed_explained_and_ended(own_broker: BrokerProcess) -> None:
+    from proton.reactor import DurableSubscription
+    from proton.utils import BlockingConnection
+
+    from broker.cli.client import Capability
+
+    client = Client(own_broker.url)
+    connection = BlockingConnection(own_broker.url)
+    options = [DurableSubscription(), Capability("topic")]
+    connection.create_receiver("t", name="news", options=options)
+    (record,) = records(client, "subscription", "list")
+    assert (record["name"], record["address"], record["consumers"]) == ("news", "t", 1)
+    identity = str(record["identity"])
+    (shown,) = records(client, "subscription", "show", "news")
+    assert shown["identity"] == identity
+    used = client.run("subscription", "delete", identity)
+    assert (used.returncode, b"has 1 consumers" in used.stderr) == (1, True)
+    container = str(record["container_id"])
+    (told,) = records(client, "explain", "--client-id", container, "--name", "news")
+    assert (told["row"], told["refusal"]) == ("SUB-09", "amqp:resource-locked")
+    assert client.prints("subscription", "delete", identity, "--force")
+    connection.close()
+    assert records(client, "subscription", "list") == []
+
+
+def test_what_an_attach_would_meet(client: Client, address: str) -> None:
+    (told,) = records(client, "explain", address, "--kind", "topic", "--durable", "--name", "n")
+    assert (told["row"], told["refusal"]) == ("SUB-02", None)
+    assert told["node"] == f"the topic {address}, which is created"
+    assert b"SUB-02" in client.prints("explain", address, "--kind", "topic", "--durable")
+    assert records(client, "node", "list", address) == []
+
+
 # -- connections
 
 

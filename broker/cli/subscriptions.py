@@ -1,0 +1,134 @@
+"""`jms-broker subscription` and `jms-broker explain`: who gets what of topics, and why not."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from broker.cli.ending import EXIT_STATUSES
+from broker.cli.managing import (
+    ANSWER_TIMEOUT_S,
+    LOCAL,
+    Count,
+    Json,
+    NodeKind,
+    Password,
+    Pattern,
+    Timeout,
+    Url,
+    User,
+    broker_at,
+)
+from broker.cli.printing import json_of, print_record, print_records
+
+subscriptions = typer.Typer(
+    help="List, show and delete named subscriptions.", epilog=EXIT_STATUSES, no_args_is_help=True
+)
+
+COLUMNS = ("identity", "address", "shared", "messages", "acquired", "consumers", "selector")
+
+Identity = Annotated[
+    str,
+    typer.Argument(
+        help="The subscription, as in the list: durable/CLIENT/NAME. NAME does where no other has"
+        " it.",
+        show_default=False,
+    ),
+]
+
+
+@subscriptions.command("list")
+def list_subscriptions(
+    pattern: Pattern = "*",
+    count: Count = None,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Print every named subscription by its name, which PATTERN is for."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        records = broker.records("subscription", limit=count, filter=pattern)
+        print_records(records, COLUMNS, as_json=json)
+
+
+@subscriptions.command()
+def show(
+    identity: Identity,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Print everything about one subscription."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        print_record(broker.ask("READ", "subscription", identity), as_json=json)
+
+
+@subscriptions.command()
+def delete(
+    identity: Identity,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even while somebody consumes: those links end.")
+    ] = False,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Unsubscribe in its client's place; its messages are lost."""
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        broker.ask("DELETE", "subscription", identity, force=force)
+    typer.echo(json_of({"deleted": identity}) if json else f"deleted {identity}")
+
+
+def explain(
+    address: Annotated[
+        str | None,
+        typer.Argument(
+            help="What would be received from; left out, a durable subscription is looked up, as"
+            " by unsubscribe.",
+            show_default=False,
+        ),
+    ] = None,
+    client_id: Annotated[str, typer.Option(help="The client's id.")] = "",
+    name: Annotated[str, typer.Option(help="The link's name: the subscription's, if any.")] = "",
+    kind: Annotated[
+        NodeKind | None, typer.Option(help="What ADDRESS is said to be.", show_default=False)
+    ] = None,
+    durable: Annotated[bool, typer.Option("--durable", help="A durable subscription.")] = False,
+    shared: Annotated[bool, typer.Option("--shared", help="A shared subscription.")] = False,
+    in_global: Annotated[
+        bool, typer.Option("--global", help="In the name space of all clients.")
+    ] = False,
+    selector: Annotated[
+        str | None, typer.Option(help="The consumer's selector.", show_default=False)
+    ] = None,
+    no_local: Annotated[
+        bool, typer.Option("--no-local", help="Without what the client itself publishes.")
+    ] = False,
+    url: Url = LOCAL,
+    user: User = None,
+    password: Password = None,
+    timeout: Timeout = ANSWER_TIMEOUT_S,
+    json: Json = False,
+) -> None:
+    """Tell what a consumer would meet, without making one: the rule, the conflict, the refusal."""
+    facts = {
+        "address": address,
+        "lookup": address is None,
+        "container_id": client_id,
+        "link_name": name,
+        "kind": kind.value if kind is not None else None,
+        "durable": durable,
+        "shared": shared,
+        "global": in_global,
+        "selector": selector,
+        "no_local": no_local,
+    }
+    with broker_at(url, user, password, timeout=timeout) as broker:
+        print_record(broker.ask("EXPLAIN", "attach", more=facts), as_json=json)

@@ -1,0 +1,149 @@
+"""What an attach with given facts would meet, told without doing anything.
+
+The rules are asked that a real attach asks: the row of SUB-01 to SUB-12, the
+judgement of the conflict, the node that is there or would be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from broker.amqp.errors import NOT_FOUND, RESOURCE_LOCKED, LinkFault
+from broker.links.attach import KINDS, kind_of
+from broker.links.container import Container
+from broker.links.refusal import as_link_fault
+from broker.management.entity import Caller, Operation
+from broker.management.request import BAD_REQUEST, Refused, Request
+from broker.management.response import Response
+from broker.management.subscriptions import identity_of
+from broker.routing import address as addresses
+from broker.routing import durability, pattern
+from broker.routing.errors import NoSuchNode, RoutingError
+from broker.routing.filter import Filter
+from broker.routing.node import TOPIC
+from broker.routing.selector import parse_selector
+from broker.routing.subscription import REFUSALS, Facts, Interest, Standing, Verdict, judge, row_of
+
+ATTACH: Final = "attach"
+
+KNOWN: Final = (
+    *("container_id", "link_name", "address", "lookup", "kind"),
+    *("durable", "shared", "global", "selector", "no_local"),
+)
+
+
+class Explanations:
+    """Answers EXPLAIN of the type `attach`: a receiver's, as far as it concerns what is there."""
+
+    def __init__(self, container: Container) -> None:
+        self._container: Final = container
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {"EXPLAIN": self._explain}
+
+    def _explain(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """`lookup` stands for an attach without a source; else `address` is the source's.
+
+        The response has `row` (as SUB-05), `verdict`, `subscription`, `node` with what
+        becomes of it, and `refusal` with `description`: null where it would be accepted.
+        """
+        request.only(*KNOWN)
+        told: dict[str, object] = dict.fromkeys(
+            ("kind", "node", "row", "subscription", "verdict", "refusal", "description")
+        )
+        try:
+            self._meet(request, told)
+        except RoutingError as refusal:
+            _refuse(told, as_link_fault(refusal))
+        except LinkFault as fault:
+            _refuse(told, fault)
+        return Response(body=told)
+
+    def _meet(self, request: Request, told: dict[str, object]) -> None:
+        """Walk the way of an attach, noting what it meets."""
+        lookup = request.flag("lookup")
+        facts = Facts(
+            has_source=not lookup,
+            is_shared=request.flag("shared"),
+            is_global=request.flag("global"),
+            is_durable=request.flag("durable"),
+        )
+        address = request.text("address", "")
+        if lookup == bool(address):
+            raise Refused(BAD_REQUEST, "say either an address, or lookup")
+        if not lookup:
+            told["kind"] = self._kind(request, facts, address)
+        if lookup or told["kind"] == TOPIC:
+            self._judge(request, facts, told)
+        if not lookup and told["refusal"] is None:
+            told["node"] = self._place(address, str(told["kind"]))
+
+    def _kind(self, request: Request, facts: Facts, address: str) -> str:
+        word = request.text("kind", "")
+        if word and word not in KINDS:
+            raise Refused(BAD_REQUEST, f"kind is one of {', '.join(KINDS)}")
+        wanted = kind_of([word] if word else [])
+        if not wanted and (facts.is_shared or facts.is_global):
+            wanted = TOPIC
+        return self._container.router.kind_of(addresses.check(address), wanted)
+
+    def _judge(self, request: Request, facts: Facts, told: dict[str, object]) -> None:
+        """The row, and what the rules of SUB-21 to SUB-26 say of it."""
+        container_id = request.text("container_id", "")
+        name = request.text("link_name", "")
+        row = row_of(facts, link_name=name, container_id=container_id)
+        told["row"] = f"SUB-{row.number:02}"
+        told["subscription"] = None if row.identity is None else identity_of(row.identity)
+        holder = self._container.holder(container_id, name)
+        there = self._container.router.subscriptions.find(row)
+        interest = _interest(request, container_id)
+        standing = Standing(link=None if holder is None else holder.facts)
+        if there is not None:
+            standing = Standing(
+                link=standing.link,
+                exists=True,
+                is_shared=there.is_shared,
+                wants_the_same=not facts.has_source or there.interest.is_like(interest),
+                consumers=len(there.queue.consumers),
+                holds=holder is not None and holder.subscription is there,
+            )
+        verdict = judge(facts, standing)
+        told["verdict"] = verdict.value
+        if verdict in REFUSALS:
+            _refuse(told, LinkFault(RESOURCE_LOCKED, verdict.value))
+        elif verdict is Verdict.MISSING:
+            _refuse(told, LinkFault(NOT_FOUND, verdict.value))
+
+    def _place(self, address: str, kind: str) -> str:
+        """What becomes of the node: it is there, it is made, or a pattern needs none."""
+        router = self._container.router
+        address = durability.canonical(addresses.check(address))
+        name = address
+        if kind == TOPIC:
+            name, key = addresses.split_key(address)
+            pattern.check(key)
+            if pattern.is_pattern(addresses.words_part(name)):
+                pattern.check(name)
+                return f"every topic that {name} matches"
+        node = router.find(name, kind)
+        if node is not None:
+            owned = f", of connection {node.owner} alone" if node.is_temporary() else ""
+            return f"the {kind} {name}, which is there{owned}"
+        addresses.check_new(name)
+        if not router.may_create(name, kind):
+            raise NoSuchNode(f"no {kind} {name}, and it may not be created")
+        return f"the {kind} {name}, which is created"
+
+
+def _interest(request: Request, container_id: str) -> Interest:
+    text = request.text("selector", "")
+    selector = parse_selector(text) if text else None
+    excluded = container_id if request.flag("no_local") else ""
+    wanted = Filter(selector, excluded) if selector is not None or excluded else None
+    return Interest(request.text("address", ""), wanted)
+
+
+def _refuse(told: dict[str, object], fault: LinkFault) -> None:
+    told["refusal"] = fault.condition
+    told["description"] = fault.description

@@ -1,0 +1,123 @@
+"""Named subscriptions: list, show, purge, and their end by an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from broker.journal import Journal
+from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.nodes import PURGE_MAX
+from broker.management.page import read_page
+from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
+from broker.management.response import NO_CONTENT, Response
+from broker.routing.router import Router
+from broker.routing.subscription import Identity, Subscription
+
+SUBSCRIPTION: Final = "subscription"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubscriptionRecord(Record):
+    """A subscription that has a name. `container_id` is null in the global name space."""
+
+    container_id: str | None
+    durable: bool
+    shared: bool
+    address: str
+    selector: str | None
+    no_local: bool
+    messages: int
+    acquired: int
+    held: int
+    bytes: int
+    consumers: int
+
+
+def identity_of(identity: Identity) -> str:
+    """`durable/client/name`; the client is empty where the name is global."""
+    scope, name, durable = identity
+    kind = "durable" if durable else "volatile"
+    return f"{kind}/{quote(scope or '', safe='')}/{quote(name, safe='')}"
+
+
+def record_of(subscription: Subscription) -> SubscriptionRecord:
+    """What there is to tell of a named `subscription`."""
+    identity = subscription.identity
+    assert identity is not None
+    queue, wanted = subscription.queue, subscription.interest.filter
+    selector = None if wanted is None else wanted.selector
+    return SubscriptionRecord(
+        name=identity[1],
+        identity=identity_of(identity),
+        type=SUBSCRIPTION,
+        container_id=identity[0],
+        durable=identity[2],
+        shared=subscription.is_shared,
+        address=subscription.interest.address,
+        selector=None if selector is None else selector.text,
+        no_local=wanted is not None and wanted.excluded_publisher != "",
+        messages=int(queue.waiting),
+        acquired=int(queue.acquired),
+        held=int(queue.held()),
+        bytes=int(queue.bytes),
+        consumers=len(queue.consumers),
+    )
+
+
+class Subscriptions(Entity):
+    """All that have a name. Others end with their link, and are counted with their topic."""
+
+    type = SUBSCRIPTION
+    attributes = attributes_of(SubscriptionRecord)
+
+    def __init__(self, router: Router, journal: Journal) -> None:
+        self._router: Final = router
+        self._journal: Final = journal
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {"READ": self._read, "DELETE": self._delete, "PURGE": self._purge}
+
+    def query(self, request: Request) -> Response:
+        """By name, then identity; the filter is for the name."""
+        page = read_page(request, self.attributes)
+        named = {
+            f"{identity[1]}\0{identity_of(identity)}": subscription
+            for identity, subscription in self._router.subscriptions.named.items()
+        }
+        return page.response(record_of(named[key]).as_map() for key in page.choose(named))
+
+    def _found(self, request: Request) -> Subscription:
+        """By identity; by its name alone where no other has that."""
+        wanted = request.subject()
+        named = self._router.subscriptions.named
+        found = [named[each] for each in named if identity_of(each) == wanted]
+        found = found or [named[each] for each in named if each[1] == wanted]
+        if not found:
+            raise Refused(NOT_FOUND, f"no subscription {wanted}")
+        if len(found) > 1:
+            raise Refused(CONFLICT, f"{len(found)} subscriptions are called {wanted}: say which")
+        return found[0]
+
+    def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        request.only()
+        return Response(body=record_of(self._found(request)).as_map())
+
+    def _delete(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Unsubscribe. With `force` even while there are consumers, whose links then end."""
+        request.only("force")
+        subscription = self._found(request)
+        consumers = len(subscription.queue.consumers)
+        if consumers and not request.flag("force"):
+            raise Refused(CONFLICT, f"{subscription.name()} has {consumers} consumers: force it")
+        self._router.subscriptions.end(subscription, self._journal.batch)
+        return Response(status=NO_CONTENT, description="No Content")
+
+    def _purge(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Remove up to PURGE_MAX waiting messages; `left` says how many are there."""
+        request.only()
+        queue = self._found(request).queue
+        purged = queue.purge(PURGE_MAX, self._journal.batch)
+        return Response(body={"purged": int(purged), "left": int(queue.waiting)})
