@@ -39,6 +39,13 @@ def test_a_queue_and_a_topic_of_one_name_are_two(broker: Broker, manager: Manage
     assert (list(broker.router.queues), list(broker.router.topics)) == ([], ["a"])
 
 
+def test_a_class_of_addresses_may_be_written_either_way(manager: Manager) -> None:
+    assert manager.ask("CREATE", "queue", "/durable/queue/a").map["name"] == "/queue/durable/a"
+    assert manager.ask("CREATE", "queue", "/queue/durable/a").status == 409
+    assert manager.ask("READ", "queue", "/durable/queue/a").status == 200
+    assert manager.ask("CREATE", "topic", "/queue/durable/a").status == 400
+
+
 def test_a_created_node_is_stored_and_a_deleted_one_is_not(
     broker: Broker, manager: Manager
 ) -> None:
