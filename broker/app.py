@@ -66,6 +66,7 @@ class App:
             stats=self.stats,
             policies=policies_of(settings),
             pacing_mark=settings.pacing_backlog,
+            grace_ms=settings.connection_loss_grace_ms,
             witness=witness,
         )
         self.container = Container(

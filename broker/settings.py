@@ -145,6 +145,9 @@ class Settings(BaseSettings):
     credit: Annotated[Number, Field(ge=1, le=2**31 - 1)] = 500
     pacing_backlog: Count = 2000
 
+    # how long subscribers of durable and transient topics may take to come back
+    connection_loss_grace_ms: Uint = 60_000
+
     # addresses, unless an [[address]] says otherwise
     default_kind: Literal["queue", "topic"] = "queue"
     auto_create: bool = True

@@ -13,6 +13,7 @@ from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
 from broker.links.attach import KINDS, OUTCOMES, ConsumeRequest, delete_policy, in_force
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
+from broker.links.ending import ending_of
 from broker.links.outcome import abandonment, cause_of, disposal
 from broker.links.precedence import precedence_of
 from broker.links.refusal import as_link_fault
@@ -22,6 +23,7 @@ from broker.routing.address import MANAGEMENT
 from broker.routing.dead_letter import Cause
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import HeldExclusively
+from broker.routing.kept import has_grace
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Consumer
 from broker.routing.queue import Queue
@@ -291,6 +293,19 @@ class LinkConsumer(OutgoingOwner):
                 self._return(delivery, wanted, cause)
         self._leave(queue, closed)
 
+    def _leave_subscription(self, subscription: Subscription, closed: bool) -> None:
+        link = self._link
+        subscriptions = self._container.router.subscriptions
+        batch = self._container.journal.batch
+        if has_grace(subscription, ending_of(link, closed=closed)):
+            key = (self._peer.container_id, link.name)
+            subscriptions.kept.keep(subscription, self._feed, batch, key=key)
+            return
+        try:
+            subscriptions.leave(subscription, self._feed, batch, closed=closed)
+        except HeldExclusively as refusal:
+            link.parting = as_link_fault(refusal)
+
     def _leave(self, queue: Queue, closed: bool) -> None:
         router = self._container.router
         batch = self._container.journal.batch
@@ -304,10 +319,7 @@ class LinkConsumer(OutgoingOwner):
             node.detach_consumer(self._feed, queue, batch)
         elif subscription is not None:
             left.extend(queue.topics)
-            try:
-                router.subscriptions.leave(subscription, self._feed, batch, closed=closed)
-            except HeldExclusively as refusal:
-                self._link.parting = as_link_fault(refusal)
+            self._leave_subscription(subscription, closed)
         made = self._creation
         if made is not None:
             self._peer.dynamic.link_ended(made, self._link, batch, closed=closed, incoming=False)

@@ -8,6 +8,7 @@ from broker.amqp.outcomes import Outcome
 from broker.amqp.terminus import MOVE, Source
 from broker.links.attach import GLOBAL, OUTCOMES, SHARED, ConsumeRequest
 from broker.links.dynamic import Creation, dynamic_properties
+from broker.routing.durability import canonical
 from broker.routing.errors import HeldExclusively, NoSuchNode
 from broker.routing.node import TOPIC, Node
 from broker.routing.party import Consumer
@@ -78,7 +79,7 @@ def check_name(holder: Holder | None) -> None:
 
 def _interest(peer: Peer, address: str, request: ConsumeRequest) -> Interest:
     filters = request.filters
-    return Interest(address, filters.of(peer.container_id), filters.stated)
+    return Interest(canonical(address), filters.of(peer.container_id), filters.stated)
 
 
 def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
@@ -96,6 +97,8 @@ def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
         there = subscriptions.find(row)
     elif row.identity is None and held is not None and held.interest.is_like(interest):
         there = held
+    elif row.identity is None and holder is None:
+        there = subscriptions.kept.take((peer.container_id, link_name), interest, batch)
     if there is not None:
         for topic in there.queue.topics:
             router.check_consumable(topic, peer.id)

@@ -21,6 +21,7 @@ from broker.routing.errors import (
     RoutingError,
 )
 from broker.routing.filter import Filter
+from broker.routing.kept import GRACE_MS
 from broker.routing.lifetime import Ending, Lifetimes
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Witness
@@ -59,6 +60,7 @@ class Router:
         nodes_max: i64 = NODES_MAX,
         bindings_max: i64 = BINDINGS_MAX,
         subscriptions_max: i64 = SUBSCRIPTIONS_MAX,
+        grace_ms: i64 = GRACE_MS,
         witness: Witness | None = None,
     ) -> None:
         self.clock: Final = clock
@@ -71,7 +73,7 @@ class Router:
         self.topics: Final[dict[str, Topic]] = {}
         self.wildcards: Final = Wildcards()
         self.bindings: i64 = 0
-        self.subscriptions: Final = Subscriptions(self, subscriptions_max)
+        self.subscriptions: Final = Subscriptions(self, subscriptions_max, grace_ms=grace_ms)
         self.notices: list[str] = []
         self._policies: Final = policies
         self._nodes_max: Final[i64] = nodes_max

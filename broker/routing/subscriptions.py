@@ -9,6 +9,7 @@ from mypy_extensions import i64
 
 from broker.routing.address import SUBSCRIPTION_PREFIX
 from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
+from broker.routing.kept import GRACE_MS, KeptSubscriptions
 from broker.routing.party import Consumer
 from broker.routing.queue import Queue
 from broker.routing.subscription import (
@@ -42,9 +43,16 @@ class Subscriptions:
     A subscription is over, here and in its topic, before anybody hears of it.
     """
 
-    def __init__(self, router: Router, subscriptions_max: i64 = SUBSCRIPTIONS_MAX) -> None:
+    def __init__(
+        self,
+        router: Router,
+        subscriptions_max: i64 = SUBSCRIPTIONS_MAX,
+        *,
+        grace_ms: i64 = GRACE_MS,
+    ) -> None:
         self.named: Final[dict[Identity, Subscription]] = {}
         self.of: Final[dict[Queue, Subscription]] = {}
+        self.kept: Final = KeptSubscriptions(self, router.lifetimes, grace_ms=grace_ms)
         self._router: Final = router
         self._max: Final[i64] = subscriptions_max
 

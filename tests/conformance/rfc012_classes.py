@@ -101,3 +101,22 @@ async def a_tmp_queue_ends_with_its_connection(peer: Conversation) -> None:
         other.send_eof()
         await other.expect_eof()
     await check_empty(await receiver_of(session, address))
+
+
+@case("rfc012", "2.2", "A subscriber of a transient topic that lost its connection resumes.")
+async def a_lost_subscriber_may_come_back(peer: Conversation) -> None:
+    session = await knowing_classes(peer)
+    topic = as_jms_consumer(f"/topic/transient/{peer.address}", "topic")
+    container_id, name = peer.name("client-id"), peer.name("subscriber")
+    async with peer.another() as other:
+        await other.open(container_id=container_id)
+        await (await other.begin()).attach_receiver(source=topic, name=name)
+        other.send_eof()
+        await other.expect_eof()
+    sender = await sender_to(session, f"/topic/transient/{peer.address}", "topic")
+    await send_all(sender, message(b"meanwhile"))
+    async with peer.another() as back:
+        await back.open(container_id=container_id)
+        link = await (await back.begin()).attach_receiver(source=topic, name=name)
+        found = await take_all(link)
+        must(found == [b"meanwhile"], "what was published meanwhile", found)

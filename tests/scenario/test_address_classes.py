@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from broker.amqp.performatives import Attach, Detach
+from broker.amqp.performatives import Attach, Close, Detach, End
 from broker.amqp.terminus import COPY, Source
 from tests.support.broker import Broker, Client
-from tests.support.frames import Disposition, attach_receiver, attach_sender, header_of, message
+from tests.support.frames import (
+    Body,
+    Disposition,
+    attach_receiver,
+    attach_sender,
+    header_of,
+    message,
+)
 from tests.support.stores import GatedStore
 
 
@@ -139,3 +146,112 @@ def test_a_transient_queue_keeps_what_a_lost_consumer_had() -> None:
     again.expect(Attach)
     again.flow(handle=0, credit=2, delivery_count=0)
     again.expect_deliveries(b"0", b"1")
+
+
+# -- subscribers that come back
+
+
+CLASSES = pytest.mark.parametrize("topic", ["/topic/durable/t", "/transient/topic/t"])
+
+
+def subscriber(
+    broker: Broker, topic: str, *, container_id: str = "mine", credit: int = 0
+) -> Client:
+    """A connection with a volatile subscriber, by a link of the same name each time."""
+    client = broker.session(container_id)
+    client.attach_receiver(topic, name="subscriber", credit=credit)
+    return client
+
+
+@CLASSES
+@pytest.mark.requirement("DST-11", "DST-12")
+def test_a_volatile_subscriber_that_was_lost_misses_nothing(topic: str) -> None:
+    broker = Broker()
+    first = subscriber(broker, topic, credit=1)
+    broker.fill(topic, count=2, kind="topic")
+    first.expect_deliveries(b"0")
+    first.hang_up()
+    broker.fill(topic, count=1, kind="topic")
+    broker.advance(59_999)
+    again = subscriber(broker, topic, credit=9)
+    again.expect_deliveries(b"0", b"1", b"0")
+    assert broker.router.subscriptions.kept.count() == 0
+    broker.advance(40_000)
+    assert len(broker.router.subscriptions.of) == 1, "who is back has no deadline"
+
+
+@CLASSES
+@pytest.mark.requirement("DST-11", "DST-12")
+def test_after_the_grace_a_volatile_subscription_is_over(topic: str) -> None:
+    broker = Broker()
+    subscriber(broker, topic).hang_up()
+    assert len(broker.router.subscriptions.of) == 1
+    broker.advance(60_000)
+    assert len(broker.router.subscriptions.of) == 0
+    assert broker.router.subscriptions.kept.count() == 0
+    broker.fill(topic, count=1, kind="topic")
+    subscriber(broker, topic, credit=9).expect_nothing()
+
+
+@CLASSES
+@pytest.mark.requirement("DST-11", "DST-12")
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(Close(), id="closed"),
+        pytest.param(End(), id="session ended"),
+        pytest.param(Detach(handle=0, closed=True), id="link closed"),
+        pytest.param(Detach(handle=0), id="link detached"),
+    ],
+)
+def test_who_leaves_in_good_order_is_not_waited_for(topic: str, end: Body) -> None:
+    broker = Broker()
+    subscriber(broker, topic).send(end)
+    assert len(broker.router.subscriptions.of) == 0
+
+
+@pytest.mark.requirement("DST-12", "DST-14")
+def test_a_plain_topic_waits_for_nobody() -> None:
+    broker = Broker()
+    client = broker.session()
+    client.attach_receiver("t", kind="topic")
+    client.hang_up()
+    assert len(broker.router.subscriptions.of) == 0
+
+
+@CLASSES
+@pytest.mark.requirement("DST-11", "DST-12")
+def test_only_the_same_link_of_the_same_client_comes_back(topic: str) -> None:
+    broker = Broker()
+    subscriber(broker, topic).hang_up()
+    broker.fill(topic, count=1, kind="topic")
+    subscriber(broker, topic, container_id="another", credit=9).expect_nothing()
+    other = broker.session("mine")
+    other.attach_receiver(topic, name="another", credit=9)
+    other.expect_nothing()
+    subscriber(broker, topic, credit=9).expect_deliveries(b"0")
+
+
+@CLASSES
+@pytest.mark.requirement("DST-11", "DST-12")
+def test_a_link_that_wants_something_else_begins_anew(topic: str) -> None:
+    broker = Broker()
+    subscriber(broker, topic).hang_up()
+    broker.fill(topic, count=1, kind="topic")
+    subscriber(broker, topic + "2", credit=9).expect_nothing()
+    assert len(broker.router.subscriptions.of) == 1
+    assert broker.router.subscriptions.kept.count() == 0
+
+
+@CLASSES
+@pytest.mark.requirement("DST-11", "DST-12")
+def test_a_topic_that_is_deleted_takes_along_what_was_kept(topic: str) -> None:
+    broker = Broker()
+    subscriber(broker, topic).hang_up()
+    node = broker.router.find(topic, "topic")
+    assert node is not None
+    broker.router.delete(node, broker.journal.batch)
+    assert len(broker.router.subscriptions.of) == 0
+    broker.fill(topic, count=1, kind="topic")
+    subscriber(broker, topic, credit=9).expect_nothing()
+    assert broker.router.subscriptions.kept.count() == 0
