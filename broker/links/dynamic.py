@@ -73,8 +73,8 @@ class DynamicNodes:
     ) -> Creation | None:
         """What `link`, whose name is its own now, goes on with: `made`, or an earlier link's.
 
-        A link that was to make a node goes on with the earlier one's; as does one
-        to that very `node`. Any other has replaced that terminus, which is over.
+        A link that was to make a node goes on with the earlier one's, if that is of the same
+        kind; as does one to that very `node`. Any other has replaced that terminus, which is over.
         """
         earlier = self._suspended.pop((link.name, incoming), None)
         if earlier is None:
@@ -85,15 +85,15 @@ class DynamicNodes:
         if not self._exists(earlier.node):
             lifetimes.end(earlier.lease)
             return made
-        if made is not None:
+        if made is not None and made.node.kind == earlier.node.kind:
             lifetimes.end(made.lease)
             self._router.delete(made.node, batch)
             return earlier
-        if node is earlier.node:
+        if made is None and node is earlier.node:
             return earlier
         lifetimes.end(earlier.lease)
         earlier.expired(batch)
-        return None
+        return made
 
     def link_ended(
         self, creation: Creation, link: Link, batch: Batch, *, closed: bool, incoming: bool

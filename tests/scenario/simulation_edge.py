@@ -27,7 +27,7 @@ from broker.amqp.types import Integer
 from broker.links.peer import Outlet, Peer
 from broker.links.uniqueness import SOLE_CONNECTION
 from tests.scenario.simulation_links import UINT, Awaited, Link, Session, State
-from tests.scenario.simulation_records import Entry, Wrong
+from tests.scenario.simulation_records import Creation, Ending, Entry, Wrong
 from tests.scenario.simulation_world import World
 from tests.support.frames import (
     Body,
@@ -68,6 +68,7 @@ class Edge(Outlet):
         self._whole = 0
         self._partial_since = 0
         self._sessions: dict[int, Session] = {}
+        self._suspended: dict[tuple[str, bool], Creation] = {}
         self._opened: Open | None = None
         self.peer = Peer(world.container, self, "127.0.0.1:1")
 
@@ -110,7 +111,9 @@ class Edge(Outlet):
         if not self.is_over:
             self.is_over = True
             for _, session in sorted(self._sessions.items()):
-                session.end()
+                session.end(Ending.CONNECTION)
+            for creation in self._suspended.values():
+                self.world.delete(creation.node)
 
     def _took(self, channel: int, body: Body | None) -> None:
         if isinstance(body, Open):
@@ -122,6 +125,7 @@ class Edge(Outlet):
                 window=int(body.incoming_window),
                 is_blocked=self._is_blocked,
                 transfers_in=int(body.next_outgoing_id),
+                suspended=self._suspended,
             )
         elif isinstance(body, Close):
             self._end()
@@ -144,7 +148,8 @@ class Edge(Outlet):
             session.links[int(body.handle)] = link
             link.place(self)
         elif isinstance(body, Detach):
-            session.links[int(body.handle)].end()
+            link = session.links[int(body.handle)]
+            link.end(Ending.CLOSED if body.closed else Ending.DETACHED)
         elif isinstance(body, End):
             session.end()
 
@@ -170,7 +175,7 @@ class Edge(Outlet):
         if not settled:
             session.awaited[link.delivery_id] = Awaited(link, outcome, message)
         elif outcome is Rejected:
-            link.end()
+            link.end(Ending.DETACHED)
 
     # -- from the broker
 
@@ -285,7 +290,8 @@ class Edge(Outlet):
         ) and link.state is not State.ENDED:
             raise Wrong(f"link {link.attach.name} is {link.state.value}, the answer says otherwise")
         node = link.node and (link.node.topic or link.node)
-        if link.owns_node and node is not None and isinstance(terminus, Source | Target):
+        if link.creation is not None and node is not None:
+            assert isinstance(terminus, Source | Target)
             assert terminus.address is not None
             node.address = terminus.address
             if not node.is_deleted:

@@ -9,14 +9,38 @@ from typing import TYPE_CHECKING
 
 from broker.amqp.outcomes import Accepted, Modified, Outcome, Received, Rejected
 from broker.amqp.performatives import RCV_SECOND, RECEIVER, SND_SETTLED, Attach, Flow
-from broker.amqp.terminus import COPY, Source, Target
-from tests.scenario.simulation_records import Consumer, Entry, Message, Node, Wrong
+from broker.amqp.terminus import (
+    CONNECTION_CLOSE,
+    COPY,
+    LINK_DETACH,
+    NEVER,
+    SESSION_END,
+    Source,
+    Target,
+)
+from tests.scenario.simulation_records import (
+    Consumer,
+    Creation,
+    Ending,
+    Entry,
+    Message,
+    Node,
+    Wrong,
+)
 from tests.support.frames import Disposition
 
 if TYPE_CHECKING:
     from tests.scenario.simulation_world import World
 
 UINT = 0xFFFF_FFFF
+
+LIVES_UNTIL = {
+    LINK_DETACH: Ending.DETACHED,
+    SESSION_END: Ending.SESSION,
+    CONNECTION_CLOSE: Ending.CONNECTION,
+    NEVER: Ending.CONNECTION,
+}
+"""What expiry-policies of dynamic nodes come to, none of which outlives its connection."""
 
 
 class State(Enum):
@@ -45,7 +69,7 @@ class Link(Consumer):
     attach: Attach
     incoming: bool
     state: State = State.ATTACHED
-    owns_node: bool = False
+    creation: Creation | None = None
     outlived: bool = False
     "Whether its subscription goes on without it."
     is_relay: bool = False
@@ -98,8 +122,8 @@ class Link(Consumer):
         elif flow.delivery_count > self.delivery_count:
             raise Wrong("credit was given up without a drain")
 
-    def end(self) -> None:
-        """What was unsettled gets the default-outcome; a node of its own ends with it."""
+    def end(self, ending: Ending) -> None:
+        """What was unsettled gets the default-outcome; a node of its own may end with it."""
         if self.state is State.ENDED:
             return
         was_attached = self.state is State.ATTACHED
@@ -120,8 +144,15 @@ class Link(Consumer):
         if was_attached and node is not None:
             if node.topic is not None and not self.outlived:
                 self._unsubscribe(node, node.topic)
-            if self.owns_node:
-                world.delete(node.topic or node)
+            if self.creation is not None:
+                self._let_go(self.creation, ending)
+
+    def _let_go(self, creation: Creation, ending: Ending) -> None:
+        if creation.ends_at(ending):
+            self.session.world.delete(creation.node)
+        elif not creation.node.is_deleted:
+            creation.session = self.session
+            self.session.suspended[self.attach.name, self.incoming] = creation
 
     def _unsubscribe(self, queue: Node, topic: Node) -> None:
         queue.is_deleted = True
@@ -141,9 +172,11 @@ class Link(Consumer):
         assert isinstance(terminus, Source | Target)
         kind = terminus.capabilities[0] if terminus.capabilities else "queue"
         node: Node | None = None
+        made: Creation | None = None
         if terminus.dynamic:
-            self.owns_node = True
-            node = Node(kind, "", world.model.rules.get("$tmp", world.default_rule), owner)
+            rule = world.model.rules.get("$tmp", world.default_rule)
+            node = Node(kind, "", rule, owner)
+            made = Creation(node, LIVES_UNTIL[terminus.expiry_policy])
         elif terminus.address is None:
             self.is_relay = True
         else:
@@ -156,22 +189,34 @@ class Link(Consumer):
         inherited: Node | None = None
         if held is not None:
             world.model.stats["links_stolen"] += 1
-            inherited = held.bequest(node)
-            held.end()
+            inherited = None if made is not None else held.bequest(node)
+            held.end(Ending.DETACHED)
             if node is not None and node.is_deleted:
                 self.refuse()
                 return
         world.links[self.key()] = self
         world.model.stats["links_attached"] += 1
+        self.creation = self._claimed(node, made)
         if inherited is not None:
             self.node = inherited
         else:
-            self._take_place(node, terminus)
+            self._take_place(node if self.creation is None else self.creation.node, terminus)
+
+    def _claimed(self, node: Node | None, made: Creation | None) -> Creation | None:
+        """What an earlier link of this name and connection has made, or else `made`."""
+        earlier = self.session.suspended.pop((self.attach.name, self.incoming), None)
+        if earlier is None or earlier.node.is_deleted:
+            return made
+        is_alike = made is not None and made.node.kind == earlier.node.kind
+        if is_alike or (made is None and node is earlier.node):
+            return earlier
+        self.session.world.delete(earlier.node)
+        return made
 
     def bequest(self, topic: Node | None) -> Node | None:
         """The queue of this link's subscription, where it goes on with who steals the link."""
         queue = self.node
-        if self.owns_node or queue is None or topic is None or queue.topic is not topic:
+        if queue is None or topic is None or queue.topic is not topic:
             return None
         self.outlived = True
         return queue
@@ -203,6 +248,8 @@ class Session:
     transfers_out: int = 0
     next_delivery_out: int = 0
     links: dict[int, Link] = field(default_factory=dict)
+    suspended: dict[tuple[str, bool], Creation] = field(default_factory=dict)
+    "By links of the connection that may come back."
     unsettled: dict[int, tuple[Link, Entry | None]] = field(default_factory=dict)
     awaited: dict[int, Awaited] = field(default_factory=dict)
     echoes: list[tuple[int, int]] = field(default_factory=list)
@@ -220,11 +267,15 @@ class Session:
         if flow.handle >= 0:
             self.links[int(flow.handle)].told_flow(flow)
 
-    def end(self) -> None:
+    def end(self, ending: Ending = Ending.SESSION) -> None:
         if not self.is_over:
             self.is_over = True
             for _, link in sorted(self.links.items()):
-                link.end()
+                link.end(ending)
+            for key, creation in list(self.suspended.items()):
+                if creation.session is self and creation.ends_at(ending):
+                    del self.suspended[key]
+                    self.world.delete(creation.node)
             for awaited in self.awaited.values():
                 awaited.is_owed = False
 
@@ -269,7 +320,7 @@ class Session:
             if told.settled is awaited.link.settles_second:
                 raise Wrong(f"the outcome of delivery {number} settles at the wrong end")
             if awaited.outcome is Accepted:
-                self.world.check_stored(awaited.link, awaited.message)
+                self.world.accepted(awaited.link, awaited.message)
 
 
 def _ids(first: int, last: int) -> Iterator[int]:

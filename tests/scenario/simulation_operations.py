@@ -33,7 +33,15 @@ from broker.amqp.performatives import (
     SND_SETTLED,
     Attach,
 )
-from broker.amqp.terminus import COPY, Source, Target
+from broker.amqp.terminus import (
+    CONNECTION_CLOSE,
+    COPY,
+    LINK_DETACH,
+    NEVER,
+    SESSION_END,
+    Source,
+    Target,
+)
 from broker.amqp.types import Byte, Map, Symbol
 from tests.scenario.simulation_client import ClientLink, ClientSession
 from tests.scenario.simulation_edge import MARK, NOTE
@@ -80,6 +88,7 @@ OUTCOMES: Final[tuple[Outcome, ...]] = (
     Modified(delivery_failed=True, undeliverable_here=True),
 )
 NOTED: Final = Modified(delivery_failed=True, message_annotations=_note())
+POLICIES: Final = (LINK_DETACH, LINK_DETACH, LINK_DETACH, SESSION_END, CONNECTION_CLOSE, NEVER)
 DEFAULTS: Final = (None, None, ACCEPTED, RELEASED, Rejected(), FAILED, OUTCOMES[8])
 
 
@@ -146,6 +155,7 @@ def attach_sender(run: Run, who: int) -> None:
             target=Target(
                 address=link.address,
                 dynamic=link.dynamic,
+                expiry_policy=draw.choice(POLICIES) if link.dynamic else SESSION_END,
                 capabilities=[] if is_relay else [link.kind],
             ),
             initial_delivery_count=link.delivery_count,
@@ -175,6 +185,7 @@ def attach_receiver(run: Run, who: int) -> None:
             source=Source(
                 address=link.address,
                 dynamic=link.dynamic,
+                expiry_policy=draw.choice(POLICIES) if link.dynamic else SESSION_END,
                 capabilities=[link.kind],
                 distribution_mode=COPY if browses else None,
                 default_outcome=draw.choice(DEFAULTS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from dataclasses import dataclass, field
+from enum import Enum
 
 
 class Wrong(AssertionError):  # noqa: N818 - no error of a program, but a verdict on one
@@ -85,6 +86,28 @@ class Node:
                 returned += 1
             insort(self.waiting, entry)
         return returned
+
+
+class Ending(Enum):
+    """What has ended a link: a detach, a stolen name included, or more than that."""
+
+    CLOSED = 0
+    DETACHED = 1
+    SESSION = 2
+    CONNECTION = 3
+
+
+@dataclass(eq=False)
+class Creation:
+    """A dynamic node, and the terminus that made it: that lives until the end which it names."""
+
+    node: Node
+    lives_until: Ending
+    session: object = None
+    "That of the link that has ended, while another may come back."
+
+    def ends_at(self, ending: Ending) -> bool:
+        return ending is Ending.CLOSED or ending.value >= self.lives_until.value
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from broker.routing.agenda import NOTHING
 from broker.routing.policy import AddressPolicy
 from storage.memory import MemoryStore
 from tests.scenario.simulation_model import Model
-from tests.scenario.simulation_records import Entry, Message, Node, Rule, Wrong
+from tests.scenario.simulation_records import Ending, Entry, Message, Node, Rule, Wrong
 from tests.support.broker import Broker
 from tests.support.memory import Quiet
 from tests.support.stored import stored_messages
@@ -89,6 +89,8 @@ class World:
         self.sent: dict[int, Sent] = {}
         self.stored: set[int] | None = set() if setting.waits_for_disk else None
         self.perhaps_expired = 0
+        self._unstored: list[Message] = []
+        "Accepted since the last look, and not on disk."
         self._loop = asyncio.new_event_loop()
         self._committing: asyncio.Task[None] | None = None
         if setting.waits_for_disk:
@@ -114,7 +116,7 @@ class World:
         node.subscriptions.clear()
         for link in list(self.links.values()):
             if link.node is not None and link.node.is_deleted:
-                link.end()
+                link.end(Ending.DETACHED)
 
     def note_deleted(self, node: Node) -> None:
         gone = [*node.waiting, *node.asleep]
@@ -138,14 +140,25 @@ class World:
         """The message has an annotation more."""
         entry.message = replace(entry.message, is_noted=True)
 
-    def check_stored(self, link: Link, message: Message) -> None:
-        """A durable message in a queue that lasts is accepted once it is on disk (PRD-03)."""
-        if self.stored is None or not message.durable or message.id in self.stored:
-            return
-        sent = self.sent[message.id]
-        node = self.find(sent.kind, sent.address) if link.is_relay else link.node
-        if node is not None and node.kind == "queue" and node.owner is None:
-            raise Wrong(f"message {message.id} is accepted before it is on disk")
+    def accepted(self, link: Link, message: Message) -> None:
+        """The sender of a message that `link` has brought is told that it is accepted."""
+        if self.stored is not None and message.durable and message.id not in self.stored:
+            sent = self.sent[message.id]
+            node = self.find(sent.kind, sent.address) if link.is_relay else link.node
+            if node is not None and node.owner is None:
+                self._unstored.append(message)
+
+    def _check_stored(self) -> None:
+        """Durable messages are accepted once they are on disk, or gone from their queue (PRD-03).
+
+        Whatever was consumed before its batch was closed is never written.
+        """
+        accepted, self._unstored = self._unstored, []
+        for message in accepted:
+            for node in self.model.nodes.values():
+                left = [each for each in node.there() if each.message.id == message.id]
+                if left and node.kind == "queue" and not message.is_over(self.model.now):
+                    raise Wrong(f"message {message.id} is accepted before it is on disk")
 
     # -- rounds
 
@@ -156,6 +169,7 @@ class World:
         for edge, each in frames:
             edge.judge(each)
         self.ended.clear()
+        self._check_stored()
         served, self.served = self.served, set()
         ready = []
         for link in self.links.values():

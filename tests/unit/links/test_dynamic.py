@@ -324,3 +324,25 @@ def test_a_node_deleted_by_an_administrator_is_made_anew(direction: str) -> None
     again = made.ask(dynamic=True)
     assert again.address != made.address
     assert list(made.broker.router.queues) == [again.address]
+
+
+KINDS = [
+    pytest.param("queue", "topic", id="a topic after a queue"),
+    pytest.param("topic", "queue", id="a queue after a topic"),
+]
+
+
+@EITHER
+@pytest.mark.parametrize(("kind", "other"), KINDS)
+@pytest.mark.requirement("TMP-01", "TMP-03")
+def test_a_node_of_another_kind_is_another_terminus(direction: str, kind: str, other: str) -> None:
+    made = Made(Broker(), direction=direction, expiry_policy="session-end")
+    made.detach()
+    first = made.ask(1, dynamic=True, capabilities=[f"temporary-{kind}"])
+    made.detach(closed=False, handle=1)
+    again = made.ask(2, dynamic=True, capabilities=[f"temporary-{other}"])
+    assert again.address is not None
+    assert again.address.startswith(f"$tmp/{other}/")
+    router = made.broker.router
+    assert first.address not in [*router.queues, *router.topics]
+    assert [again.address] == [*router.queues, *router.topics]
