@@ -198,6 +198,7 @@ def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
         ),
         max_messages=_chosen(address.max_messages, settings.max_messages),
         max_bytes=_chosen(address.max_bytes, settings.max_bytes),
+        full=_chosen(address.full, settings.full),
         exclusive=_chosen(address.exclusive, settings.exclusive),
     )
 

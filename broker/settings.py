@@ -79,6 +79,7 @@ class PlaceSettings(BaseModel):
     redelivery_delay_max_ms: Count | None = None
     max_messages: Count | None = None
     max_bytes: Count | None = None
+    full: Literal["block", "reject", "drop-oldest"] | None = None
     exclusive: bool | None = None
 
 
@@ -159,6 +160,7 @@ class Settings(BaseSettings):
     redelivery_delay_max_ms: Count = 0
     max_messages: Count = 0
     max_bytes: Count = 0
+    full: Literal["block", "reject", "drop-oldest"] = "block"
     exclusive: bool = False
 
     log: LogSettings = LogSettings()

@@ -29,6 +29,7 @@ class Stats:
         self.committed: i64 = 0
         self.rolled_back: i64 = 0
         self.backlog_dropped: i64 = 0
+        self.displaced: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
         """Every counter by its name, in the order of declaration."""
@@ -52,4 +53,5 @@ class Stats:
             "committed": self.committed,
             "rolled_back": self.rolled_back,
             "backlog_dropped": self.backlog_dropped,
+            "displaced": self.displaced,
         }

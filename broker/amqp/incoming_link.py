@@ -75,6 +75,20 @@ class IncomingLink(Link):
                 drain=False,
             )
 
+    def recall(self) -> None:
+        """Ask the peer to use its credit now or give it back: a drain (2.6.7)."""
+        if self.state is LinkState.ATTACHED and self.credit > 0:
+            self.session.put_link_flow(
+                handle=self.our_handle,
+                delivery_count=self.delivery_count,
+                credit=self.credit,
+                drain=True,
+            )
+
+    def outstanding(self) -> i64:
+        """How many messages may still come whole: credit, and one of which a part is there."""
+        return self.credit if self._partial is None else self.credit + 1
+
     def on_flow(self, peer_delivery_count: i64) -> None:
         """The sender tells where it stands; after a drain its delivery-count has jumped."""
         if peer_delivery_count >= 0:

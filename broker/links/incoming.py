@@ -29,6 +29,7 @@ from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.links.transactions import OpenTransaction
 from broker.message import Message, read_message
 from broker.routing.errors import RoutingError
+from broker.routing.grants import Grants
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Producer
 
@@ -61,9 +62,26 @@ class LinkCredit(Producer):
     def __init__(self, link: IncomingLink, credit: i64) -> None:
         self._link: Final = link
         self.credit: i64 = credit
+        self.node: Node | None = None
 
     def resume(self) -> None:
-        self._link.grant(self.credit)
+        node = self.node
+        if node is not None and node.grants is not None:
+            node.grants.ask(self)
+        else:
+            self._link.grant(self.credit)
+
+    def most(self) -> i64:
+        return self.credit
+
+    def outstanding(self) -> i64:
+        return self._link.outstanding()
+
+    def grant(self, credit: i64) -> None:
+        self._link.grant(self._link.credit + credit)
+
+    def recall(self) -> None:
+        self._link.recall()
 
     def node_gone(self) -> None:
         self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
@@ -85,6 +103,7 @@ class LinkProducer(IncomingOwner):
         self._creation: Creation | None = None
         self._may_reject = True
         self._within: OpenTransaction | None = None
+        self._grants: Grants | None = None
 
     def attach(self, attach: Attach) -> None:
         """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
@@ -114,6 +133,8 @@ class LinkProducer(IncomingOwner):
             self._node = made.node
         if self._node is not None:
             self._node.producers.append(self._credit)
+            self._credit.node = self._node
+            self._grants = self._node.grants
         if isinstance(self._node, ServiceNode):
             self._credit.credit = min(self._credit.credit, REQUEST_CREDIT)
         self._link.accept(
@@ -148,6 +169,8 @@ class LinkProducer(IncomingOwner):
 
     def delivered(self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool) -> None:
         sections = self._container.sections
+        if self._grants is not None:
+            self._grants.used(self._credit)
         try:
             sections.read(data, at, end)
             node, key = self._node, self._key
@@ -255,6 +278,8 @@ class LinkProducer(IncomingOwner):
         self._node = None
         if node is None:
             return
+        self._credit.node = None
+        self._grants = None
         node.leave(self._credit)
         made = self._creation
         if made is None:

@@ -220,3 +220,10 @@ class Groups:
         self._groups.clear()
         self._idle.clear()
         self._owned.clear()
+
+
+def join_group(entry: QueueEntry, queue: Queue) -> None:
+    """`entry`, which has a group, waits in `queue` from now on."""
+    if queue.groups is None:
+        queue.groups = Groups()
+    queue.groups.join(entry, entry.message.group)

@@ -10,6 +10,7 @@ from mypy_extensions import i64
 from broker.message import Message
 from broker.routing.agenda import Due
 from broker.routing.durability import Durability, durability_of
+from broker.routing.grants import UNLIMITED
 from broker.routing.pacing import Pacing
 from broker.routing.party import Consumer, Producer
 from broker.routing.policy import AddressPolicy
@@ -17,6 +18,7 @@ from storage.batch import Batch
 
 if TYPE_CHECKING:
     from broker.routing.dynamic import DeletePolicy
+    from broker.routing.grants import Grants
     from broker.routing.queue import Queue
     from broker.routing.router import Router
 
@@ -46,6 +48,7 @@ class Node(Due):
         self.producers: Final[list[Producer]] = []
         self.pacing: Final = Pacing(pacing_mark)
         self.published: i64 = 0
+        self.grants: Grants | None = None
         self.outlived: DeletePolicy | None = None
 
     def is_temporary(self) -> bool:
@@ -99,14 +102,25 @@ class Node(Due):
             router.agenda.at(pacing.deadline_ms, self)
         return False
 
+    def room_for_more(self) -> i64:
+        """For how many messages credit may be granted, beside what has been granted."""
+        return UNLIMITED
+
+    def call_when_less(self) -> None:
+        """Have `Grants.serve` called once something has left."""
+
     def leave(self, producer: Producer) -> None:
         """`producer` has gone."""
         self.pacing.leave(producer)
         if producer in self.producers:
             self.producers.remove(producer)
+        if self.grants is not None:
+            self.grants.leave(producer)
 
     def tell_producers(self) -> None:
         """Every producer learns that the node is gone."""
         for producer in list(self.producers):
             producer.node_gone()
         self.producers.clear()
+        if self.grants is not None:
+            self.grants.close()

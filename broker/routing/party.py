@@ -55,11 +55,36 @@ class Consumer:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Producer:
-    """Puts messages into a node, as fast as it is granted credit."""
+    """Puts messages into a node, as fast as it is granted credit.
+
+    `counted`, `seen` and `is_recalled` belong to the node's `Grants`: how much of
+    its credit counts as taken, how much that was at the last look, and whether
+    it has been asked to give it back.
+    """
+
+    counted: i64 = 0
+    seen: i64 = -1
+    is_recalled: bool = False
 
     @abstractmethod
     def resume(self) -> None:
         """The node has room again: grant credit."""
+
+    @abstractmethod
+    def most(self) -> i64:
+        """How much credit it may have at most."""
+
+    @abstractmethod
+    def outstanding(self) -> i64:
+        """How much credit it has not used."""
+
+    @abstractmethod
+    def grant(self, credit: i64) -> None:
+        """It may put so many messages more."""
+
+    @abstractmethod
+    def recall(self) -> None:
+        """It is to use its credit at once, or give it back."""
 
     @abstractmethod
     def node_gone(self) -> None:

@@ -5,6 +5,11 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+BLOCK: Final = "block"
+REJECT: Final = "reject"
+DROP_OLDEST: Final = "drop-oldest"
+"""What a full queue does: producers get no credit, their messages are rejected, or room is made."""
+
 
 @final
 class AddressPolicy:
@@ -22,6 +27,7 @@ class AddressPolicy:
         redelivery_delay_max_ms: int = 0,
         max_messages: int = 0,
         max_bytes: int = 0,
+        full: str = BLOCK,
         exclusive: bool = False,
     ) -> None:
         self.auto_create: Final = auto_create
@@ -33,7 +39,12 @@ class AddressPolicy:
         self.redelivery_delay_max_ms: Final[i64] = redelivery_delay_max_ms
         self.max_messages: Final[i64] = max_messages
         self.max_bytes: Final[i64] = max_bytes
+        self.full: Final = full
         self.exclusive: Final = exclusive
+
+    def is_limited(self) -> bool:
+        """Whether there is something to be full of."""
+        return self.max_messages > 0 or self.max_bytes > 0
 
 
 @final

@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import AT_ONCE, NEVER, Message
-from broker.routing import attempt, expiry, redelivery
+from broker.routing import attempt, expiry, full, redelivery
+from broker.routing.attending import attend, choose
 from broker.routing.backlog import Backlog
 from broker.routing.browser import Browsers
 from broker.routing.dead_letter import DELIVERY_LIMIT, REJECTED_UNSAID, Cause
 from broker.routing.dispatch import Turn
 from broker.routing.drain import Drains
 from broker.routing.entry import NOT_STORED, QueueEntry
-from broker.routing.errors import QueueFull
 from broker.routing.exclusive import Exclusivity
-from broker.routing.groups import Groups
+from broker.routing.grants import UNLIMITED, Grants
+from broker.routing.groups import Groups, join_group
 from broker.routing.node import QUEUE, Node
 from broker.routing.party import Consumer
 from broker.routing.passing import Passing
 from broker.routing.peek import peek
-from broker.routing.policy import AddressPolicy
+from broker.routing.policy import BLOCK, DROP_OLDEST, AddressPolicy
 from broker.routing.redelivery import Disposal
 from broker.routing.schedule import Schedule
 from broker.routing.selection import Selection
@@ -74,7 +75,7 @@ class Queue(Node):
         self._witness: Final = router.witness
         self.backlogs: Final[list[Backlog | None]] = [None] * 10
         self._top: i64 = 0
-        self._turn = Turn()
+        self.turn = Turn()
         self._drains: Final = Drains()
         self.passing: Final = Passing()
         self.exclusivity: Final = Exclusivity(by_address=policy.exclusive)
@@ -84,7 +85,11 @@ class Queue(Node):
         self.selection: Selection | None = None
         self._last_number: i64 = 0
         # whether somebody waits for what consumers hold, or for room
-        self._attends = False
+        self.attends = False
+        self._is_limited: Final = policy.is_limited()
+        self._drops_oldest: Final = self._is_limited and policy.full == DROP_OLDEST
+        if self._is_limited and policy.full == BLOCK and not is_subscription:
+            self.grants = Grants(self, router)
 
     # -- in
 
@@ -94,14 +99,19 @@ class Queue(Node):
 
     def check_room(self, message: Message) -> None:
         """Raise QueueFull where the address's limit does not leave room for `message`."""
-        policy = self.policy
-        if 0 < policy.max_messages <= self.waiting + self.acquired + self.held():
-            raise QueueFull(f"{self.address} holds its {policy.max_messages} messages")
-        if policy.max_bytes > 0 and self.bytes + message.size() > policy.max_bytes:
-            raise QueueFull(f"{self.address} holds its {policy.max_bytes} bytes")
+        if self._is_limited:
+            full.check(self, message)
+
+    def room_for_more(self) -> i64:
+        return UNLIMITED if self.grants is None else full.room_beside(self, self.grants.granted)
+
+    def call_when_less(self) -> None:
+        self.attends = True
 
     def publish(self, message: Message, batch: Batch) -> None:
         """Append an entry, or hold it until its delivery time."""
+        if self._drops_oldest:
+            full.make_room(self, message, batch)
         backlog = self.backlogs[message.priority]
         if backlog is None:
             backlog = Backlog()
@@ -127,7 +137,7 @@ class Queue(Node):
         """Let `entry` wait behind everything else."""
         backlog.append(entry)
         if entry.message.group:
-            self._join_group(entry, entry.message.group)
+            join_group(entry, self)
         self.waiting += 1
         if entry.message.priority > self._top:
             self._top = entry.message.priority
@@ -137,11 +147,6 @@ class Queue(Node):
         if self._schedule is None:
             self._schedule = Schedule(self)
         return self._schedule
-
-    def _join_group(self, entry: QueueEntry, name: str) -> None:
-        if self.groups is None:
-            self.groups = Groups()
-        self.groups.join(entry, name)
 
     # -- out
 
@@ -154,25 +159,13 @@ class Queue(Node):
             self.passing.any = True
         self.consumers.append(consumer)
         if self.exclusivity.in_force or consumer.exclusive:
-            self._choose()
+            choose(self)
         return self
 
     def _selective(self) -> Selection:
         if self.selection is None:
             self.selection = Selection(self)
         return self.selection
-
-    def _choose(self) -> None:
-        """Find out who may take messages now; the others stand by until it goes."""
-        if self.exclusivity.choose(self.consumers, self.acquired):
-            self._turn = self.exclusivity.turn_of(self.consumers)
-            self.router.wake(self)
-        self._attends = self.exclusivity.is_awaited
-
-    def _attend(self) -> None:
-        """Something may have ended that somebody waits for."""
-        if self.exclusivity.is_awaited and self.acquired == 0:
-            self._choose()
 
     def attach_browser(self, consumer: Consumer) -> None:
         """`consumer` will see copies of what waits, and acquire nothing."""
@@ -181,14 +174,14 @@ class Queue(Node):
         self.browsers.join(consumer)
 
     def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:  # noqa: ARG002 as a topic's
-        self._turn.leave(consumer)
+        self.turn.leave(consumer)
         self._drains.leave(consumer)
         if consumer in self.consumers:
             self.consumers.remove(consumer)
             if self.groups is not None:
                 self.groups.left(consumer.number, self)
             if self.exclusivity.in_force:
-                self._choose()
+                choose(self)
         self.browsers.leave(consumer)
 
     def consumer_ready(self, consumer: Consumer, *, drain: bool) -> None:
@@ -196,7 +189,7 @@ class Queue(Node):
         if self.browsers.has(consumer):
             self.browsers.ready(consumer)
         elif not self.exclusivity.shuts_out(consumer):
-            self._turn.join(consumer)
+            self.turn.join(consumer)
         self._drains.leave(consumer)
         if drain:
             self._drains.join(consumer)
@@ -206,25 +199,25 @@ class Queue(Node):
         """Hand waiting entries to consumers with room; then let browsers look, and end drains."""
         if self._schedule is not None and self._schedule.is_due:
             self._schedule.release(batch)
-        if self._attends:
-            self._attend()
+        if self.attends:
+            attend(self)
         if self._sweep.is_due:
             self._sweep.run(self, batch)
         selection = self.selection
         if selection is not None:
-            selection.begin(self._turn.size())
+            selection.begin(self.turn.size())
         passed_over: list[Consumer] = []
         while self.waiting > 0:
-            consumer = self._turn.next()
+            consumer = self.turn.next()
             if consumer is None:
                 break
             if not self._serve(consumer, now_ms, batch):
-                self._turn.leave(consumer)
+                self.turn.leave(consumer)
                 passed_over.append(consumer)
         if selection is not None:
             passed_over = selection.in_turn(passed_over)
         for consumer in passed_over:
-            self._turn.join(consumer)
+            self.turn.join(consumer)
         if self.browsers.any_ready:
             self.browsers.show(self.backlogs, self.router.clock.wall_ms(), selection)
         if self._drains.any():
@@ -237,7 +230,7 @@ class Queue(Node):
 
         False where nothing that waits may go to `consumer`.
         """
-        alone = self._turn.size() == 1
+        alone = self.turn.size() == 1
         while True:
             entry = self._take(consumer, now_ms, batch)
             if entry is None:
@@ -367,7 +360,7 @@ class Queue(Node):
             self.groups.gone(entry, entry.group, self)
         entry.consumer = None
         self.bytes -= message.size()
-        if self._attends:
+        if self.attends:
             self.router.wake(self)
         if message.expires_at_ms != NEVER:
             self._sweep.mortal -= 1
@@ -475,7 +468,7 @@ class Queue(Node):
         for consumer in list(self.consumers):
             consumer.node_deleted()
         self.consumers.clear()
-        self._turn = Turn()
+        self.turn = Turn()
         self._drains.clear()
         self.browsers.node_deleted()
         if self.groups is not None:

@@ -7,8 +7,8 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.message import Message
+from broker.routing import full
 from broker.routing.entry import QueueEntry
-from broker.routing.errors import QueueFull
 from broker.routing.node import Node
 from broker.routing.queue import Queue
 from broker.routing.topic import Topic
@@ -24,12 +24,7 @@ class Demand:
 
     def check(self, queue: Queue) -> None:
         """As `queue.check_room`, of all of it together."""
-        policy = queue.policy
-        there = queue.waiting + queue.acquired + queue.held()
-        if 0 < policy.max_messages < there + self.messages:
-            raise QueueFull(f"{queue.address} holds its {policy.max_messages} messages")
-        if policy.max_bytes > 0 and queue.bytes + self.bytes > policy.max_bytes:
-            raise QueueFull(f"{queue.address} holds its {policy.max_bytes} bytes")
+        full.check_all(queue, self.messages, self.bytes, max_bytes=queue.policy.max_bytes)
 
 
 @final

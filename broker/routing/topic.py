@@ -8,9 +8,11 @@ from mypy_extensions import i64
 
 from broker.message import Message
 from broker.routing.binding import Binding, Bindings
+from broker.routing.full import room_beside
+from broker.routing.grants import UNLIMITED, Grants
 from broker.routing.node import TOPIC, Node
 from broker.routing.party import Consumer
-from broker.routing.policy import AddressPolicy
+from broker.routing.policy import BLOCK, AddressPolicy
 from broker.routing.queue import Queue
 from storage.batch import Batch
 
@@ -36,6 +38,8 @@ class Topic(Node):
         self.bindings: Final = Bindings()
         self.subscriptions: Final = self.bindings.queues
         self._limited: i64 = 0
+        if policy.full == BLOCK and policy.is_limited():
+            self.grants = Grants(self, router)
 
     def put(self, message: Message, batch: Batch) -> None:
         queues = self.destinations(message)
@@ -99,12 +103,26 @@ class Topic(Node):
         self._limited -= _limits(queue)
         self.router.bindings -= self.bindings.count(queue)
         self.bindings.remove(queue)
+        if self.grants is not None:
+            self.grants.serve()
 
     def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:
         """The subscription ends with its consumer, and its messages with it."""
         queue.detach_consumer(consumer, queue, batch)
         self.unbind(queue)
         queue.delete(batch)
+
+    def room_for_more(self) -> i64:
+        """As much as the fullest subscription has; those that drop or reject hold nobody up."""
+        left = UNLIMITED
+        if self.grants is not None:
+            for queue in self.subscriptions:
+                left = min(left, room_beside(queue, self.grants.granted))
+        return left
+
+    def call_when_less(self) -> None:
+        for queue in self.subscriptions:
+            queue.call_when_less()
 
     def backlog(self) -> i64:
         """Of all subscriptions, whatever else they get: that is what the cache has to hold."""

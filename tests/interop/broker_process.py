@@ -38,6 +38,7 @@ auto_create = false
 [[address]]
 pattern = "small.*"
 max_messages = 3
+full = "reject"
 """
 
 

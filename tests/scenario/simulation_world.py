@@ -11,7 +11,7 @@ from broker.amqp.limits import Limits
 from broker.amqp.outcomes import Accepted, Rejected
 from broker.routing.address import TEMPORARY_PREFIX
 from broker.routing.agenda import NOTHING
-from broker.routing.policy import AddressPolicy
+from broker.routing.policy import REJECT, AddressPolicy
 from storage.memory import MemoryStore
 from tests.scenario.simulation_model import Model
 from tests.scenario.simulation_records import Ending, Entry, Message, Node, Rule, Wrong
@@ -273,4 +273,5 @@ def _policy(rule: Rule) -> AddressPolicy:
         redelivery_delay_ms=rule.pause,
         max_messages=rule.limit,
         max_bytes=rule.bytes_limit,
+        full=REJECT,
     )

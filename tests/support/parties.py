@@ -57,14 +57,38 @@ class RecordingConsumer(Consumer):
 
 
 class RecordingProducer(Producer):
-    """Counts how often it may go on."""
+    """Counts how often it may go on, and what credit it gets.
 
-    def __init__(self) -> None:
+    It asks again, as links do, once half of that is used; and answers a recall unless told not to.
+    """
+
+    def __init__(self, most: int = 500, *, gives_back: bool = True) -> None:
         self.resumed = 0
+        self.credit = 0
+        self.granted: list[int] = []
+        self.recalls = 0
+        self._most = most
+        self._gives_back = gives_back
         self.lost_its_node = False
 
     def resume(self) -> None:
         self.resumed += 1
+
+    def most(self) -> int:
+        return self._most
+
+    def outstanding(self) -> int:
+        return self.credit
+
+    def grant(self, credit: int) -> None:
+        assert credit > 0
+        self.credit += credit
+        self.granted.append(credit)
+
+    def recall(self) -> None:
+        self.recalls += 1
+        if self._gives_back:
+            self.credit = 0
 
     def node_gone(self) -> None:
         self.lost_its_node = True

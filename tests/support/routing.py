@@ -97,19 +97,18 @@ class Routing:
 
     def consumer(
         self,
-        queue: Queue,
+        queue: Queue | Topic,
         credit: int = 0,
         *,
         settles: bool = False,
         priority: int = 0,
         exclusive: bool = False,
     ) -> RecordingConsumer:
-        """A consumer of `queue` that is ready for as many messages as it has credit for."""
+        """A consumer, ready for as many messages as it has credit for; of a topic, a subscriber."""
         consumer = RecordingConsumer(settles=self.batch if settles else None)
         consumer.priority = priority
         consumer.exclusive = exclusive
-        queue.attach_consumer(consumer)
-        self.give(queue, consumer, credit)
+        self.give(queue.attach_consumer(consumer), consumer, credit)
         return consumer
 
     def browser(self, queue: Queue, credit: int = 0) -> RecordingConsumer:

@@ -76,7 +76,7 @@ NO_LIMITS: Final = {
     *("bind", "port", "store", "users_file", "allow_anonymous", "user", "password"),
     *("password_file", "default_kind", "auto_create", "dead_letter", "expiry", "log", "address"),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms"),
-    *("exclusive", "queue", "topic", "connection_loss_grace_ms"),
+    *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms"),
 }
 """Settings that bound no peer."""
 

@@ -10,7 +10,7 @@ from broker.amqp.outcomes import Accepted, Error, Rejected
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, SENDER, Detach, Flow
 from broker.amqp.terminus import LINK_DETACH, Source, Target
 from broker.amqp.types import Int, UByte
-from broker.routing.policy import AddressPolicy
+from broker.routing.policy import REJECT, AddressPolicy
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, Transfer, attach_sender, message
 
@@ -164,7 +164,7 @@ def test_a_message_that_cannot_be_routed(
     address: str | None, payload: bytes, condition: str
 ) -> None:
     """Rejected with its tag, and the link stays; a settled one detaches, or is dropped if asked."""
-    patterns = [("full", AddressPolicy(max_messages=1)), ("open", AddressPolicy())]
+    patterns = [("full", AddressPolicy(max_messages=1, full=REJECT)), ("open", AddressPolicy())]
     broker = Broker(policy=CLOSED_ADDRESSES, patterns=patterns)
     broker.fill("full")
     client = broker.session()

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.routing.errors import QueueFull
-from broker.routing.policy import AddressPolicy
+from broker.routing.policy import REJECT, AddressPolicy
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from tests.support.parties import RecordingConsumer
@@ -93,7 +93,7 @@ def test_a_queue_takes_no_more_messages_than_its_limit(held: bool) -> None:
 
 
 def test_a_queue_takes_no_more_bytes_than_its_limit() -> None:
-    routing = Routing(policy=AddressPolicy(max_bytes=5))
+    routing = Routing(policy=AddressPolicy(max_bytes=5, full=REJECT))
     queue = routing.queue()
     routing.put(queue, b"abc")
     with pytest.raises(QueueFull):

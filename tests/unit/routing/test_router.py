@@ -10,7 +10,7 @@ from broker.routing.errors import (
     RoutingError,
 )
 from broker.routing.node import Node
-from broker.routing.policy import AddressPolicy
+from broker.routing.policy import REJECT, AddressPolicy
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from broker.routing.topic import Topic
@@ -209,7 +209,7 @@ DROPPED = {
     "where no dead-letter queue is configured": (AddressPolicy(dead_letter=""), "q"),
     "in the dead-letter queue itself": (AddressPolicy(), "DLQ"),
     "where the dead-letter queue is full": (AddressPolicy(max_messages=1), "q"),
-    "where its bytes are used up": (AddressPolicy(max_bytes=1), "q"),
+    "where its bytes are used up": (AddressPolicy(max_bytes=1, full=REJECT), "q"),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from broker.routing.agenda import NOTHING
 from broker.routing.errors import QueueFull
-from broker.routing.policy import AddressPolicy
+from broker.routing.policy import REJECT, AddressPolicy
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from broker.routing.schedule import LOOK_AGAIN_MS, RELEASED_AT_MOST, Schedule, Timeline
@@ -255,7 +255,7 @@ def test_limits_of_a_queue_count_what_it_holds_back() -> None:
     routing.put(queue, b"b")
     with pytest.raises(QueueFull):
         routing.put(queue, b"c")
-    routing = Routing(policy=AddressPolicy(max_bytes=2))
+    routing = Routing(policy=AddressPolicy(max_bytes=2, full=REJECT))
     queue = routing.queue()
     put_later(routing, queue, b"aa", 10)
     with pytest.raises(QueueFull):

@@ -4,7 +4,7 @@ import pytest
 
 from broker.routing.binding import Binding
 from broker.routing.errors import QueueFull
-from broker.routing.policy import AddressPolicy
+from broker.routing.policy import REJECT, AddressPolicy
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from broker.routing.topic import Topic
@@ -86,7 +86,7 @@ def test_a_deleted_topic_tells_its_subscribers() -> None:
 
 LIMITS = {
     "messages": AddressPolicy(max_messages=1),
-    "bytes": AddressPolicy(max_bytes=1),
+    "bytes": AddressPolicy(max_bytes=1, full=REJECT),
 }
 
 

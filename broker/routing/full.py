@@ -1,0 +1,93 @@
+"""What a queue does at its limits: refuse, make room, or tell how much credit it can stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64
+
+from broker.message import Message
+from broker.routing.backlog import Backlog
+from broker.routing.entry import QueueEntry
+from broker.routing.errors import QueueFull
+from broker.routing.grants import UNLIMITED, room_left
+from broker.routing.policy import BLOCK, DROP_OLDEST
+from storage.batch import Batch
+
+if TYPE_CHECKING:
+    from broker.routing.queue import Queue
+
+
+def check(queue: Queue, message: Message) -> None:
+    """Raise QueueFull where there is no room for `message`, and none can be made.
+
+    How many bytes will come of credit nobody knows when it is granted: it may use them twice.
+    """
+    policy = queue.policy
+    if policy.full != DROP_OLDEST:
+        twice = policy.full == BLOCK
+        check_all(queue, 1, message.size(), max_bytes=policy.max_bytes * (2 if twice else 1))
+    elif 0 < policy.max_bytes < message.size():
+        raise QueueFull(f"{queue.address} holds its {policy.max_bytes} bytes")
+
+
+def check_all(queue: Queue, messages: i64, size: i64, *, max_bytes: i64) -> None:
+    """Raise QueueFull where there is no room for so many messages of `size` bytes together.
+
+    What producers have credit for is taken already.
+    """
+    policy = queue.policy
+    if policy.full == DROP_OLDEST:
+        return
+    taken = queue.contents()
+    if queue.grants is not None:
+        taken += queue.grants.granted
+    if 0 < policy.max_messages < taken + messages:
+        raise QueueFull(f"{queue.address} holds its {policy.max_messages} messages")
+    if 0 < max_bytes < queue.bytes + size:
+        raise QueueFull(f"{queue.address} holds its {policy.max_bytes} bytes")
+
+
+def make_room(queue: Queue, message: Message, batch: Batch) -> None:
+    """Drop what may go until `message` fits, or nothing waits: what is delivered cannot go."""
+    policy = queue.policy
+    while queue.waiting > 0 and not has_room(
+        max_messages=policy.max_messages,
+        max_bytes=policy.max_bytes,
+        messages=queue.contents(),
+        size=queue.bytes,
+        more=message.size(),
+    ):
+        entry = least(queue.backlogs)
+        assert entry is not None
+        queue.withdraw(entry, batch)
+        queue.router.stats.displaced += 1
+
+
+def has_room(*, max_messages: i64, max_bytes: i64, messages: i64, size: i64, more: i64) -> bool:
+    """Whether a message of `more` bytes fits beside what is there; 0 is no limit."""
+    if 0 < max_messages <= messages:
+        return False
+    return max_bytes == 0 or size + more <= max_bytes
+
+
+def least(backlogs: list[Backlog | None]) -> QueueEntry | None:
+    """What waits longest of the lowest priority that has something."""
+    for backlog in backlogs:
+        if backlog is not None and backlog.waiting > 0:
+            return backlog.first()
+    return None
+
+
+def room_beside(queue: Queue, granted: i64) -> i64:
+    """For how many more messages `queue` has room, where so many may come anyway."""
+    policy = queue.policy
+    if policy.full != BLOCK:
+        return UNLIMITED
+    return room_left(
+        max_messages=policy.max_messages,
+        max_bytes=policy.max_bytes,
+        messages=queue.contents(),
+        size=queue.bytes,
+        granted=granted,
+    )
