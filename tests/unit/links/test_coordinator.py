@@ -10,7 +10,7 @@ from broker.amqp.outcomes import ACCEPTED, TransactionalState
 from broker.amqp.performatives import Attach, Detach, End, Flow
 from broker.amqp.terminus import Coordinator, Source
 from broker.journal import Journal
-from broker.routing.policy import AddressPolicy
+from broker.routing.policy import REJECT, AddressPolicy
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, Transfer, attach_sender, header_of, message
 from tests.support.stores import GatedStore
@@ -230,7 +230,7 @@ def test_a_discharge_in_the_middle_of_a_message_ends_the_coordinator() -> None:
 
 def test_a_commit_tells_its_first_cause_and_is_no_doubt_to_jms_clients() -> None:
     """A rejection with transaction:rollback would be taken for "nobody knows" (10.2)."""
-    broker = Broker(patterns=[("full", AddressPolicy(max_messages=1, dead_letter=""))])
+    broker = Broker(patterns=[("full", AddressPolicy(max_messages=1, full=REJECT, dead_letter=""))])
     broker.fill("full")
     controller = sending(broker)
     controller.client.attach(attach_sender("full", name="full", handle=1))
