@@ -289,16 +289,4 @@ class AcknowledgeTest extends BrokerTest {
         assertNull(consumer.receiveNoWait());
         assertEquals("poison", deadLetter(id).getText());
     }
-
-    /** The message that the broker gave up on. */
-    private TextMessage deadLetter(String messageId) throws JMSException {
-        Session session = session();
-        MessageConsumer dead = session.createConsumer(session.createQueue("DLQ"));
-        while (true) {
-            TextMessage message = next(dead);
-            if (messageId.equals(message.getJMSMessageID())) {
-                return message;
-            }
-        }
-    }
 }
