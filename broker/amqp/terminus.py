@@ -67,7 +67,10 @@ class Filter:
 
 @final
 class Source:
-    """Where the messages of a link come from, 3.5.3."""
+    """Where the messages of a link come from, 3.5.3.
+
+    `tells_expiry_policy` is False where a durable one leaves it out, which means session-end.
+    """
 
     def __init__(
         self,
@@ -83,10 +86,12 @@ class Source:
         default_outcome: Outcome | None = None,
         outcomes: list[str] | None = None,
         capabilities: list[str] | None = None,
+        tells_expiry_policy: bool = True,
     ) -> None:
         self.address: Final = address
         self.durable: Final[i64] = durable
         self.expiry_policy: Final = expiry_policy
+        self.tells_expiry_policy: Final = tells_expiry_policy
         self.timeout: Final[i64] = timeout
         self.dynamic: Final = dynamic
         self.dynamic_node_properties: Final[dict[str, object]] = (
@@ -102,7 +107,10 @@ class Source:
         fields = FieldWriter()
         fields.string(self.address)
         fields.uint(self.durable, NOT_DURABLE)
-        fields.symbol(self.expiry_policy, SESSION_END)
+        if not self.tells_expiry_policy:
+            fields.skip()
+        else:
+            fields.symbol(self.expiry_policy, SESSION_END if self.durable == NOT_DURABLE else None)
         fields.uint(self.timeout, 0)
         fields.boolean(self.dynamic)
         fields.fields(self.dynamic_node_properties)
@@ -199,6 +207,7 @@ def read_source(data: bytes, at: i64, end: i64) -> Source:
         default_outcome=_default_outcome(data, outcome_at, fields.end),
         outcomes=outcomes,
         capabilities=capabilities,
+        tells_expiry_policy=expiry_policy is not None or durable == NOT_DURABLE,
     )
 
 

@@ -155,10 +155,13 @@ def lookup_facts(attach: Attach) -> Facts:
 
 
 def terms_of(source: Source) -> Terms:
-    """How long the subscription is to last: for good where it is durable, else with its links."""
-    if source.durable == NOT_DURABLE:
-        return Terms()
-    return Terms(durability=source.durable, expiry_policy=NEVER)
+    """How long a subscription is to last. A durable one does for good, unless its source tells."""
+    for_good = source.durable != NOT_DURABLE and not source.tells_expiry_policy
+    return Terms(
+        durability=source.durable,
+        expiry_policy=NEVER if for_good else source.expiry_policy,
+        timeout_s=source.timeout,
+    )
 
 
 def kind_of(capabilities: list[str]) -> str:

@@ -23,12 +23,11 @@ from broker.routing.address import MANAGEMENT
 from broker.routing.dead_letter import Cause
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import HeldExclusively
-from broker.routing.kept import has_grace
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Consumer
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
-from broker.routing.subscription import Subscription
+from broker.routing.subscription import Departure, Subscription
 
 if TYPE_CHECKING:
     from broker.links.container import Container
@@ -297,12 +296,14 @@ class LinkConsumer(OutgoingOwner):
         link = self._link
         subscriptions = self._container.router.subscriptions
         batch = self._container.journal.batch
-        if has_grace(subscription, ending_of(link, closed=closed)):
-            key = (self._peer.container_id, link.name)
-            subscriptions.kept.keep(subscription, self._feed, batch, key=key)
-            return
+        how = Departure(
+            ending_of(link, closed=closed),
+            connection=self._peer.id,
+            session=link.session.channel,
+            key=(self._peer.container_id, link.name),
+        )
         try:
-            subscriptions.leave(subscription, self._feed, batch, closed=closed)
+            subscriptions.leave(subscription, self._feed, batch, how=how)
         except HeldExclusively as refusal:
             link.parting = as_link_fault(refusal)
 

@@ -49,11 +49,12 @@ def subscribe(
     """
     container = peer.container
     batch = container.journal.batch
+    subscriptions = container.router.subscriptions
     joined: Subscription | None = None
     topic: Node | None = None
     if made is None:
         joined = _meant(peer, link.name, request)
-        joined.queue.attach_consumer(consumer)
+        subscriptions.join(joined, consumer)
         topics = list(joined.queue.topics)
         topic = topics[0] if len(topics) == 1 else None
     container.steal(peer.container_id, link, incoming=False)
@@ -62,9 +63,9 @@ def subscribe(
     goes_on = peer.dynamic.claimed(link, topic, batch, made=made, incoming=False)
     if joined is None:
         assert goes_on is not None
-        interest = _interest(peer, goes_on.node.address, request)
-        joined = container.router.subscriptions.begin(PRIVATE_ROW, interest, Terms(), batch=batch)
-        joined.queue.attach_consumer(consumer)
+        joined = _own(peer, link.name, request, made=goes_on)
+        subscriptions.join(joined, consumer)
+    subscriptions.give_up((peer.container_id, link.name), batch)
     container.hold(
         peer.container_id, link, incoming=False, facts=request.facts, subscription=joined
     )
@@ -97,8 +98,8 @@ def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
         there = subscriptions.find(row)
     elif row.identity is None and held is not None and held.interest.is_like(interest):
         there = held
-    elif row.identity is None and holder is None:
-        there = subscriptions.kept.take((peer.container_id, link_name), interest, batch)
+    elif row.identity is None:
+        there = _kept(peer, link_name, interest)
     if there is not None:
         for topic in there.queue.topics:
             router.check_consumable(topic, peer.id)
@@ -107,6 +108,26 @@ def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
     if found is not None:
         router.check_consumable(found, peer.id)
     return subscriptions.begin(row, interest, request.terms, batch=batch)
+
+
+def _own(peer: Peer, link_name: str, request: ConsumeRequest, *, made: Creation) -> Subscription:
+    """The subscription of a link that makes its topic; it lasts as long as that link's terminus."""
+    interest = _interest(peer, made.node.address, request)
+    kept = _kept(peer, link_name, interest)
+    if kept is not None:
+        return kept
+    lasting = made.lease.terms
+    terms = Terms(expiry_policy=lasting.policy, timeout_s=lasting.timeout_s)
+    container = peer.container
+    return container.router.subscriptions.begin(
+        PRIVATE_ROW, interest, terms, batch=container.journal.batch
+    )
+
+
+def _kept(peer: Peer, link_name: str, interest: Interest) -> Subscription | None:
+    """What waits for a link of that name, where it wants the same."""
+    kept = peer.container.router.subscriptions.kept.find((peer.container_id, link_name))
+    return kept if kept is not None and kept.interest.is_like(interest) else None
 
 
 def source_of(

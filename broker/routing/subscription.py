@@ -16,10 +16,14 @@ from broker.routing import durability, pattern
 from broker.routing.address import split_key, words_part
 from broker.routing.errors import InvalidAddress
 from broker.routing.filter import Filter
+from broker.routing.lifetime import Ending, Lease, Mortal
+from broker.routing.lifetime import Terms as LeaseTerms
+from storage.batch import Batch
 
 if TYPE_CHECKING:
     from broker.amqp.terminus import Filter as Stated
     from broker.routing.queue import Queue
+    from broker.routing.subscriptions import Subscriptions
 
 BAR: Final = "|"
 """Behind it, a link name only tells links of one shared subscription apart (SUB-35)."""
@@ -241,24 +245,51 @@ class Terms:
 
 
 @final
-class Subscription:
-    """A queue of its own for what is published to a topic from its beginning to its end."""
+class Departure:
+    """How and whence a consumer left: `key` is the container-id and name of its link."""
+
+    def __init__(
+        self, ending: Ending, *, connection: i64, session: i64, key: tuple[str, str]
+    ) -> None:
+        self.ending: Final = ending
+        self.connection: Final[i64] = connection
+        self.session: Final[i64] = session
+        self.key: Final = key
+
+
+@final
+class Subscription(Mortal):
+    """A queue of its own for what is published to a topic from its beginning to its end.
+
+    Its lease counts once the last consumer has left; `kept_as` tells who may then have it
+    back, where it has no name by which anybody could.
+    """
 
     def __init__(
         self,
+        home: Subscriptions,
         *,
         identity: Identity | None,
         is_shared: bool,
         interest: Interest,
         terms: Terms,
         queue: Queue,
+        grace_ms: i64 = 0,
     ) -> None:
         self.identity: Final = identity
         self.is_shared: Final = is_shared
         self.interest: Final = interest
         self.terms: Final = terms
         self.queue: Final = queue
+        self.lease: Final = Lease(
+            self, LeaseTerms(terms.expiry_policy, timeout_s=terms.timeout_s, grace_ms=grace_ms)
+        )
+        self.kept_as: tuple[str, str] | None = None
         self.is_over = False
+        self._home: Final = home
+
+    def expired(self, batch: Batch) -> None:
+        self._home.end(self, batch)
 
     def is_durable(self) -> bool:
         identity = self.identity

@@ -9,11 +9,13 @@ from mypy_extensions import i64
 
 from broker.routing.address import SUBSCRIPTION_PREFIX
 from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
-from broker.routing.kept import GRACE_MS, KeptSubscriptions
+from broker.routing.kept import GRACE_MS, KeptSubscriptions, has_grace
+from broker.routing.lifetime import Ending
 from broker.routing.party import Consumer
 from broker.routing.queue import Queue
 from broker.routing.subscription import (
     REFUSALS,
+    Departure,
     Facts,
     Identity,
     Interest,
@@ -49,10 +51,12 @@ class Subscriptions:
         subscriptions_max: i64 = SUBSCRIPTIONS_MAX,
         *,
         grace_ms: i64 = GRACE_MS,
+        kept: KeptSubscriptions | None = None,
     ) -> None:
         self.named: Final[dict[Identity, Subscription]] = {}
         self.of: Final[dict[Queue, Subscription]] = {}
-        self.kept: Final = KeptSubscriptions(self, router.lifetimes, grace_ms=grace_ms)
+        self.kept: Final = KeptSubscriptions() if kept is None else kept
+        self._grace_ms: Final[i64] = grace_ms
         self._router: Final = router
         self._max: Final[i64] = subscriptions_max
 
@@ -123,11 +127,13 @@ class Subscriptions:
         if there is not None:
             self._make_way(there, interest, batch)
         subscription = Subscription(
+            self,
             identity=identity,
             is_shared=row.use is Use.SHARED,
             interest=interest,
             terms=terms,
             queue=queue,
+            grace_ms=self._grace_ms if has_grace(identity, interest.address) else 0,
         )
         self.of[queue] = subscription
         if identity is not None:
@@ -147,16 +153,23 @@ class Subscriptions:
             )
         self.end(there, batch)
 
-    # -- ends
+    # -- consumers
+
+    def join(self, subscription: Subscription, consumer: Consumer) -> None:
+        """`consumer` takes part, and what was to end for want of one goes on."""
+        subscription.queue.attach_consumer(consumer)
+        self.kept.forget(subscription)
+        self._router.lifetimes.resume(subscription.lease)
 
     def leave(
-        self, subscription: Subscription, consumer: Consumer, batch: Batch, *, closed: bool
+        self, subscription: Subscription, consumer: Consumer, batch: Batch, *, how: Departure
     ) -> None:
-        """`consumer` has gone (SUB-30 to SUB-33).
+        """`consumer` has gone (SUB-25, SUB-30 to SUB-33).
 
         HeldExclusively where it wanted to end a durable subscription with that, and others
         consume from it: then nothing but its going has happened.
         """
+        closed = how.ending is Ending.LINK_CLOSED
         queue = subscription.queue
         queue.detach_consumer(consumer, queue, batch)
         if subscription.is_over:
@@ -164,8 +177,24 @@ class Subscriptions:
         if queue.consumers:
             if closed and subscription.is_durable():
                 raise HeldExclusively(f"others consume from subscription {subscription.name()}")
-        elif closed or not subscription.is_durable():
-            self.end(subscription, batch)
+            return
+        if not closed and subscription.identity is None:
+            self.give_up(how.key, batch)
+            if not self.kept.has_room():
+                self.end(subscription, batch)
+                return
+            self.kept.keep(subscription, how.key)
+        self._router.lifetimes.link_ended(
+            subscription.lease, how.ending, batch, connection=how.connection, session=how.session
+        )
+
+    # -- ends
+
+    def give_up(self, key: tuple[str, str], batch: Batch) -> None:
+        """End what waits for that subscriber: it has asked for something else."""
+        kept = self.kept.find(key)
+        if kept is not None:
+            self.end(kept, batch)
 
     def end_all_of(self, topic: Topic, batch: Batch) -> None:
         """`topic` goes, and with it every subscription but those to a pattern."""
@@ -198,6 +227,8 @@ class Subscriptions:
             del self.named[identity]
             if identity[2]:
                 batch.remove_subscription(queue.stored_as)
+        self.kept.forget(subscription)
+        self._router.lifetimes.end(subscription.lease)
         self._router.unbind(queue)
         del self.of[queue]
         queue.delete(batch)

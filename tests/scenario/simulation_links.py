@@ -143,7 +143,7 @@ class Link(Consumer):
         node = self.node
         if was_attached and node is not None:
             if node.topic is not None and not self.outlived:
-                self._unsubscribe(node, node.topic)
+                self._leave(node, ending)
             if self.creation is not None:
                 self._let_go(self.creation, ending)
 
@@ -154,7 +154,28 @@ class Link(Consumer):
             creation.session = self.session
             self.session.suspended[self.attach.name, self.incoming] = creation
 
-    def _unsubscribe(self, queue: Node, topic: Node) -> None:
+    def _leave(self, queue: Node, ending: Ending) -> None:
+        """A subscription lasts as long as the terminus that made its topic, and else its link."""
+        creation = self.creation
+        if creation is None or creation.ends_at(ending) or queue.is_deleted:
+            self._unsubscribe(queue)
+            return
+        self._kept()
+        self.session.world.suspended[self.key()] = queue
+
+    def _kept(self, topic: Node | None = None) -> Node | None:
+        """What was kept for a link of this name, where it is of that topic; else it is over."""
+        queue = self.session.world.suspended.pop(self.key(), None)
+        if queue is None or queue.is_deleted:
+            return None
+        if queue.topic is topic:
+            return queue
+        self._unsubscribe(queue)
+        return None
+
+    def _unsubscribe(self, queue: Node) -> None:
+        topic = queue.topic
+        assert topic is not None
         queue.is_deleted = True
         self.session.world.note_deleted(queue)
         if queue in topic.subscriptions:
@@ -227,8 +248,10 @@ class Link(Consumer):
 
     def _take_place(self, node: Node | None, terminus: Source | Target) -> None:
         if node is not None and node.kind == "topic" and not self.incoming:
-            queue = Node("queue", node.address, node.rule, node.owner, topic=node)
-            node.subscriptions.append(queue)
+            queue = self._kept(node)
+            if queue is None:
+                queue = Node("queue", node.address, node.rule, node.owner, topic=node)
+                node.subscriptions.append(queue)
             self.node = queue
             return
         self.node = node

@@ -185,7 +185,7 @@ def attach_receiver(run: Run, who: int) -> None:
             source=Source(
                 address=link.address,
                 dynamic=link.dynamic,
-                expiry_policy=draw.choice(POLICIES) if link.dynamic else SESSION_END,
+                expiry_policy=draw.choice(POLICIES) if link.dynamic else LINK_DETACH,
                 capabilities=[link.kind],
                 distribution_mode=COPY if browses else None,
                 default_outcome=draw.choice(DEFAULTS),

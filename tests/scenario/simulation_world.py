@@ -81,6 +81,8 @@ class World:
         self.model.now = int(self.broker.clock.wall_ms())
         self.default_rule = DEFAULT
         self.links: dict[tuple[str, str, bool], Link] = {}
+        self.suspended: dict[tuple[str, str, bool], Node] = {}
+        "Queues of subscriptions whose link may come back."
         self.edges: list[Edge] = []
         self.written: list[tuple[Edge, bytes]] = []
         self.served: set[Link] = set()

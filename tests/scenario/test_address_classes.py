@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.amqp.performatives import Attach, Close, Detach, End
-from broker.amqp.terminus import COPY, Source
+from broker.amqp.terminus import COPY, LINK_DETACH, Source
 from tests.support.broker import Broker, Client
 from tests.support.frames import (
     Body,
@@ -159,7 +159,10 @@ def subscriber(
 ) -> Client:
     """A connection with a volatile subscriber, by a link of the same name each time."""
     client = broker.session(container_id)
-    client.attach_receiver(topic, name="subscriber", credit=credit)
+    source = Source(address=topic, expiry_policy=LINK_DETACH)
+    client.attach(attach_receiver(name="subscriber", source=source))
+    if credit:
+        client.flow(handle=0, credit=credit, delivery_count=0)
     return client
 
 

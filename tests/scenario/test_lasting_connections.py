@@ -175,7 +175,7 @@ def subscribe_and_leave(lasting: Lasting) -> None:
     lasting.client.send(attach_receiver("t", name="s", handle=1, kind="topic"))
     lasting.client.send(attach_sender("t", name="p", handle=2, kind="topic"))
     lasting.send(handle=2, settled=True)
-    lasting.client.send(Detach(handle=1), Detach(handle=2))
+    lasting.client.send(Detach(handle=1, closed=True), Detach(handle=2))
 
 
 def make_temporary_nodes(lasting: Lasting) -> None:

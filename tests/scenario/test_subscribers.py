@@ -31,7 +31,7 @@ def test_a_subscription_ends_with_its_link_and_misses_what_comes_between() -> No
     client.attach_receiver("t", kind="topic", credit=1)
     broker.fill("t", 2, kind="topic")
     client.expect_deliveries(b"0")
-    client.send(Detach(handle=0))
+    client.send(Detach(handle=0, closed=True))
     client.expect_last(Detach)
     assert broker.router.topics["t"].subscriptions == []
     broker.fill("t", 1, kind="topic")

@@ -125,3 +125,20 @@ def test_a_filter_is_read_and_kept_for_the_echo(
     (found,) = read_source(data, 0, len(data)).filter
     assert (found.key, found.descriptor, found.value) == ("k", descriptor, value)
     assert found.encoded.hex() == encoded
+
+
+TOLD = [
+    pytest.param(NULL, NULL, True, id="volatile, left out"),
+    pytest.param("5202", NULL, False, id="durable, left out"),
+    pytest.param("5202", symbol(SESSION_END), True, id="durable, told"),
+]
+
+
+@pytest.mark.requirement("SUB-25")
+@pytest.mark.parametrize(("durable", "policy", "told"), TOLD)
+def test_a_durable_source_may_leave_its_expiry_policy_out(
+    durable: str, policy: str, told: bool
+) -> None:
+    data = bytes.fromhex(listed(NULL, durable, policy))
+    read = read_source(data, 0, len(data))
+    assert (read.expiry_policy, read.tells_expiry_policy) == (SESSION_END, told)

@@ -14,6 +14,7 @@ from broker.links.attach import (
     lookup_facts,
     policy_code,
     publish_request,
+    terms_of,
 )
 from broker.routing.errors import InvalidSelector
 from broker.routing.selector import parse_selector
@@ -373,3 +374,28 @@ def test_a_dynamic_node_lives(
     with pytest.raises(LinkFault) as refused:
         ask()
     assert refused.value.condition == condition
+
+
+# -- how long a subscription lasts
+
+LASTING = [
+    pytest.param(Source(), (0, "session-end", 0), id="volatile, left out"),
+    pytest.param(
+        Source(expiry_policy="link-detach", timeout=3), (0, "link-detach", 3), id="volatile, told"
+    ),
+    pytest.param(
+        Source(durable=2, tells_expiry_policy=False), (2, "never", 0), id="durable, left out"
+    ),
+    pytest.param(
+        Source(durable=1, expiry_policy="session-end", timeout=3),
+        (1, "session-end", 3),
+        id="durable, told",
+    ),
+]
+
+
+@pytest.mark.requirement("SUB-25")
+@pytest.mark.parametrize(("source", "expected"), LASTING)
+def test_how_long_a_subscription_is_to_last(source: Source, expected: tuple[int, str, int]) -> None:
+    terms = terms_of(source)
+    assert (terms.durability, terms.expiry_policy, terms.timeout_s) == expected

@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
+from broker.amqp.terminus import NEVER
 from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
-from broker.routing.subscription import Facts, Interest, Row, Subscription, Terms, row_of
+from broker.routing.lifetime import Ending
+from broker.routing.subscription import Departure, Facts, Interest, Row, Subscription, Terms, row_of
 from broker.routing.topic import Topic
 from storage.records import StoredSubscription
 from tests.support.parties import RecordingConsumer
@@ -24,7 +26,10 @@ def begin(
     routing: Routing, facts: Facts = DURABLE, name: str = "n", *, address: str = "t"
 ) -> Subscription:
     return routing.router.subscriptions.begin(
-        row(facts, name), Interest(address), Terms(durability=2), batch=routing.batch
+        row(facts, name),
+        Interest(address),
+        Terms(durability=2, expiry_policy=NEVER) if facts.is_durable else Terms(),
+        batch=routing.batch,
     )
 
 
@@ -161,7 +166,17 @@ def leave(
 ) -> bool:
     """Whether it could leave as it wanted."""
     try:
-        routing.router.subscriptions.leave(subscription, consumer, routing.batch, closed=closed)
+        routing.router.subscriptions.leave(
+            subscription,
+            consumer,
+            routing.batch,
+            how=Departure(
+                Ending.LINK_CLOSED if closed else Ending.LINK_DETACHED,
+                connection=1,
+                session=0,
+                key=("client", "n"),
+            ),
+        )
     except HeldExclusively:
         return False
     return True
