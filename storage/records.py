@@ -98,7 +98,9 @@ class StoredSubscription:
     """A durable subscription that a restart brings back.
 
     Its messages are those of `queue`, a name that no other queue has or will have;
-    `container_id` is None in the global name space. `filters` are encoded as they came.
+    `container_id` is None in the global name space. `filters` are encoded as they came;
+    `excluded_publisher` is the container-id whose messages a no-local among them leaves out,
+    empty without one: in the global name space nothing else would tell it.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class StoredSubscription:
         is_shared: bool,
         address: str,
         filters: list[tuple[str, bytes]],
+        excluded_publisher: str,
         durability: i64,
         expiry_policy: str,
         timeout_s: i64,
@@ -120,6 +123,7 @@ class StoredSubscription:
         self.is_shared: Final = is_shared
         self.address: Final = address
         self.filters: Final = filters
+        self.excluded_publisher: Final = excluded_publisher
         self.durability: Final[i64] = durability
         self.expiry_policy: Final = expiry_policy
         self.timeout_s: Final[i64] = timeout_s

@@ -240,6 +240,7 @@ def as_stored_subscription(subscription: Subscription) -> StoredSubscription:
     assert identity is not None
     scope, name, _ = identity
     terms = subscription.terms
+    wanted = subscription.interest.filter
     return StoredSubscription(
         queue=subscription.queue.stored_as,
         container_id=scope,
@@ -247,6 +248,7 @@ def as_stored_subscription(subscription: Subscription) -> StoredSubscription:
         is_shared=subscription.is_shared,
         address=subscription.interest.address,
         filters=[(each.key, each.encoded) for each in subscription.interest.stated],
+        excluded_publisher="" if wanted is None else wanted.excluded_publisher,
         durability=terms.durability,
         expiry_policy=terms.expiry_policy,
         timeout_s=terms.timeout_s,

@@ -312,6 +312,7 @@ SUBSCRIPTION = StoredSubscription(
     is_shared=True,
     address="orders.*",
     filters=[("selector", bytes(range(256)))],
+    excluded_publisher="shop/\U0001f6d2",
     durability=2,
     expiry_policy="never",
     timeout_s=30,
@@ -327,6 +328,7 @@ async def test_a_subscription_is_kept_as_it_is(store: Store) -> None:
     (kept,) = await store.subscriptions()
     for name in ("queue", "container_id", "name", "is_shared", "address", "filters"):
         assert getattr(kept, name) == getattr(SUBSCRIPTION, name)
+    assert kept.excluded_publisher == SUBSCRIPTION.excluded_publisher
     assert (kept.durability, kept.expiry_policy, kept.timeout_s) == (2, "never", 30)
     assert await positions(store, SUBSCRIPTION.queue) == [1]
 

@@ -6,7 +6,9 @@ import pytest
 
 from broker.amqp.terminus import NEVER
 from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
+from broker.routing.filter import Filter
 from broker.routing.lifetime import Ending
+from broker.routing.selector import parse_selector
 from broker.routing.subscription import Departure, Facts, Interest, Row, Subscription, Terms, row_of
 from broker.routing.topic import Topic
 from storage.records import StoredSubscription
@@ -67,6 +69,21 @@ def test_a_durable_subscription_is_kept_with_its_durable_messages() -> None:
     assert [each.encoded for each in routing.stored(stored.queue)] == [b"kept"]
     assert subscription.queue.waiting == 2
     assert routing.stored("t") == [], "nothing under the topic's name"
+
+
+@pytest.mark.requirement("SUB-04", "DST-14")
+@pytest.mark.parametrize(
+    ("wanted", "excluded"),
+    [(None, ""), (Filter(parse_selector("a = 1"), ""), ""), (Filter(None, "client"), "client")],
+    ids=["everything", "a selector", "no-local"],
+)
+def test_whom_no_local_leaves_out_is_stored(wanted: Filter | None, excluded: str) -> None:
+    routing = Routing()
+    facts = Facts(is_durable=True, is_global=True)
+    interest = Interest("t", wanted)
+    routing.router.subscriptions.begin(row(facts), interest, Terms(), batch=routing.batch)
+    (stored,) = stored_subscriptions(routing)
+    assert (stored.container_id, stored.excluded_publisher) == (None, excluded)
 
 
 def test_volatile_subscriptions_are_not_stored() -> None:
