@@ -14,6 +14,7 @@ from tests.bench.client import LoadClient
 from tests.bench.peers import peer_of
 from tests.bench.places import BenchError
 from tests.bench.report import Series
+from tests.bench.rows import ALL
 from tests.bench.server import OurBroker, Server
 
 FILES_WANTED: Final = 10_000 + 500
@@ -111,7 +112,7 @@ class Bench:
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    names = [one.name for one in work.ALL]
+    names = [one.name for one in ALL]
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--peers", default="", help="run in turn: artemis, or a path")
     parser.add_argument("--only", action="append", choices=names, help="one row (repeatable)")
@@ -155,7 +156,7 @@ def summary(bench: Bench, facts: dict[str, str], repeat: int) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is asked for. The figures never decide the exit status, only failures do."""
     options = parsed(arguments)
-    works = [one for one in work.ALL if options.only is None or one.name in options.only]
+    works = [one for one in ALL if options.only is None or one.name in options.only]
     facts = machine.description()
     try:
         files = machine.raise_file_limit(FILES_WANTED)

@@ -9,7 +9,10 @@ from typing import Final, Self
 
 from tests.bench.places import SOURCES, BenchError, cache_folder
 
-SOURCE_NAMES: Final = ("load.c", "idle.c", "idle.h")
+SOURCE_NAMES: Final = (
+    *("load.c", "options.c", "options.h", "transaction.c", "transaction.h"),
+    *("idle.c", "idle.h", "clock.h"),
+)
 # Debian's development package has the first name; elsewhere the library may come in two parts, or
 # without link names at all.
 LIBRARIES: Final = (

@@ -14,9 +14,11 @@
  *                      then starts with the moment when it is due, so latency is lateness
  *     rate=0           messages a second, 0 = as fast as credit allows; for a receiver how fast it takes them
  *     credit=1000      a receiver's window
+ *     commit=0         above 0 all is transacted, and committed every so many messages
+ *     shared=0         1: the links of a fanout receive COUNT messages together, not each
  *     spread=1         how many addresses the links are spread over in turn, above 1 numbered: ADDRESS.0 to ADDRESS.N-1
- *     capability=      queue | topic on the terminus
- *     name= container= link name and container-id (numbered where there are several links)
+ *     capability=      queue | topic on the terminus, or several, as topic,shared,global
+ *     name= container= link name and container-id (numbered where there are several links; a name behind a "|" alike)
  *     durability=0     0 | 2: the source's terminus-durability; 2 goes with expiry-policy never
  *     user= password=  SASL PLAIN; without them ANONYMOUS
  *     hold=0           1: a receiver ends in order when standard input closes, however far it is
@@ -24,8 +26,11 @@
  *
  * Says "attached" on standard error once every link is answered (a receiver's credit is out by then), and at the end
  * one JSON object on standard output. Exit status 1 where fewer than COUNT messages went through or the peer complained.
- * Build: cc -O2 -o load load.c idle.c -lqpid-proton   (Debian: libqpid-proton11-dev). */
+ * Build: cc -O2 -o load load.c options.c transaction.c idle.c -lqpid-proton   (Debian: libqpid-proton11-dev). */
+#include "clock.h"
 #include "idle.h"
+#include "options.h"
+#include "transaction.h"
 
 #include <poll.h>
 #include <proton/codec.h>
@@ -48,15 +53,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STAMP_BYTES = 16, STAMPS_SHARED_BY = 16, SESSION_BYTES = 1 << 22, NAME_BYTES = 96, ADDRESS_BYTES = 256 };
-
-struct options {
-  const char *operation, *peer, *address, *capability, *name, *container, *user, *password;
-  bool sending, durable, settled, hold;
-  int size, credit, links, spread, durability, timeout_s, delay_ms;
-  long count;
-  double rate;
-};
+enum { STAMPS_SHARED_BY = 16, SESSION_BYTES = 1 << 22, ADDRESS_BYTES = 256 };
 
 /* One connection with one session and one link: what a client application would have. */
 struct lane {
@@ -67,6 +64,7 @@ struct lane {
   long done;     /* settled by the peer (sender), taken (receiver) */
   int64_t last_number; /* the running number last taken: they must rise */
   bool open, attached;
+  struct transaction transaction;
 };
 
 struct load {
@@ -82,18 +80,16 @@ struct load {
   bool failed, stopping;
 };
 
-static int64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 static void *allocated(void *memory) {
   if (!memory) {
     fprintf(stderr, "out of memory\n");
     exit(1);
   }
   return memory;
+}
+
+static bool finished(const struct load *load, const struct lane *lane) {
+  return lane->done >= load->options.count && transaction_over(&lane->transaction);
 }
 
 /* How many messages the rate allows by now, the first one at `first_ns`. */
@@ -137,6 +133,7 @@ static void send_one(struct load *load, struct lane *lane, int64_t stamp) {
   memcpy(body, &stamp, sizeof stamp);
   memcpy(body + sizeof stamp, &number, sizeof number);
   pn_delivery_t *delivery = pn_delivery(lane->link, pn_dtag((const char *)&number, sizeof number));
+  if (lane->transaction.every) transaction_add(&lane->transaction, delivery, false);
   pn_link_send(lane->link, load->message, load->message_bytes);
   if (load->options.settled) {
     pn_delivery_settle(delivery);
@@ -145,19 +142,21 @@ static void send_one(struct load *load, struct lane *lane, int64_t stamp) {
   } else {
     pn_link_advance(lane->link);
   }
+  transaction_count(&lane->transaction, lane->sent == load->options.count);
 }
 
 static void send_some(struct load *load, struct lane *lane) {
-  if (!lane->link || pn_link_credit(lane->link) <= 0) return;
+  struct transaction *transaction = &lane->transaction;
+  if (!lane->link || pn_link_credit(lane->link) <= 0 || !transaction_ready(transaction)) return;
   int64_t now = now_ns();
   if (!load->first_ns) load->first_ns = now;
   long allowed = allowed_by(load, now);
-  for (int burst = 0; lane->sent < allowed && pn_link_credit(lane->link) > 0; burst++) {
+  for (int burst = 0; lane->sent < allowed && pn_link_credit(lane->link) > 0 && transaction_ready(transaction); burst++) {
     if (load->options.rate > 0 || burst % STAMPS_SHARED_BY == 0) now = now_ns();
     send_one(load, lane, now);
     load->progress_ns = now;
   }
-  if (load->options.settled && lane->done >= load->options.count && lane->open) {
+  if (load->options.settled && finished(load, lane) && lane->open) {
     lane->open = false;
     load->last_ns = now_ns();
     pn_connection_close(lane->connection);
@@ -166,12 +165,24 @@ static void send_some(struct load *load, struct lane *lane) {
 
 static void note_outcome(struct load *load, struct lane *lane, pn_delivery_t *delivery) {
   if (!pn_delivery_updated(delivery)) return;
-  if (pn_delivery_remote_state(delivery) != PN_ACCEPTED) load->not_accepted++;
+  bool transacted = lane->transaction.every > 0;
+  if (transacted ? !transaction_accepted(delivery) : pn_delivery_remote_state(delivery) != PN_ACCEPTED) load->not_accepted++;
   pn_delivery_settle(delivery);
   lane->done++;
   load->done++;
   load->progress_ns = load->last_ns = now_ns();
-  if (lane->done >= load->options.count) pn_connection_close(lane->connection);
+  if (finished(load, lane)) pn_connection_close(lane->connection);
+}
+
+/* An answer of the coordinator; the last commit ends the work of a link. */
+static void note_command(struct load *load, struct lane *lane, pn_delivery_t *command) {
+  transaction_answer(&lane->transaction, command);
+  if (lane->transaction.failed && !load->failed) {
+    fprintf(stderr, "the coordinator refused a command\n");
+    load->failed = true;
+  }
+  load->progress_ns = load->last_ns = now_ns();
+  if (load->failed || finished(load, lane)) pn_connection_close(lane->connection);
 }
 
 /* ---- receiving ---- */
@@ -199,26 +210,38 @@ static void take(struct load *load, struct lane *lane, pn_delivery_t *delivery) 
   int64_t now = now_ns();
   read_stamp(load, lane, load->scratch, got > 0 ? (size_t)got : 0, now);
   pn_link_advance(lane->link);
-  if (!pn_delivery_settled(delivery)) pn_delivery_update(delivery, PN_ACCEPTED);
+  if (lane->transaction.every) transaction_add(&lane->transaction, delivery, true);
+  else if (!pn_delivery_settled(delivery)) pn_delivery_update(delivery, PN_ACCEPTED);
   pn_delivery_settle(delivery);
   if (!load->first_ns) load->first_ns = now;
   load->last_ns = load->progress_ns = now;
   load->done++;
   int missing = load->options.credit - pn_link_credit(lane->link);
   if (missing > load->options.credit / 2) pn_link_flow(lane->link, missing);
-  if (++lane->done >= load->options.count) pn_connection_close(lane->connection);
+  lane->done++;
+  transaction_count(&lane->transaction, lane->done >= load->options.count);
+  if (finished(load, lane)) pn_connection_close(lane->connection);
+}
+
+/* Where the links share COUNT messages: closes all of them after the last one. */
+static void end_together(struct load *load) {
+  load->stopping = true;
+  for (int i = 0; i < load->options.links; i++)
+    if (load->lanes[i].open) pn_connection_wake(load->lanes[i].connection);
 }
 
 /* Takes what has arrived whole and, on a receiver with a rate, is due. */
 static void take_some(struct load *load, struct lane *lane) {
   if (!lane->link) return;
   pn_delivery_t *delivery;
-  while (lane->done < load->options.count && (delivery = pn_link_current(lane->link)) != NULL) {
+  while (load->done < total(&load->options) && lane->done < load->options.count && transaction_ready(&lane->transaction) &&
+         (delivery = pn_link_current(lane->link)) != NULL) {
     if (!pn_delivery_readable(delivery) || pn_delivery_partial(delivery)) return;
     if (!load->first_ns) load->first_ns = now_ns();
     if (load->options.rate > 0 && load->done >= allowed_by(load, now_ns())) return;
     take(load, lane, delivery);
   }
+  if (load->options.shared && load->done >= total(&load->options)) end_together(load);
 }
 
 /* ---- connections ---- */
@@ -233,7 +256,11 @@ static void set_terminus(const struct options *options, const char *address, pn_
     pn_data_t *capabilities = pn_terminus_capabilities(terminus);
     pn_data_put_array(capabilities, false, PN_SYMBOL);
     pn_data_enter(capabilities);
-    pn_data_put_symbol(capabilities, pn_bytes(strlen(options->capability), options->capability));
+    for (const char *each = options->capability; *each;) {
+      size_t length = strcspn(each, ",");
+      pn_data_put_symbol(capabilities, pn_bytes(length, each));
+      each += length + (each[length] == ',');
+    }
     pn_data_exit(capabilities);
   }
 }
@@ -255,6 +282,8 @@ static void open_lane(const struct options *options, struct lane *lane) {
   pn_link_set_snd_settle_mode(lane->link, options->settled ? PN_SND_SETTLED : PN_SND_UNSETTLED);
   pn_link_open(lane->link);
   if (!options->sending) pn_link_flow(lane->link, options->credit);
+  lane->transaction.every = options->commit;
+  transaction_attach(&lane->transaction, session);
 }
 
 static void note_attached(struct load *load, struct lane *lane) {
@@ -332,12 +361,16 @@ static bool handle(struct load *load, pn_event_t *event) {
     pn_transport_require_auth(pn_event_transport(event), false);
     pn_sasl_set_allow_insecure_mechs(pn_sasl(pn_event_transport(event)), true);
     break;
-  case PN_LINK_REMOTE_OPEN: note_attached(load, lane); break;
+  case PN_LINK_REMOTE_OPEN:
+    if (pn_event_link(event) == lane->link) note_attached(load, lane);
+    break;
   case PN_LINK_FLOW:
+    if (pn_event_link(event) == lane->transaction.coordinator) transaction_credit(&lane->transaction);
     if (load->options.sending) send_some(load, lane);
     break;
   case PN_DELIVERY:
-    if (load->options.sending) note_outcome(load, lane, pn_event_delivery(event));
+    if (pn_event_link(event) == lane->transaction.coordinator) note_command(load, lane, pn_event_delivery(event));
+    else if (load->options.sending) note_outcome(load, lane, pn_event_delivery(event));
     work(load, lane);
     break;
   case PN_CONNECTION_WAKE: work(load, lane); break;
@@ -411,51 +444,6 @@ static void report(struct load *load) {
          (long long)load->last_ns);
 }
 
-/* ---- options ---- */
-
-static bool set_option(struct options *options, const char *key, const char *value) {
-  if (!strcmp(key, "size")) options->size = atoi(value);
-  else if (!strcmp(key, "durable")) options->durable = atoi(value);
-  else if (!strcmp(key, "settled")) options->settled = atoi(value);
-  else if (!strcmp(key, "delay")) options->delay_ms = atoi(value);
-  else if (!strcmp(key, "rate")) options->rate = atof(value);
-  else if (!strcmp(key, "credit")) options->credit = atoi(value);
-  else if (!strcmp(key, "links")) options->links = atoi(value);
-  else if (!strcmp(key, "spread")) options->spread = atoi(value);
-  else if (!strcmp(key, "capability")) options->capability = value;
-  else if (!strcmp(key, "name")) options->name = value;
-  else if (!strcmp(key, "container")) options->container = value;
-  else if (!strcmp(key, "durability")) options->durability = atoi(value);
-  else if (!strcmp(key, "user")) options->user = value;
-  else if (!strcmp(key, "password")) options->password = value;
-  else if (!strcmp(key, "hold")) options->hold = atoi(value);
-  else if (!strcmp(key, "timeout")) options->timeout_s = atoi(value);
-  else return false;
-  return true;
-}
-
-static void read_options(struct options *options, int argc, char **argv) {
-  static char identity[NAME_BYTES];
-  snprintf(identity, sizeof identity, "load-%s-%d-%lld", argv[1], (int)getpid(), (long long)now_ns());
-  *options = (struct options){.operation = argv[1], .peer = argv[2], .address = argv[3], .count = atol(argv[4]),
-                              .capability = "", .name = identity, .container = identity, .size = 100, .credit = 1000, .spread = 1,
-                              .links = strcmp(argv[1], "fanout") ? 1 : 10, .timeout_s = 60,
-                              .sending = !strcmp(argv[1], "send")};
-  for (int i = 5; i < argc; i++) {
-    char *value = strchr(argv[i], '=');
-    if (value) *value++ = 0;
-    if (!value || !set_option(options, argv[i], value)) {
-      fprintf(stderr, "no such option: %s\n", argv[i]);
-      exit(2);
-    }
-  }
-  if (options->size < STAMP_BYTES) options->size = STAMP_BYTES;
-  if (options->count < 1 || options->links < 1 || options->spread < 1 || (options->sending && options->hold)) {
-    fprintf(stderr, "COUNT, links and spread start at 1; a sender has nothing to hold\n");
-    exit(2);
-  }
-}
-
 static bool known(const char *operation) {
   return !strcmp(operation, "send") || !strcmp(operation, "receive") || !strcmp(operation, "fanout");
 }
@@ -475,5 +463,5 @@ int main(int argc, char **argv) {
   encode_message(&load);
   run(&load);
   report(&load);
-  return load.failed || (!load.options.hold && load.done < load.options.count * load.options.links);
+  return load.failed || (!load.options.hold && load.done < total(&load.options));
 }

@@ -1,4 +1,4 @@
-"""The rows of the table: what is run, what is read off it, and the mark it should reach."""
+"""What the rows of the table run, and what is read off it."""
 
 import itertools
 import json
@@ -23,6 +23,9 @@ FIXED_RATE: Final = 10_000
 TOPICS: Final = 100
 SUBSCRIBERS: Final = 10
 SCHEDULED_AHEAD_MS: Final = 1000
+PER_COMMIT: Final = 100
+CONSUMERS: Final = 10
+DURABLE: Final = 2  # unsettled-state
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Scale:
     large_messages: int
     fanned_out: int
     to_topics: int
+    transacted: int
     fixed_seconds: int
     filled: int
     idle_share: float  # of a broker's number of idle connections
@@ -43,6 +47,7 @@ FULL: Final = Scale(
     large_messages=500_000,
     fanned_out=200_000,
     to_topics=100_000,
+    transacted=200_000,
     fixed_seconds=10,
     filled=500_000,
     idle_share=1.0,
@@ -52,6 +57,7 @@ QUICK: Final = Scale(
     large_messages=100_000,
     fanned_out=30_000,
     to_topics=20_000,
+    transacted=40_000,
     fixed_seconds=2,
     filled=100_000,
     idle_share=0.1,
@@ -133,17 +139,22 @@ def through(
     rate: int = 0,
     nodes: int = 1,
     delay: int = 0,
+    commit: int = 0,
+    shared: bool = False,
 ) -> Run:
     """`count` messages: to each of the nodes a sender, and `links` receivers attached before.
 
-    Each is due `delay` ms after its sending; latency counts from then.
+    Each is due `delay` ms after its sending; latency counts from then. Both ends commit every
+    `commit` messages. Receivers get all messages each, or `shared` every message once.
     """
     server, client, address = site.server, site.client, site.new_address(kind)
     role = "receive" if links == 1 else "fanout"
     options: dict[str, float | str] = {"size": size, "capability": kind, "spread": nodes}
+    options |= {"commit": commit}
+    receiving = options | (sharing(kind, address) if shared else {})
     each = count // nodes
     with client.start(
-        role, server.peer, address, count=each, links=links * nodes, **options
+        role, server.peer, address, count=each, links=links * nodes, **receiving
     ) as receiver:
         receiver.await_attached()
         cpu_before, busy_before = server.cpu_seconds(), busy_seconds()
@@ -167,7 +178,16 @@ def through(
         "seconds": seconds,
         "others_percent": max(100 * others / seconds, 0),
     }
-    return Run(figures, problems_of(sent, got, expected=count * links))
+    expected = count if shared else count * links
+    return Run(figures, problems_of(sent, got, expected=expected))
+
+
+def sharing(kind: str, address: str) -> dict[str, float | str]:
+    """Options of receivers of which each message goes to one: of a queue or of a subscription."""
+    if kind == "queue":
+        return {"shared": 1}
+    subscription = {"capability": "topic,shared,global", "name": f"{address}|global"}
+    return {"shared": 1, "durability": DURABLE, **subscription}
 
 
 def small(site: Site) -> Run:
@@ -203,6 +223,21 @@ def scheduled(site: Site) -> Run:
         rate=FIXED_RATE,
         delay=SCHEDULED_AHEAD_MS,
     )
+
+
+def transacted(site: Site) -> Run:
+    count = site.scale.transacted
+    return through(site, kind="queue", count=count, size=100, links=1, commit=PER_COMMIT)
+
+
+def competing(site: Site) -> Run:
+    count = site.scale.messages
+    return through(site, kind="queue", count=count, size=100, links=CONSUMERS, shared=True)
+
+
+def shared(site: Site) -> Run:
+    count = site.scale.messages
+    return through(site, kind="topic", count=count, size=100, links=CONSUMERS, shared=True)
 
 
 @dataclass
@@ -347,112 +382,3 @@ def in_process(script: str, count: int, keys: tuple[str, ...]) -> Run:
     figures = json.loads(ran.stdout)
     problems = [] if figures["compiled"] else ["the broker is interpreted"]
     return Run({key: float(figures[key]) for key in keys}, problems)
-
-
-PER_SECOND: Final = "messages/s"
-CPU: Final = "broker's CPU, µs/message"
-
-ALL: Final = (
-    Work(
-        "small",
-        "1→1, 100 B",
-        (
-            Measure("per_second", PER_SECOND, 500_000, more_is_better=True),
-            Measure("cpu_us", CPU, 1.2, digits=2),
-        ),
-        small,
-    ),
-    Work(
-        "large",
-        "1→1, 1 KiB",
-        (
-            Measure("per_second", PER_SECOND, 350_000, more_is_better=True),
-            Measure("cpu_us", CPU, 2.0, digits=2),
-        ),
-        large,
-    ),
-    Work(
-        "topic",
-        "topic 1→10, 100 B",
-        (
-            Measure("per_second", "messages/s in", 100_000, more_is_better=True),
-            Measure("cpu_us", "broker's CPU, µs/message in", 5.0, digits=2),
-        ),
-        topic,
-    ),
-    Work(
-        "topics",
-        f"{TOPICS} topics 1→{SUBSCRIBERS}, 100 B",
-        (
-            Measure("per_second", "messages/s in", None, more_is_better=True),
-            Measure("cpu_us", "broker's CPU, µs/message in", None, digits=2),
-        ),
-        topics,
-    ),
-    Work(
-        "fixed",
-        "10,000 messages/s fixed, 100 B",
-        (
-            Measure("p50_us", "p50, µs", 110),
-            Measure("p99_us", "p99, µs", 400),
-            Measure("cpu_us", CPU, None, digits=2),
-        ),
-        fixed,
-    ),
-    Work(
-        "scheduled",
-        "10,000 messages/s, each due a second after its sending, 100 B: lateness",
-        (
-            Measure("p50_us", "p50, µs", None),
-            Measure("p99_us", "p99, µs", 50_000),
-            Measure("cpu_us", CPU, None, digits=2),
-        ),
-        scheduled,
-    ),
-    Work(
-        "fill",
-        "fill: producer alone, 100 B; beside a consumer taking 100/s",
-        (
-            Measure("per_second", "messages/s alone", None, more_is_better=True),
-            Measure("beside_per_second", "messages/s beside", None, more_is_better=True),
-            Measure("ratio_percent", "the second in % of the first", 80, more_is_better=True),
-        ),
-        fill,
-        median_of="ratio_percent",
-    ),
-    Work(
-        "engine",
-        "engine alone, in + out, 100 B",
-        (Measure("cpu_us", "CPU, µs/message", 0.6, digits=3),),
-        engine,
-        alone=True,
-    ),
-    Work(
-        "selectors",
-        "100 consumers of a queue, each with its selector",
-        (
-            Measure("waiting_us", "CPU, µs/message that waited", None, digits=1),
-            Measure("arriving_us", "CPU, µs/message that comes", None, digits=1),
-            Measure("longest_ms", "longest round, ms", None, digits=1),
-        ),
-        selectors,
-        alone=True,
-    ),
-    Work(
-        "memory",
-        "resident memory",
-        (
-            Measure("rest_mib", "at rest, MiB", 50, digits=1),
-            Measure("after_mib", "after the four loads, MiB", 80, digits=1),
-        ),
-        memory,
-        fresh=True,
-    ),
-    Work(
-        "idle",
-        "idle connections, a session each",
-        (Measure("kib_each", "KiB per connection", 20, digits=1),),
-        idle,
-        fresh=True,
-    ),
-)

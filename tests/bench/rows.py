@@ -1,0 +1,161 @@
+"""The rows of the table in their order: titles, figures, and the marks they should reach."""
+
+from typing import Final
+
+from tests.bench.work import (
+    CONSUMERS,
+    PER_COMMIT,
+    SUBSCRIBERS,
+    TOPICS,
+    Measure,
+    Work,
+    competing,
+    engine,
+    fill,
+    fixed,
+    idle,
+    large,
+    memory,
+    scheduled,
+    selectors,
+    shared,
+    small,
+    topic,
+    topics,
+    transacted,
+)
+
+PER_SECOND: Final = "messages/s"
+CPU: Final = "broker's CPU, µs/message"
+
+ALL: Final = (
+    Work(
+        "small",
+        "1→1, 100 B",
+        (
+            Measure("per_second", PER_SECOND, 500_000, more_is_better=True),
+            Measure("cpu_us", CPU, 1.2, digits=2),
+        ),
+        small,
+    ),
+    Work(
+        "large",
+        "1→1, 1 KiB",
+        (
+            Measure("per_second", PER_SECOND, 350_000, more_is_better=True),
+            Measure("cpu_us", CPU, 2.0, digits=2),
+        ),
+        large,
+    ),
+    Work(
+        "topic",
+        "topic 1→10, 100 B",
+        (
+            Measure("per_second", "messages/s in", 100_000, more_is_better=True),
+            Measure("cpu_us", "broker's CPU, µs/message in", 5.0, digits=2),
+        ),
+        topic,
+    ),
+    Work(
+        "topics",
+        f"{TOPICS} topics 1→{SUBSCRIBERS}, 100 B",
+        (
+            Measure("per_second", "messages/s in", None, more_is_better=True),
+            Measure("cpu_us", "broker's CPU, µs/message in", None, digits=2),
+        ),
+        topics,
+    ),
+    Work(
+        "transacted",
+        f"1→1, {PER_COMMIT} messages per commit at both ends, 100 B",
+        (
+            Measure("per_second", PER_SECOND, None, more_is_better=True),
+            Measure("cpu_us", CPU, None, digits=2),
+        ),
+        transacted,
+    ),
+    Work(
+        "competing",
+        f"queue, {CONSUMERS} competing consumers, 100 B",
+        (
+            Measure("per_second", PER_SECOND, None, more_is_better=True),
+            Measure("cpu_us", CPU, None, digits=2),
+        ),
+        competing,
+    ),
+    Work(
+        "shared",
+        f"durable shared subscription, {CONSUMERS} consumers, 100 B",
+        (
+            Measure("per_second", PER_SECOND, None, more_is_better=True),
+            Measure("cpu_us", CPU, None, digits=2),
+        ),
+        shared,
+    ),
+    Work(
+        "fixed",
+        "10,000 messages/s fixed, 100 B",
+        (
+            Measure("p50_us", "p50, µs", 110),
+            Measure("p99_us", "p99, µs", 400),
+            Measure("cpu_us", CPU, None, digits=2),
+        ),
+        fixed,
+    ),
+    Work(
+        "scheduled",
+        "10,000 messages/s, each due a second after its sending, 100 B: lateness",
+        (
+            Measure("p50_us", "p50, µs", None),
+            Measure("p99_us", "p99, µs", 50_000),
+            Measure("cpu_us", CPU, None, digits=2),
+        ),
+        scheduled,
+    ),
+    Work(
+        "fill",
+        "fill: producer alone, 100 B; beside a consumer taking 100/s",
+        (
+            Measure("per_second", "messages/s alone", None, more_is_better=True),
+            Measure("beside_per_second", "messages/s beside", None, more_is_better=True),
+            Measure("ratio_percent", "the second in % of the first", 80, more_is_better=True),
+        ),
+        fill,
+        median_of="ratio_percent",
+    ),
+    Work(
+        "engine",
+        "engine alone, in + out, 100 B",
+        (Measure("cpu_us", "CPU, µs/message", 0.6, digits=3),),
+        engine,
+        alone=True,
+    ),
+    Work(
+        "selectors",
+        "100 consumers of a queue, each with its selector",
+        (
+            Measure("waiting_us", "CPU, µs/message that waited", None, digits=1),
+            Measure("arriving_us", "CPU, µs/message that comes", None, digits=1),
+            Measure("longest_ms", "longest round, ms", None, digits=1),
+        ),
+        selectors,
+        alone=True,
+    ),
+    Work(
+        "memory",
+        "resident memory",
+        (
+            Measure("rest_mib", "at rest, MiB", 50, digits=1),
+            Measure("after_mib", "after the four loads, MiB", 80, digits=1),
+        ),
+        memory,
+        fresh=True,
+    ),
+    Work(
+        "idle",
+        "idle connections, a session each",
+        (Measure("kib_each", "KiB per connection", 20, digits=1),),
+        idle,
+        fresh=True,
+    ),
+)
