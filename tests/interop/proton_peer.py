@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from proton import (
     Condition,
     Connection,
+    Data,
     Delivery,
     Endpoint,
     Link,
@@ -345,3 +346,12 @@ class Peer:
 def _own(body: object) -> object:
     """A body that outlives its message, in whose memory proton lets binary ones lie."""
     return bytes(body) if isinstance(body, memoryview) else body
+
+
+def asking(terminus: Terminus, *capabilities: str) -> None:
+    """Put `capabilities` on `terminus`."""
+    terminus.capabilities.put_array(False, Data.SYMBOL)
+    terminus.capabilities.enter()
+    for capability in capabilities:
+        terminus.capabilities.put_symbol(capability)
+    terminus.capabilities.exit()
