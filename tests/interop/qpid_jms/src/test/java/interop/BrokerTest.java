@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.qpid.jms.JmsConnectionFactory;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assertions;
@@ -184,6 +185,13 @@ abstract class BrokerTest {
             connection.start();
             Session session = connection.createSession();
             return drain(session.createConsumer(queue(session)));
+        }
+    }
+
+    /** Return once the clock, which is the broker's, too, is past that moment. */
+    static void waitUntilAfter(long epochMillis) {
+        while (System.currentTimeMillis() <= epochMillis) {
+            LockSupport.parkUntil(epochMillis + 1);
         }
     }
 

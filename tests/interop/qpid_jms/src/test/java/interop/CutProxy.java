@@ -42,11 +42,16 @@ final class CutProxy implements AutoCloseable {
     /** End every connection with a TCP FIN, on both sides, without a word of AMQP. */
     synchronized void hangUp() throws IOException {
         for (Socket socket : sockets) {
-            if (!socket.isClosed()) {
-                socket.shutdownOutput();
-            }
+            finish(socket);
         }
         sockets.clear();
+    }
+
+    /** Send a FIN over `socket`, unless the other direction's end has done so. */
+    private synchronized void finish(Socket socket) throws IOException {
+        if (!socket.isClosed() && !socket.isOutputShutdown()) {
+            socket.shutdownOutput();
+        }
     }
 
     /** Pass on at most `bytes` from now on, both ways together: whatever is more stays here. */
@@ -103,7 +108,7 @@ final class CutProxy implements AutoCloseable {
                 }
                 out.write(buffer, 0, n);
             }
-            to.shutdownOutput();
+            finish(to);
         } catch (IOException gone) {
             // cut, or closed by one side: the other direction ends by itself
         }

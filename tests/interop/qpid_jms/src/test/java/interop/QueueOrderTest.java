@@ -10,19 +10,12 @@ import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
 import java.util.List;
-import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 @DisplayName("Order in a queue: priorities, time to live, returned messages")
 class QueueOrderTest extends BrokerTest {
-    private static void waitUntilAfter(long epochMillis) {
-        while (System.currentTimeMillis() <= epochMillis) {
-            LockSupport.parkUntil(epochMillis + 1);
-        }
-    }
-
     @Test
     @DisplayName("higher priorities come first, equal ones in the order sent")
     @Tag("RCV-03")

@@ -3,6 +3,7 @@ package interop;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import jakarta.jms.Connection;
@@ -12,10 +13,17 @@ import jakarta.jms.JMSException;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
+import jakarta.jms.QueueConnection;
+import jakarta.jms.QueueRequestor;
+import jakarta.jms.QueueSession;
 import jakarta.jms.Session;
 import jakarta.jms.TemporaryQueue;
 import jakarta.jms.TemporaryTopic;
 import jakarta.jms.TextMessage;
+import jakarta.jms.Topic;
+import jakarta.jms.TopicConnection;
+import jakarta.jms.TopicRequestor;
+import jakarta.jms.TopicSession;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.DisplayName;
@@ -228,5 +236,142 @@ class TemporaryDestinationTest extends BrokerTest {
         TemporaryQueue another = session.createTemporaryQueue();
         assertNotEquals(queue.getQueueName(), another.getQueueName());
         assertEquals(java.util.List.of(), drain(session.createConsumer(another)));
+    }
+
+    @Test
+    @DisplayName("the broker does not let another connection subscribe to a temporary topic by its plain name")
+    @Tag("TMP-04")
+    void foreignSubscriberByName() throws Exception {
+        Session owner = session();
+        TemporaryTopic topic = owner.createTemporaryTopic();
+        MessageConsumer subscriber = owner.createConsumer(topic);
+        Session other = session();
+        Topic plain = other.createTopic(topic.getTopicName());
+        assertThrows(JMSException.class, () -> other.createConsumer(plain));
+        assertThrows(JMSException.class, () -> other.createSharedConsumer(plain, name()));
+        assertThrows(JMSException.class, () -> other.createSharedDurableConsumer(plain, name()));
+        assertThrows(InvalidDestinationException.class, () -> other.unsubscribe(name()));
+        send(other, plain, "for its owner");
+        assertEquals("for its owner", next(subscriber).getText());
+    }
+
+    @Test
+    @DisplayName("a transacted session of another connection does not get at it either")
+    @Tag("TMP-04")
+    @Tag("RCV-06")
+    void foreignTransaction() throws Exception {
+        Session owner = session();
+        TemporaryQueue queue = owner.createTemporaryQueue();
+        send(owner, queue, "private");
+        Session within = session(Session.SESSION_TRANSACTED);
+        assertThrows(JMSException.class, () -> within.createConsumer(within.createQueue(queue.getQueueName())));
+        within.commit();
+        assertEquals("private", next(owner.createConsumer(queue)).getText());
+    }
+
+    @Test
+    @DisplayName("other sessions of its connection consume from it, and share")
+    @Tag("TMP-01")
+    void ownSessions() throws Exception {
+        Connection connection = connect();
+        TemporaryQueue queue = connection.createSession().createTemporaryQueue();
+        MessageConsumer one = connection.createSession().createConsumer(queue);
+        send(connection.createSession(), queue, "a");
+        assertEquals("a", next(one).getText());
+        one.close();
+        send(connection.createSession(), queue, "b");
+        assertEquals("b", next(connection.createSession().createConsumer(queue)).getText());
+    }
+
+    @Test
+    @DisplayName("it is not deleted while a consumer of its connection is there, and then it is")
+    @Tag("TMP-03")
+    void deletedInUse() throws Exception {
+        Session session = session();
+        TemporaryQueue queue = session.createTemporaryQueue();
+        MessageConsumer consumer = session.createConsumer(queue);
+        assertThrows(jakarta.jms.IllegalStateException.class, queue::delete);
+        send(session, queue, "still here");
+        assertEquals("still here", next(consumer).getText());
+        consumer.close();
+        queue.delete();
+        assertThrows(JMSException.class, () -> send(session, queue, "gone"));
+    }
+
+    @Test
+    @DisplayName("a request and its reply, each in a transaction")
+    @Tag("TMP-01")
+    @Tag("RCV-06")
+    void transactedReply() throws Exception {
+        Session asking = session(Session.SESSION_TRANSACTED);
+        TemporaryQueue replies = asking.createTemporaryQueue();
+        TextMessage request = asking.createTextMessage("question");
+        request.setJMSReplyTo(replies);
+        asking.createProducer(queue(asking)).send(request);
+        asking.commit();
+        Session answering = session(Session.SESSION_TRANSACTED);
+        MessageConsumer requests = answering.createConsumer(queue(answering));
+        MessageProducer anonymous = answering.createProducer(null);
+        anonymous.send(next(requests).getJMSReplyTo(), answering.createTextMessage("never"));
+        answering.rollback();
+        anonymous.send(next(requests).getJMSReplyTo(), answering.createTextMessage("answer"));
+        answering.commit();
+        MessageConsumer answers = asking.createConsumer(replies);
+        assertEquals("answer", next(answers).getText());
+        asking.commit();
+        assertNull(answers.receiveNoWait());
+    }
+
+    @Test
+    @DisplayName("the requestors of the specification get their answers, over and over")
+    @Tag("TMP-01")
+    void requestors() throws Exception {
+        Session answering = session();
+        MessageProducer anonymous = answering.createProducer(null);
+        jakarta.jms.MessageListener answer = request -> {
+            try {
+                anonymous.send(request.getJMSReplyTo(), answering.createTextMessage("re: " + request.getBody(String.class)));
+            } catch (JMSException broken) {
+                throw new IllegalStateException(broken);
+            }
+        };
+        answering.createConsumer(queue(answering)).setMessageListener(answer);
+        answering.createConsumer(topic(answering)).setMessageListener(answer);
+        QueueConnection ofQueues = keep(factory(URL).createQueueConnection());
+        ofQueues.start();
+        QueueSession queues = ofQueues.createQueueSession(false, Session.AUTO_ACKNOWLEDGE);
+        QueueRequestor asksQueue = new QueueRequestor(queues, queue(queues));
+        TopicConnection ofTopics = keep(factory(URL).createTopicConnection());
+        ofTopics.start();
+        TopicSession topics = ofTopics.createTopicSession(false, Session.AUTO_ACKNOWLEDGE);
+        TopicRequestor asksTopic = new TopicRequestor(topics, topic(topics));
+        for (int i = 0; i < 20; i++) {
+            assertEquals("re: " + i, asksQueue.request(queues.createTextMessage("" + i)).getBody(String.class));
+            assertEquals("re: " + i, asksTopic.request(topics.createTextMessage("" + i)).getBody(String.class));
+        }
+        asksQueue.close();
+        asksTopic.close();
+    }
+
+    @Test
+    @DisplayName("JMSReplyTo leads back to a queue, a topic and both temporary ones")
+    @Tag("DST-03")
+    @Tag("TMP-01")
+    void replyTo() throws Exception {
+        Session session = session();
+        Destination[] ways = {
+            session.createQueue(name() + "-reply"), topic(session), session.createTemporaryQueue(), session.createTemporaryTopic(),
+        };
+        Session other = session();
+        MessageConsumer consumer = other.createConsumer(queue(other));
+        for (Destination way : ways) {
+            Message message = session.createMessage();
+            message.setJMSReplyTo(way);
+            session.createProducer(queue(session)).send(message);
+            Destination back = consumer.receive(SOON).getJMSReplyTo();
+            MessageConsumer replies = session.createConsumer(way);
+            send(other, back, "back");
+            assertEquals("back", next(replies).getText());
+        }
     }
 }
