@@ -39,6 +39,11 @@ auto_create = false
 pattern = "small.*"
 max_messages = 3
 full = "reject"
+
+[[address]]
+pattern = "blocking.*"
+max_messages = 3
+full = "block"
 """
 
 
