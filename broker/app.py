@@ -9,7 +9,8 @@ import signal
 import sys
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from pathlib import Path
+from typing import Final, TypeVar
 
 from broker import __version__
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
@@ -17,6 +18,7 @@ from broker.amqp.limits import Limits
 from broker.clock import Clock, SystemClock
 from broker.journal import Journal
 from broker.links.container import Authenticator, Container, Watcher
+from broker.links.recovery import Recovery
 from broker.management.management import Management
 from broker.net.listener import Listener
 from broker.net.login import Login
@@ -27,9 +29,9 @@ from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.router import Router
 from broker.security.authenticate import is_loopback, open_users
-from broker.settings import AddressSettings, NodeSettings, Settings, SettingsError
+from broker.settings import MEMORY, SQLITE, AddressSettings, NodeSettings, Settings, SettingsError
 from broker.stats import Stats
-from storage.api import Store
+from storage.api import Store, StoreError
 from storage.memory import MemoryStore
 
 T = TypeVar("T")
@@ -58,7 +60,9 @@ class App:
         self.settings = settings
         self.port = settings.port
         self.stats = Stats()
-        self.store: Store = MemoryStore()
+        self.store = store_of(settings.store)
+        self.failure: Exception | None = None
+        self.ended: Final = asyncio.Event()
         self.journal = Journal(self.store)
         clock = SystemClock() if clock is None else clock
         router = Router(
@@ -88,10 +92,39 @@ class App:
 
     async def start(self) -> None:
         """Listen on the settings' address; `port` is known from then on."""
+        await self._recover()
         self._committing = asyncio.get_running_loop().create_task(
             self.journal.run(self.container.run_round)
         )
+        self._committing.add_done_callback(self._journal_ended)
         self.port = await self.listener.listen(self.settings.bind, self.settings.port)
+
+    async def _recover(self) -> None:
+        """Open the store, and bring back what it holds."""
+        store = self.store
+        await store.open()
+        router = self.container.router
+        router.number_from(store.first_number)
+        recovery = Recovery(router, self.journal.batch)
+        for node in await store.nodes():
+            recovery.node(node)
+        for subscription in await store.subscriptions():
+            recovery.subscription(subscription)
+        behind = 0
+        while part := await store.messages(behind):
+            behind = int(part[-1].number)
+            for message in part:
+                recovery.message(message)
+        recovery.finish()
+
+    def _journal_ended(self, committing: asyncio.Task[None]) -> None:
+        """Where the store has failed: what is in doubt stays unanswered, everybody is cut off."""
+        if committing.cancelled() or committing.exception() is None:
+            return
+        self.failure = StoreError(str(committing.exception()))
+        self.listener.stop_accepting()
+        self.listener.drop_connections()
+        self.ended.set()
 
     def url(self) -> str:
         """Where it listens, once it does."""
@@ -105,9 +138,18 @@ class App:
         self.container.run_round()
         await self.listener.close(patience_s)
         self.journal.close()
-        if self._committing is not None:
+        if self._committing is not None and self.failure is None:
             await self._committing
         await self.store.close()
+
+
+def store_of(text: str) -> Store:
+    """The store that a setting names; SQL is imported only where it is asked for."""
+    if text == MEMORY:
+        return MemoryStore()
+    from storage.sql.store import SqliteStore
+
+    return SqliteStore(Path(text.removeprefix(SQLITE)))
 
 
 def _declare(router: Router, journal: Journal) -> None:
@@ -213,7 +255,7 @@ async def serve(settings: Settings) -> None:
 
     configure_logging(settings.log.format, settings.log.level)
     app = App(settings)
-    stop = asyncio.Event()
+    stop = app.ended
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError):  # Windows: the signal ends the process
@@ -226,6 +268,8 @@ async def serve(settings: Settings) -> None:
     sys.stdout.flush()
     await stop.wait()
     await app.stop()
+    if app.failure is not None:
+        raise app.failure
 
 
 def _on_signal(stop: asyncio.Event) -> None:

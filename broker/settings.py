@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -40,6 +41,10 @@ OTHER_VARIABLES: Final = frozenset({"JMS_BROKER_CONFIG", "JMS_BROKER_URL"})
 UINT_MAX: Final = 2**32 - 1
 
 
+MEMORY: Final = "memory"
+SQLITE: Final = "sqlite:///"
+
+
 class SettingsError(ValueError):
     """Settings that the broker must not start with. The text says what to change."""
 
@@ -48,6 +53,15 @@ def _no_flag(value: object) -> object:
     """Python counts `true` as 1; an operator who writes it for a number is mistaken."""
     if isinstance(value, bool):
         raise ValueError("Input should be a number")  # noqa: TRY004 - pydantic reports no other
+    return value
+
+
+def _store(value: str) -> str:
+    """A store that there is: `memory`, or `sqlite:///` and the path of a file."""
+    if value != MEMORY and not value.removeprefix(SQLITE).strip("/"):
+        raise ValueError(f"Input should be {MEMORY!r}, or {SQLITE}PATH with the path of a file")
+    if value != MEMORY and not value.startswith(SQLITE):
+        raise ValueError(f"Input should be {MEMORY!r} or {SQLITE}PATH")
     return value
 
 
@@ -116,7 +130,7 @@ class Settings(BaseSettings):
     port: Annotated[Number, Field(ge=0, le=65535)] = 5672
 
     # where messages are kept
-    store: Literal["memory"] = "memory"
+    store: Annotated[str, AfterValidator(_store)] = "memory"
 
     # who may enter
     users_file: Path = Path("jms-broker.users")

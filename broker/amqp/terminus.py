@@ -299,6 +299,12 @@ def _filter(key: str, value: object, encoded: bytes) -> Filter:
     return Filter(key=key, descriptor=name, value=value.value, encoded=encoded)
 
 
+def filter_from(key: str, encoded: bytes) -> Filter:
+    """The filter of that key whose value is encoded so."""
+    value, _ = take_value(encoded, 0, i64(len(encoded)), FIELD_VALUES_MAX)
+    return _filter(key, value, encoded)
+
+
 def _put_filters(out: BytesWriter, filters: list[Filter]) -> None:
     content = BytesWriter()
     for each in filters:

@@ -44,6 +44,7 @@ def plain_options(arguments: Sequence[str]) -> dict[str, str] | None:
 def run(options: Mapping[str, str | None]) -> None:
     """Serve with `options`, until a signal. Ends the process where the settings are wrong."""
     from broker.settings import SettingsError, load_settings
+    from storage.api import StoreError
 
     file = options.get("config") or os.environ.get(CONFIG_VARIABLE)
     chosen = {name: value for name, value in options.items() if name != "config"}
@@ -55,6 +56,8 @@ def run(options: Mapping[str, str | None]) -> None:
         _run_loop(load_server()(settings))
     except SettingsError as error:  # such as need a look at the users file
         _fail(str(error), EXIT_USAGE)
+    except StoreError as error:
+        _fail(str(error), EXIT_FAILURE)
     except OSError as error:
         _fail(f"cannot listen on {settings.bind}:{settings.port}: {error.strerror}", EXIT_FAILURE)
 

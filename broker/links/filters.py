@@ -40,10 +40,15 @@ def filters_of(source: Source) -> FiltersInForce:
 
     A message passes all of them, so two selectors are one that joins them (3.5.8).
     """
+    return in_force(source.filter)
+
+
+def in_force(asked: list[Stated]) -> FiltersInForce:
+    """Those of `asked` that are known here; InvalidSelector or LinkFault where one is wrong."""
     stated: list[Stated] = []
     texts: list[str] = []
     no_local = False
-    for each in source.filter:
+    for each in asked:
         kind = kind_of(each)
         if kind == NO_LOCAL_FILTER:
             no_local = True

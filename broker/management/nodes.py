@@ -14,6 +14,7 @@ from broker.management.response import CREATED, NO_CONTENT, Response
 from broker.routing.address import check_new
 from broker.routing.durability import canonical
 from broker.routing.node import Node
+from broker.routing.peek import purge
 from broker.routing.queue import Queue
 from broker.routing.router import Router
 from broker.routing.stored import stored_position
@@ -144,7 +145,7 @@ class Nodes(Entity):
         queues += node.subscriptions if isinstance(node, Topic) else []
         purged = 0
         for queue in queues:
-            purged += queue.purge(PURGE_MAX - purged, self._journal.batch)
+            purged += purge(queue, PURGE_MAX - purged, self._journal.batch)
             purged += self._cancel_all(queue, PURGE_MAX - purged)
         left = sum(queue.waiting + len(queue.scheduled()) for queue in queues)
         return Response(body={"purged": purged, "left": int(left)})

@@ -13,6 +13,7 @@ from broker.management.nodes import PURGE_MAX
 from broker.management.page import read_page
 from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import NO_CONTENT, Response
+from broker.routing.peek import purge
 from broker.routing.router import Router
 from broker.routing.subscription import Identity, Subscription
 
@@ -119,5 +120,5 @@ class Subscriptions(Entity):
         """Remove up to PURGE_MAX waiting messages; `left` says how many are there."""
         request.only()
         queue = self._found(request).queue
-        purged = queue.purge(PURGE_MAX, self._journal.batch)
+        purged = purge(queue, PURGE_MAX, self._journal.batch)
         return Response(body={"purged": int(purged), "left": int(queue.waiting)})

@@ -1,9 +1,25 @@
 """What waits in a queue, seen by an operator: in the order in which it would go, by number."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from mypy_extensions import i64
 
 from broker.routing.backlog import Backlog
 from broker.routing.entry import QueueEntry
+from storage.batch import Batch
+
+if TYPE_CHECKING:
+    from broker.routing.queue import Queue
+
+
+def purge(queue: Queue, at_most: i64, batch: Batch) -> i64:
+    """Withdraw what waits in `queue`, the first `at_most` of it; how many."""
+    found = peek(queue.backlogs, -1, at_most)
+    for entry in found:
+        queue.withdraw(entry, batch)
+    return i64(len(found))
 
 
 def peek(backlogs: list[Backlog | None], after: i64, at_most: i64) -> list[QueueEntry]:

@@ -25,7 +25,6 @@ from broker.routing.groups import Groups, join_group
 from broker.routing.node import QUEUE, Node
 from broker.routing.party import Consumer
 from broker.routing.passing import Passing
-from broker.routing.peek import peek
 from broker.routing.policy import BLOCK, DROP_OLDEST, AddressPolicy
 from broker.routing.redelivery import Disposal
 from broker.routing.schedule import Schedule
@@ -112,21 +111,35 @@ class Queue(Node):
         """Append an entry, or hold it until its delivery time."""
         if self._drops_oldest:
             full.make_room(self, message, batch)
-        backlog = self.backlogs[message.priority]
-        if backlog is None:
-            backlog = Backlog()
-            self.backlogs[message.priority] = backlog
+        backlog = self._backlog_of(message)
         entry = QueueEntry(self, message, backlog.next_position)
         self.published += 1
-        self.bytes += message.size()
-        if message.expires_at_ms != NEVER:
-            self._sweep.joined(self)
         deliver_at_ms = message.deliver_at_ms
         if deliver_at_ms != AT_ONCE and deliver_at_ms <= self.router.clock.wall_ms():
             deliver_at_ms = AT_ONCE
         if self._is_stored and (message.durable or self.stores_all):
             entry.stored_number = self.router.next_stored_number()
             batch.append(as_stored(entry, deliver_at_ms))
+        self._admit(entry, backlog, deliver_at_ms)
+
+    def bring_back(self, entry: QueueEntry, deliver_at_ms: i64) -> None:
+        """Take an entry that the store kept, with its position: they come in that order."""
+        backlog = self._backlog_of(entry.message)
+        backlog.next_position = max(backlog.next_position, entry.position)
+        self._admit(entry, backlog, deliver_at_ms)
+
+    def _backlog_of(self, message: Message) -> Backlog:
+        backlog = self.backlogs[message.priority]
+        if backlog is None:
+            backlog = Backlog()
+            self.backlogs[message.priority] = backlog
+        return backlog
+
+    def _admit(self, entry: QueueEntry, backlog: Backlog, deliver_at_ms: i64) -> None:
+        """Let `entry` wait for consumers, or for its delivery time first."""
+        self.bytes += entry.message.size()
+        if entry.message.expires_at_ms != NEVER:
+            self._sweep.joined(self)
         if deliver_at_ms == AT_ONCE:
             self._join(entry, backlog)
         else:
@@ -377,9 +390,7 @@ class Queue(Node):
             return False
         backlog.remove(entry)
         self.waiting -= 1
-        self._forget(entry, batch)
-        self.router.expire(entry, batch)
-        return True
+        return self._outlived(entry, batch)
 
     def _outlived(self, entry: QueueEntry, batch: Batch) -> bool:
         """Whether the life of an entry that was held back is over; then it has gone."""
@@ -442,13 +453,6 @@ class Queue(Node):
         backlog.remove(entry)
         self.waiting -= 1
         self._forget(entry, batch)
-
-    def purge(self, at_most: i64, batch: Batch) -> i64:
-        """Withdraw what waits, the first `at_most` of it; how many."""
-        found = peek(self.backlogs, -1, at_most)
-        for entry in found:
-            self.withdraw(entry, batch)
-        return i64(len(found))
 
     # -- the node
 

@@ -84,6 +84,10 @@ class Router:
         self._left: list[Node] = []
         self._last_stored_number: i64 = 0
 
+    def number_from(self, first: i64) -> None:
+        """Give no number below `first`: the store has had those."""
+        self._last_stored_number = first - 1
+
     def next_stored_number(self) -> i64:
         """What names one more message to the store."""
         self._last_stored_number += 1
@@ -178,6 +182,11 @@ class Router:
         node = self._add(address, kind, -1)
         batch.add_node(StoredNode(address=address, kind=kind))
         return node
+
+    def bring_back(self, node: StoredNode) -> None:
+        """A node that the store has, at a start."""
+        if self.find(node.address, node.kind) is None:
+            self._add(node.address, node.kind, -1)
 
     def create_temporary(self, kind: str, owner: i64) -> Node:
         """A node with an unguessable address that ends with the connection `owner` (TMP-01)."""

@@ -1,8 +1,9 @@
-"""What the store keeps of a queue's entry, and where."""
+"""What the store keeps of a queue's entry, and where; and the way back."""
 
 from mypy_extensions import i64
 
-from broker.message import AT_ONCE
+from broker.amqp.sections import split
+from broker.message import AT_ONCE, Message
 from broker.routing.entry import QueueEntry
 from storage.records import StoredMessage
 
@@ -27,4 +28,26 @@ def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
         deliver_at_ms=deliver_at_ms,
         delivery_count=entry.delivery_count,
         durable=message.durable,
+    )
+
+
+def as_message(stored: StoredMessage) -> Message:
+    """The message of a record. Whoever published it, and under which key, mattered only then."""
+    encoded = stored.encoded
+    sections = split(encoded, 0, i64(len(encoded)))
+    group = ""
+    closes_group = False
+    if sections.has_group:
+        group = sections.group_id(encoded) or ""
+        closes_group = sections.closes_group(encoded)
+    return Message(
+        encoded=encoded,
+        durable=stored.durable,
+        priority=stored.priority,
+        ttl_ms=stored.ttl_ms,
+        arrived_ms=stored.arrived_ms,
+        expires_at_ms=stored.expires_at_ms,
+        deliver_at_ms=stored.deliver_at_ms,
+        group=group,
+        closes_group=closes_group,
     )

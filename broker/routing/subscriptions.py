@@ -115,14 +115,8 @@ class Subscriptions:
         there = None if identity is None else self.named.get(identity)
         if identity is not None and there is None and i64(len(self.named)) >= self._max:
             raise LimitReached(f"the broker has its {self._max} named subscriptions")
-        queue = Queue(
-            address=interest.address if topic is None else topic.address,
-            policy=router.policy_of(interest.address) if topic is None else topic.policy,
-            router=router,
-            owner=-1 if topic is None else topic.owner,
-            is_subscription=True,
-            stored_as=SUBSCRIPTION_PREFIX + secrets.token_urlsafe(16) if is_durable else "",
-        )
+        stored_as = SUBSCRIPTION_PREFIX + secrets.token_urlsafe(16) if is_durable else ""
+        queue = self._new_queue(interest, topic, stored_as)
         router.bind(interest.address, interest.filter, queue, batch=batch)
         if there is not None:
             self._make_way(there, interest, batch)
@@ -140,6 +134,43 @@ class Subscriptions:
             self.named[identity] = subscription
             if is_durable:
                 batch.add_subscription(as_stored_subscription(subscription))
+        return subscription
+
+    def _new_queue(self, interest: Interest, topic: Topic | None, stored_as: str) -> Queue:
+        router = self._router
+        return Queue(
+            address=interest.address if topic is None else topic.address,
+            policy=router.policy_of(interest.address) if topic is None else topic.policy,
+            router=router,
+            owner=-1 if topic is None else topic.owner,
+            is_subscription=True,
+            stored_as=stored_as,
+        )
+
+    def bring_back(
+        self, stored: StoredSubscription, interest: Interest, terms: Terms, *, batch: Batch
+    ) -> Subscription:
+        """A durable subscription that the store has, at a start. Raises as `Router.bind`.
+
+        Its last consumer left when the broker ended, so it may be over.
+        """
+        identity = (stored.container_id, stored.name, True)
+        topic = self._router.topic_of(interest.address, batch)
+        queue = self._new_queue(interest, topic, stored.queue)
+        self._router.bind(interest.address, interest.filter, queue, batch=batch)
+        subscription = Subscription(
+            self,
+            identity=identity,
+            is_shared=stored.is_shared,
+            interest=interest,
+            terms=terms,
+            queue=queue,
+        )
+        self.of[queue] = subscription
+        self.named[identity] = subscription
+        self._router.lifetimes.link_ended(
+            subscription.lease, Ending.CONNECTION_LOST, batch, connection=-1, session=-1
+        )
         return subscription
 
     def _make_way(self, there: Subscription, interest: Interest, batch: Batch) -> None:

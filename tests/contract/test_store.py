@@ -9,6 +9,7 @@ from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.memory import MemoryStore
 from storage.records import StoredMessage, StoredNode, StoredSubscription
+from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
 
 QUEUE = StoredNode(address="a", kind="queue")
@@ -19,7 +20,11 @@ def memory(folder: Path) -> Store:  # noqa: ARG001 - as the others
     return MemoryStore()
 
 
-STORES = {"memory": memory}
+def sqlite(folder: Path) -> Store:
+    return SqliteStore(folder / "store.db")
+
+
+STORES = {"memory": memory, "sqlite": sqlite}
 
 
 @pytest.fixture(params=STORES)

@@ -139,6 +139,11 @@ class BrokerProcess(Broker):
         self._reader.join(timeout=STOP_SECONDS)
         return code
 
+    def kill(self) -> None:
+        """End it without a warning (`kill -9`), and wait for that."""
+        self._process.kill()
+        self.wait()
+
     def stop(self) -> int:
         """Stop it. A broker that does not stop when asked is killed, and that is an error."""
         self.terminate()

@@ -1,0 +1,1 @@
+"""Stores in SQL, on SQLAlchemy Core: one set of tables and statements."""

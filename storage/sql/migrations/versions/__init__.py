@@ -1,0 +1,1 @@
+"""One file a change; `alembic revision` is not used: files are written by hand."""

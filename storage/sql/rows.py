@@ -1,0 +1,93 @@
+"""Rows of messages: made of a batch, read back into records, with the checksum between the two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from google_crc32c import extend
+from sqlalchemy import Row
+
+from storage.api import StoreError
+from storage.records import StoredMessage
+
+MessageRow = tuple[int, int, int, int, int, int, int, int, int, bool, int, int | None, bytes | None]
+"""The columns of the table `message`; BODY is the index of the one that may name a body."""
+
+BODY: Final = 11
+
+BodyRow = tuple[int, bytes]
+
+
+def checksum(number: int, encoded: bytes) -> int:
+    """CRC-32C over number and content: a row found in another's place is noticed too."""
+    return int(extend(extend(0, number.to_bytes(8)), encoded))
+
+
+class Rows:
+    """What the messages of one batch become: a row each, and the bodies that several share."""
+
+    def __init__(self, appended: list[StoredMessage | None], queue_ids: Mapping[str, int]) -> None:
+        self.messages: Final[list[MessageRow]] = []
+        self.bodies: Final[list[BodyRow]] = []
+        left = [message for message in appended if message is not None]
+        for index, message in enumerate(left):
+            self._add(message, queue_ids[message.queue], left[index + 1 : index + 2])
+
+    def _add(self, message: StoredMessage, queue: int, following: list[StoredMessage]) -> None:
+        """Copies of one message follow each other, and share one object for their bytes."""
+        encoded = message.encoded
+        body: int | None = None
+        if self.bodies and self.bodies[-1][1] is encoded:
+            body = self.bodies[-1][0]
+        elif following and following[0].encoded is encoded:
+            body = int(message.number)
+            self.bodies.append((body, encoded))
+        self.messages.append(
+            (
+                int(message.number),
+                queue,
+                int(message.position),
+                int(message.priority),
+                int(message.ttl_ms),
+                int(message.arrived_ms),
+                int(message.expires_at_ms),
+                int(message.deliver_at_ms),
+                int(message.delivery_count),
+                message.durable,
+                checksum(int(message.number), encoded),
+                body,
+                encoded if body is None else None,
+            )
+        )
+
+
+def ranges(numbers: list[int]) -> list[tuple[int, int]]:
+    """The numbers as ranges, first and last, in ascending order: few statements for many rows."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if found and number <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(number, found[-1][1]))
+        else:
+            found.append((number, number))
+    return found
+
+
+def message_of(row: Row[Any], queue: str, body: bytes | None) -> StoredMessage:
+    """The record of a row; StoreError where its bytes are not those that were stored."""
+    encoded = row.encoded if row.body is None else body
+    if encoded is None or checksum(row.number, encoded) != row.checksum:
+        raise StoreError(f"message {row.number} of {queue} is damaged")
+    return StoredMessage(
+        number=row.number,
+        queue=queue,
+        position=row.position,
+        encoded=encoded,
+        priority=row.priority,
+        ttl_ms=row.ttl_ms,
+        arrived_ms=row.arrived_ms,
+        expires_at_ms=row.expires_at_ms,
+        deliver_at_ms=row.deliver_at_ms,
+        delivery_count=row.delivery_count,
+        durable=row.durable,
+    )

@@ -1,0 +1,41 @@
+"""Which schema a database has, and how it gets today's. alembic is imported only to change one."""
+
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, inspect, text
+
+from storage.api import StoreError
+
+HEAD: Final = "0001"
+"""The newest of `migrations/versions`; a test holds this to alembic's own opinion."""
+
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
+
+
+def version_of(connection: Connection) -> str:
+    """The schema's version, empty where there is none yet."""
+    if not inspect(connection).has_table("alembic_version"):
+        return ""
+    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
+
+
+def bring_up_to_date(connection: Connection) -> None:
+    """Make or migrate the schema; StoreError where a newer broker made it."""
+    version = version_of(connection)
+    if version == HEAD:
+        return
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if version and version not in known:
+        raise StoreError(
+            f"the store has schema {version}, this broker knows up to {HEAD}: a newer jms-broker"
+            " made it; start that one, or use another store"
+        )
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,0 +1,84 @@
+"""What is SQLite's own: how its file is opened, and what is asked of it there.
+
+One connection writes and checkpoints, in one thread: the versions of SQLite
+that Pythons bring have a bug that needs two (3.7.0 to 3.51.2, `reliability.md` 3.1).
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.pool import StaticPool
+
+from storage.api import StoreError
+
+FULL: Final = 2
+"""The value of `synchronous` with which a commit has been synced."""
+
+WAL_SIZE_LIMIT: Final = 64 * 1024 * 1024
+"""So large the log may stay: one that is overwritten syncs faster than one that grows."""
+
+PRAGMAS: Final = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    "PRAGMA secure_delete=OFF",
+    "PRAGMA mmap_size=0",
+    f"PRAGMA journal_size_limit={WAL_SIZE_LIMIT}",
+)
+
+UNREADABLE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def prepare_folder(database: Path) -> None:
+    """Make the folder of the database, in a way that survives a power cut."""
+    folder = database.parent
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    if made:
+        descriptor = os.open(folder.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def engine_of(database: Path) -> Engine:
+    """An engine with one connection, which whoever has it may use in one thread at a time."""
+    return create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect(
+            database, isolation_level=None, check_same_thread=False, cached_statements=256
+        ),
+        poolclass=StaticPool,
+    )
+
+
+def prepare(connection: Connection) -> None:
+    """Set what durability needs, and read it back; StoreError where the file does not allow it."""
+    for pragma in PRAGMAS:
+        connection.exec_driver_sql(pragma)
+    mode = connection.execute(text("PRAGMA journal_mode")).scalar()
+    level = connection.execute(text("PRAGMA synchronous")).scalar()
+    if mode != "wal" or level != FULL:
+        raise StoreError(
+            f"SQLite would not be durable here: journal_mode={mode}, synchronous={level};"
+            " is the store on a network file system?"
+        )
+
+
+def explained(error: Exception, database: Path) -> StoreError:
+    """`error` of the driver, as what an operator can do about it."""
+    original = getattr(error, "orig", error)
+    code = getattr(original, "sqlite_errorcode", 0) & 0xFF
+    if code in UNREADABLE:
+        return StoreError(
+            f"the store {database} cannot be read ({original}); `jms-broker store check` says what"
+            " is wrong, `jms-broker store salvage` saves what is whole"
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError(f"no room is left for the store {database}")
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return StoreError(f"the store {database} cannot be opened: {original}")
+    return StoreError(f"the store {database} failed: {original}")

@@ -1,0 +1,98 @@
+"""The tables of a store. `migrations` makes them; a test holds both to one shape.
+
+Messages lie in the order of their numbers, which is the order of commits, and
+have no other index: a commit then writes next to what the last one wrote,
+however many queues there are (`storage.md` 3.2). The order within a queue is
+put together in memory, once, at the start.
+"""
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+)
+
+METADATA: Final = MetaData()
+
+# SQLite's rowid is an INTEGER and nothing else
+_SERIAL: Final = BigInteger().with_variant(Integer, "sqlite")
+
+QUEUE: Final = Table(
+    "queue",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", String, nullable=False, unique=True),
+    # ids are never given twice: messages of a queue that has gone may still lie about
+    sqlite_autoincrement=True,
+)
+"""Whatever holds messages: a queue by its address, a subscription by a name of its own."""
+
+NODE: Final = Table(
+    "node",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("kind", String, nullable=False),
+    Column("address", String, nullable=False),
+    UniqueConstraint("kind", "address"),
+    sqlite_autoincrement=True,
+)
+
+SUBSCRIPTION: Final = Table(
+    "subscription",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("queue", String, nullable=False, unique=True),
+    Column("container_id", String, nullable=True),
+    Column("name", String, nullable=False),
+    Column("is_shared", Boolean, nullable=False),
+    Column("address", String, nullable=False),
+    Column("filters", LargeBinary, nullable=False),
+    Column("excluded_publisher", String, nullable=False),
+    Column("durability", Integer, nullable=False),
+    Column("expiry_policy", String, nullable=False),
+    Column("timeout_s", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+MESSAGE: Final = Table(
+    "message",
+    METADATA,
+    Column("number", _SERIAL, primary_key=True, autoincrement=False),
+    Column("queue", Integer, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("ttl_ms", BigInteger, nullable=False),
+    Column("arrived_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False),
+    Column("deliver_at_ms", BigInteger, nullable=False),
+    Column("delivery_count", BigInteger, nullable=False),
+    Column("durable", Boolean, nullable=False),
+    Column("checksum", BigInteger, nullable=False),
+    Column("body", BigInteger, nullable=True),
+    Column("encoded", LargeBinary, nullable=True),
+)
+"""`encoded` is null where the bytes are those of the row `body` in the table of that name."""
+
+BODY: Final = Table(
+    "body",
+    METADATA,
+    Column("number", _SERIAL, primary_key=True, autoincrement=False),
+    Column("encoded", LargeBinary, nullable=False),
+)
+"""The bytes of a message that several queues hold: once, under the number of the first."""
+
+MARK: Final = Table(
+    "mark",
+    METADATA,
+    Column("name", String, primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+"""Numbers that only grow, such as up to where message numbers are spoken for."""

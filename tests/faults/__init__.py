@@ -1,0 +1,1 @@
+"""What outlives a broker that dies: real processes on real files, and what was promised."""

@@ -1,0 +1,88 @@
+"""A producer of durable messages that writes down what it was promised."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from broker.amqp.performatives import Flow
+from tests.conformance.frames import Disposition, Transfer, frame, read_frame
+from tests.support.frames import attach_receiver, attach_sender, body_of, flow, message
+from tests.support.socket_client import SocketClient
+
+WINDOW: Final = 50
+"""Messages that wait for their outcome at a time."""
+
+
+class Producer:
+    """Sends `0000000`, `0000001` and so on; `accepted` holds the numbers that the broker took."""
+
+    def __init__(self, client: SocketClient, first: int) -> None:
+        self.accepted: Final[list[int]] = []
+        self.sent = first
+        self._first: Final = first
+        self._client: Final = client
+
+    async def attach(self, address: str) -> None:
+        """Open everything, and wait for credit."""
+        await self._client.open("producer")
+        await self._client.begin()
+        self._client.send(attach_sender(name="producer", address=address))
+        while not isinstance(await self._client.next(), Flow):
+            pass
+
+    def send(self) -> None:
+        """One message more."""
+        number = self.sent - self._first
+        self._client.send_bytes(
+            frame(
+                Transfer(
+                    delivery_id=number,
+                    tag=b"%d" % number,
+                    payload=message(b"%07d" % self.sent, durable=True),
+                )
+            )
+        )
+        self.sent += 1
+
+    async def run(self, count: int) -> None:
+        """Send until so many have been accepted; whatever the broker says meanwhile is noted."""
+        while len(self.accepted) < count:
+            while self.sent - self._first - len(self.accepted) < WINDOW:
+                self.send()
+            await self._hear()
+
+    async def _hear(self) -> None:
+        body = read_frame(await self._client.frame()).body
+        if isinstance(body, Disposition):
+            last = body.first if body.last is None else body.last
+            self.accepted.extend(self._first + each for each in range(body.first, last + 1))
+
+
+async def drained(port: int, address: str, least: int) -> list[int]:
+    """The numbers of the messages at `address` in the order in which they come, all of them."""
+    numbers: list[int] = []
+    async with SocketClient(port) as client:
+        await client.open("consumer")
+        await client.begin()
+        client.send(attach_receiver(name="consumer", address=address))
+        client.send(
+            flow(handle=0, credit=2**20, delivery_count=0, drain=True, incoming_window=2**20)
+        )
+        while True:
+            body = read_frame(await client.frame()).body
+            if isinstance(body, Transfer):
+                numbers.append(int(body_of(body.payload)))
+            elif isinstance(body, Flow) and body.handle == 0 and body.link_credit == 0:
+                break
+    assert len(numbers) >= least
+    return numbers
+
+
+async def died(client: SocketClient) -> None:
+    """The connection has ended, however."""
+    try:
+        while await client.reader.read(2**16):
+            pass
+    except ConnectionError:
+        await asyncio.sleep(0)

@@ -1,0 +1,190 @@
+"""What a restart brings back: a second router, made of what the first one left in the store."""
+
+import asyncio
+
+import pytest
+from librt.strings import BytesWriter
+
+from broker.amqp.encode import put_descriptor, put_value
+from broker.links.recovery import Recovery
+from broker.routing.queue import Queue
+from broker.routing.redelivery import Disposal
+from storage.records import StoredSubscription
+from tests.support.routing import Routing, bodies, new_message
+
+DATA = b"\x00\x53\x75\xa0\x01"
+
+
+def text(number: int) -> bytes:
+    """A message's bytes: a data section with one digit."""
+    return DATA + b"%d" % number
+
+
+def put(routing: Routing, *numbers: int, priority: int = 4, deliver_at_ms: int = 0) -> None:
+    for number in numbers:
+        message = new_message(
+            text(number), durable=True, priority=priority, deliver_at_ms=deliver_at_ms
+        )
+        routing.queue().put(message, routing.batch)
+
+
+def restarted(old: Routing) -> Routing:
+    """A router with what the store of `old` has; its clock goes on."""
+    old.commit()
+    new = Routing()
+    new.clock.advance(old.clock.now_ms() - new.clock.now_ms())
+    recovery = Recovery(new.router, new.batch)
+    for node in asyncio.run(old.store.nodes()):
+        recovery.node(node)
+    for subscription in asyncio.run(old.store.subscriptions()):
+        recovery.subscription(subscription)
+    for message in asyncio.run(old.store.messages(0)):
+        recovery.message(message)
+    recovery.finish()
+    return new
+
+
+def taken(routing: Routing, queue: Queue, credit: int = 100) -> list[bytes]:
+    return bodies(routing.consumer(queue, credit).entries)
+
+
+@pytest.mark.requirement("DST-02", "PRD-03", "RCV-03")
+def test_queues_have_their_messages_in_their_order() -> None:
+    old = Routing()
+    put(old, 1, 2)
+    put(old, 3, priority=9)
+    new = restarted(old)
+    assert taken(new, new.queue()) == [text(3), text(1), text(2)]
+
+
+def test_what_is_not_durable_is_gone() -> None:
+    old = Routing()
+    put(old, 1)
+    old.put(old.queue(), text(2))
+    new = restarted(old)
+    assert new.queue().waiting == 1
+
+
+@pytest.mark.requirement("RCV-01")
+def test_what_failed_is_counted_and_in_its_place() -> None:
+    old = Routing()
+    put(old, 1, 2)
+    consumer = old.consumer(old.queue(), 1)
+    consumer.dispose(Disposal.FAIL, old.batch)
+    consumer.credit = 0
+    new = restarted(old)
+    entries = new.consumer(new.queue(), 2).entries
+    assert [(entry.message.encoded, int(entry.delivery_count)) for entry in entries] == [
+        (text(1), 1),
+        (text(2), 0),
+    ]
+
+
+def test_what_was_held_by_a_consumer_waits_again() -> None:
+    old = Routing()
+    put(old, 1, 2, 3)
+    old.consumer(old.queue(), 2)
+    new = restarted(old)
+    assert taken(new, new.queue()) == [text(1), text(2), text(3)]
+
+
+def test_what_comes_later_goes_behind() -> None:
+    old = Routing()
+    put(old, 1, 2)
+    new = restarted(old)
+    put(new, 3)
+    assert taken(new, new.queue()) == [text(1), text(2), text(3)]
+
+
+@pytest.mark.requirement("DLY-03")
+def test_a_scheduled_message_is_scheduled_anew() -> None:
+    old = Routing()
+    put(old, 1, deliver_at_ms=old.clock.wall_ms() + 500)
+    put(old, 2)
+    new = restarted(old)
+    queue = new.queue()
+    consumer = new.consumer(queue, 10)
+    assert bodies(consumer.entries) == [text(2)]
+    new.advance(499)
+    assert len(consumer.entries) == 1
+    new.advance(1)
+    assert bodies(consumer.entries) == [text(2), text(1)]
+
+
+@pytest.mark.requirement("DLY-03")
+def test_a_delivery_time_that_came_meanwhile_is_kept() -> None:
+    old = Routing()
+    put(old, 1, deliver_at_ms=old.clock.wall_ms() + 500)
+    put(old, 2)
+    old.commit()
+    old.clock.advance(1000)
+    new = restarted(old)
+    consumer = new.consumer(new.queue(), 10)
+    new.advance(0)
+    assert bodies(consumer.entries) == [text(2), text(1)]
+
+
+def selector(text: str) -> bytes:
+    """The value of a selector filter, encoded."""
+    out = BytesWriter()
+    put_descriptor(out, 0x468C00000004)
+    put_value(out, text)
+    return out.getvalue()
+
+
+@pytest.mark.requirement("SUB-02", "SUB-08", "RCV-05")
+@pytest.mark.parametrize("container_id", ["shop", None], ids=["of a container", "global"])
+def test_a_durable_subscription_goes_on(container_id: str | None) -> None:
+    old = Routing()
+    old.topic("news")
+    stored = StoredSubscription(
+        queue="$sub/one",
+        container_id=container_id,
+        name="orders",
+        is_shared=container_id is None,
+        address="news",
+        filters=[("jms-selector", selector("JMSPriority > 5"))],
+        excluded_publisher="",
+        durability=2,
+        expiry_policy="never",
+        timeout_s=0,
+    )
+    old.batch.add_subscription(stored)
+    new = restarted(old)
+    subscription = new.router.subscriptions.named[container_id, "orders", True]
+    topic = new.topic("news")
+    for number, priority in ((1, 4), (2, 9)):
+        message = new_message(text(number), durable=True, priority=priority)
+        topic.put(message, new.batch)
+    new.commit()
+    again = restarted(new)
+    assert (subscription.is_shared, subscription.terms.durability) == (container_id is None, 2)
+    assert new.store is not old.store
+    assert subscription.queue.waiting == 1
+    assert [message.queue for message in asyncio.run(new.store.messages(0))] == ["$sub/one"]
+    assert not again.router.subscriptions.named, "the second store never heard of it"
+
+
+@pytest.mark.requirement("SUB-25")
+def test_a_subscription_that_was_to_end_with_its_connection_has_ended() -> None:
+    old = Routing()
+    old.batch.add_subscription(
+        StoredSubscription(
+            queue="$sub/one",
+            container_id="shop",
+            name="orders",
+            is_shared=False,
+            address="news",
+            filters=[],
+            excluded_publisher="",
+            durability=2,
+            expiry_policy="connection-close",
+            timeout_s=5,
+        )
+    )
+    new = restarted(old)
+    assert list(new.router.subscriptions.named) == [("shop", "orders", True)]
+    new.advance(4999)
+    assert new.router.subscriptions.named
+    new.advance(1)
+    assert not new.router.subscriptions.named

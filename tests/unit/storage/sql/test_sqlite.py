@@ -1,0 +1,50 @@
+"""How SQLite's file is opened, and what its errors tell an operator."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from storage.sql.sqlite import engine_of, explained, prepare, prepare_folder
+
+PRAGMAS = [
+    pytest.param("journal_mode", "wal", id="a log beside the file"),
+    pytest.param("synchronous", 2, id="a commit is synced"),
+    pytest.param("mmap_size", 0, id="no mapped memory"),
+    pytest.param("secure_delete", 0, id="what is deleted is not overwritten"),
+]
+
+
+@pytest.mark.requirement("PRD-03")
+@pytest.mark.parametrize(("pragma", "value"), PRAGMAS)
+def test_the_file_is_opened_for_durability(tmp_path: Path, pragma: str, value: object) -> None:
+    with engine_of(tmp_path / "store.db").connect() as connection:
+        prepare(connection)
+        assert connection.execute(text(f"PRAGMA {pragma}")).scalar() == value
+
+
+def test_folders_are_made(tmp_path: Path) -> None:
+    prepare_folder(tmp_path / "a" / "b" / "store.db")
+    assert (tmp_path / "a" / "b").is_dir()
+    prepare_folder(tmp_path / "a" / "b" / "store.db")
+
+
+def error(code: int) -> sqlite3.Error:
+    failed = sqlite3.OperationalError("said SQLite")
+    failed.sqlite_errorcode = code
+    return failed
+
+
+ERRORS = [
+    pytest.param(sqlite3.SQLITE_CORRUPT, "jms-broker store salvage", id="corrupt"),
+    pytest.param(sqlite3.SQLITE_NOTADB, "jms-broker store check", id="no database"),
+    pytest.param(sqlite3.SQLITE_FULL, "no room is left", id="full"),
+    pytest.param(sqlite3.SQLITE_CANTOPEN, "cannot be opened", id="not to be opened"),
+    pytest.param(sqlite3.SQLITE_IOERR_FSYNC, "failed: said SQLite", id="a failed sync"),
+]
+
+
+@pytest.mark.parametrize(("code", "says"), ERRORS)
+def test_errors_say_what_to_do(code: int, says: str) -> None:
+    assert says in str(explained(error(code), Path("store.db")))

@@ -1,0 +1,124 @@
+"""A store in SQLite over restarts, and when its file or its disk is not what it should be."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from storage.api import StoreError
+from storage.batch import Batch
+from storage.records import StoredNode
+from storage.sql.store import NUMBERS_AT_ONCE, SqliteStore
+from tests.support.stored import stored_messages
+from tests.unit.storage.test_batch import stored
+
+
+async def opened(folder: Path) -> SqliteStore:
+    store = SqliteStore(folder / "data" / "store.db")
+    await store.open()
+    return store
+
+
+def connect(folder: Path) -> sqlite3.Connection:
+    return sqlite3.connect(folder / "data" / "store.db")
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    batch = Batch()
+    batch.add_node(StoredNode(address="q", kind="queue"))
+    batch.append(stored(1))
+    batch.append(stored(2, "r"))
+    await store.commit(batch)
+    await store.close()
+    again = await opened(tmp_path)
+    assert [node.address for node in await again.nodes()] == ["q"]
+    assert [int(message.number) for message in await stored_messages(again, "q")] == [1]
+    assert [int(message.number) for message in await stored_messages(again, "r")] == [2]
+    await again.close()
+
+
+async def test_numbers_are_never_given_again(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    assert store.first_number == 1
+    batch = Batch()
+    batch.append(stored(1))
+    await store.commit(batch)
+    batch = Batch()
+    batch.remove(1)
+    await store.commit(batch)
+    await store.close()
+    again = await opened(tmp_path)
+    assert again.first_number == 1 + NUMBERS_AT_ONCE + 1
+    await again.close()
+
+
+async def test_a_queue_that_was_made_anew_does_not_get_old_messages(tmp_path: Path) -> None:
+    node = StoredNode(address="q", kind="queue")
+    store = await opened(tmp_path)
+    batch = Batch()
+    batch.add_node(node)
+    batch.append(stored(1))
+    await store.commit(batch)
+    batch = Batch()
+    batch.remove_node(node)
+    batch.add_node(node)
+    batch.append(stored(2))
+    await store.commit(batch)
+    await store.close()
+    again = await opened(tmp_path)
+    assert [int(message.number) for message in await stored_messages(again, "q")] == [2]
+    await again.close()
+    with connect(tmp_path) as connection:
+        assert connection.execute("SELECT number FROM message").fetchall() == [(2,)]
+
+
+async def test_a_second_process_is_told_who_has_the_store(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    with pytest.raises(StoreError, match="in use by process"):
+        await opened(tmp_path)
+    await store.close()
+
+
+async def test_a_damaged_message_is_noticed(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    batch = Batch()
+    batch.append(stored(1))
+    await store.commit(batch)
+    await store.close()
+    with connect(tmp_path) as connection:
+        connection.execute("UPDATE message SET encoded = x'00'")
+    connection.close()
+    again = await opened(tmp_path)
+    with pytest.raises(StoreError, match="message 1 of q is damaged"):
+        await stored_messages(again, "q")
+    await again.close()
+
+
+async def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "store.db"
+    path.parent.mkdir()
+    path.write_bytes(b"not a database, but somebody's file" * 100)
+    with pytest.raises(StoreError, match="jms-broker store check"):
+        await opened(tmp_path)
+    assert path.read_bytes().startswith(b"not a database")
+
+
+async def test_after_an_error_nothing_more_is_committed(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    batch = Batch()
+    batch.append(stored(1))
+    await store.commit(batch)
+    with pytest.raises(StoreError, match="UNIQUE"):
+        await store.commit(batch)
+    later = Batch()
+    later.append(stored(2))
+    with pytest.raises(StoreError, match="UNIQUE"):
+        await store.commit(later)
+    await store.close()
+    again = await opened(tmp_path)
+    assert [int(message.number) for message in await stored_messages(again, "q")] == [1]
+    await again.close()
