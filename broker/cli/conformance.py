@@ -32,6 +32,12 @@ def conformance(
     missing_address: Annotated[
         str | None, typer.Option(help="An address that does not exist and will not be made.")
     ] = None,
+    blocking_address: Annotated[
+        str | None, typer.Option(help="A small queue that gives no credit when it is full.")
+    ] = None,
+    rejecting_address: Annotated[
+        str | None, typer.Option(help="A small queue that rejects when it is full.")
+    ] = None,
     timeout: Annotated[
         float, typer.Option(min=0.1, help="Wait so many seconds for each answer.")
     ] = 5.0,
@@ -49,6 +55,8 @@ def conformance(
         html=html,
         address=address,
         missing_address=missing_address,
+        blocking_address=blocking_address,
+        rejecting_address=rejecting_address,
         timeout_s=timeout,
     )
     raise typer.Exit(status)

@@ -35,6 +35,8 @@ class Asked:
     html: Path | None = None
     address: str | None = None
     missing_address: str | None = None
+    blocking_address: str | None = None
+    rejecting_address: str | None = None
     timeout_s: float = 5.0
 
 
@@ -88,6 +90,8 @@ def options_of(wanted: Asked) -> Options:
         ),
         address=wanted.address,
         missing_address=wanted.missing_address,
+        blocking_address=wanted.blocking_address,
+        rejecting_address=wanted.rejecting_address,
         timeout_s=wanted.timeout_s,
     )
 

@@ -15,13 +15,22 @@ from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
 
 SETTINGS = """\
 # So that every case has something to try: an idle time-out that is soon over, a message that is
-# soon too large, and an address that is not made.
+# soon too large, an address that is not made, and queues that are soon full.
 idle_time_out_ms = 2000
 max_message_size = 2_000_000
 
 [[address]]
 pattern = "missing.*"
 auto_create = false
+
+[[address]]
+pattern = "small.blocking"
+max_messages = 20
+
+[[address]]
+pattern = "small.rejecting"
+max_messages = 20
+full = "reject"
 """
 
 

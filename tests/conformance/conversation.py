@@ -72,6 +72,20 @@ class Conversation:
             raise NotApplicable("needs --missing-address: an address that the broker refuses")
         return self.options.missing_address
 
+    @property
+    def blocking_address(self) -> str:
+        """A queue that gives no credit when it is full, which it soon is."""
+        if self.options.blocking_address is None:
+            raise NotApplicable("needs --blocking-address: a small queue that gives no credit")
+        return self.options.blocking_address
+
+    @property
+    def rejecting_address(self) -> str:
+        """A queue that rejects when it is full, which it soon is."""
+        if self.options.rejecting_address is None:
+            raise NotApplicable("needs --rejecting-address: a small queue that rejects")
+        return self.options.rejecting_address
+
     # -- more of them
 
     @asynccontextmanager

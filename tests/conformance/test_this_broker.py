@@ -32,7 +32,12 @@ async def test_case(
     case: Case, broker_with_users: BrokerProcess, request: pytest.FixtureRequest
 ) -> None:
     asked = Asked(
-        broker_with_users.url, user=USER, password=PASSWORD, missing_address="missing.node"
+        broker_with_users.url,
+        user=USER,
+        password=PASSWORD,
+        missing_address="missing.node",
+        blocking_address="small.blocking",
+        rejecting_address="small.rejecting",
     )
     if case.name in OPEN_TO_ALL:
         asked = Asked(request.getfixturevalue("open_broker").url)

@@ -51,6 +51,8 @@ class Options:
 
     `address` is a queue that exists; where it is None every case uses an address of its own,
     which the broker makes when it is attached to. `missing_address` is one that it will not make.
+    `blocking_address` and `rejecting_address` are queues of less than a thousand messages, to be
+    emptied: full, the one gives no credit, the other rejects.
     """
 
     host: str
@@ -59,6 +61,8 @@ class Options:
     password: str | None = None
     address: str | None = None
     missing_address: str | None = None
+    blocking_address: str | None = None
+    rejecting_address: str | None = None
     timeout_s: float = 5.0
 
 
