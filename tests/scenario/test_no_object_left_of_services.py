@@ -13,7 +13,7 @@ from broker.amqp.descriptors import NO_LOCAL_FILTER, SELECTOR_FILTER
 from broker.amqp.encode import BytesWriter, put_value
 from broker.amqp.outcomes import ACCEPTED, Modified
 from broker.amqp.performatives import SENDER
-from broker.amqp.terminus import Filter
+from broker.amqp.terminus import CONNECTION_CLOSE, Filter
 from broker.amqp.types import Described, ULong
 from broker.routing.policy import AddressPolicy
 from tests.support.broker import Broker, Client
@@ -97,11 +97,12 @@ def begin_transactions(controller: Controller) -> None:
 
 
 def begin_subscriptions(broker: Broker, client: Client) -> None:
-    """Durable, shared, volatile and of its own; one of which another client has a part."""
+    """Durable, shared, volatile, timed, of its own; one of which another client has a part."""
     subscribe(client, "durable", "lasting", handle=3, credit=1, filter=[SELECTOR])
     subscribe(client, "durable shared global", "common", handle=4, credit=1)
     subscribe(client, "shared", "passing", handle=5, credit=1)
     subscribe(client, "", "own", handle=6, filter=[NO_LOCAL])
+    subscribe(client, "durable", "timed", handle=10, expiry_policy=CONNECTION_CLOSE, timeout=150)
     partner = broker.session("partner")
     subscribe(partner, "durable shared global", "common", credit=1)
     partner.hang_up()
@@ -147,7 +148,7 @@ def test_an_engaged_client_is_in_the_middle_of_everything() -> None:
     broker = new_broker()
     client = be_engaged(broker)
     assert broker.watcher.errors == []
-    assert names(broker) == ["common", "lasting", "passing"]
+    assert names(broker) == ["common", "lasting", "passing", "timed"]
     assert broker.router.topics["t"].backlog() > 4
     queue = broker.queue()
     assert queue.groups is not None
@@ -202,4 +203,4 @@ def test_services_hold_on_to_no_connection(ending: Ending) -> None:
     del client
     gc.collect()
     assert engine_objects() == 0
-    assert names(broker) == ["common", "lasting"]
+    assert names(broker) == ["common", "lasting", "timed"]
