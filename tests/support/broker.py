@@ -302,6 +302,10 @@ class Client:
         self._frames = []
         return frames
 
+    def put_back(self, frames: list[Frame]) -> None:
+        """Let these be the next to come."""
+        self._frames = [*frames, *self._frames]
+
     def bodies(self) -> list[Body | None]:
         """As `frames`, without channels."""
         return [each.body for each in self.frames()]
