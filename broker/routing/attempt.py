@@ -26,6 +26,9 @@ def note(entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:
     if disposal is Disposal.COUNT:
         return False
     entry.failures += 1
+    consumer = entry.consumer
+    if consumer is not None:
+        consumer.failures += 1
     queue = entry.queue
     # a durable queue gives nothing up but to consumers and administrators (DST-11)
     limit = i64(0) if queue.stores_all else queue.policy.max_delivery_count
@@ -36,7 +39,9 @@ def _note_release(entry: QueueEntry) -> None:
     queue = entry.queue
     router = queue.router
     now_ms = router.clock.now_ms()
-    pause = _history(entry).release(now_ms)
+    consumer = entry.consumer
+    assert consumer is not None
+    pause = _history(entry).release(now_ms, consumer.failures)
     if pause > 0:
         router.agenda.at(now_ms + pause, queue)
 

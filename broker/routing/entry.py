@@ -99,11 +99,20 @@ class History:
         self.consumer: Final[i64] = consumer
         self.refused = False
         self.releases: i64 = 0
+        self.failures_before: i64 = 0
         self.paused_until_ms: i64 = 0
         self.next = following
 
-    def release(self, now_ms: i64) -> i64:
-        """Note one more release; the pause in ms that the consumer has to wait for the entry."""
+    def release(self, now_ms: i64, failures: i64) -> i64:
+        """Note one more release; the pause in ms that the consumer has to wait for the entry.
+
+        `failures`: how many attempts with the consumer have failed. It has not released this
+        entry in a row where one has failed meanwhile: JMS clients that roll back release
+        what they had prefetched, each time, and want it again in its order.
+        """
+        if failures != self.failures_before:
+            self.failures_before = failures
+            self.releases = 0
         self.releases += 1
         pause = pause_after(self.releases)
         self.paused_until_ms = now_ms + pause

@@ -19,6 +19,7 @@ class Consumer:
     and `passed` belong to the queue: which of its consumers this one is, and
     up to which position of each priority nothing waits that it may have, but for what
     `revisit` knows. `filter` says what of a queue it wants, None that it wants everything.
+    `failures` counts the attempts with it that failed.
     """
 
     filter: Filter | None = None
@@ -27,6 +28,7 @@ class Consumer:
     revisit: Revisit | None = None
     priority: i64 = 0
     exclusive: bool = False
+    failures: i64 = 0
 
     @abstractmethod
     def has_room(self) -> bool:

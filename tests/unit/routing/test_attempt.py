@@ -28,6 +28,20 @@ def test_an_entry_released_ten_times_waits_for_that_link_and_for_no_other() -> N
     assert routing.consumer(queue, 1).taken == [b"looping"]
 
 
+@pytest.mark.requirement("RCV-06", "RCV-08")
+def test_what_is_released_behind_a_failure_keeps_its_place_however_often() -> None:
+    """A JMS client that rolls back a message releases what it had prefetched behind it."""
+    routing = Routing(policy=AddressPolicy(max_delivery_count=0))
+    queue = routing.queue()
+    routing.put(queue, b"failing", b"prefetched")
+    consumer = routing.consumer(queue)
+    for _ in range(30):
+        routing.give(queue, consumer, 2)
+        assert bodies(consumer.entries) == [b"failing", b"prefetched"]
+        consumer.dispose(Disposal.FAIL, routing.batch)
+        consumer.dispose(Disposal.RELEASE, routing.batch)
+
+
 @pytest.mark.requirement("RCV-02", "RCV-08")
 def test_only_failures_are_held_against_the_redelivery_limit() -> None:
     routing = Routing(policy=AddressPolicy(max_delivery_count=2))

@@ -51,7 +51,7 @@ def test_a_refused_entry_may_go_to_anybody_else_but_never_there() -> None:
 @pytest.mark.requirement("RCV-08")
 def test_a_pause_is_for_one_consumer_and_ends() -> None:
     entry, present = new_entry(), consumers(2)
-    pauses = [int(entry.history_with(1, present).release(NOW_MS)) for _ in range(10)]
+    pauses = [int(entry.history_with(1, present).release(NOW_MS, 0)) for _ in range(10)]
     assert pauses == [0] * 9 + [100]
     assert not entry.may_go_to(1, NOW_MS)
     assert not entry.may_go_to(1, NOW_MS + 99)
@@ -63,8 +63,8 @@ def test_a_pause_is_for_one_consumer_and_ends() -> None:
 def test_two_consumers_that_release_in_turns_are_both_held_up() -> None:
     entry, present = new_entry(), consumers(2)
     for _ in range(10):
-        entry.history_with(1, present).release(NOW_MS)
-        entry.history_with(2, present).release(NOW_MS)
+        entry.history_with(1, present).release(NOW_MS, 0)
+        entry.history_with(2, present).release(NOW_MS, 0)
     assert not entry.may_go_to(1, NOW_MS)
     assert not entry.may_go_to(2, NOW_MS)
 

@@ -289,4 +289,72 @@ class AcknowledgeTest extends BrokerTest {
         assertNull(consumer.receiveNoWait());
         assertEquals("poison", deadLetter(id).getText());
     }
+
+    @Test
+    @DisplayName("CLIENT_ACKNOWLEDGE: acknowledge() is for what all consumers of the session received, of queues and topics")
+    @Tag("RCV-02")
+    void clientAllConsumers() throws Exception {
+        Session session = session(Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(queue(session));
+        MessageConsumer subscriber = session.createSharedDurableConsumer(topic(session), name());
+        fill("a");
+        Session sending = session();
+        send(sending, topic(sending), "x");
+        next(consumer);
+        next(subscriber).acknowledge();
+        end(session);
+        assertEquals(List.of(), left());
+        assertNull(sending.createSharedDurableConsumer(topic(sending), name()).receiveNoWait());
+    }
+
+    @Test
+    @DisplayName("a transaction's messages are not acknowledged by acknowledge()")
+    @Tag("RCV-02")
+    @Tag("RCV-06")
+    void transacted() throws Exception {
+        fill("a");
+        Session session = session(Session.SESSION_TRANSACTED);
+        next(session.createConsumer(queue(session))).acknowledge();
+        end(session);
+        Session again = session();
+        comesAgain(again.createConsumer(queue(again)), "a");
+    }
+
+    @Test
+    @DisplayName("a listener that recovers its session hears the message again, marked and counted")
+    @Tag("RCV-01")
+    void listenerRecovers() throws Exception {
+        Session session = session(Session.CLIENT_ACKNOWLEDGE);
+        BlockingQueue<String> heard = new LinkedBlockingQueue<>();
+        session.createConsumer(queue(session)).setMessageListener(message -> {
+            try {
+                heard.add(message.getBody(String.class) + " " + deliveryCount(message) + " " + message.getJMSRedelivered());
+                if (deliveryCount(message) < 3) {
+                    session.recover();
+                } else {
+                    message.acknowledge();
+                }
+            } catch (JMSException broken) {
+                heard.add(broken.toString());
+            }
+        });
+        fill("a", "b");
+        for (String expected : List.of("a 1 false", "a 2 true", "a 3 true", "b 1 false", "b 2 true", "b 3 true")) {
+            assertEquals(expected, heard.poll(SOON, TimeUnit.MILLISECONDS));
+        }
+        end(session);
+        assertEquals(List.of(), left());
+    }
+
+    @Test
+    @DisplayName("DUPS_OK_ACKNOWLEDGE: what was prefetched but not received is there for others, once")
+    @Tag("RCV-02")
+    @Tag("RCV-08")
+    void dupsOkPrefetched() throws Exception {
+        fill("a", "b", "c");
+        Session session = session(Session.DUPS_OK_ACKNOWLEDGE);
+        next(session.createConsumer(queue(session)));
+        end(session);
+        assertEquals(List.of("b", "c"), left());
+    }
 }

@@ -563,4 +563,24 @@ class TransactionTest extends BrokerTest {
         comesAgain(session.createConsumer(queue(session)), "a", 1);
         session.commit();
     }
+
+    @Test
+    @DisplayName("many rollbacks do not disturb the order of what was prefetched meanwhile, nor hold it up")
+    @Tag("RCV-06")
+    @Tag("RCV-08")
+    void manyRollbacks() throws Exception {
+        fill("a", "b", "c", "d");
+        MessageConsumer consumer = session.createConsumer(queue(session));
+        for (int i = 1; i <= 15; i++) {
+            comesAgain(consumer, "a", i);
+            session.rollback();
+        }
+        assertEquals("a", next(consumer).getText());
+        session.commit();
+        fill("e");
+        for (String text : new String[] {"b", "c", "d", "e"}) {
+            comesAgain(consumer, text, 1);
+        }
+        session.commit();
+    }
 }
