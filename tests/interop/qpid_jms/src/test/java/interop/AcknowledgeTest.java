@@ -357,4 +357,39 @@ class AcknowledgeTest extends BrokerTest {
         end(session);
         assertEquals(List.of("b", "c"), left());
     }
+
+    @Test
+    @DisplayName("a message that its listener fails on again and again does not keep the others from it, nor itself for ever busy")
+    @Tag("RCV-08")
+    void listenerFailsAlways() throws Exception {
+        Session session = session();
+        BlockingQueue<String> heard = new LinkedBlockingQueue<>();
+        session.createConsumer(queue(session)).setMessageListener(message -> {
+            try {
+                heard.add(message.getBody(String.class));
+            } catch (JMSException broken) {
+                heard.add(broken.toString());
+            }
+            if (heard.contains("poison")) {
+                heard.remove("poison");
+                heard.add("failed");
+                throw new IllegalStateException("it fails each time");
+            }
+        });
+        fill("poison");
+        fill("a", "b", "c");
+        int failures = 0;
+        for (String expected : List.of("a", "b", "c")) {
+            String text = heard.poll(SOON, TimeUnit.MILLISECONDS);
+            while ("failed".equals(text)) {
+                failures++;
+                text = heard.poll(SOON, TimeUnit.MILLISECONDS);
+            }
+            assertEquals(expected, text);
+        }
+        assertTrue(failures < 100, failures + " attempts");
+        session.close();
+        Session again = session();
+        assertEquals("poison", next(again.createConsumer(queue(again))).getText());
+    }
 }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import jakarta.jms.Connection;
 import jakarta.jms.DeliveryMode;
+import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSException;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
@@ -350,5 +351,34 @@ class DurableSubscriptionTest extends BrokerTest {
         assertEquals("later", came.getText());
         assertFalse(came.getJMSRedelivered());
         assertNull(newcomer.receiveNoWait());
+    }
+
+    @Test
+    @DisplayName("a temporary topic has none, and the attempt leaves nothing behind")
+    @Tag("SUB-02")
+    @Tag("TMP-01")
+    void temporaryTopic() throws Exception {
+        Topic temporary = session.createTemporaryTopic();
+        assertThrows(JMSException.class, () -> session.createDurableConsumer(temporary, NAME));
+        assertThrows(JMSException.class, () -> session.createSharedDurableConsumer(temporary, NAME));
+        assertThrows(InvalidDestinationException.class, () -> session.unsubscribe(NAME));
+    }
+
+    @Test
+    @DisplayName("a message that its subscriber gives up goes to the dead letter queue, and is not another's")
+    @Tag("SUB-02")
+    @Tag("RCV-02")
+    void rejected() throws Exception {
+        Session individual = client.createSession(INDIVIDUAL);
+        MessageConsumer subscriber = individual.createDurableConsumer(topic(individual), NAME);
+        MessageConsumer other = session.createConsumer(topic(session));
+        publish("a", "b");
+        TextMessage first = next(subscriber);
+        first.setIntProperty("JMS_AMQP_ACK_TYPE", 2);
+        first.acknowledge();
+        assertEquals("a", deadLetter(first.getJMSMessageID()).getText());
+        assertEquals(List.of("a", "b"), texts(other, 2));
+        next(subscriber).acknowledge();
+        assertNull(subscriber.receiveNoWait());
     }
 }

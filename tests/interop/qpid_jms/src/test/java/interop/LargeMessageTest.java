@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 
 import jakarta.jms.BytesMessage;
 import jakarta.jms.DeliveryMode;
+import jakarta.jms.Destination;
+import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
@@ -101,5 +103,45 @@ class LargeMessageTest extends BrokerTest {
             assertEquals("" + i, next(small).getText());
             assertEquals(text + i, next(large).getText());
         }
+    }
+
+    @Test
+    @DisplayName("messages of 2 MiB in transactions: rolled back and committed, sent and received, for a queue and a durable subscription")
+    @Tag("PRD-05")
+    @Tag("RCV-06")
+    void transactions() throws Exception {
+        Session within = session(Session.SESSION_TRANSACTED);
+        MessageConsumer consumer = within.createConsumer(queue(within));
+        MessageConsumer subscriber = within.createSharedDurableConsumer(topic(within), name());
+        MessageProducer anonymous = within.createProducer(null);
+        byte[] content = new byte[2 << 20];
+        for (int round = 0; round < 2; round++) {
+            content[content.length - 1] = (byte) round;
+            for (Destination destination : new Destination[] {queue(within), topic(within)}) {
+                BytesMessage message = within.createBytesMessage();
+                message.writeBytes(content);
+                anonymous.send(destination, message);
+            }
+            if (round == 0) {
+                within.rollback();
+            } else {
+                within.commit();
+            }
+        }
+        for (int attempt = 1; attempt <= 3; attempt++) {
+            for (MessageConsumer each : new MessageConsumer[] {consumer, subscriber}) {
+                Message received = each.receive(SOON);
+                assertEquals(attempt, deliveryCount(received));
+                assertArrayEquals(content, received.getBody(byte[].class));
+            }
+            if (attempt < 3) {
+                within.rollback();
+            }
+        }
+        within.commit();
+        assertNull(consumer.receiveNoWait());
+        assertNull(subscriber.receiveNoWait());
+        subscriber.close();
+        within.unsubscribe(name());
     }
 }

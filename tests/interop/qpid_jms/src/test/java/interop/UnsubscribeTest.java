@@ -224,4 +224,39 @@ class UnsubscribeTest extends BrokerTest {
             session.unsubscribe(name());
         }
     }
+
+    @Test
+    @DisplayName("while a message of it is part of a transaction: JMSException, nothing is lost, and it can be ended later")
+    @Tag("SUB-40")
+    @Tag("RCV-06")
+    void pendingTransaction() throws Exception {
+        Session within = client.createSession(Session.SESSION_TRANSACTED);
+        MessageConsumer subscriber = within.createDurableConsumer(topic(within), name());
+        publish("a", "b");
+        assertEquals("a", next(subscriber).getText());
+        subscriber.close();
+        assertThrows(JMSException.class, () -> session.unsubscribe(name()));
+        within.rollback();
+        within.close();
+        MessageConsumer again = unshared();
+        comesAgain(again, "a");
+        assertEquals("b", next(again).getText());
+        again.close();
+        session.unsubscribe(name());
+    }
+
+    @Test
+    @DisplayName("while a message of it is not acknowledged: JMSException, and it can be ended later")
+    @Tag("SUB-40")
+    @Tag("RCV-02")
+    void notAcknowledged() throws Exception {
+        Session patient = client.createSession(Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer subscriber = patient.createDurableConsumer(topic(patient), name());
+        publish("a");
+        var received = next(subscriber);
+        subscriber.close();
+        assertThrows(JMSException.class, () -> session.unsubscribe(name()));
+        received.acknowledge();
+        session.unsubscribe(name());
+    }
 }
