@@ -1,6 +1,7 @@
 package interop;
 
 import jakarta.jms.Connection;
+import jakarta.jms.DeliveryMode;
 import jakarta.jms.Destination;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
@@ -150,6 +151,16 @@ abstract class BrokerTest {
             Session session = connection.createSession();
             send(session, queue(session), texts);
         }
+    }
+
+    /** Send many messages, non-persistent, without waiting for each; the broker has them all when this returns. */
+    static void sendMany(Session session, Destination destination, String... texts) throws JMSException {
+        MessageProducer producer = session.createProducer(destination);
+        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+        for (String text : texts) {
+            producer.send(session.createTextMessage(text));
+        }
+        producer.close();
     }
 
     /** The next message, which must be there soon. */

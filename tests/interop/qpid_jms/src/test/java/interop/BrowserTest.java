@@ -38,8 +38,8 @@ class BrowserTest extends BrokerTest {
     @DisplayName("every message is shown once, in order, and the enumeration ends")
     @Tag("RCV-04")
     void inOrder() throws Exception {
-        fill(texts(2500));
         Session session = session();
+        sendMany(session, queue(session), texts(2500));
         assertEquals(List.of(texts(2500)), browsed(session.createBrowser(queue(session))));
     }
 

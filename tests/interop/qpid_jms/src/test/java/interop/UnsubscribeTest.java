@@ -159,7 +159,7 @@ class UnsubscribeTest extends BrokerTest {
     void takesNothing() throws Exception {
         String[] texts = IntStream.range(0, 500).mapToObj(Integer::toString).toArray(String[]::new);
         shared(nameless).close();
-        publish(texts);
+        sendMany(publisher, topic(publisher), texts);
         Session holding = session(Session.AUTO_ACKNOWLEDGE, "jms.prefetchPolicy.all=0");
         MessageConsumer holder = shared(holding);
         assertThrows(JMSException.class, () -> nameless.unsubscribe(name()));
