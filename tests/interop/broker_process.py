@@ -46,6 +46,26 @@ full = "reject"
 pattern = "blocking.*"
 max_messages = 3
 full = "block"
+
+[[address]]
+pattern = "exclusive.*"
+exclusive = true
+
+[[address]]
+pattern = "mortal.*"
+expiry = "expired"
+
+[[address]]
+pattern = "retried.*"
+max_delivery_count = 3
+dead_letter = "retried-in-vain"
+redelivery_delay_ms = 150
+redelivery_backoff = 2.0
+
+[[address]]
+pattern = "dropped.*"
+max_delivery_count = 2
+dead_letter = ""
 """
 
 

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import jakarta.jms.Connection;
 import jakarta.jms.DeliveryMode;
+import jakarta.jms.Destination;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
@@ -564,23 +565,59 @@ class TransactionTest extends BrokerTest {
         session.commit();
     }
 
-    @Test
-    @DisplayName("many rollbacks do not disturb the order of what was prefetched meanwhile, nor hold it up")
-    @Tag("RCV-06")
-    @Tag("RCV-08")
-    void manyRollbacks() throws Exception {
-        fill("a", "b", "c", "d");
-        MessageConsumer consumer = session.createConsumer(queue(session));
+    /** Roll back "a" again and again, then have it, and "b" to "e" behind it. */
+    private void rollsBackManyTimes(Destination destination, MessageConsumer consumer) throws JMSException {
+        Session plain = session();
+        MessageProducer producer = plain.createProducer(destination);
+        for (String text : new String[] {"a", "b", "c", "d"}) {
+            producer.send(grouped(plain, text));
+        }
         for (int i = 1; i <= 15; i++) {
             comesAgain(consumer, "a", i);
             session.rollback();
         }
         assertEquals("a", next(consumer).getText());
         session.commit();
-        fill("e");
+        producer.send(grouped(plain, "e"));
         for (String text : new String[] {"b", "c", "d", "e"}) {
             comesAgain(consumer, text, 1);
         }
         session.commit();
+    }
+
+    private static Message grouped(Session session, String text) throws JMSException {
+        Message message = session.createTextMessage(text);
+        message.setStringProperty("JMSXGroupID", "group");
+        return message;
+    }
+
+    @Test
+    @DisplayName("many rollbacks do not disturb the order of what was prefetched meanwhile, nor hold it up")
+    @Tag("RCV-06")
+    @Tag("RCV-07")
+    @Tag("RCV-08")
+    void manyRollbacks() throws Exception {
+        rollsBackManyTimes(queue(session), session.createConsumer(queue(session)));
+    }
+
+    @Test
+    @DisplayName("nor with a selector, though it passes others over")
+    @Tag("RCV-06")
+    @Tag("RCV-05")
+    @Tag("RCV-08")
+    void manyRollbacksWithSelector() throws Exception {
+        fill("not wanted");
+        rollsBackManyTimes(queue(session), session.createConsumer(queue(session), "JMSXGroupID = 'group'"));
+        session.close();
+        assertEquals(List.of("not wanted"), left());
+    }
+
+    @Test
+    @DisplayName("nor of a shared subscription")
+    @Tag("RCV-06")
+    @Tag("SUB-08")
+    @Tag("RCV-08")
+    void manyRollbacksOfSubscription() throws Exception {
+        rollsBackManyTimes(topic(session), session.createSharedDurableConsumer(topic(session), name()));
     }
 }
