@@ -12,6 +12,7 @@ import jakarta.jms.Session;
 import jakarta.jms.TextMessage;
 import jakarta.jms.Topic;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
@@ -49,7 +50,7 @@ abstract class BrokerTest {
     /** Session mode of Qpid JMS: acknowledge() is for one message. */
     static final int INDIVIDUAL = 101;
 
-    private final List<Connection> opened = new ArrayList<>();
+    private final List<Connection> opened = Collections.synchronizedList(new ArrayList<>());
     private String name;
 
     @BeforeEach

@@ -1,8 +1,11 @@
 package interop;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
@@ -204,5 +207,106 @@ class ConcurrencyTest extends BrokerTest {
         List<String> committed = all(senders);
         assertTrue(received.size() == committed.size(), () -> received.size() + " of " + committed.size());
         assertEquals(committed.stream().sorted().toList(), received.stream().sorted().toList());
+    }
+
+    /** Have `work` done by each of `count` threads, with a number from 0. */
+    private void atOnce(int count, Work work) throws Exception {
+        List<Future<?>> parts = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            int number = i;
+            parts.add(threads.submit(() -> {
+                work.done(number);
+                return null;
+            }));
+        }
+        for (Future<?> part : parts) {
+            part.get(2 * SOON, TimeUnit.MILLISECONDS);
+        }
+    }
+
+    /** What one of several threads does. */
+    interface Work {
+        void done(int number) throws Exception;
+    }
+
+    @Test
+    @DisplayName("five clients with twenty temporary queues each, one after the other: every request has its own answer")
+    @Tag("TMP-01")
+    @Tag("TMP-03")
+    void requests() throws Exception {
+        Session answering = session();
+        MessageProducer anonymous = answering.createProducer(null);
+        answering.createConsumer(queue(answering)).setMessageListener(request -> {
+            try {
+                anonymous.send(request.getJMSReplyTo(), answering.createTextMessage("re: " + request.getBody(String.class)));
+            } catch (JMSException broken) {
+                throw new IllegalStateException(broken);
+            }
+        });
+        atOnce(5, client -> {
+            Session session = session();
+            MessageProducer producer = session.createProducer(queue(session));
+            for (int i = 0; i < 20; i++) {
+                var replies = session.createTemporaryQueue();
+                try (MessageConsumer consumer = session.createConsumer(replies)) {
+                    Message request = session.createTextMessage(client + "." + i);
+                    request.setJMSReplyTo(replies);
+                    producer.send(request);
+                    assertEquals("re: " + client + "." + i, next(consumer).getText());
+                }
+                replies.delete();
+            }
+        });
+    }
+
+    @Test
+    @DisplayName("six connections subscribe to and unsubscribe from one shared subscription: each call is answered, the last one ends it")
+    @Tag("SUB-31")
+    @Tag("SUB-39")
+    @Tag("SUB-40")
+    void subscribeAndUnsubscribe() throws Exception {
+        atOnce(6, number -> {
+            Session session = session();
+            for (int i = 0; i < 20; i++) {
+                try (MessageConsumer consumer = session.createSharedDurableConsumer(topic(session), name())) {
+                    send(session, topic(session), "x");
+                    consumer.receiveNoWait();
+                }
+                unsubscribe(session);
+            }
+        });
+        Session session = session();
+        unsubscribe(session);
+        assertThrows(InvalidDestinationException.class, () -> session.unsubscribe(name()));
+        assertNull(session.createSharedDurableConsumer(topic(session), name()).receiveNoWait());
+    }
+
+    /** Unsubscribe, unless others consume or have done so before. */
+    private void unsubscribe(Session session) {
+        try {
+            session.unsubscribe(name());
+        } catch (JMSException inUseOrUnknown) {
+            String told = inUseOrUnknown.getMessage();
+            assertTrue(told.contains("amqp:resource-locked") || told.contains("amqp:not-found"), told);
+        }
+    }
+
+    @Test
+    @DisplayName("plain subscribers come and go while messages are published: those that stay get everything, in order")
+    @Tag("SUB-01")
+    void subscribersComeAndGo() throws Exception {
+        Session session = session();
+        MessageConsumer staying = session.createConsumer(topic(session));
+        List<Future<List<String>>> senders = startSenders(true);
+        atOnce(4, number -> {
+            Session own = session();
+            for (int i = 0; i < 20; i++) {
+                try (MessageConsumer passing = own.createConsumer(topic(own), i % 2 == 0 ? null : "JMSPriority = 4")) {
+                    passing.receiveNoWait();
+                }
+            }
+        });
+        inOrder(all(senders), texts(staying, COMMITTED));
+        assertNull(staying.receiveNoWait());
     }
 }
