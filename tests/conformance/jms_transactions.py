@@ -6,6 +6,7 @@ from typing import Final
 
 from broker.amqp.outcomes import (
     ACCEPTED,
+    RELEASED,
     Accepted,
     Declared,
     Rejected,
@@ -164,6 +165,27 @@ async def a_rollback_returns_messages_to_their_places(peer: Conversation) -> Non
     counts = [header_of(each).delivery_count for each in found]
     must(counts == [1, 1, 0, 0], "delivery-counts 1, 1, 0, 0", counts)
     await peer.expect_nothing()
+
+
+@case("jms", "10.4", "What is released with each rollback keeps its order, however many there are.")
+async def many_rollbacks_leave_the_order_as_it_was(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    link = await coordinator(session)
+    sent = [b"%d" % at for at in range(8)]
+    await send_all(await session.attach_sender(), *map(message, sent))
+    receiver = await session.attach_receiver()
+    for first in range(5):
+        for fail in (True, True, True, False):
+            txn_id = await declared(link)
+            prefetched = await received(receiver, len(sent) - first)
+            must(bodies(prefetched) == sent[first:], "the order sent", bodies(prefetched))
+            accepted = TransactionalState(txn_id=txn_id, outcome=ACCEPTED)
+            receiver.settle(prefetched[0], accepted)
+            await ended(link, txn_id, fail=fail)
+            for each in prefetched[1:]:
+                receiver.settle(each, RELEASED)
+    found = await receive_all(receiver)
+    must(bodies(found) == sent[5:], "the order sent", bodies(found))
 
 
 @case("jms", "13.5", "A discharge and the next declare may be pipelined, and are done in order.")
