@@ -44,7 +44,7 @@ ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 ESTABLISHMENT_FAILED: Final = "amqp:connection-establishment-failed"
 
 OFFERED: Final = (ANONYMOUS_RELAY, DELAYED_DELIVERY, SOLE_CONNECTION, *OFFERED_BY_SUBSCRIPTIONS)
-"""What our open offers (CON-07, as far as it is there)."""
+"""What our open offers (CON-07)."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
