@@ -217,18 +217,22 @@ async def a_subscription_in_use_cannot_be_ended(peer: Conversation) -> None:
 # -- selectors and no-local
 
 
-def with_filter(source: Source, key: str, descriptor: ULong, value: str) -> Source:
-    """`source` with one filter, as JMS clients write it (5.2)."""
+def filter_of(key: str, descriptor: ULong, value: str) -> Filter:
+    """A filter as JMS clients write it (5.2)."""
     out = BytesWriter()
     put_value(out, Described(descriptor, value))
-    each = Filter(key=key, descriptor=descriptor.value, value=value, encoded=out.getvalue())
+    return Filter(key=key, descriptor=descriptor.value, value=value, encoded=out.getvalue())
+
+
+def with_filter(source: Source, key: str, descriptor: ULong, value: str) -> Source:
+    """`source` with one filter."""
     return Source(
         address=source.address,
         expiry_policy=source.expiry_policy,
         default_outcome=source.default_outcome,
         outcomes=source.outcomes,
         capabilities=source.capabilities,
-        filter=[each],
+        filter=[filter_of(key, descriptor, value)],
     )
 
 
