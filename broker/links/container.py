@@ -251,7 +251,9 @@ class Container:
         """Every attached link, in no order."""
         return [holder.link for holder in self._links.values()]
 
-    def service_node(self, peer: Peer, address: str | None, reply_to: str = "") -> Node | None:
+    def service_node(
+        self, peer: Peer, address: str | None, reply_to: str = ""
+    ) -> ServiceNode | None:
         """What a link of `peer` to the broker itself leads to; None for any other address."""
         service = self.service
         if service is None or address != MANAGEMENT:

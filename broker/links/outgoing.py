@@ -23,7 +23,7 @@ from broker.routing.address import MANAGEMENT
 from broker.routing.dead_letter import Cause
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import HeldExclusively
-from broker.routing.node import QUEUE, TOPIC, Node
+from broker.routing.node import QUEUE, TOPIC, Consumable, Node
 from broker.routing.party import Consumer
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
@@ -103,7 +103,7 @@ class LinkConsumer(OutgoingOwner):
         self._feed: Final = Feed(peer.container, link)
         self._default_outcome: Outcome | None = None
         self._retirements: Retirements | None = None
-        self._node: Node | None = None
+        self._node: Consumable | None = None
         self._queue: Queue | None = None
         self._creation: Creation | None = None
         self._subscription: Subscription | None = None
@@ -168,6 +168,7 @@ class LinkConsumer(OutgoingOwner):
         made = self._peer.dynamic.claimed(self._link, node, batch, made=made, incoming=False)
         if made is not None:
             node = made.node
+        assert isinstance(node, Consumable)
         self._creation = made
         self._node = node
         browses = request.copies and isinstance(node, Queue)

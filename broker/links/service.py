@@ -13,7 +13,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from broker.message import Message
 from broker.routing.address import MANAGEMENT
-from broker.routing.node import QUEUE, Node
+from broker.routing.node import QUEUE, Consumable
 from broker.routing.party import Consumer
 from broker.routing.policy import AddressPolicy
 from broker.routing.queue import Queue
@@ -44,7 +44,7 @@ class Service:
 
 
 @final
-class ServiceNode(Node):
+class ServiceNode(Consumable):
     """The far end of one link to `$management`: requests go to the service as their peer's.
 
     On a link to receive on, responses wait in a queue that ends with it, and

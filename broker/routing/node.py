@@ -67,14 +67,6 @@ class Node(Due):
         return self.policy.max_messages > 0 or self.policy.max_bytes > 0
 
     @abstractmethod
-    def attach_consumer(self, consumer: Consumer) -> Queue:
-        """The queue from which `consumer` takes from now on."""
-
-    @abstractmethod
-    def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:
-        """`consumer` has gone; what it held has been disposed of before."""
-
-    @abstractmethod
     def backlog(self) -> i64:
         """How many deliveries consumers are behind; 0 where nobody consumes."""
 
@@ -124,3 +116,15 @@ class Node(Due):
         self.producers.clear()
         if self.grants is not None:
             self.grants.close()
+
+
+class Consumable(Node):
+    """A node that consumers take from themselves; of a topic they have subscriptions."""
+
+    @abstractmethod
+    def attach_consumer(self, consumer: Consumer) -> Queue:
+        """The queue from which `consumer` takes from now on."""
+
+    @abstractmethod
+    def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:
+        """`consumer` has gone; what it held has been disposed of before."""

@@ -22,7 +22,7 @@ from broker.routing.entry import NOT_STORED, QueueEntry
 from broker.routing.exclusive import Exclusivity
 from broker.routing.grants import UNLIMITED, Grants
 from broker.routing.groups import Groups, join_group
-from broker.routing.node import QUEUE, Node
+from broker.routing.node import QUEUE, Consumable
 from broker.routing.party import Consumer
 from broker.routing.passing import Passing
 from broker.routing.policy import BLOCK, DROP_OLDEST, AddressPolicy
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Queue(Node):
+class Queue(Consumable):
     """Messages in order of priority and arrival, each for one consumer (RCV-03).
 
     That of a subscription is named by no address, and `topics` are those that put into it.
@@ -186,7 +186,7 @@ class Queue(Node):
             self._selective()
         self.browsers.join(consumer)
 
-    def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:  # noqa: ARG002 as a topic's
+    def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:  # noqa: ARG002 as a service's
         self.turn.leave(consumer)
         self._drains.leave(consumer)
         if consumer in self.consumers:

@@ -11,7 +11,6 @@ from broker.routing.binding import Binding, Bindings
 from broker.routing.full import room_beside
 from broker.routing.grants import UNLIMITED, Grants
 from broker.routing.node import TOPIC, Node
-from broker.routing.party import Consumer
 from broker.routing.policy import BLOCK, AddressPolicy
 from broker.routing.queue import Queue
 from storage.batch import Batch
@@ -65,24 +64,6 @@ class Topic(Node):
             return self.bindings.matching(message)
         return self.subscriptions
 
-    def attach_consumer(self, consumer: Consumer) -> Queue:
-        """A subscription of its own for `consumer`: non-durable, unshared (SUB-01).
-
-        Its filter becomes the subscription's, which judges what is published and not what waits.
-        """
-        queue = Queue(
-            address=self.address,
-            policy=self.policy,
-            router=self.router,
-            owner=self.owner,
-            is_subscription=True,
-        )
-        wanted = consumer.filter
-        consumer.filter = None
-        queue.attach_consumer(consumer)
-        self.bind(Binding(queue, "", wanted))
-        return queue
-
     def bind(self, binding: Binding) -> None:
         """Let a queue have what is published from now on. Twice is once; LimitReached."""
         if self.bindings.has(binding):
@@ -105,12 +86,6 @@ class Topic(Node):
         self.bindings.remove(queue)
         if self.grants is not None:
             self.grants.serve()
-
-    def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:
-        """The subscription ends with its consumer, and its messages with it."""
-        queue.detach_consumer(consumer, queue, batch)
-        self.unbind(queue)
-        queue.delete(batch)
 
     def room_for_more(self) -> i64:
         """As much as the fullest subscription has; those that drop or reject hold nobody up."""

@@ -10,6 +10,7 @@ from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from broker.routing.router import Router
+from broker.routing.subscription import PRIVATE_ROW, Interest, Terms
 from broker.routing.topic import Topic
 from broker.stats import Stats
 from storage.batch import Batch
@@ -108,8 +109,28 @@ class Routing:
         consumer = RecordingConsumer(settles=self.batch if settles else None)
         consumer.priority = priority
         consumer.exclusive = exclusive
-        self.give(queue.attach_consumer(consumer), consumer, credit)
+        if isinstance(queue, Topic):
+            queue = self.subscribe(queue, consumer)
+        else:
+            queue.attach_consumer(consumer)
+        self.give(queue, consumer, credit)
         return consumer
+
+    def subscribe(self, topic: Topic, consumer: RecordingConsumer) -> Queue:
+        """The queue of a subscription of its own for `consumer`, with its filter (SUB-01)."""
+        subscriptions = self.router.subscriptions
+        interest = Interest(topic.address, consumer.filter)
+        consumer.filter = None
+        subscription = subscriptions.begin(PRIVATE_ROW, interest, Terms(), batch=self.batch)
+        subscriptions.join(subscription, consumer)
+        return subscription.queue
+
+    def unsubscribe(self, queue: Queue, consumer: RecordingConsumer) -> None:
+        """`consumer` goes, and with it its subscription. Twice is once."""
+        queue.detach_consumer(consumer, queue, self.batch)
+        subscription = self.router.subscriptions.of.get(queue)
+        if subscription is not None:
+            self.router.subscriptions.end(subscription, self.batch)
 
     def browser(self, queue: Queue, credit: int = 0) -> RecordingConsumer:
         consumer = RecordingConsumer()

@@ -102,7 +102,7 @@ def test_a_message_from_a_subscription_says_to_which_topic_it_was_sent() -> None
     routing = Routing()
     topic = routing.topic("news")
     consumer = RecordingConsumer(1)
-    queue = topic.attach_consumer(consumer)
+    queue = routing.subscribe(topic, consumer)
     topic.put(new_message(BARE), routing.batch)
     routing.give(queue, consumer, 1)
     consumer.dispose(Disposal.DEAD_LETTER, routing.batch)

@@ -7,6 +7,7 @@ import pytest
 from broker.routing.dynamic import DeletePolicy, is_over
 from broker.routing.lifetime import Ending
 from broker.routing.redelivery import Disposal
+from broker.routing.topic import Topic
 from tests.support.parties import RecordingConsumer, RecordingProducer
 from tests.support.routing import Routing, new_message
 
@@ -111,12 +112,13 @@ def test_a_topic_holds_no_messages_of_its_own(policy: DeletePolicy, stays: bool)
     routing = Routing()
     topic = routing.router.create_temporary("topic", 1)
     subscriber = RecordingConsumer()
-    queue = topic.attach_consumer(subscriber)
+    assert isinstance(topic, Topic)
+    queue = routing.subscribe(topic, subscriber)
     topic.put(new_message(), routing.batch)
     routing.router.outlive(topic, policy, routing.batch)
     assert (routing.router.find(topic.address, "topic") is topic) is stays
     assert subscriber.lost_its_node is not stays
-    topic.detach_consumer(subscriber, queue, routing.batch)
+    routing.unsubscribe(queue, subscriber)
     routing.router.left(topic)
     routing.pump()
     assert routing.router.topics == {}

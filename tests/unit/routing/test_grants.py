@@ -227,7 +227,7 @@ def test_a_topic_waits_for_its_fullest_subscription() -> None:
     slow.dispose(Disposal.REMOVE, routing.batch)
     routing.pump()
     assert producer.credit == 1
-    topic.detach_consumer(slow, slow_queue, routing.batch)
+    routing.unsubscribe(slow_queue, slow)
     assert producer.credit == 1, "it has what it asked for"
 
 
@@ -238,5 +238,5 @@ def test_a_subscription_that_ends_gives_way() -> None:
     consumer = routing.consumer(topic)
     (producer,) = place.come()
     assert place.send(producer, 9) == 1
-    topic.detach_consumer(consumer, topic.subscriptions[0], routing.batch)
+    routing.unsubscribe(topic.subscriptions[0], consumer)
     assert producer.credit > 0

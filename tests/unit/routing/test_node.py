@@ -38,8 +38,8 @@ def slow_topic() -> Slow:
     routing = Routing(pacing_mark=MARK)
     topic = routing.topic()
     fast, slow = RecordingConsumer(), RecordingConsumer()
-    routing.give(topic.attach_consumer(fast), fast, 1000)
-    queue = topic.attach_consumer(slow)
+    routing.give(routing.subscribe(topic, fast), fast, 1000)
+    queue = routing.subscribe(topic, slow)
     routing.put(topic, *[b"x"] * (MARK + 1))
     routing.pump()
     return routing, topic, slow, queue
@@ -86,7 +86,7 @@ def test_a_producer_goes_on_as_soon_as_consumers_have_caught_up(
 def test_a_producer_goes_on_when_the_slow_consumer_leaves(slow: Callable[[], Slow]) -> None:
     routing, node, consumer, queue = slow()
     producer = held_back(routing, node)
-    node.detach_consumer(consumer, queue, routing.batch)
+    routing.unsubscribe(queue, consumer)
     routing.pump()
     assert producer.resumed == 1
 

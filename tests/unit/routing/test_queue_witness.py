@@ -43,7 +43,7 @@ def test_a_subscription_has_the_same_witness() -> None:
     routing = Routing(witness=witness)
     topic = routing.topic()
     consumer = routing.consumer(routing.queue())
-    queue = topic.attach_consumer(consumer)
+    queue = routing.subscribe(topic, consumer)
     routing.give(queue, consumer, 1)
     routing.put(topic, b"a")
     routing.pump()

@@ -96,9 +96,9 @@ def test_a_message_to_a_topic_is_for_the_subscribers_of_that_moment() -> None:
     routing = Routing()
     topic = routing.topic()
     early, late = RecordingConsumer(9), RecordingConsumer(9)
-    topic.attach_consumer(early).consumer_ready(early, drain=False)
+    routing.subscribe(topic, early).consumer_ready(early, drain=False)
     topic.put(new_message(b"later", deliver_at_ms=WALL_START_MS + 10), routing.batch)
-    topic.attach_consumer(late).consumer_ready(late, drain=False)
+    routing.subscribe(topic, late).consumer_ready(late, drain=False)
     routing.advance(9)
     assert early.taken == []
     routing.advance(1)

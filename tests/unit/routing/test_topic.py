@@ -16,7 +16,7 @@ pytestmark = pytest.mark.requirement("SUB-01")
 
 def subscribe(routing: Routing, topic: Topic, credit: int = 0) -> tuple[RecordingConsumer, Queue]:
     consumer = RecordingConsumer()
-    queue = topic.attach_consumer(consumer)
+    queue = routing.subscribe(topic, consumer)
     routing.give(queue, consumer, credit)
     return consumer, queue
 
@@ -63,10 +63,10 @@ def test_a_subscription_ends_with_its_consumer_and_frees_its_messages() -> None:
     routing.put(topic, b"a", b"b", b"c")
     routing.pump()
     consumer.dispose(Disposal.RELEASE, routing.batch)
-    topic.detach_consumer(consumer, queue, routing.batch)
+    routing.unsubscribe(queue, consumer)
     assert (queue.waiting, queue.acquired, queue.bytes) == (0, 0, 0)
     assert topic.backlog() == 0
-    topic.detach_consumer(consumer, queue, routing.batch)
+    routing.unsubscribe(queue, consumer)
     assert not consumer.lost_its_node, "it left of its own accord"
 
 
