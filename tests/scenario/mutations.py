@@ -107,6 +107,24 @@ MUTATIONS: Final = (
         "self._ring[number & self._mask] = None\n            self.count -= 1",
         "self.count -= 1",
     ),
+    Mutation(
+        "a durable message is accepted before it is on disk",
+        "broker/links/incoming.py",
+        "journal.submit(Receipt(self._link, delivery_id))",
+        "self._link.accept_delivery(delivery_id)",
+    ),
+    Mutation(
+        "a volatile subscription outlives its last consumer",
+        "broker/routing/subscriptions.py",
+        "elif closed or not subscription.is_durable():",
+        "elif closed:",
+    ),
+    Mutation(
+        "a subscriber gets what its selector does not want",
+        "broker/routing/topic.py",
+        "if self.bindings.are_selective:",
+        "if False:",
+    ),
 )
 
 

@@ -16,11 +16,12 @@ from typing import Final
 
 from broker.amqp.outcomes import ACCEPTED
 from broker.amqp.performatives import RECEIVER, Attach, Open
-from broker.amqp.terminus import Source, Target
+from broker.amqp.terminus import NOT_DURABLE, UNSETTLED_STATE, Source, Target
 from broker.routing.agenda import NOTHING
-from tests.scenario.simulation_client import Client, ClientLink
+from tests.scenario.simulation_attaches import QUEUES, TOPICS, filters_for
+from tests.scenario.simulation_client import Client, ClientLink, ClientSession
 from tests.scenario.simulation_edge import Edge
-from tests.scenario.simulation_operations import CLIENTS, QUEUES, TOPICS, Operation, apply
+from tests.scenario.simulation_operations import CLIENTS, Operation, apply
 from tests.scenario.simulation_records import Wrong
 from tests.scenario.simulation_run import Run
 from tests.scenario.simulation_world import Setting
@@ -34,6 +35,7 @@ WEIGHTS: Final = {
     "grant": 6,
     "detach": 2,
     "steal": 2,
+    "look_up": 1,
     "send": 14,
     "settle": 12,
     "accept_all": 3,
@@ -106,6 +108,7 @@ class Ending:
         self._leave()
         self._check_nobody_is_left()
         self._consume()
+        self._unsubscribe()
         self._check_nothing_is_left()
         self._check_counters()
 
@@ -144,9 +147,12 @@ class Ending:
     def _check_store(self) -> None:
         """What is kept on disk is what is there, with its delivery-counts."""
         world = self.run.world
-        for (kind, address), node in world.model.nodes.items():
-            if kind != "queue" or node.owner is not None or node.rule.expiry or node.is_loose:
-                continue
+        lasting = [
+            (address, node)
+            for (kind, address), node in world.model.nodes.items()
+            if kind == "queue" and node.owner is None and not node.rule.expiry and not node.is_loose
+        ]
+        for address, node in [*lasting, *world.subscriptions.stored()]:
             there = [
                 (entry.message.id, entry.delivery_count)
                 for entry in node.there()
@@ -163,6 +169,7 @@ class Ending:
             else:
                 client.lose()
         self.run.carry_all()
+        self.run.world.pass_time(3000)
 
     def _check_nobody_is_left(self) -> None:
         container = self.run.world.container
@@ -172,47 +179,75 @@ class Ending:
             if queue.acquired or queue.consumers or queue.producers or queue.is_temporary():
                 raise Wrong(f"queue {address} still has consumers, producers or deliveries")
         for address, topic in self.run.world.broker.router.topics.items():
-            if topic.subscriptions or topic.producers or topic.is_temporary():
-                raise Wrong(f"topic {address} still has subscriptions or producers")
+            if topic.producers or topic.is_temporary():
+                raise Wrong(f"topic {address} still has producers")
+        for each in self.run.world.subscriptions.all:
+            if each.terms.lives_until is not None or each.consumers or each.queue.held:
+                raise Wrong(f"subscription {each.identity} still has consumers or deliveries")
 
     def _consume(self) -> None:
         """Take all that waits, expired messages last."""
         world = self.run.world
-        edge = Edge(world, 1 << 20)
-        world.edges.append(edge)
-        last = Client(edge, Open(container_id="last", max_frame_size=4096))
-        self.run.clients[-1] = last
-        session = last.begin(window=1000, first_transfer=0, first_delivery=0)
-        self.run.carry_all()
+        session = self._enter("last")
         addresses = [address for kind, address in world.model.nodes if kind == "queue"]
         for address in sorted({*addresses, "DLQ", "EXP"}):
-            handle = len(session.links)
-            link = session.links[handle] = ClientLink(
-                session=session,
-                name=address,
-                handle=handle,
-                sends=False,
-                address=address,
-                kind="queue",
-                answer=ACCEPTED,
+            self._receive(session, address, Source(address=address, capabilities=["queue"]))
+        self._take_all()
+        session.client.close()
+        self.run.carry_all()
+
+    def _unsubscribe(self) -> None:
+        """Take what subscriptions have kept that have no end, and end them."""
+        for each in list(self.run.world.subscriptions.all):
+            scope, name, durable = each.identity or each.key or ("", "", False)
+            said = ["topic", *["shared"] * each.is_shared, *["global"] * (scope is None)]
+            session = self._enter(scope or each.queue.wish.excluded or "last")
+            source = Source(
+                address=each.topic.address,
+                durable=UNSETTLED_STATE if durable else NOT_DURABLE,
+                capabilities=said,
+                filter=filters_for(each.queue.wish),
             )
-            session.put(
-                Attach(
-                    name=address,
-                    handle=handle,
-                    role=RECEIVER,
-                    source=Source(address=address, capabilities=["queue"]),
-                    target=Target(),
-                )
-            )
-            link.grant(5)
+            link = self._receive(session, name, source)
+            self._take_all()
+            link.detach(closed=True)
+            self.run.carry_all()
+            session.client.close()
+            self.run.carry_all()
+
+    def _enter(self, container_id: str) -> ClientSession:
+        world = self.run.world
+        edge = Edge(world, 1 << 20)
+        world.edges.append(edge)
+        client = Client(edge, Open(container_id=container_id, max_frame_size=4096))
+        self.run.clients[-1] = client
+        session = client.begin(window=1000, first_transfer=0, first_delivery=0)
+        self.run.carry_all()
+        return session
+
+    def _receive(self, session: ClientSession, name: str, source: Source) -> ClientLink:
+        handle = len(session.links)
+        link = session.links[handle] = ClientLink(
+            session=session,
+            name=name,
+            handle=handle,
+            sends=False,
+            address=source.address,
+            kind="queue",
+            answer=ACCEPTED,
+        )
+        session.put(Attach(name=name, handle=handle, role=RECEIVER, source=source, target=Target()))
+        link.grant(5)
+        return link
+
+    def _take_all(self) -> None:
+        """With all the time that patience may take."""
+        world = self.run.world
         self.run.carry_all()
         for _ in range(3):
             world.pass_time(1100)
             self.run.carry_all()
         world.commit(all_of_them=True)
-        last.close()
-        self.run.carry_all()
 
     def _check_nothing_is_left(self) -> None:
         world = self.run.world
@@ -229,6 +264,11 @@ class Ending:
                 )
             if world.kept(address):
                 raise Wrong(f"{address}: {world.kept(address)} are left on disk")
+        for address, topic in world.broker.router.topics.items():
+            if topic.subscriptions:
+                raise Wrong(f"topic {address} still has subscriptions")
+        if world.broker.router.bindings or world.broker.router.lifetimes.waiting():
+            raise Wrong("bindings or leases are left")
         world.pass_time(200_000)
         if world.broker.router.agenda.next_deadline_ms() != NOTHING:
             raise Wrong("the agenda is not empty")

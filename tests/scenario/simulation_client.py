@@ -18,7 +18,7 @@ from broker.amqp.performatives import (
     Flow,
     Open,
 )
-from broker.amqp.terminus import Source, Target
+from broker.amqp.terminus import Filter, Source, Target
 from tests.scenario.simulation_edge import Edge
 from tests.scenario.simulation_links import UINT
 from tests.support.frames import Body, Disposition, Frame, Header, Transfer
@@ -48,6 +48,10 @@ class ClientLink:
     is_new: bool = True
     "No frame of the next delivery has come."
     dynamic: bool = False
+    words: tuple[str, ...] = ()
+    "Of `shared global durable`, what it says of its subscription."
+    filters: list[Filter] = field(default_factory=list)
+    looks_up: bool = False
 
     def is_live(self) -> bool:
         return self.is_attached and not self.detach_sent and not self.detach_come
@@ -149,7 +153,8 @@ class ClientSession:
         return [link for link in self.links.values() if link.sends and link.is_live()]
 
     def receivers(self) -> list[ClientLink]:
-        return [link for link in self.links.values() if not link.sends and link.is_live()]
+        links = [link for link in self.links.values() if not link.sends and not link.looks_up]
+        return [link for link in links if link.is_live()]
 
     def send_on(self) -> None:
         """Send what credit and window allow, a frame of each link in turn."""

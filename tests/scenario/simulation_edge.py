@@ -112,6 +112,7 @@ class Edge(Outlet):
             self.is_over = True
             for _, session in sorted(self._sessions.items()):
                 session.end(Ending.CONNECTION)
+            self.world.subscriptions.connection_ended(self)
             for creation in self._suspended.values():
                 self.world.delete(creation.node)
 
@@ -121,6 +122,7 @@ class Edge(Outlet):
         elif isinstance(body, Begin):
             self._sessions[channel] = Session(
                 world=self.world,
+                owner=self,
                 container_id=self._opened.container_id if self._opened else "",
                 window=int(body.incoming_window),
                 is_blocked=self._is_blocked,
@@ -273,10 +275,10 @@ class Edge(Outlet):
             self._told_attach(session.links[int(body.handle)], body)
         elif isinstance(body, Detach):
             link = session.links[int(body.handle)]
+            error = body.error.condition if body.error else None
             if link.state is State.ATTACHED:
-                error = body.error.condition if body.error else None
                 raise Wrong(f"link {link.attach.name} is detached for no reason: {error}")
-            session.told_detach(link)
+            session.told_detach(link, error)
         elif isinstance(body, End):
             if not session.is_over:
                 error = body.error.description if body.error else None

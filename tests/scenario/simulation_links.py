@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING
 from broker.amqp.outcomes import Accepted, Modified, Outcome, Received, Rejected
 from broker.amqp.performatives import RCV_SECOND, RECEIVER, SND_SETTLED, Attach, Flow
 from broker.amqp.terminus import (
-    CONNECTION_CLOSE,
     COPY,
-    LINK_DETACH,
-    NEVER,
-    SESSION_END,
     Source,
     Target,
 )
@@ -27,20 +23,21 @@ from tests.scenario.simulation_records import (
     Node,
     Wrong,
 )
+from tests.scenario.simulation_subscriptions import (
+    LIVES_UNTIL,
+    NO_FACTS,
+    Facts,
+    Identity,
+    Subscription,
+    facts_of,
+    wish_of,
+)
 from tests.support.frames import Disposition
 
 if TYPE_CHECKING:
     from tests.scenario.simulation_world import World
 
 UINT = 0xFFFF_FFFF
-
-LIVES_UNTIL = {
-    LINK_DETACH: Ending.DETACHED,
-    SESSION_END: Ending.SESSION,
-    CONNECTION_CLOSE: Ending.CONNECTION,
-    NEVER: Ending.CONNECTION,
-}
-"""What expiry-policies of dynamic nodes come to, none of which outlives its connection."""
 
 
 class State(Enum):
@@ -70,8 +67,11 @@ class Link(Consumer):
     incoming: bool
     state: State = State.ATTACHED
     creation: Creation | None = None
-    outlived: bool = False
-    "Whether its subscription goes on without it."
+    facts: Facts = NO_FACTS
+    subscription: Subscription | None = None
+    looks_up: Identity | None = None
+    has_overreached: bool | None = None
+    "Whether the closing detach wanted more than may be, once it has come."
     is_relay: bool = False
     delivery_count: int = 0
     credit: int = 0
@@ -140,12 +140,20 @@ class Link(Consumer):
                 del self.session.unsettled[delivery_id]
                 if entry is not None and not entry.node.is_deleted:
                     world.model.settle(entry, self.default_outcome, explicit=False)
-        node = self.node
-        if was_attached and node is not None:
-            if node.topic is not None and not self.outlived:
-                self._leave(node, ending)
+        if was_attached:
+            self._leave(ending)
             if self.creation is not None:
                 self._let_go(self.creation, ending)
+
+    def _leave(self, ending: Ending) -> None:
+        closed = ending is Ending.CLOSED
+        subscriptions = self.session.world.subscriptions
+        overreached = False
+        if self.subscription is not None:
+            overreached = subscriptions.leave(self.subscription, self, ending)
+        elif self.looks_up is not None and closed:
+            overreached = subscriptions.unsubscribe(self.looks_up)
+        self.has_overreached = overreached if closed else None
 
     def _let_go(self, creation: Creation, ending: Ending) -> None:
         if creation.ends_at(ending):
@@ -153,33 +161,6 @@ class Link(Consumer):
         elif not creation.node.is_deleted:
             creation.session = self.session
             self.session.suspended[self.attach.name, self.incoming] = creation
-
-    def _leave(self, queue: Node, ending: Ending) -> None:
-        """A subscription lasts as long as the terminus that made its topic, and else its link."""
-        creation = self.creation
-        if creation is None or creation.ends_at(ending) or queue.is_deleted:
-            self._unsubscribe(queue)
-            return
-        self._kept()
-        self.session.world.suspended[self.key()] = queue
-
-    def _kept(self, topic: Node | None = None) -> Node | None:
-        """What was kept for a link of this name, where it is of that topic; else it is over."""
-        queue = self.session.world.suspended.pop(self.key(), None)
-        if queue is None or queue.is_deleted:
-            return None
-        if queue.topic is topic:
-            return queue
-        self._unsubscribe(queue)
-        return None
-
-    def _unsubscribe(self, queue: Node) -> None:
-        topic = queue.topic
-        assert topic is not None
-        queue.is_deleted = True
-        self.session.world.note_deleted(queue)
-        if queue in topic.subscriptions:
-            topic.subscriptions.remove(queue)
 
     def key(self) -> tuple[str, str, bool]:
         return (self.session.container_id, self.attach.name, self.incoming)
@@ -189,6 +170,15 @@ class Link(Consumer):
     def place(self, owner: object) -> None:
         """Find the node, and steal the name, as the broker does; or be refused."""
         world = self.session.world
+        held = world.links.get(self.key())
+        if self.attach.role is RECEIVER:
+            self.facts = facts_of(self.attach)
+            if held is not None and held.facts != self.facts:
+                self.refuse()
+                return
+            if self.attach.source is None:
+                self._look_up(held)
+                return
         terminus = self.attach.source if self.attach.role is RECEIVER else self.attach.target
         assert isinstance(terminus, Source | Target)
         kind = terminus.capabilities[0] if terminus.capabilities else "queue"
@@ -197,7 +187,7 @@ class Link(Consumer):
         if terminus.dynamic:
             rule = world.model.rules.get("$tmp", world.default_rule)
             node = Node(kind, "", rule, owner)
-            made = Creation(node, LIVES_UNTIL[terminus.expiry_policy])
+            made = Creation(node, LIVES_UNTIL[terminus.expiry_policy] or Ending.CONNECTION)
         elif terminus.address is None:
             self.is_relay = True
         else:
@@ -206,22 +196,42 @@ class Link(Consumer):
             if not hers:
                 self.refuse()
                 return
-        held = world.links.get(self.key())
-        inherited: Node | None = None
+        if self._takes_place(node, made, held):
+            node = node if self.creation is None else self.creation.node
+            self._settle_in(node, terminus)
+
+    def _look_up(self, held: Link | None) -> None:
+        identity = self.facts.identity(self.attach.name, self.session.container_id)
+        assert identity is not None
+        world = self.session.world
+        if held is not None or identity not in world.subscriptions.named:
+            self.refuse()
+            return
+        self.looks_up = identity
+        world.links[self.key()] = self
+        world.model.stats["links_attached"] += 1
+
+    def _takes_place(self, node: Node | None, made: Creation | None, held: Link | None) -> bool:
+        """Whether the link has its name now, and the subscription that it means if it does."""
+        world = self.session.world
+        if node is not None and node.kind == "topic" and not self.incoming and made is None:
+            wish = wish_of(self.attach, self.session.container_id)
+            self.subscription = world.subscriptions.meant(self, node, wish)
+            if self.subscription is None:
+                self.refuse()
+                return False
+            world.subscriptions.join(self.subscription, self)
         if held is not None:
             world.model.stats["links_stolen"] += 1
-            inherited = None if made is not None else held.bequest(node)
             held.end(Ending.DETACHED)
             if node is not None and node.is_deleted:
+                self.subscription = None
                 self.refuse()
-                return
+                return False
         world.links[self.key()] = self
         world.model.stats["links_attached"] += 1
         self.creation = self._claimed(node, made)
-        if inherited is not None:
-            self.node = inherited
-        else:
-            self._take_place(node if self.creation is None else self.creation.node, terminus)
+        return True
 
     def _claimed(self, node: Node | None, made: Creation | None) -> Creation | None:
         """What an earlier link of this name and connection has made, or else `made`."""
@@ -234,27 +244,22 @@ class Link(Consumer):
         self.session.world.delete(earlier.node)
         return made
 
-    def bequest(self, topic: Node | None) -> Node | None:
-        """The queue of this link's subscription, where it goes on with who steals the link."""
-        queue = self.node
-        if queue is None or topic is None or queue.topic is not topic:
-            return None
-        self.outlived = True
-        return queue
-
     def refuse(self) -> None:
         self.state = State.REFUSED
         self.session.world.model.stats["links_refused"] += 1
 
-    def _take_place(self, node: Node | None, terminus: Source | Target) -> None:
+    def _settle_in(self, node: Node | None, terminus: Source | Target) -> None:
+        wish = wish_of(self.attach, self.session.container_id)
         if node is not None and node.kind == "topic" and not self.incoming:
-            queue = self._kept(node)
-            if queue is None:
-                queue = Node("queue", node.address, node.rule, node.owner, topic=node)
-                node.subscriptions.append(queue)
-            self.node = queue
+            subscriptions = self.session.world.subscriptions
+            if self.subscription is None:
+                self.subscription = subscriptions.private(self, node, wish)
+                subscriptions.join(self.subscription, self)
+            subscriptions.give_up(self)
+            self.node = self.subscription.queue
             return
         self.node = node
+        self.wish = wish
         self.browses = isinstance(terminus, Source) and terminus.distribution_mode == COPY
 
 
@@ -263,6 +268,8 @@ class Session:
     """One session at the edge, as the broker knows it. `window` is what it may still send."""
 
     world: World
+    owner: object
+    "Its connection."
     container_id: str
     window: int
     is_blocked: bool = False
@@ -296,9 +303,12 @@ class Session:
             for _, link in sorted(self.links.items()):
                 link.end(ending)
             for key, creation in list(self.suspended.items()):
-                if creation.session is self and creation.ends_at(ending):
+                is_here = ending is Ending.SESSION and creation.session is self
+                if is_here and creation.ends_at(ending):
                     del self.suspended[key]
                     self.world.delete(creation.node)
+            if ending is Ending.SESSION:
+                self.world.subscriptions.session_ended(self)
             for awaited in self.awaited.values():
                 awaited.is_owed = False
 
@@ -320,8 +330,10 @@ class Session:
         if taken and not told.settled:
             self.echoes.append((told.first, last))
 
-    def told_detach(self, link: Link) -> None:
+    def told_detach(self, link: Link, error: str | None) -> None:
         """From now on no outcome may come for what `link` has brought."""
+        if link.has_overreached is not None and link.has_overreached is (error is None):
+            raise Wrong(f"link {link.attach.name} is closed with {error}")
         for number, awaited in list(self.awaited.items()):
             if awaited.link is link:
                 del self.awaited[number]

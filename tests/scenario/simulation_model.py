@@ -36,7 +36,8 @@ class Model:
     def put(self, node: Node, message: Message) -> bool:
         """Whether the message is accepted: it is, unless the node is full."""
         if node.kind == "topic":
-            puts = [self.put(queue, message) for queue in node.subscriptions]
+            queues = [queue for queue in node.subscriptions if queue.wish.takes(message)]
+            puts = [self.put(queue, message) for queue in queues]
             return all(puts)
         there = node.there()
         size = sum(entry.message.size for entry in there) + message.size
@@ -72,7 +73,12 @@ class Model:
             found = sorted(each for each in found if not consumer.has_come_past(each))
         if not found:
             raise Wrong(f"message {number} of {node.address} was given or shown, but is not there")
-        free = [each for each in found if consumer.browses or each.is_free_for(consumer, now)]
+        free = [
+            each
+            for each in found
+            if each.is_free_for(consumer, now)
+            or (consumer.browses and consumer.wish.takes(each.message))
+        ]
         if not free or free[0].message.is_over(now):
             raise Wrong(f"message {number} is over, or not for this consumer (again, or yet)")
         fits = [each for each in free if (each.delivery_count, not each.is_returned) == told]

@@ -24,47 +24,26 @@ from broker.amqp.outcomes import (
     Received,
     Rejected,
 )
-from broker.amqp.performatives import (
-    RCV_FIRST,
-    RCV_SECOND,
-    RECEIVER,
-    SENDER,
-    SND_MIXED,
-    SND_SETTLED,
-    Attach,
-)
-from broker.amqp.terminus import (
-    CONNECTION_CLOSE,
-    COPY,
-    LINK_DETACH,
-    NEVER,
-    SESSION_END,
-    Source,
-    Target,
-)
 from broker.amqp.types import Byte, Map, Symbol
+from tests.scenario.simulation_attaches import (
+    ELSEWHERE,
+    FAILED,
+    address_for,
+    attach_receiver,
+    attach_sender,
+    detach,
+    grant,
+    look_up,
+    sender,
+    steal,
+)
 from tests.scenario.simulation_client import ClientLink, ClientSession
 from tests.scenario.simulation_edge import MARK, NOTE
 from tests.scenario.simulation_records import Message
-from tests.scenario.simulation_run import WRAP, Run
+from tests.scenario.simulation_run import Run
 from tests.scenario.simulation_world import Sent
 from tests.support.frames import Transfer, message
 
-QUEUES: Final = (
-    "q",
-    "q",
-    "other",
-    "small",
-    "narrow",
-    "mortal",
-    "hopeless",
-    "patient",
-    "slow",
-    "DLQ",
-    "EXP",
-)
-TOPICS: Final = ("t", "t", "news")
-NAMES: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight")
 CLIENTS: Final = 4
 
 
@@ -74,7 +53,6 @@ def _note() -> bytes:
     return out.getvalue()
 
 
-FAILED: Final = Modified(delivery_failed=True)
 OUTCOMES: Final[tuple[Outcome, ...]] = (
     ACCEPTED,
     ACCEPTED,
@@ -84,12 +62,10 @@ OUTCOMES: Final[tuple[Outcome, ...]] = (
     FAILED,
     FAILED,
     Modified(),
-    Modified(undeliverable_here=True),
+    ELSEWHERE,
     Modified(delivery_failed=True, undeliverable_here=True),
 )
 NOTED: Final = Modified(delivery_failed=True, message_annotations=_note())
-POLICIES: Final = (LINK_DETACH, LINK_DETACH, LINK_DETACH, SESSION_END, CONNECTION_CLOSE, NEVER)
-DEFAULTS: Final = (None, None, ACCEPTED, RELEASED, Rejected(), FAILED, OUTCOMES[8])
 
 
 @dataclass(frozen=True)
@@ -104,157 +80,6 @@ class Operation:
         return f"{self.kind} by client {self.who}, number {self.number:#x}"
 
 
-# -- links
-
-
-def _address(run: Run, kind: str) -> str:
-    address = run.temporary(kind) if run.draw.random() < 0.3 else None
-    if address is None and kind == "queue" and run.draw.random() < 0.1:
-        address = run.draw.choice(("DLQ", "EXP"))
-    return address or run.draw.choice(run.queues if kind == "queue" else run.topics)
-
-
-def _new_link(run: Run, session: ClientSession, *, sends: bool) -> ClientLink | None:
-    """A link that is not attached yet, on the first free handle."""
-    draw = run.draw
-    handle = next(each for each in range(100) if each not in session.links)
-    if len(session.links) >= 5:
-        return None
-    link = ClientLink(
-        session=session,
-        name=run.wanted_name or draw.choice(NAMES),
-        handle=handle,
-        sends=sends,
-        address=None,
-        kind="queue" if draw.random() < 0.7 else "topic",
-        settles_second=draw.random() < 0.3,
-        dynamic=draw.random() < 0.15,
-    )
-    session.links[handle] = link
-    return link
-
-
-def attach_sender(run: Run, who: int) -> None:
-    session, draw = run.session(who), run.draw
-    link = None if session is None else _new_link(run, session, sends=True)
-    if session is None or link is None:
-        return
-    is_relay = draw.random() < 0.2 and not link.dynamic
-    if not link.dynamic and not is_relay:
-        link.address = _address(run, link.kind)
-        if link.address == "EXP":
-            link.address = "q"
-    link.delivery_count = draw.choice((0, WRAP))
-    session.put(
-        Attach(
-            name=link.name,
-            handle=link.handle,
-            role=SENDER,
-            rcv_settle_mode=RCV_SECOND if link.settles_second else RCV_FIRST,
-            source=Source(address="client"),
-            target=Target(
-                address=link.address,
-                dynamic=link.dynamic,
-                expiry_policy=draw.choice(POLICIES) if link.dynamic else SESSION_END,
-                capabilities=[] if is_relay else [link.kind],
-            ),
-            initial_delivery_count=link.delivery_count,
-        )
-    )
-
-
-def attach_receiver(run: Run, who: int) -> None:
-    session, draw = run.session(who), run.draw
-    link = None if session is None else _new_link(run, session, sends=False)
-    if session is None or link is None:
-        return
-    if not link.dynamic:
-        link.address = _address(run, link.kind)
-    browses = draw.random() < 0.15 and link.kind == "queue" and link.address != "EXP"
-    sends_settled = draw.random() < 0.15
-    link.answer = draw.choice((None, None, None, None, ACCEPTED, ACCEPTED, RELEASED, FAILED))
-    if link.answer is FAILED and link.address == "patient":
-        link.answer = None  # for ever
-    session.put(
-        Attach(
-            name=link.name,
-            handle=link.handle,
-            role=RECEIVER,
-            snd_settle_mode=SND_SETTLED if sends_settled else SND_MIXED,
-            rcv_settle_mode=RCV_SECOND if link.settles_second else RCV_FIRST,
-            source=Source(
-                address=link.address,
-                dynamic=link.dynamic,
-                expiry_policy=draw.choice(POLICIES) if link.dynamic else LINK_DETACH,
-                capabilities=[link.kind],
-                distribution_mode=COPY if browses else None,
-                default_outcome=draw.choice(DEFAULTS),
-            ),
-            target=Target(address="client"),
-        )
-    )
-    if draw.random() < 0.7:
-        link.grant(draw.choice((1, 5, 100)), drain=draw.random() < 0.1)
-
-
-def sender(run: Run, who: int) -> ClientLink | None:
-    """A link of that client's to send on, attached if there is none."""
-    session = run.session(who)
-    if session is None:
-        return None
-    if not session.senders():
-        attach_sender(run, who)
-        run.let_answer(session.client)
-    senders = session.senders()
-    return run.draw.choice(senders) if senders else None
-
-
-def receiver(run: Run, who: int) -> ClientLink | None:
-    """A link of that client's to receive on, attached if there is none."""
-    session = run.session(who)
-    if session is None:
-        return None
-    if not session.receivers():
-        attach_receiver(run, who)
-        run.let_answer(session.client)
-    receivers = session.receivers()
-    return run.draw.choice(receivers) if receivers else None
-
-
-def grant(run: Run, who: int) -> None:
-    link, draw = receiver(run, who), run.draw
-    if link is not None:
-        drain, echo = draw.random() < 0.2, draw.random() < 0.1
-        link.grant(draw.choice((0, 1, 2, 5, 50)), drain=drain, echo=echo)
-
-
-def detach(run: Run, who: int) -> None:
-    session = run.session(who)
-    links = [] if session is None else [each for each in session.links.values() if each.is_live()]
-    if links:
-        run.draw.choice(links).detach(closed=run.draw.random() < 0.5)
-
-
-def steal(run: Run, who: int) -> None:
-    """Attach a name that another session of this container has, for the same address or not."""
-    session = run.session(who)
-    if session is None:
-        return
-    names = [
-        (link.name, link.sends)
-        for client in run.everybody()
-        if client.container_id == session.client.container_id
-        for other in client.sessions.values()
-        for link in other.links.values()
-        if other is not session and link.is_live()
-    ]
-    if not names:
-        return
-    run.wanted_name, sends = run.draw.choice(names)
-    (attach_sender if sends else attach_receiver)(run, who)
-    run.wanted_name = None
-
-
 # -- messages
 
 
@@ -264,7 +89,7 @@ def _write(run: Run, link: ClientLink) -> list[Transfer]:
     number = len(world.sent)
     is_relay = link.address is None
     kind = "queue" if draw.random() < 0.8 else "topic"
-    to = _address(run, kind) if is_relay else None
+    to = address_for(run, kind) if is_relay else None
     if to == "EXP":
         to = "q"
     target = to or link.address or ""
@@ -415,6 +240,7 @@ OPERATIONS: Final[dict[str, Callable[[Run, int], None]]] = {
         grant,
         detach,
         steal,
+        look_up,
         send,
         settle,
         accept_all,

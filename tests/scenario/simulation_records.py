@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 
 class Wrong(AssertionError):  # noqa: N818 - no error of a program, but a verdict on one
@@ -25,9 +27,35 @@ class Message:
     arrived: int = 0
     is_noted: bool = False
     due: int = 0
+    publisher: str = ""
 
     def is_over(self, now: int) -> bool:
         return self.ttl > 0 and now >= self.arrived + self.ttl
+
+
+SELECTORS: Final[dict[str, Callable[[Message], bool]]] = {
+    "": lambda message: True,  # noqa: ARG005
+    "JMSPriority >= 4": lambda message: message.priority >= 4,
+    "JMSPriority = 0 OR JMSPriority = 9": lambda message: message.priority in (0, 9),
+    "JMSDeliveryMode = 'PERSISTENT'": lambda message: message.durable,
+    "NOT JMSDeliveryMode = 'PERSISTENT'": lambda message: not message.durable,
+}
+"""What receivers may ask for, and what that means."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Which messages a receiver wants: `excluded` is whoever's own are not among them."""
+
+    selector: str = ""
+    excluded: str = ""
+
+    def takes(self, message: Message) -> bool:
+        is_own = self.excluded != "" and message.publisher == self.excluded
+        return not is_own and SELECTORS[self.selector](message)
+
+
+EVERYTHING: Final = Wish()
 
 
 @dataclass(frozen=True)
@@ -52,6 +80,7 @@ class Node:
     rule: Rule
     owner: object = None
     topic: Node | None = None
+    wish: Wish = EVERYTHING
     is_deleted: bool = False
     is_loose: bool = False
     "Other queues' messages come here, at a moment that is the broker's choice."
@@ -130,7 +159,8 @@ class Entry:
 
     def is_free_for(self, consumer: Consumer, now: int) -> bool:
         paused = self.paused.get(consumer, 0)
-        return consumer not in self.refused and now >= paused and not self.message.is_over(now)
+        is_free = consumer not in self.refused and now >= paused
+        return is_free and not self.message.is_over(now) and consumer.wish.takes(self.message)
 
 
 @dataclass(eq=False)
@@ -139,6 +169,7 @@ class Consumer:
 
     node: Node | None = None
     browses: bool = False
+    wish: Wish = EVERYTHING
     got: list[Entry] = field(default_factory=list)
     seen: dict[int, int] = field(default_factory=dict)
 

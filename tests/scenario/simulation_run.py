@@ -8,7 +8,7 @@ from typing import Final
 from broker.amqp.performatives import Open
 from broker.amqp.types import UInt
 from broker.links.uniqueness import ENFORCEMENT_POLICY, SOLE_CONNECTION
-from tests.scenario.simulation_client import Client, ClientSession
+from tests.scenario.simulation_client import Client, ClientLink, ClientSession
 from tests.scenario.simulation_edge import Edge
 from tests.scenario.simulation_records import Wrong
 from tests.scenario.simulation_world import Setting, World
@@ -32,8 +32,8 @@ class Run:
         self.leaving: list[Client] = []
         "Those that have closed, until the broker has, too."
         self.draw = random.Random(0)
-        self.wanted_name: str | None = None
-        "The name of the next link, which is to be stolen."
+        self.wanted: ClientLink | None = None
+        "What the next link is to steal."
 
     # -- the network
 

@@ -12,9 +12,11 @@ from broker.amqp.outcomes import Accepted, Rejected
 from broker.routing.address import TEMPORARY_PREFIX
 from broker.routing.agenda import NOTHING
 from broker.routing.policy import REJECT, AddressPolicy
+from broker.routing.queue import Queue
 from storage.memory import MemoryStore
 from tests.scenario.simulation_model import Model
 from tests.scenario.simulation_records import Ending, Entry, Message, Node, Rule, Wrong
+from tests.scenario.simulation_subscriptions import Subscriptions
 from tests.support.broker import Broker
 from tests.support.memory import Quiet
 from tests.support.stored import stored_messages
@@ -81,13 +83,12 @@ class World:
         self.model.now = int(self.broker.clock.wall_ms())
         self.default_rule = DEFAULT
         self.links: dict[tuple[str, str, bool], Link] = {}
-        self.suspended: dict[tuple[str, str, bool], Node] = {}
-        "Queues of subscriptions whose link may come back."
         self.edges: list[Edge] = []
         self.written: list[tuple[Edge, bytes]] = []
         self.served: set[Link] = set()
         self.ended: set[Link] = set()
         "Since the last look: the rest of a delivery may have been written before."
+        self.subscriptions = Subscriptions(self)
         self.sent: dict[int, Sent] = {}
         self.stored: set[int] | None = set() if setting.waits_for_disk else None
         self.perhaps_expired = 0
@@ -112,10 +113,9 @@ class World:
         if node.is_deleted:
             return
         self.model.nodes.pop((node.kind, node.address), None)
-        for each in [node, *node.subscriptions]:
-            each.is_deleted = True
-            self.note_deleted(each)
-        node.subscriptions.clear()
+        node.is_deleted = True
+        self.note_deleted(node)
+        self.subscriptions.end_all_of(node)
         for link in list(self.links.values()):
             if link.node is not None and link.node.is_deleted:
                 link.end(Ending.DETACHED)
@@ -130,7 +130,8 @@ class World:
     def publish(self, link: Link) -> tuple[type[Accepted | Rejected], Message]:
         """What must become of the message that `link` has brought."""
         sent = self.sent[link.number]
-        message = replace(sent.message, arrived=self.model.now)
+        publisher = link.session.container_id
+        message = replace(sent.message, arrived=self.model.now, publisher=publisher)
         node = self.find(sent.kind, sent.address) if link.is_relay else link.node
         if node is None or not self.model.put(node, message):
             self.model.stats["unroutable"] += 1
@@ -157,7 +158,8 @@ class World:
         """
         accepted, self._unstored = self._unstored, []
         for message in accepted:
-            for node in self.model.nodes.values():
+            durable = [node for _, node in self.subscriptions.stored()]
+            for node in [*self.model.nodes.values(), *durable]:
                 left = [each for each in node.there() if each.message.id == message.id]
                 if left and node.kind == "queue" and not message.is_over(self.model.now):
                     raise Wrong(f"message {message.id} is accepted before it is on disk")
@@ -191,17 +193,23 @@ class World:
             if kind != "queue" or node.is_loose:
                 continue
             queue = self.broker.router.queues.get(address)
-            waiting, acquired = (0, 0) if queue is None else (queue.waiting, queue.acquired)
-            if acquired != len(node.held):
-                raise Wrong(f"{address}: {acquired} acquired, not {len(node.held)}")
-            if waiting != len(node.waiting):
-                over = sum(entry.message.is_over(self.model.now) for entry in node.waiting)
-                if not len(node.waiting) - over <= waiting <= len(node.waiting):
-                    raise Wrong(f"{address}: {waiting} waiting, not {len(node.waiting)}")
-            held = 0 if queue is None else queue.held()
-            over = sum(entry.message.is_over(self.model.now) for entry in node.asleep)
-            if not len(node.asleep) - over <= held <= len(node.asleep):
-                raise Wrong(f"{address}: {held} held back, not {len(node.asleep)}")
+            if queue is not None:
+                self.count_queue(address, queue, node)
+            elif node.there():
+                raise Wrong(f"{address} is not there any more")
+        self.subscriptions.check()
+
+    def count_queue(self, name: str, queue: Queue, node: Node) -> None:
+        """The broker's queue holds as much as `node`, but for what has expired."""
+        if queue.acquired != len(node.held):
+            raise Wrong(f"{name}: {queue.acquired} acquired, not {len(node.held)}")
+        if queue.waiting != len(node.waiting):
+            over = sum(entry.message.is_over(self.model.now) for entry in node.waiting)
+            if not len(node.waiting) - over <= queue.waiting <= len(node.waiting):
+                raise Wrong(f"{name}: {queue.waiting} waiting, not {len(node.waiting)}")
+        over = sum(entry.message.is_over(self.model.now) for entry in node.asleep)
+        if not len(node.asleep) - over <= queue.held() <= len(node.asleep):
+            raise Wrong(f"{name}: {queue.held()} held back, not {len(node.asleep)}")
 
     # -- time and disk
 
@@ -215,6 +223,7 @@ class World:
             clock.advance(max(0, int((end if is_last else deadline) - clock.now_ms())))
             self.model.now = int(clock.wall_ms())
             self.model.wake()
+            self.subscriptions.run_out(self.model.now)
             if is_last:
                 return
             self.container.tick()

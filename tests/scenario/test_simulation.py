@@ -54,7 +54,10 @@ def operations(request: pytest.FixtureRequest) -> list[int] | None:
     return None if given is None else [int(each) for each in given.split(",")]
 
 
-@pytest.mark.requirement("SUB-37", "RCV-01", "RCV-02", "RCV-03", "RCV-04", "RCV-08")
+@pytest.mark.requirement(
+    *("RCV-01", "RCV-02", "RCV-03", "RCV-04", "RCV-05", "RCV-08", "PRD-03", "TMP-03"),
+    *("SUB-21", "SUB-22", "SUB-24", "SUB-30", "SUB-31", "SUB-33", "SUB-34", "SUB-37", "SUB-40"),
+)
 def test_a_broker_keeps_its_word(seeds: range, operations: list[int] | None) -> None:
     for seed in seeds:
         found = report(seed, command(), operations)

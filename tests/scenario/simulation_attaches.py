@@ -1,0 +1,274 @@
+"""Links of the clients of a simulated run: attached, stolen, detached, and what they ask for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+
+from broker.amqp.descriptors import NO_LOCAL_FILTER, SELECTOR_FILTER
+from broker.amqp.encode import put_value
+from broker.amqp.outcomes import ACCEPTED, RELEASED, Modified, Rejected
+from broker.amqp.performatives import (
+    RCV_FIRST,
+    RCV_SECOND,
+    RECEIVER,
+    SENDER,
+    SND_MIXED,
+    SND_SETTLED,
+    Attach,
+)
+from broker.amqp.terminus import (
+    CONNECTION_CLOSE,
+    COPY,
+    LINK_DETACH,
+    NEVER,
+    NOT_DURABLE,
+    SESSION_END,
+    UNSETTLED_STATE,
+    Filter,
+    Source,
+    Target,
+)
+from broker.amqp.types import Described, ULong
+from tests.scenario.simulation_client import ClientLink, ClientSession
+from tests.scenario.simulation_records import SELECTORS, Wish
+from tests.scenario.simulation_run import WRAP, Run
+
+QUEUES: Final = (
+    "q",
+    "q",
+    "other",
+    "small",
+    "narrow",
+    "mortal",
+    "hopeless",
+    "patient",
+    "slow",
+    "DLQ",
+    "EXP",
+)
+TOPICS: Final = ("t", "t", "news")
+NAMES: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight")
+SHARED_NAMES: Final = ("one", "one", "one|2", "one|global", "two")
+FAILED: Final = Modified(delivery_failed=True)
+ELSEWHERE: Final = Modified(undeliverable_here=True)
+POLICIES: Final = (LINK_DETACH, LINK_DETACH, SESSION_END, CONNECTION_CLOSE, NEVER)
+DEFAULTS: Final = (None, None, ACCEPTED, RELEASED, Rejected(), FAILED, ELSEWHERE)
+
+
+def address_for(run: Run, kind: str) -> str:
+    address = run.temporary(kind) if run.draw.random() < 0.3 else None
+    if address is None and kind == "queue" and run.draw.random() < 0.1:
+        address = run.draw.choice(("DLQ", "EXP"))
+    return address or run.draw.choice(run.queues if kind == "queue" else run.topics)
+
+
+def _new_link(run: Run, session: ClientSession, *, sends: bool) -> ClientLink | None:
+    """A link that is not attached yet, on the first free handle."""
+    draw = run.draw
+    handle = next(each for each in range(100) if each not in session.links)
+    if len(session.links) >= 5:
+        return None
+    wanted = run.wanted
+    link = ClientLink(
+        session=session,
+        name=draw.choice(NAMES) if wanted is None else wanted.name,
+        handle=handle,
+        sends=sends,
+        address=None,
+        kind="queue" if draw.random() < 0.6 else "topic",
+        settles_second=draw.random() < 0.3,
+        dynamic=draw.random() < 0.15,
+    )
+    if not sends and not link.dynamic:
+        _give_words(run, link)
+    if wanted is not None and draw.random() < 0.7:
+        link.kind, link.words, link.filters = wanted.kind, wanted.words, wanted.filters
+    session.links[handle] = link
+    return link
+
+
+def _give_words(run: Run, link: ClientLink) -> None:
+    """What a receiver says of its subscription, if it is for a topic, and what it wants to have."""
+    draw = run.draw
+    if link.kind == "topic":
+        chances = {"shared": 0.5, "global": 0.3, "durable": 0.5}
+        link.words = tuple(word for word, chance in chances.items() if draw.random() < chance)
+        if link.words and run.wanted is None:
+            link.name = draw.choice(SHARED_NAMES)
+    if draw.random() < (0.1 if link.words else 0.3):
+        wish = Wish(draw.choice(list(SELECTORS)), draw.choice(("", "mine")))
+        link.filters = filters_for(wish)
+
+
+def filters_for(wish: Wish) -> list[Filter]:
+    """How a client says that."""
+    filters = []
+    if wish.selector:
+        filters.append(stated("selector", SELECTOR_FILTER, wish.selector))
+    if wish.excluded:
+        filters.append(stated("no-local", NO_LOCAL_FILTER, []))
+    return filters
+
+
+def _policy(run: Run, link: ClientLink) -> str:
+    """An expiry-policy: mostly that which JMS clients name."""
+    jms = NEVER if "durable" in link.words else LINK_DETACH
+    return run.draw.choice(POLICIES) if run.draw.random() < 0.4 else jms
+
+
+def stated(key: str, descriptor: int, value: object) -> Filter:
+    """A filter as a client says it."""
+    out = BytesWriter()
+    put_value(out, Described(ULong(descriptor), value))
+    return Filter(key=key, descriptor=descriptor, value=value, encoded=out.getvalue())
+
+
+def attach_sender(run: Run, who: int) -> None:
+    session, draw = run.session(who), run.draw
+    link = None if session is None else _new_link(run, session, sends=True)
+    if session is None or link is None:
+        return
+    is_relay = draw.random() < 0.2 and not link.dynamic
+    if not link.dynamic and not is_relay:
+        link.address = address_for(run, link.kind)
+        if link.address == "EXP":
+            link.address = "q"
+    link.delivery_count = draw.choice((0, WRAP))
+    session.put(
+        Attach(
+            name=link.name,
+            handle=link.handle,
+            role=SENDER,
+            rcv_settle_mode=RCV_SECOND if link.settles_second else RCV_FIRST,
+            source=Source(address="client"),
+            target=Target(
+                address=link.address,
+                dynamic=link.dynamic,
+                expiry_policy=draw.choice(POLICIES) if link.dynamic else SESSION_END,
+                capabilities=[] if is_relay else [link.kind],
+            ),
+            initial_delivery_count=link.delivery_count,
+        )
+    )
+
+
+def attach_receiver(run: Run, who: int) -> None:
+    session, draw = run.session(who), run.draw
+    link = None if session is None else _new_link(run, session, sends=False)
+    if session is None or link is None:
+        return
+    if not link.dynamic:
+        link.address = address_for(run, link.kind)
+    else:
+        link.words = ()
+    browses = draw.random() < 0.15 and link.kind == "queue" and link.address != "EXP"
+    sends_settled = draw.random() < 0.15
+    link.answer = draw.choice((None, None, None, None, ACCEPTED, ACCEPTED, RELEASED, FAILED))
+    if link.answer is FAILED and link.address == "patient":
+        link.answer = None  # for ever
+    session.put(
+        Attach(
+            name=link.name,
+            handle=link.handle,
+            role=RECEIVER,
+            snd_settle_mode=SND_SETTLED if sends_settled else SND_MIXED,
+            rcv_settle_mode=RCV_SECOND if link.settles_second else RCV_FIRST,
+            source=Source(
+                address=link.address,
+                dynamic=link.dynamic,
+                expiry_policy=_policy(run, link),
+                timeout=draw.choice((0, 0, 1, 3)) if not link.dynamic else 0,
+                durable=UNSETTLED_STATE if "durable" in link.words else NOT_DURABLE,
+                capabilities=[link.kind, *[each for each in link.words if each != "durable"]],
+                filter=link.filters,
+                distribution_mode=COPY if browses else None,
+                default_outcome=draw.choice(DEFAULTS),
+            ),
+            target=Target(address="client"),
+        )
+    )
+    if draw.random() < 0.7:
+        link.grant(draw.choice((1, 5, 100)), drain=draw.random() < 0.1)
+
+
+def sender(run: Run, who: int) -> ClientLink | None:
+    """A link of that client's to send on, attached if there is none."""
+    session = run.session(who)
+    if session is None:
+        return None
+    if not session.senders():
+        attach_sender(run, who)
+        run.let_answer(session.client)
+    senders = session.senders()
+    return run.draw.choice(senders) if senders else None
+
+
+def receiver(run: Run, who: int) -> ClientLink | None:
+    """A link of that client's to receive on, attached if there is none."""
+    session = run.session(who)
+    if session is None:
+        return None
+    if not session.receivers():
+        attach_receiver(run, who)
+        run.let_answer(session.client)
+    receivers = session.receivers()
+    return run.draw.choice(receivers) if receivers else None
+
+
+def grant(run: Run, who: int) -> None:
+    link, draw = receiver(run, who), run.draw
+    if link is not None:
+        drain, echo = draw.random() < 0.2, draw.random() < 0.1
+        link.grant(draw.choice((0, 1, 2, 5, 50)), drain=drain, echo=echo)
+
+
+def detach(run: Run, who: int) -> None:
+    session = run.session(who)
+    links = [] if session is None else [each for each in session.links.values() if each.is_live()]
+    if links:
+        run.draw.choice(links).detach(closed=run.draw.random() < 0.5)
+
+
+def steal(run: Run, who: int) -> None:
+    """Attach a name that another session of this container has, for the same address or not."""
+    session = run.session(who)
+    if session is None:
+        return
+    links = [
+        link
+        for client in run.everybody()
+        if client.container_id == session.client.container_id
+        for other in client.sessions.values()
+        for link in other.links.values()
+        if other is not session and link.is_live()
+    ]
+    if not links:
+        return
+    run.wanted = run.draw.choice(links)
+    (attach_sender if run.wanted.sends else attach_receiver)(run, who)
+    run.wanted = None
+
+
+def look_up(run: Run, who: int) -> None:
+    """Ask for a durable subscription, and end it or not."""
+    session, draw = run.session(who), run.draw
+    link = None if session is None else _new_link(run, session, sends=False)
+    if session is None or link is None:
+        return
+    link.looks_up, link.dynamic = True, False
+    link.name = draw.choice(SHARED_NAMES)
+    words = [word for word in ("shared", "global") if draw.random() < 0.4]
+    session.put(
+        Attach(
+            name=link.name,
+            handle=link.handle,
+            role=RECEIVER,
+            target=Target(),
+            desired_capabilities=words,
+        )
+    )
+    run.let_answer(session.client)
+    if draw.random() < 0.7 and link.is_live():
+        link.detach(closed=True)
