@@ -86,8 +86,8 @@ class Model:
             raise Wrong(f"message {number}: (delivery-count, first-acquirer) is {told}")
         entry = fits[0]
         if consumer.browses:
-            priority, place = entry.order
-            consumer.seen[priority] = place
+            consumer.pass_by(each for each in node.waiting if each < entry)
+            consumer.come_past(entry)
             return entry
         node.waiting.remove(entry)
         node.held[entry] = consumer
@@ -150,6 +150,8 @@ class Model:
             for entry in consumer.node.waiting if consumer.node else ():
                 if entry.is_free_for(consumer, self.now) and not self._has_seen(consumer, entry):
                     raise Wrong(f"message {entry.message.id} waits, a consumer has room for it")
+            if consumer.browses and consumer.node is not None:
+                consumer.pass_by(consumer.node.waiting)
 
     def _has_seen(self, consumer: Consumer, entry: Entry) -> bool:
         """A browser that has come past an entry; maybe, where some that are over were passed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -172,6 +172,16 @@ class Consumer:
     wish: Wish = EVERYTHING
     got: list[Entry] = field(default_factory=list)
     seen: dict[int, int] = field(default_factory=dict)
+
+    def come_past(self, entry: Entry) -> None:
+        priority, place = entry.order
+        self.seen[priority] = max(place, self.seen.get(priority, 0))
+
+    def pass_by(self, entries: Iterable[Entry]) -> None:
+        """A browser leaves out what it does not want."""
+        for entry in entries:
+            if not self.wish.takes(entry.message):
+                self.come_past(entry)
 
     def has_come_past(self, entry: Entry) -> bool:
         priority, place = entry.order

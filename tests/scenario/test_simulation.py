@@ -56,7 +56,18 @@ def operations(request: pytest.FixtureRequest) -> list[int] | None:
 
 @pytest.mark.requirement(
     *("RCV-01", "RCV-02", "RCV-03", "RCV-04", "RCV-05", "RCV-08", "PRD-03", "TMP-03"),
-    *("SUB-21", "SUB-22", "SUB-24", "SUB-30", "SUB-31", "SUB-33", "SUB-34", "SUB-37", "SUB-40"),
+    *(
+        "SUB-21",
+        "SUB-22",
+        "SUB-24",
+        "SUB-25",
+        "SUB-30",
+        "SUB-31",
+        "SUB-33",
+        "SUB-34",
+        "SUB-37",
+        "SUB-40",
+    ),
 )
 def test_a_broker_keeps_its_word(seeds: range, operations: list[int] | None) -> None:
     for seed in seeds:
