@@ -114,10 +114,10 @@ MUTATIONS: Final = (
         "self._link.accept_delivery(delivery_id)",
     ),
     Mutation(
-        "a volatile subscription outlives its last consumer",
-        "broker/routing/subscriptions.py",
-        "elif closed or not subscription.is_durable():",
-        "elif closed:",
+        "what is to end with its link goes on without it",
+        "broker/routing/lifetime.py",
+        "if policy == LINK_DETACH:\n        return Fate.EXPIRES",
+        "if policy == LINK_DETACH:\n        return Fate.STAYS",
     ),
     Mutation(
         "a subscriber gets what its selector does not want",
