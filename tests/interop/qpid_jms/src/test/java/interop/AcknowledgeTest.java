@@ -333,13 +333,15 @@ class AcknowledgeTest extends BrokerTest {
                     session.recover();
                 } else {
                     message.acknowledge();
+                    heard.add("acknowledged");
                 }
             } catch (JMSException broken) {
                 heard.add(broken.toString());
             }
         });
         fill("a", "b");
-        for (String expected : List.of("a 1 false", "a 2 true", "a 3 true", "b 1 false", "b 2 true", "b 3 true")) {
+        for (String expected : List.of("a 1 false", "a 2 true", "a 3 true", "acknowledged",
+                "b 1 false", "b 2 true", "b 3 true", "acknowledged")) {
             assertEquals(expected, heard.poll(SOON, TimeUnit.MILLISECONDS));
         }
         end(session);

@@ -11,6 +11,7 @@ import jakarta.jms.JMSException;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -83,7 +84,7 @@ class StartStopCloseTest extends BrokerTest {
     void closedUnderLoad() throws Exception {
         Session sending = session();
         MessageProducer producer = sending.createProducer(queue(sending));
-        List<String> received = new java.util.ArrayList<>();
+        List<String> received = new ArrayList<>();
         for (int i = 0; i < 200; i++) {
             producer.send(sending.createTextMessage("" + i));
             if (i % 10 == 0) {
@@ -112,8 +113,11 @@ class StartStopCloseTest extends BrokerTest {
         List<String> sent = IntStream.range(100, 400).mapToObj(Integer::toString).toList();
         fill(sent.toArray(String[]::new));
         session.close();
-        List<String> all = new java.util.ArrayList<>(heard);
-        all.addAll(left());
+        // What was at work when the session was closed may come again.
+        List<String> left = left();
+        int had = heard.size() + left.size() > sent.size() ? heard.size() - 1 : heard.size();
+        List<String> all = new ArrayList<>(heard).subList(0, had);
+        all.addAll(left);
         assertEquals(sent, all);
     }
 
