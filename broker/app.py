@@ -105,7 +105,7 @@ class App:
         await store.open()
         router = self.container.router
         router.number_from(store.first_number)
-        recovery = Recovery(router, self.journal.batch)
+        recovery = Recovery(router, self.journal.batch, was_cut_off=store.was_cut_off)
         for node in await store.nodes():
             recovery.node(node)
         for subscription in await store.subscriptions():

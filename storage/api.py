@@ -36,6 +36,11 @@ class Store:
     def first_number(self) -> int:
         """The lowest number that no message has ever had, once the store is open."""
 
+    @property
+    @abstractmethod
+    def was_cut_off(self) -> bool:
+        """Whether it was never closed the last time: its messages may have been delivered then."""
+
     @abstractmethod
     async def open(self) -> None:
         """Make or open what keeps everything. Called once, before anything else is asked."""

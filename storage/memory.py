@@ -29,6 +29,10 @@ class MemoryStore(Store):
     def first_number(self) -> int:
         return 1
 
+    @property
+    def was_cut_off(self) -> bool:
+        return False
+
     async def open(self) -> None:
         """There is nothing to be opened."""
 

@@ -21,12 +21,15 @@ from storage.records import StoredMessage, StoredNode, StoredSubscription
 class Recovery:
     """Takes records in any order within their kind: nodes first, then subscriptions, then messages.
 
+    Where the broker `was_cut_off`, any message may have been delivered, and says so (RCV-08):
+    an alarm that may be false, but is never missing. Nothing is held against the redelivery limit.
     Messages come by number, which is the order of commits; a queue's own order is that of their
     positions, so they gather here until `finish`.
     """
 
-    def __init__(self, router: Router, batch: Batch) -> None:
+    def __init__(self, router: Router, batch: Batch, *, was_cut_off: bool) -> None:
         self._router: Final = router
+        self._was_cut_off: Final = was_cut_off
         self._batch: Final = batch
         self._queues: Final[dict[str, Queue]] = {}
         self._messages: Final[dict[str, list[StoredMessage]]] = {}
@@ -61,7 +64,10 @@ class Recovery:
                 continue  # a subscription that has just ended, with all that it had
             messages.sort(key=_position)
             for stored in messages:
-                queue.bring_back(_entry(queue, stored), stored.deliver_at_ms)
+                entry = _entry(queue, stored)
+                if self._was_cut_off:
+                    entry.delivery_count = max(1, entry.delivery_count)
+                queue.bring_back(entry, stored.deliver_at_ms)
             count += len(messages)
         self._messages.clear()
         return count

@@ -74,8 +74,8 @@ def explained(error: Exception, database: Path) -> StoreError:
     code = getattr(original, "sqlite_errorcode", 0) & 0xFF
     if code in UNREADABLE:
         return StoreError(
-            f"the store {database} cannot be read ({original}); `jms-broker store check` says what"
-            " is wrong, `jms-broker store salvage` saves what is whole"
+            f"the store {database} cannot be read ({original}); nothing has been changed:"
+            " bring a copy back, or start with another store"
         )
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"no room is left for the store {database}")

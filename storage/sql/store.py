@@ -29,6 +29,9 @@ T = TypeVar("T")
 NUMBERS: Final = "numbers"
 """The mark up to which message numbers are spoken for."""
 
+IN_USE: Final = "in use"
+"""1 from the opening to the close: whoever finds it so knows that there was no close."""
+
 NUMBERS_AT_ONCE: Final = 1_000_000
 
 PART: Final = 1000
@@ -51,6 +54,7 @@ class SqliteStore(Store):
         self._uses: Final[dict[int, int]] = {}
         self._numbers_up_to = 0
         self._first_number = 1
+        self._was_cut_off = False
 
     @property
     def name(self) -> str:
@@ -63,6 +67,10 @@ class SqliteStore(Store):
     @property
     def first_number(self) -> int:
         return self._first_number
+
+    @property
+    def was_cut_off(self) -> bool:
+        return self._was_cut_off
 
     # -- open and close
 
@@ -85,9 +93,10 @@ class SqliteStore(Store):
             select(MESSAGE.c.number, MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
         ):
             self._use(row.body, row.number)
-        mark = select(MARK.c.value).where(MARK.c.name == NUMBERS)
-        self._numbers_up_to = connection.execute(mark).scalar() or 0
+        self._numbers_up_to = self._mark(connection, NUMBERS)
         self._first_number = self._numbers_up_to + 1
+        self._was_cut_off = self._mark(connection, IN_USE) != 0
+        self._set_mark(connection, IN_USE, 1)
 
     def _forget_orphans(self, connection: Connection) -> None:
         """Delete what is left of queues that have gone: their messages lie all over the table."""
@@ -102,6 +111,8 @@ class SqliteStore(Store):
 
     def _close(self) -> None:
         if self._connection is not None:
+            if self._failure is None and self._statements is not None:
+                self._set_mark(self._connection, IN_USE, 0)
             self._connection.engine.dispose()
             self._connection = None
         if self._lock is not None:
@@ -186,6 +197,9 @@ class SqliteStore(Store):
             return
         self._numbers_up_to = number + NUMBERS_AT_ONCE
         self._set_mark(connection, NUMBERS, self._numbers_up_to)
+
+    def _mark(self, connection: Connection, name: str) -> int:
+        return connection.execute(select(MARK.c.value).where(MARK.c.name == name)).scalar() or 0
 
     def _set_mark(self, connection: Connection, name: str, value: int) -> None:
         changed = connection.execute(update(MARK).where(MARK.c.name == name).values(value=value))

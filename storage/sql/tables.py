@@ -95,4 +95,4 @@ MARK: Final = Table(
     Column("name", String, primary_key=True),
     Column("value", BigInteger, nullable=False),
 )
-"""Numbers that only grow, such as up to where message numbers are spoken for."""
+"""Numbers by name, such as up to where message numbers are spoken for."""

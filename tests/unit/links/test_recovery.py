@@ -28,12 +28,12 @@ def put(routing: Routing, *numbers: int, priority: int = 4, deliver_at_ms: int =
         routing.queue().put(message, routing.batch)
 
 
-def restarted(old: Routing) -> Routing:
+def restarted(old: Routing, *, was_cut_off: bool = False) -> Routing:
     """A router with what the store of `old` has; its clock goes on."""
     old.commit()
     new = Routing()
     new.clock.advance(old.clock.now_ms() - new.clock.now_ms())
-    recovery = Recovery(new.router, new.batch)
+    recovery = Recovery(new.router, new.batch, was_cut_off=was_cut_off)
     for node in asyncio.run(old.store.nodes()):
         recovery.node(node)
     for subscription in asyncio.run(old.store.subscriptions()):
@@ -77,6 +77,21 @@ def test_what_failed_is_counted_and_in_its_place() -> None:
     assert [(entry.message.encoded, int(entry.delivery_count)) for entry in entries] == [
         (text(1), 1),
         (text(2), 0),
+    ]
+
+
+@pytest.mark.requirement("RCV-08")
+def test_after_a_kill_whatever_may_have_been_delivered_says_so() -> None:
+    old = Routing()
+    put(old, 1, 2)
+    consumer = old.consumer(old.queue(), 1)
+    consumer.dispose(Disposal.FAIL, old.batch)
+    old.consumer(old.queue(), 2)
+    new = restarted(old, was_cut_off=True)
+    entries = new.consumer(new.queue(), 2).entries
+    assert [(int(entry.delivery_count), int(entry.failures)) for entry in entries] == [
+        (1, 0),
+        (1, 0),
     ]
 
 

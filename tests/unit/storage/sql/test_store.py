@@ -41,6 +41,23 @@ async def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> No
     await again.close()
 
 
+@pytest.mark.requirement("RCV-08")
+async def test_a_store_that_was_not_closed_says_so(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    assert not store.was_cut_off, "a new one"
+    (tmp_path / "copy").mkdir()
+    for file in (tmp_path / "data").iterdir():  # what a kill would leave
+        (tmp_path / "copy" / file.name).write_bytes(file.read_bytes())
+    await store.close()
+    closed = await opened(tmp_path)
+    assert not closed.was_cut_off
+    await closed.close()
+    cut_off = SqliteStore(tmp_path / "copy" / "store.db")
+    await cut_off.open()
+    assert cut_off.was_cut_off
+    await cut_off.close()
+
+
 async def test_numbers_are_never_given_again(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     assert store.first_number == 1
@@ -102,7 +119,7 @@ async def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None
     path = tmp_path / "data" / "store.db"
     path.parent.mkdir()
     path.write_bytes(b"not a database, but somebody's file" * 100)
-    with pytest.raises(StoreError, match="jms-broker store check"):
+    with pytest.raises(StoreError, match="cannot be read"):
         await opened(tmp_path)
     assert path.read_bytes().startswith(b"not a database")
 
