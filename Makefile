@@ -67,7 +67,7 @@ fuzz: $(STAMPS)/test
 		echo "atheris cannot be installed here: $$(grep -m 1 ERROR build/atheris.log)"
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(ARGS)
 
-# Fourteen deliberate bugs, one by one: the simulation finds each, and nothing where there is none.
+# Sixteen deliberate bugs, one by one: the simulation finds each, and nothing where there is none.
 mutations: $(STAMPS)/test
 	@$(BIN)/python -m tests.scenario.mutations
 

@@ -125,6 +125,18 @@ MUTATIONS: Final = (
         "if self.bindings.are_selective:",
         "if False:",
     ),
+    Mutation(
+        "what was acknowledged in a transaction is gone, though that is rolled back",
+        "broker/routing/transaction.py",
+        "retirement.roll_back(batch)",
+        "retirement.commit(batch)",
+    ),
+    Mutation(
+        "a transaction that can only be rolled back is committed as far as it came",
+        "broker/routing/transaction.py",
+        "if self.doomed_by is not None:\n            raise self.doomed_by",
+        "if False:\n            raise self.doomed_by",
+    ),
 )
 
 

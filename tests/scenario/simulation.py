@@ -36,9 +36,11 @@ WEIGHTS: Final = {
     "detach": 2,
     "steal": 2,
     "look_up": 1,
+    "declare": 3,
+    "discharge": 3,
     "send": 14,
     "settle": 12,
-    "accept_all": 3,
+    "accept_all": 4,
     "end": 1,
     "close": 1,
     "crash": 1,
@@ -58,6 +60,8 @@ COUNTED: Final = (
     "requeued",
     "dead_lettered",
     "dropped",
+    "committed",
+    "rolled_back",
     "links_attached",
     "links_refused",
     "links_stolen",
@@ -75,6 +79,8 @@ def operations_of(seed: int) -> tuple[Setting, list[Operation]]:
         idle_time_out_ms=draw.choice((0, 0, 20_000)),
         queues=tuple(draw.sample(QUEUES, draw.choice((1, 2, 3)))),
         topics=tuple(draw.sample(TOPICS, 1)),
+        operations_max=draw.choice((5, 100_000)),
+        transaction_timeout_ms=draw.choice((1500, 300_000)),
     )
     weights = [weight * draw.choice((0, 1, 1, 3)) for weight in WEIGHTS.values()]
     kinds = draw.choices(list(WEIGHTS), [each + 0.2 for each in weights], k=LENGTH)
@@ -138,9 +144,9 @@ class Ending:
                         raise Wrong(f"link {link.name} cannot send: {facts}")
         for edge in self.run.world.edges:
             for served in edge.live_sessions():
-                owed = [each.message.id for each in served.awaited.values() if each.is_owed]
+                owed = [number for number, each in served.awaited.items() if each.is_owed]
                 if owed:
-                    raise Wrong(f"messages {owed} have no outcome")
+                    raise Wrong(f"deliveries {owed} have no outcome")
                 if served.echoes:
                     raise Wrong(f"deliveries {served.echoes} are not settled")
 
@@ -269,7 +275,7 @@ class Ending:
                 raise Wrong(f"topic {address} still has subscriptions")
         if world.broker.router.bindings or world.broker.router.lifetimes.waiting():
             raise Wrong("bindings or leases are left")
-        world.pass_time(200_000)
+        world.pass_time(400_000)
         if world.broker.router.agenda.next_deadline_ms() != NOTHING:
             raise Wrong("the agenda is not empty")
         if world.container.peer_count() or world.container.touched:

@@ -26,6 +26,7 @@ from broker.amqp.terminus import (
     NOT_DURABLE,
     SESSION_END,
     UNSETTLED_STATE,
+    Coordinator,
     Filter,
     Source,
     Target,
@@ -249,6 +250,31 @@ def steal(run: Run, who: int) -> None:
     run.wanted = run.draw.choice(links)
     (attach_sender if run.wanted.sends else attach_receiver)(run, who)
     run.wanted = None
+
+
+def coordinator(run: Run, who: int) -> ClientLink | None:
+    """A link of that client's to a coordinator, attached if there is none."""
+    session = run.session(who)
+    if session is None:
+        return None
+    if not session.coordinators():
+        link = _new_link(run, session, sends=True)
+        if link is None:
+            return None
+        link.coordinates, link.dynamic, link.settles_second = True, False, False
+        session.put(
+            Attach(
+                name=link.name,
+                handle=link.handle,
+                role=SENDER,
+                source=Source(address="client"),
+                target=Coordinator(),
+                initial_delivery_count=0,
+            )
+        )
+        run.let_answer(session.client)
+    coordinators = session.coordinators()
+    return run.draw.choice(coordinators) if coordinators else None
 
 
 def look_up(run: Run, who: int) -> None:

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from broker.amqp.frames import AMQP_HEADER
-from broker.amqp.outcomes import DeliveryState
+from broker.amqp.outcomes import Declared, DeliveryState
 from broker.amqp.performatives import (
     RECEIVER,
     SENDER,
@@ -52,6 +52,7 @@ class ClientLink:
     "Of `shared global durable`, what it says of its subscription."
     filters: list[Filter] = field(default_factory=list)
     looks_up: bool = False
+    coordinates: bool = False
 
     def is_live(self) -> bool:
         return self.is_attached and not self.detach_sent and not self.detach_come
@@ -66,7 +67,10 @@ class ClientLink:
             self.half = self.outbox.popleft()
             self.credit -= 1
             self.delivery_count = (self.delivery_count + 1) & UINT
-            self.half[0] = replace(self.half[0], delivery_id=self.session.take_delivery_id())
+            number = self.session.take_delivery_id()
+            self.half[0] = replace(self.half[0], delivery_id=number)
+            if self.coordinates:
+                self.session.commands[number] = self
         return self.half.pop(0)
 
     def grant(self, credit: int, *, drain: bool = False, echo: bool = False) -> None:
@@ -113,6 +117,8 @@ class ClientSession:
     links: dict[int, ClientLink] = field(default_factory=dict)
     received: dict[int, ClientLink] = field(default_factory=dict)
     "Whole deliveries that are not settled."
+    commands: dict[int, ClientLink] = field(default_factory=dict)
+    "What coordinators were told, by delivery-id."
     to_settle: list[int] = field(default_factory=list)
     "Outcomes that have come for our second settlement."
 
@@ -150,7 +156,11 @@ class ClientSession:
         )
 
     def senders(self) -> list[ClientLink]:
-        return [link for link in self.links.values() if link.sends and link.is_live()]
+        links = [link for link in self.links.values() if link.sends and not link.coordinates]
+        return [link for link in links if link.is_live()]
+
+    def coordinators(self) -> list[ClientLink]:
+        return [link for link in self.links.values() if link.coordinates and link.is_live()]
 
     def receivers(self) -> list[ClientLink]:
         links = [link for link in self.links.values() if not link.sends and not link.looks_up]
@@ -240,6 +250,10 @@ class ClientSession:
             self.flow()
 
     def _took_disposition(self, told: Disposition) -> None:
+        if isinstance(told.state, Declared):
+            coordinator = self.commands[told.first]
+            if coordinator.is_live():
+                self.client.transactions[told.state.txn_id] = coordinator
         if told.role is RECEIVER and not told.settled:
             last = told.first if told.last is None else told.last
             number = told.first
@@ -261,6 +275,8 @@ class Client:
         self.edge = edge
         self.container_id = opening.container_id
         self.sessions: dict[int, ClientSession] = {}
+        self.transactions: dict[bytes, ClientLink] = {}
+        "Those that it takes for open."
         self.is_open = False
         self.is_closing = False
         self.reads = True

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 from broker.amqp.errors import INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED, RESOURCE_LOCKED
-from broker.amqp.outcomes import ACCEPTED, Rejected
+from broker.amqp.outcomes import ACCEPTED, Declared, Rejected, TransactionalState
 from broker.amqp.performatives import (
     RECEIVER,
     SENDER,
@@ -28,6 +28,7 @@ from broker.links.peer import Outlet, Peer
 from broker.links.uniqueness import SOLE_CONNECTION
 from tests.scenario.simulation_links import UINT, Awaited, Link, Session, State
 from tests.scenario.simulation_records import Creation, Ending, Entry, Wrong
+from tests.scenario.simulation_transactions import Transactions, command_of
 from tests.scenario.simulation_world import World
 from tests.support.frames import (
     Body,
@@ -70,6 +71,7 @@ class Edge(Outlet):
         self._sessions: dict[int, Session] = {}
         self._suspended: dict[tuple[str, bool], Creation] = {}
         self._opened: Open | None = None
+        self.transactions = Transactions(world)
         self.peer = Peer(world.container, self, "127.0.0.1:1")
 
     # -- towards the broker
@@ -159,6 +161,8 @@ class Edge(Outlet):
         session.transfers_in = (session.transfers_in + 1) & UINT
         link = session.links[transfer.handle]
         if link.state is not State.ATTACHED:
+            if isinstance(transfer.state, TransactionalState):
+                self.transactions.doom(transfer.state.txn_id)
             return
         if link.pieces is None:
             assert transfer.tag is not None
@@ -167,10 +171,41 @@ class Edge(Outlet):
             link.number = int(transfer.tag)
             link.delivery_id = transfer.delivery_id
             link.delivery_count = (link.delivery_count + 1) & UINT
+            state = transfer.state
+            link.within = state.txn_id if isinstance(state, TransactionalState) else None
         if transfer.aborted or not transfer.more:
             link.pieces = None
         if not transfer.aborted and not transfer.more:
-            self._published(session, link, settled=transfer.settled is True)
+            if link.coordinates:
+                self._commanded(session, link, transfer.payload)
+            elif link.within is not None:
+                self._posted(session, link, link.within, settled=transfer.settled is True)
+            else:
+                self._published(session, link, settled=transfer.settled is True)
+
+    def _commanded(self, session: Session, link: Link, payload: bytes) -> None:
+        command = command_of(payload)
+        if command is None:
+            session.awaited[link.delivery_id] = Awaited(
+                link, Declared, transaction=self.transactions.declare(link)
+            )
+            return
+        txn_id, fail = command
+        links = [each for session in self.live_sessions() for each in session.links.values()]
+        if self.transactions.is_open(txn_id) and any(
+            each.within == txn_id and each.pieces is not None for each in links
+        ):
+            link.end(Ending.DETACHED)
+            return
+        outcome, done = self.transactions.discharge(txn_id, fail=fail)
+        session.awaited[link.delivery_id] = Awaited(link, outcome, transaction=done)
+
+    def _posted(self, session: Session, link: Link, txn_id: bytes, *, settled: bool) -> None:
+        outcome = self.transactions.post(txn_id, link)
+        if outcome is None:
+            link.end(Ending.DETACHED)
+        elif not settled:
+            session.awaited[link.delivery_id] = Awaited(link, outcome, within=txn_id)
 
     def _published(self, session: Session, link: Link, *, settled: bool) -> None:
         outcome, message = self.world.publish(link)

@@ -7,10 +7,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from broker.amqp.outcomes import Accepted, Modified, Outcome, Received, Rejected
+from broker.amqp.outcomes import (
+    Accepted,
+    Declared,
+    Modified,
+    Outcome,
+    Received,
+    Rejected,
+    TransactionalState,
+)
 from broker.amqp.performatives import RCV_SECOND, RECEIVER, SND_SETTLED, Attach, Flow
 from broker.amqp.terminus import (
     COPY,
+    Coordinator,
     Source,
     Target,
 )
@@ -35,6 +44,8 @@ from tests.scenario.simulation_subscriptions import (
 from tests.support.frames import Disposition
 
 if TYPE_CHECKING:
+    from tests.scenario.simulation_edge import Edge
+    from tests.scenario.simulation_transactions import Transaction
     from tests.scenario.simulation_world import World
 
 UINT = 0xFFFF_FFFF
@@ -53,8 +64,11 @@ class Awaited:
     """A message whose sender waits for its outcome, unless its link has ended."""
 
     link: Link
-    outcome: type[Accepted | Rejected]
-    message: Message
+    outcome: type[Accepted | Declared | Rejected]
+    message: Message | None = None
+    within: bytes | None = None
+    transaction: Transaction | None = None
+    "What a command declares or commits."
     is_owed: bool = True
 
 
@@ -81,6 +95,9 @@ class Link(Consumer):
     delivery_id: int = -1
     message: Message | None = None
     number: int = -1
+    within: bytes | None = None
+    "The transaction of the delivery under way."
+    coordinates: bool = False
 
     @property
     def default_outcome(self) -> Outcome | None:
@@ -140,6 +157,11 @@ class Link(Consumer):
                 del self.session.unsettled[delivery_id]
                 if entry is not None and not entry.node.is_deleted:
                     world.model.settle(entry, self.default_outcome, explicit=False)
+        if self.pieces is not None and self.within is not None:
+            self.session.owner.transactions.doom(self.within)
+        self.within = None
+        if was_attached and self.coordinates:
+            self.session.owner.transactions.coordinator_ended(self)
         if was_attached:
             self._leave(ending)
             if self.creation is not None:
@@ -180,6 +202,10 @@ class Link(Consumer):
                 self._look_up(held)
                 return
         terminus = self.attach.source if self.attach.role is RECEIVER else self.attach.target
+        if isinstance(terminus, Coordinator):
+            self.coordinates = True
+            self._steal(held)
+            return
         assert isinstance(terminus, Source | Target)
         kind = terminus.capabilities[0] if terminus.capabilities else "queue"
         node: Node | None = None
@@ -221,16 +247,23 @@ class Link(Consumer):
                 self.refuse()
                 return False
             world.subscriptions.join(self.subscription, self)
+        if not self._steal(held, node):
+            self.subscription = None
+            return False
+        self.creation = self._claimed(node, made)
+        return True
+
+    def _steal(self, held: Link | None, node: Node | None = None) -> bool:
+        """Whether the link has its name now: not if `node` has ended with an earlier one."""
+        world = self.session.world
         if held is not None:
             world.model.stats["links_stolen"] += 1
             held.end(Ending.DETACHED)
             if node is not None and node.is_deleted:
-                self.subscription = None
                 self.refuse()
                 return False
         world.links[self.key()] = self
         world.model.stats["links_attached"] += 1
-        self.creation = self._claimed(node, made)
         return True
 
     def _claimed(self, node: Node | None, made: Creation | None) -> Creation | None:
@@ -268,7 +301,7 @@ class Session:
     """One session at the edge, as the broker knows it. `window` is what it may still send."""
 
     world: World
-    owner: object
+    owner: Edge
     "Its connection."
     container_id: str
     window: int
@@ -318,9 +351,13 @@ class Session:
         if not told.settled and (told.state is None or isinstance(told.state, Received)):
             return
         taken = [number for number in self.unsettled if told.first <= number <= last]
-        for number in taken:
-            link, entry = self.unsettled.pop(number)
+        if isinstance(told.state, TransactionalState) and not taken:
+            self.owner.transactions.doom(told.state.txn_id)
+        for link, entry in [self.unsettled.pop(number) for number in taken]:
             if entry is None:
+                continue
+            if isinstance(told.state, TransactionalState):
+                self.owner.transactions.retire(told.state, entry, link)
                 continue
             is_silent = told.state is None or isinstance(told.state, Received)
             state = link.default_outcome if is_silent else told.state
@@ -350,12 +387,25 @@ class Session:
             awaited = self.awaited.pop(number, None)
             if awaited is None:
                 raise Wrong(f"an outcome for delivery {number}, which awaits none")
-            if not isinstance(told.state, awaited.outcome):
-                raise Wrong(f"message {awaited.message.id} is {told.state}, not {awaited.outcome}")
+            within = told.state if isinstance(told.state, TransactionalState) else None
+            state = told.state if within is None else within.outcome
+            if not isinstance(state, awaited.outcome):
+                raise Wrong(f"delivery {number} is {state}, not {awaited.outcome}")
+            if awaited.within != (None if within is None else within.txn_id):
+                raise Wrong(f"the outcome of delivery {number} is of another transaction")
             if told.settled is awaited.link.settles_second:
                 raise Wrong(f"the outcome of delivery {number} settles at the wrong end")
-            if awaited.outcome is Accepted:
-                self.world.accepted(awaited.link, awaited.message)
+            self._promised(awaited, state)
+
+    def _promised(self, awaited: Awaited, state: object) -> None:
+        if isinstance(state, Declared) and awaited.link.state is State.ATTACHED:
+            assert awaited.transaction is not None
+            self.owner.transactions.name(awaited.transaction, state.txn_id)
+        elif awaited.transaction is not None:
+            for node, message in awaited.transaction.posted:
+                self.world.promised(node, message)
+        if awaited.message is not None and awaited.outcome is Accepted and not awaited.within:
+            self.world.accepted(awaited.link, awaited.message)
 
 
 def _ids(first: int, last: int) -> Iterator[int]:

@@ -33,7 +33,7 @@ class Model:
             self.nodes[kind, address] = Node(kind, address, rule, is_loose=loose)
         return self.nodes[kind, address]
 
-    def put(self, node: Node, message: Message) -> bool:
+    def put(self, node: Node, message: Message, *, limited: bool = True) -> bool:
         """Whether the message is accepted: it is, unless the node is full."""
         if node.kind == "topic":
             queues = [queue for queue in node.subscriptions if queue.wish.takes(message)]
@@ -41,7 +41,8 @@ class Model:
             return all(puts)
         there = node.there()
         size = sum(entry.message.size for entry in there) + message.size
-        if 0 < node.rule.limit <= len(there) or 0 < node.rule.bytes_limit < size:
+        is_full = 0 < node.rule.limit <= len(there) or 0 < node.rule.bytes_limit < size
+        if limited and is_full:
             return False
         entry = Entry((0, 0), message, node)
         node.place(entry)
@@ -116,10 +117,11 @@ class Model:
         elsewhere = isinstance(outcome, Modified) and outcome.undeliverable_here and explicit
         entry.delivery_count += failed
         entry.failures += failed and explicit
+        consumer.failures += failed and explicit
         if elsewhere:
             entry.refused.add(consumer)
         if not failed and not elsewhere:
-            entry.releases[consumer] += 1
+            entry.note_release(consumer)
             often = entry.releases[consumer] - 10
             if often >= 0:
                 entry.paused[consumer] = self.now + min(5000, 100 << often)

@@ -23,6 +23,7 @@ from broker.amqp.outcomes import (
     Outcome,
     Received,
     Rejected,
+    TransactionalState,
 )
 from broker.amqp.types import Byte, Map, Symbol
 from tests.scenario.simulation_attaches import (
@@ -31,6 +32,7 @@ from tests.scenario.simulation_attaches import (
     address_for,
     attach_receiver,
     attach_sender,
+    coordinator,
     detach,
     grant,
     look_up,
@@ -42,6 +44,7 @@ from tests.scenario.simulation_edge import MARK, NOTE
 from tests.scenario.simulation_records import Message
 from tests.scenario.simulation_run import Run
 from tests.scenario.simulation_world import Sent
+from tests.support import transactions
 from tests.support.frames import Transfer, message
 
 CLIENTS: Final = 4
@@ -123,6 +126,8 @@ def _write(run: Run, link: ClientLink) -> list[Transfer]:
 
 def _frames(draw: random.Random, link: ClientLink, payload: bytes, number: int) -> list[Transfer]:
     settled = draw.random() < 0.3 or None
+    open_ones = list(link.session.client.transactions)
+    within = draw.choice(open_ones) if open_ones and draw.random() < 0.6 else None
     cuts = sorted(draw.randint(0, len(payload)) for _ in range(draw.choice((0, 0, 0, 1, 3))))
     pieces = [payload[a:b] for a, b in zip([0, *cuts], [*cuts, len(payload)], strict=True)]
     tag = b"%d" % number
@@ -133,6 +138,7 @@ def _frames(draw: random.Random, link: ClientLink, payload: bytes, number: int) 
             tag=None if index else tag,
             settled=settled,
             more=index < len(pieces) - 1,
+            state=TransactionalState(txn_id=within) if within and not index else None,
             payload=piece,
         )
         for index, piece in enumerate(pieces)
@@ -167,6 +173,10 @@ def settle(run: Run, who: int) -> None:
         state, settled = draw.choice((None, Received(section_number=0, section_offset=0))), True
     elif draw.random() < 0.1 and _may_be_noted(session):
         state = NOTED
+    open_ones = list(session.client.transactions)
+    if isinstance(state, Outcome) and state is not NOTED and open_ones and draw.random() < 0.8:
+        within = draw.choice(open_ones)
+        state, settled = TransactionalState(txn_id=within, outcome=state), True
     session.settle(first, last, state, settled=settled)
     session.settle_second()
 
@@ -176,11 +186,39 @@ def _may_be_noted(session: ClientSession) -> bool:
     return all(link.address != "narrow" for link in session.links.values())
 
 
+def declare(run: Run, who: int) -> None:
+    link = coordinator(run, who)
+    if link is not None:
+        _tell(link, transactions.declare())
+        run.let_answer(link.session.client)
+
+
+def discharge(run: Run, who: int) -> None:
+    client = run.client(who)
+    if not client.transactions:
+        declare(run, who)
+        return
+    txn_id = run.draw.choice(list(client.transactions))
+    link = client.transactions.pop(txn_id)
+    if link.is_live() and not link.session.is_ending:
+        _tell(link, transactions.discharge(txn_id, fail=run.draw.random() < 0.3))
+
+
+def _tell(link: ClientLink, payload: bytes) -> None:
+    """A command for the coordinator."""
+    link.outbox.append([Transfer(handle=link.handle, delivery_id=None, tag=b"0", payload=payload)])
+    link.session.send_on()
+
+
 def accept_all(run: Run, who: int) -> None:
     session = run.session(who)
     if session is not None and run.has_received(session):
         numbers = list(session.received)
-        session.settle(numbers[0], numbers[-1], ACCEPTED, settled=True)
+        state: DeliveryState = ACCEPTED
+        open_ones = list(session.client.transactions)
+        if open_ones and run.draw.random() < 0.7:
+            state = TransactionalState(txn_id=run.draw.choice(open_ones), outcome=ACCEPTED)
+        session.settle(numbers[0], numbers[-1], state, settled=True)
 
 
 # -- ends, and the world
@@ -244,6 +282,8 @@ OPERATIONS: Final[dict[str, Callable[[Run, int], None]]] = {
         send,
         settle,
         accept_all,
+        declare,
+        discharge,
         end,
         close,
         crash,

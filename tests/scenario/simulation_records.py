@@ -152,10 +152,18 @@ class Entry:
     wakes: int = 0
     refused: set[Consumer] = field(default_factory=set)
     releases: Counter[Consumer] = field(default_factory=Counter)
+    failures_before: dict[Consumer, int] = field(default_factory=dict)
     paused: dict[Consumer, int] = field(default_factory=dict)
 
     def __lt__(self, other: Entry) -> bool:
         return self.order < other.order
+
+    def note_release(self, consumer: Consumer) -> None:
+        """One more in a row, where no attempt of that consumer has failed in between."""
+        if self.failures_before.get(consumer, 0) != consumer.failures:
+            self.failures_before[consumer] = consumer.failures
+            self.releases[consumer] = 0
+        self.releases[consumer] += 1
 
     def is_free_for(self, consumer: Consumer, now: int) -> bool:
         paused = self.paused.get(consumer, 0)
@@ -172,6 +180,7 @@ class Consumer:
     wish: Wish = EVERYTHING
     got: list[Entry] = field(default_factory=list)
     seen: dict[int, int] = field(default_factory=dict)
+    failures: int = 0
 
     def come_past(self, entry: Entry) -> None:
         priority, place = entry.order

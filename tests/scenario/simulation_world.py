@@ -48,6 +48,8 @@ class Setting:
     pacing_mark: int = 2000
     waits_for_disk: bool = False
     idle_time_out_ms: int = 0
+    operations_max: int = 100_000
+    transaction_timeout_ms: int = 300_000
     queues: tuple[str, ...] = ("q",)
     topics: tuple[str, ...] = ("t",)
 
@@ -71,7 +73,10 @@ class World:
             store=self.store,
             watcher=Quiet(),
             limits=Limits(
-                incoming_window=setting.incoming_window, idle_time_out_ms=setting.idle_time_out_ms
+                incoming_window=setting.incoming_window,
+                idle_time_out_ms=setting.idle_time_out_ms,
+                transaction_operations_max=setting.operations_max,
+                transaction_timeout_ms=setting.transaction_timeout_ms,
             ),
             policy=_policy(DEFAULT),
             patterns=[(address, _policy(rule)) for address, rule in RULES.items()],
@@ -127,12 +132,16 @@ class World:
         node.asleep.clear()
         node.held.clear()
 
-    def publish(self, link: Link) -> tuple[type[Accepted | Rejected], Message]:
-        """What must become of the message that `link` has brought."""
+    def arrived(self, link: Link) -> tuple[Node | None, Message]:
+        """The message that `link` has brought now, and where it is to go."""
         sent = self.sent[link.number]
         publisher = link.session.container_id
         message = replace(sent.message, arrived=self.model.now, publisher=publisher)
-        node = self.find(sent.kind, sent.address) if link.is_relay else link.node
+        return self.find(sent.kind, sent.address) if link.is_relay else link.node, message
+
+    def publish(self, link: Link) -> tuple[type[Accepted | Rejected], Message]:
+        """What must become of the message that `link` has brought."""
+        node, message = self.arrived(link)
         if node is None or not self.model.put(node, message):
             self.model.stats["unroutable"] += 1
             return Rejected, message
@@ -145,11 +154,16 @@ class World:
 
     def accepted(self, link: Link, message: Message) -> None:
         """The sender of a message that `link` has brought is told that it is accepted."""
-        if self.stored is not None and message.durable and message.id not in self.stored:
-            sent = self.sent[message.id]
-            node = self.find(sent.kind, sent.address) if link.is_relay else link.node
-            if node is not None and node.owner is None:
-                self._unstored.append(message)
+        sent = self.sent[message.id]
+        node = self.find(sent.kind, sent.address) if link.is_relay else link.node
+        if node is not None:
+            self.promised(node, message)
+
+    def promised(self, node: Node, message: Message) -> None:
+        """Somebody is told that a message is kept."""
+        is_stored = self.stored is None or message.id in self.stored
+        if message.durable and not is_stored and node.owner is None:
+            self._unstored.append(message)
 
     def _check_stored(self) -> None:
         """Durable messages are accepted once they are on disk, or gone from their queue (PRD-03).
@@ -224,6 +238,8 @@ class World:
             self.model.now = int(clock.wall_ms())
             self.model.wake()
             self.subscriptions.run_out(self.model.now)
+            for edge in self.edges:
+                edge.transactions.run_out(self.model.now)
             if is_last:
                 return
             self.container.tick()

@@ -55,7 +55,7 @@ def operations(request: pytest.FixtureRequest) -> list[int] | None:
 
 
 @pytest.mark.requirement(
-    *("RCV-01", "RCV-02", "RCV-03", "RCV-04", "RCV-05", "RCV-08", "PRD-03", "TMP-03"),
+    *("RCV-01", "RCV-02", "RCV-03", "RCV-04", "RCV-05", "RCV-06", "RCV-08", "PRD-03", "TMP-03"),
     *(
         "SUB-21",
         "SUB-22",
