@@ -69,7 +69,7 @@ def record_of(subscription: Subscription) -> SubscriptionRecord:
 
 
 class Subscriptions(Entity):
-    """All that have a name. Others end with their link, and are counted with their topic."""
+    """All that have a name. Others are of one link alone, and are counted with their topic."""
 
     type = SUBSCRIPTION
     attributes = attributes_of(SubscriptionRecord)
