@@ -306,7 +306,7 @@ def unexpected(text: str) -> str:
 def complaint(error: UnexpectedInput, text: str) -> InvalidSelector:
     """What lark found to be wrong, in words of ours."""
     if isinstance(error, UnexpectedCharacters):
-        at = error.pos_in_stream or 0
+        at = cast(int, error.pos_in_stream)  # declared as None, set where one is raised
         if text[at] == "'":
             return InvalidSelector("a string does not end", at)
         return InvalidSelector(unexpected(text[at]), at)
