@@ -62,10 +62,36 @@ INT64_MAX: Final = 2**63 - 1
 
 @mypyc_attr(acyclic=True)
 @final
+class Origin:
+    """Who sends messages, and under which key of a topic (DST-05): one object for many of them."""
+
+    def __init__(self, publisher: str = "", key: str = "") -> None:
+        self.publisher: Final = publisher
+        self.key: Final = key
+
+
+NOWHERE: Final = Origin()
+
+
+@mypyc_attr(acyclic=True)
+@final
+class Particulars:
+    """What few messages say, and routing obeys. The others have none, and are smaller for it."""
+
+    def __init__(
+        self, *, deliver_at_ms: i64 = AT_ONCE, group: str = "", closes_group: bool = False
+    ) -> None:
+        self.deliver_at_ms: Final[i64] = deliver_at_ms
+        self.group: Final = group
+        self.closes_group: Final = closes_group
+
+
+@mypyc_attr(acyclic=True)
+@final
 class Message:
     """One message, shared by all queues that hold it; never changed. Times are wall time in ms.
 
-    `publisher` is the container-id of who sent it, `key` what its address says behind the topic
+    `origin` has the container-id of who sent it, and what its address says behind the topic
     (DST-05). Both matter until it has been published: a store keeps neither, and a message
     that a restart brings back has none. `group` is its JMSXGroupID, empty for none.
     """
@@ -79,11 +105,8 @@ class Message:
         ttl_ms: i64,
         arrived_ms: i64,
         expires_at_ms: i64,
-        publisher: str = "",
-        key: str = "",
-        deliver_at_ms: i64 = AT_ONCE,
-        group: str = "",
-        closes_group: bool = False,
+        origin: Origin = NOWHERE,
+        particulars: Particulars | None = None,
     ) -> None:
         self.encoded: Final = encoded
         self.durable: Final = durable
@@ -91,12 +114,29 @@ class Message:
         self.ttl_ms: Final[i64] = ttl_ms
         self.arrived_ms: Final[i64] = arrived_ms
         self.expires_at_ms: Final[i64] = expires_at_ms
-        self.publisher: Final = publisher
-        self.key: Final = key
-        self.deliver_at_ms: Final[i64] = deliver_at_ms
-        self.group: Final = group
-        self.closes_group: Final = closes_group
+        self.origin: Final = origin
+        self.particulars: Final = particulars
         self.first_header: Final = (DURABLE_HEADERS if durable else PLAIN_HEADERS)[priority]
+
+    @property
+    def publisher(self) -> str:
+        return self.origin.publisher
+
+    @property
+    def key(self) -> str:
+        return self.origin.key
+
+    @property
+    def deliver_at_ms(self) -> i64:
+        return AT_ONCE if self.particulars is None else self.particulars.deliver_at_ms
+
+    @property
+    def group(self) -> str:
+        return "" if self.particulars is None else self.particulars.group
+
+    @property
+    def closes_group(self) -> bool:
+        return self.particulars is not None and self.particulars.closes_group
 
     def size(self) -> i64:
         """What the message counts for in limits, in bytes."""
@@ -153,11 +193,8 @@ class Message:
             ttl_ms=self.ttl_ms,
             arrived_ms=self.arrived_ms,
             expires_at_ms=self.expires_at_ms,
-            publisher=self.publisher,
-            key=self.key,
-            deliver_at_ms=self.deliver_at_ms,
-            group=self.group,
-            closes_group=self.closes_group,
+            origin=self.origin,
+            particulars=self.particulars,
         )
 
     def moved(self, annotations: Map | None, *, expires: bool) -> Message:
@@ -172,10 +209,8 @@ class Message:
             ttl_ms=self.ttl_ms if expires else -1,
             arrived_ms=self.arrived_ms,
             expires_at_ms=self.expires_at_ms if expires else NEVER,
-            publisher=self.publisher,
-            key=self.key,
-            group=self.group,
-            closes_group=self.closes_group,
+            origin=self.origin,
+            particulars=particulars_of(AT_ONCE, self.group, closes_group=self.closes_group),
         )
 
     def _with(self, annotations: Map) -> bytes:
@@ -195,8 +230,23 @@ class Message:
         return out.getvalue()
 
 
+def particulars_of(deliver_at_ms: i64, group: str, *, closes_group: bool) -> Particulars | None:
+    """The particulars of a message, None where there is nothing particular about it."""
+    if deliver_at_ms == AT_ONCE and not group and not closes_group:
+        return None
+    return Particulars(deliver_at_ms=deliver_at_ms, group=group, closes_group=closes_group)
+
+
+def particulars_in(sections: Sections, data: bytes, deliver_at_ms: i64) -> Particulars | None:
+    """The same, with the group that the properties tell."""
+    if not sections.has_group:
+        return particulars_of(deliver_at_ms, "", closes_group=False)
+    closes_group = sections.closes_group(data)
+    return particulars_of(deliver_at_ms, sections.group_id(data) or "", closes_group=closes_group)
+
+
 def read_message(
-    sections: Sections, data: bytes, clock: Clock, *, publisher: str = "", key: str = ""
+    sections: Sections, data: bytes, clock: Clock, *, origin: Origin = NOWHERE
 ) -> Message:
     """The message that `sections` found in `data`."""
     arrived_ms: i64 = 0
@@ -209,11 +259,9 @@ def read_message(
     deliver_at_ms = AT_ONCE
     if sections.message_annotations >= 0:
         deliver_at_ms = delivery_time(sections.annotation(data, DELIVERY_TIME))
-    group = ""
-    closes_group = False
-    if sections.has_group:
-        group = sections.group_id(data) or ""
-        closes_group = sections.closes_group(data)
+    particulars: Particulars | None = None
+    if deliver_at_ms != AT_ONCE or sections.has_group:
+        particulars = particulars_in(sections, data, deliver_at_ms)
     return Message(
         encoded=data[sections.start_kept : sections.end],
         durable=sections.durable,
@@ -221,11 +269,8 @@ def read_message(
         ttl_ms=sections.ttl,
         arrived_ms=arrived_ms,
         expires_at_ms=expires_at_ms,
-        publisher=publisher,
-        key=key,
-        deliver_at_ms=deliver_at_ms,
-        group=group,
-        closes_group=closes_group,
+        origin=origin,
+        particulars=particulars,
     )
 
 

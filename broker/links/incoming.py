@@ -27,7 +27,7 @@ from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
 from broker.links.refusal import as_fault, as_link_fault
 from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.links.transactions import OpenTransaction
-from broker.message import Message, read_message
+from broker.message import Message, Origin, read_message
 from broker.routing.errors import RoutingError
 from broker.routing.grants import Grants
 from broker.routing.node import QUEUE, TOPIC, Node
@@ -97,9 +97,8 @@ class LinkProducer(IncomingOwner):
         self._link: Final = link
         self._request: Final = request
         self._credit: Final = LinkCredit(link, peer.container.credit)
-        self._publisher: Final = peer.container_id
+        self._origin = Origin(peer.container_id)
         self._node: Node | None = None
-        self._key = ""
         self._creation: Creation | None = None
         self._may_reject = True
         self._within: OpenTransaction | None = None
@@ -124,7 +123,7 @@ class LinkProducer(IncomingOwner):
             self._node = self._container.service_node(self._peer, address)
             if self._node is None:
                 self._node = router.resolve(address, request.kind, batch, owner=self._peer.id)
-                self._key = router.publishing_key(address, self._node)
+                self._origin = self._origin_under(router.publishing_key(address, self._node))
         self._may_reject = may_reject(attach.source)
         self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
         made = self._peer.dynamic.claimed(self._link, self._node, batch, made=made, incoming=True)
@@ -173,12 +172,10 @@ class LinkProducer(IncomingOwner):
             self._grants.used(self._credit)
         try:
             sections.read(data, at, end)
-            node, key = self._node, self._key
+            node, origin = self._node, self._origin
             if node is None:
-                node, key = self._addressed(sections, data)
-            message = read_message(
-                sections, data, self._container.clock, publisher=self._publisher, key=key
-            )
+                node, origin = self._addressed(sections, data)
+            message = read_message(sections, data, self._container.clock, origin=origin)
             journal = self._container.journal
             if self._within is not None:
                 self._post(delivery_id, node, message, size=end - at, settled=settled)
@@ -230,18 +227,22 @@ class LinkProducer(IncomingOwner):
         elif not settled:
             self._link.accept_posting(delivery_id, within.accepted)
 
-    def _addressed(self, sections: Sections, data: bytes) -> tuple[Node, str]:
-        """The node that a message to the relay names itself, and its key (PRD-01, DST-05)."""
+    def _origin_under(self, key: str) -> Origin:
+        """Where messages of this link come from that have that key, most often none."""
+        return Origin(self._origin.publisher, key) if key else self._origin
+
+    def _addressed(self, sections: Sections, data: bytes) -> tuple[Node, Origin]:
+        """The node that a message to the relay names itself, with its key (PRD-01, DST-05)."""
         to = sections.to(data)
         if not to:
             raise LinkFault(NOT_FOUND, "a message to the anonymous relay names its address in `to`")
         service = self._container.service_node(self._peer, to)
         if service is not None:
-            return service, ""
+            return service, self._origin
         kind = kind_of_destination(sections, data)
         router = self._container.router
         node = router.resolve(to, kind, self._container.journal.batch, owner=self._peer.id)
-        return node, router.publishing_key(to, node)
+        return node, self._origin_under(router.publishing_key(to, node))
 
     def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
         """Refuse a message: its outcome says why or, where that cannot be, the detach (PRD-02)."""

@@ -111,10 +111,12 @@ class Queue(Consumable):
         """Append an entry, or hold it until its delivery time."""
         if self._drops_oldest:
             full.make_room(self, message, batch)
-        backlog = self._backlog_of(message)
+        backlog = self.backlogs[message.priority]
+        if backlog is None:
+            backlog = self._new_backlog(message.priority)
         entry = QueueEntry(self, message, backlog.next_position)
         self.published += 1
-        deliver_at_ms = message.deliver_at_ms
+        deliver_at_ms = AT_ONCE if message.particulars is None else message.deliver_at_ms
         if deliver_at_ms != AT_ONCE and deliver_at_ms <= self.router.clock.wall_ms():
             deliver_at_ms = AT_ONCE
         if self._is_stored and (message.durable or self.stores_all):
@@ -124,15 +126,13 @@ class Queue(Consumable):
 
     def bring_back(self, entry: QueueEntry, deliver_at_ms: i64) -> None:
         """Take an entry that the store kept, with its position: they come in that order."""
-        backlog = self._backlog_of(entry.message)
+        priority = entry.message.priority
+        backlog = self.backlogs[priority] or self._new_backlog(priority)
         backlog.next_position = max(backlog.next_position, entry.position)
         self._admit(entry, backlog, deliver_at_ms)
 
-    def _backlog_of(self, message: Message) -> Backlog:
-        backlog = self.backlogs[message.priority]
-        if backlog is None:
-            backlog = Backlog()
-            self.backlogs[message.priority] = backlog
+    def _new_backlog(self, priority: i64) -> Backlog:
+        backlog = self.backlogs[priority] = Backlog()
         return backlog
 
     def _admit(self, entry: QueueEntry, backlog: Backlog, deliver_at_ms: i64) -> None:
@@ -149,7 +149,7 @@ class Queue(Consumable):
     def _join(self, entry: QueueEntry, backlog: Backlog) -> None:
         """Let `entry` wait behind everything else."""
         backlog.append(entry)
-        if entry.message.group:
+        if entry.message.particulars is not None and entry.message.group:
             join_group(entry, self)
         self.waiting += 1
         if entry.message.priority > self._top:

@@ -3,7 +3,7 @@
 from mypy_extensions import i64
 
 from broker.amqp.sections import split
-from broker.message import AT_ONCE, Message
+from broker.message import AT_ONCE, Message, particulars_in
 from broker.routing.entry import QueueEntry
 from storage.records import StoredMessage
 
@@ -35,11 +35,6 @@ def as_message(stored: StoredMessage) -> Message:
     """The message of a record. Whoever published it, and under which key, mattered only then."""
     encoded = stored.encoded
     sections = split(encoded, 0, i64(len(encoded)))
-    group = ""
-    closes_group = False
-    if sections.has_group:
-        group = sections.group_id(encoded) or ""
-        closes_group = sections.closes_group(encoded)
     return Message(
         encoded=encoded,
         durable=stored.durable,
@@ -47,7 +42,5 @@ def as_message(stored: StoredMessage) -> Message:
         ttl_ms=stored.ttl_ms,
         arrived_ms=stored.arrived_ms,
         expires_at_ms=stored.expires_at_ms,
-        deliver_at_ms=stored.deliver_at_ms,
-        group=group,
-        closes_group=closes_group,
+        particulars=particulars_in(sections, encoded, stored.deliver_at_ms),
     )

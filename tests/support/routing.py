@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from broker.message import AT_ONCE, NEVER, Message
+from broker.message import AT_ONCE, NEVER, Message, Origin, particulars_of
 from broker.routing.entry import QueueEntry
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
@@ -40,10 +40,8 @@ def new_message(
         ttl_ms=-1,
         arrived_ms=0,
         expires_at_ms=expires_at_ms,
-        deliver_at_ms=deliver_at_ms,
-        key=key,
-        group=group,
-        closes_group=closes_group,
+        origin=Origin(key=key),
+        particulars=particulars_of(deliver_at_ms, group, closes_group=closes_group),
     )
 
 

@@ -22,6 +22,8 @@ from broker.message import (
     AT_ONCE,
     NEVER,
     Message,
+    Origin,
+    Particulars,
     delivery_time,
     expires_at,
     read_message,
@@ -208,7 +210,7 @@ def test_an_expired_message_that_is_kept_has_no_end_any_more() -> None:
 def test_a_message_knows_its_publisher_and_key_through_every_change() -> None:
     sections = Sections()
     sections.read(BODY, 0, len(BODY))
-    message = read_message(sections, BODY, SimulatedClock(), publisher="c", key="k")
+    message = read_message(sections, BODY, SimulatedClock(), origin=Origin("c", "k"))
     for each in (message, message.moved(None, expires=False), message.annotated(ADDED)):
         assert (each.publisher, each.key) == ("c", "k")
     assert (read(BODY).publisher, read(BODY).key) == ("", "")
@@ -312,7 +314,7 @@ def test_an_annotated_message_keeps_its_delivery_time_and_an_expired_one_has_non
         ttl_ms=5,
         arrived_ms=0,
         expires_at_ms=5,
-        deliver_at_ms=MOMENT,
+        particulars=Particulars(deliver_at_ms=MOMENT),
     )
     assert message.annotated(ANNOTATIONS[3:]).deliver_at_ms == MOMENT
     assert message.moved(None, expires=False).deliver_at_ms == AT_ONCE

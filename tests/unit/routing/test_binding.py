@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.message import Message
+from broker.message import Message, Origin
 from broker.routing.binding import Binding, Bindings, key_words
 from broker.routing.errors import InvalidAddress
 from broker.routing.filter import Filter
@@ -25,8 +25,7 @@ def keyed(key: str = "", *, subject: str = "", publisher: str = "") -> Message:
         ttl_ms=-1,
         arrived_ms=0,
         expires_at_ms=0,
-        publisher=publisher,
-        key=key,
+        origin=Origin(publisher, key),
     )
 
 

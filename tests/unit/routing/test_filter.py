@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.message import NEVER, Message
+from broker.message import NEVER, Message, Origin
 from broker.routing.filter import Filter
 from broker.routing.selector import Facts, parse_selector
 from tests.support.selected import selectable
@@ -18,7 +18,7 @@ def sent_by(publisher: str, priority: int = 4) -> Message:
         ttl_ms=-1,
         arrived_ms=0,
         expires_at_ms=NEVER,
-        publisher=publisher,
+        origin=Origin(publisher),
     )
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from broker.message import NEVER, Message
+from broker.message import NEVER, Message, Particulars
 from broker.routing.filter import Filter
 from broker.routing.queue import Queue
 from broker.routing.redelivery import PAUSE_FIRST_MS, RELEASES_FREE, Disposal
@@ -244,7 +244,7 @@ def grouped(color: str, number: int, group: str = "g") -> Message:
         ttl_ms=-1,
         arrived_ms=0,
         expires_at_ms=NEVER,
-        group=group,
+        particulars=Particulars(group=group),
     )
 
 
