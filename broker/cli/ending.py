@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, NoReturn
+from threading import Timer
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import typer
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 EXIT_FAILURE: Final = 1
 EXIT_NOT_FOUND: Final = 3
@@ -20,6 +25,9 @@ EXIT_STATUSES: Final = (
     " 130 interrupted."
 )
 
+ANOTHER_TRY_S: Final = 0.01
+"""How soon an interrupt comes again that came where Python had to drop it."""
+
 
 @contextmanager
 def errors_told() -> Iterator[None]:
@@ -29,7 +37,8 @@ def errors_told() -> Iterator[None]:
     except ImportError as error:
         fail(f"{error.name} is missing: pip install 'jms-broker[client]' (it needs a C compiler)")
     try:
-        yield
+        with _interrupts_kept():
+            yield
     except ClientError as error:
         fail(str(error), error.exit_status)
     except KeyboardInterrupt:
@@ -38,6 +47,27 @@ def errors_told() -> Iterator[None]:
         # Whoever read our output has enough; what was not printed goes back to the broker.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(EXIT_FAILURE) from None
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Raise ^C again where it came within a finalizer or a callback from C.
+
+    Python drops an exception there. Proton's objects have both, so a receiver would go on.
+    """
+    hook = sys.unraisablehook
+
+    def unraisable(dropped: UnraisableHookArgs) -> None:
+        if dropped.exc_type is KeyboardInterrupt:
+            Timer(ANOTHER_TRY_S, os.kill, (os.getpid(), signal.SIGINT)).start()
+        else:
+            hook(dropped)
+
+    sys.unraisablehook = unraisable
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
 
 
 def fail(text: str, status: int = EXIT_FAILURE) -> NoReturn:

@@ -1,0 +1,45 @@
+"""How a command ends."""
+
+import signal
+import threading
+from collections.abc import Callable
+
+import pytest
+import typer
+
+from broker.cli.ending import EXIT_INTERRUPTED, errors_told
+
+SECONDS = 60
+
+
+class InterruptedAtItsEnd:
+    """Its finalizer is where ^C comes: Python drops what is raised there."""
+
+    def __del__(self) -> None:
+        interrupt()
+
+
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    "interrupted",
+    [
+        pytest.param(interrupt, id="at once"),
+        pytest.param(InterruptedAtItsEnd, id="where Python drops it"),
+    ],
+)
+def test_an_interrupt_ends_the_command(
+    interrupted: Callable[[], object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as ended:
+        wait_after(interrupted)
+    assert ended.value.exit_code == EXIT_INTERRUPTED
+    assert capsys.readouterr() == ("", "")
+
+
+def wait_after(interrupted: Callable[[], object]) -> None:
+    with errors_told():
+        interrupted()
+        threading.Event().wait(SECONDS)
