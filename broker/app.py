@@ -116,6 +116,12 @@ class App:
             for message in part:
                 recovery.message(message)
         recovery.finish()
+        self.stats.quarantined = store.quarantined
+        if store.quarantined:
+            self.container.watcher.noticed(
+                f"{store.quarantined} stored messages are damaged and will not be delivered;"
+                " `jms-broker store quarantine list` shows them"
+            )
 
     def _journal_ended(self, committing: asyncio.Task[None]) -> None:
         """Where the store has failed: what is in doubt stays unanswered, everybody is cut off."""

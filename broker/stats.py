@@ -30,6 +30,7 @@ class Stats:
         self.rolled_back: i64 = 0
         self.backlog_dropped: i64 = 0
         self.displaced: i64 = 0
+        self.quarantined: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
         """Every counter by its name, in the order of declaration."""
@@ -54,4 +55,5 @@ class Stats:
             "rolled_back": self.rolled_back,
             "backlog_dropped": self.backlog_dropped,
             "displaced": self.displaced,
+            "quarantined": self.quarantined,
         }

@@ -41,6 +41,11 @@ class Store:
     def was_cut_off(self) -> bool:
         """Whether it was never closed the last time: its messages may have been delivered then."""
 
+    @property
+    def quarantined(self) -> int:
+        """How many messages are set aside, because they were found damaged."""
+        return 0
+
     @abstractmethod
     async def open(self) -> None:
         """Make or open what keeps everything. Called once, before anything else is asked."""

@@ -8,7 +8,6 @@ from typing import Any, Final
 from google_crc32c import extend
 from sqlalchemy import Row
 
-from storage.api import StoreError
 from storage.records import StoredMessage
 
 MessageRow = tuple[int, int, int, int, int, int, int, int, int, bool, int, int | None, bytes | None]
@@ -17,6 +16,14 @@ MessageRow = tuple[int, int, int, int, int, int, int, int, int, bool, int, int |
 BODY: Final = 11
 
 BodyRow = tuple[int, bytes]
+
+NUMBERS: Final = range(2, 9)
+"""The columns from position to delivery_count."""
+
+PRIORITY_MAX: Final = 9
+
+NONE: Final = -1
+"""What stands where there is no time to live; nothing in a row is less."""
 
 
 def checksum(number: int, encoded: bytes) -> int:
@@ -73,21 +80,37 @@ def ranges(numbers: list[int]) -> list[tuple[int, int]]:
     return found
 
 
-def message_of(row: Row[Any], queue: str, body: bytes | None) -> StoredMessage:
-    """The record of a row; StoreError where its bytes are not those that were stored."""
-    encoded = row.encoded if row.body is None else body
-    if encoded is None or checksum(row.number, encoded) != row.checksum:
-        raise StoreError(f"message {row.number} of {queue} is damaged")
+def damage_of(row: Row[Any], shared: object) -> str:
+    """Why the message of a row must not be delivered; empty where nothing is wrong with it.
+
+    A flipped bit may also have made another type of a value: SQLite's rows say themselves what
+    their values are.
+    """
+    values = [row[index] for index in NUMBERS]
+    if not all(isinstance(value, int) and value >= NONE for value in (*values, row.checksum)):
+        return "a number of its row cannot be"
+    if not 0 <= row.priority <= PRIORITY_MAX:
+        return "a number of its row cannot be"
+    encoded = row.encoded if row.body is None else shared
+    if encoded is None:
+        return "its bytes are missing"
+    if not isinstance(encoded, bytes) or checksum(row.number, encoded) != row.checksum:
+        return "its bytes are not those that were stored"
+    return ""
+
+
+def message_of(row: Row[Any], queue: str, shared: bytes | None) -> StoredMessage:
+    """The record of a row without damage."""
     return StoredMessage(
         number=row.number,
         queue=queue,
         position=row.position,
-        encoded=encoded,
+        encoded=row.encoded if shared is None else shared,
         priority=row.priority,
         ttl_ms=row.ttl_ms,
         arrived_ms=row.arrived_ms,
         expires_at_ms=row.expires_at_ms,
         deliver_at_ms=row.deliver_at_ms,
         delivery_count=row.delivery_count,
-        durable=row.durable,
+        durable=bool(row.durable),
     )

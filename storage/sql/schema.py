@@ -7,7 +7,7 @@ from sqlalchemy import Connection, inspect, text
 
 from storage.api import StoreError
 
-HEAD: Final = "0001"
+HEAD: Final = "0002"
 """The newest of `migrations/versions`; a test holds this to alembic's own opinion."""
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
@@ -35,7 +35,8 @@ def bring_up_to_date(connection: Connection) -> None:
     if version and version not in known:
         raise StoreError(
             f"the store has schema {version}, this broker knows up to {HEAD}: a newer jms-broker"
-            " made it; start that one, or use another store"
+            " made it; start that one (`jms-broker store check` shows what is there,"
+            " `jms-broker store salvage` copies what this one understands)"
         )
     config.attributes["connection"] = connection
     command.upgrade(config, "head")

@@ -44,13 +44,32 @@ def prepare_folder(database: Path) -> None:
             os.close(descriptor)
 
 
+def connect(database: str) -> sqlite3.Connection:
+    """A connection of the driver, for one thread at a time.
+
+    Text that is none is not an error of the driver: a flipped bit in a row may turn bytes into
+    such, and that row alone is then to blame.
+    """
+    connection = sqlite3.connect(
+        database,
+        uri=database.startswith("file:"),
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    connection.text_factory = _text
+    return connection
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode(errors="replace")
+
+
 def engine_of(database: Path) -> Engine:
     """An engine with one connection, which whoever has it may use in one thread at a time."""
     return create_engine(
         "sqlite://",
-        creator=lambda: sqlite3.connect(
-            database, isolation_level=None, check_same_thread=False, cached_statements=256
-        ),
+        creator=lambda: connect(str(database)),
         poolclass=StaticPool,
     )
 
@@ -68,15 +87,21 @@ def prepare(connection: Connection) -> None:
         )
 
 
+def unreadable(database: Path, why: str) -> StoreError:
+    """What to do where a whole database is damaged, and not just messages in it."""
+    return StoreError(
+        f"the store {database} cannot be read ({why}); nothing has been changed:"
+        " `jms-broker store check` shows the damage, `jms-broker store salvage` copies what can"
+        " be read into a new store"
+    )
+
+
 def explained(error: Exception, database: Path) -> StoreError:
     """`error` of the driver, as what an operator can do about it."""
     original = getattr(error, "orig", error)
     code = getattr(original, "sqlite_errorcode", 0) & 0xFF
     if code in UNREADABLE:
-        return StoreError(
-            f"the store {database} cannot be read ({original}); nothing has been changed:"
-            " bring a copy back, or start with another store"
-        )
+        return unreadable(database, str(original))
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"no room is left for the store {database}")
     if code == sqlite3.SQLITE_CANTOPEN:

@@ -5,10 +5,10 @@ Core's own execution takes dictionaries and costs twice as much a row (`storage.
 
 from typing import Final
 
-from sqlalchemy import Dialect, bindparam, delete, insert, update
+from sqlalchemy import Dialect, bindparam, delete, insert, select, update
 from sqlalchemy.sql.expression import ClauseElement
 
-from storage.sql.tables import BODY, MESSAGE
+from storage.sql.tables import BODY, MESSAGE, QUARANTINE, QUEUE
 
 MESSAGE_COLUMNS: Final = tuple(column.name for column in MESSAGE.columns)
 
@@ -51,6 +51,20 @@ class Statements:
             dialect,
         )
         """checksum, None, encoded, number"""
+        self.load: Final = _text(
+            select(*MESSAGE.columns, BODY.c.encoded.label("shared"))
+            .select_from(MESSAGE.outerjoin(BODY, BODY.c.number == MESSAGE.c.body))
+            .where(
+                number > bindparam("behind"),
+                MESSAGE.c.queue.in_(select(QUEUE.c.id)),
+                number.not_in(select(QUARANTINE.c.number)),
+            )
+            .order_by(number)
+            .limit(bindparam("part"))
+            .offset(bindparam("skipped")),
+            dialect,
+        )
+        """number, how many, 0"""
 
 
 def _text(statement: ClauseElement, dialect: Dialect) -> str:

@@ -17,8 +17,9 @@ from storage.batch import Batch
 from storage.records import StoredMessage, StoredNode, StoredSubscription
 from storage.sql import sqlite
 from storage.sql.lock import StoreLock
+from storage.sql.quarantine import Sifted, count, forget_gone, set_aside
 from storage.sql.rows import BODY as SHARED
-from storage.sql.rows import Rows, checksum, message_of, ranges
+from storage.sql.rows import Rows, checksum, ranges
 from storage.sql.schema import bring_up_to_date
 from storage.sql.statements import Statements
 from storage.sql.tables import BODY, MARK, MESSAGE, NODE, QUEUE, SUBSCRIPTION
@@ -55,6 +56,7 @@ class SqliteStore(Store):
         self._numbers_up_to = 0
         self._first_number = 1
         self._was_cut_off = False
+        self._quarantined = 0
 
     @property
     def name(self) -> str:
@@ -71,6 +73,10 @@ class SqliteStore(Store):
     @property
     def was_cut_off(self) -> bool:
         return self._was_cut_off
+
+    @property
+    def quarantined(self) -> int:
+        return self._quarantined
 
     # -- open and close
 
@@ -93,6 +99,7 @@ class SqliteStore(Store):
             select(MESSAGE.c.number, MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
         ):
             self._use(row.body, row.number)
+        self._quarantined = count(connection)
         self._numbers_up_to = self._mark(connection, NUMBERS)
         self._first_number = self._numbers_up_to + 1
         self._was_cut_off = self._mark(connection, IN_USE) != 0
@@ -104,6 +111,7 @@ class SqliteStore(Store):
         connection.execute(delete(MESSAGE).where(MESSAGE.c.queue.not_in(known)))
         used = select(MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
         connection.execute(delete(BODY).where(BODY.c.number.not_in(used)))
+        forget_gone(connection)
 
     async def close(self) -> None:
         await self._writer.do(self._close)
@@ -129,6 +137,11 @@ class SqliteStore(Store):
             self._failure = sqlite.explained(error, self._database)
             raise self._failure from error
 
+    def _verbs(self) -> Statements:
+        if self._statements is None:
+            raise StoreError(f"the store {self._database} is not open")
+        return self._statements
+
     def _opened(self) -> Connection:
         if self._connection is None:
             raise StoreError(f"the store {self._database} is not open")
@@ -143,10 +156,13 @@ class SqliteStore(Store):
         await self._do(lambda: self._commit(batch))
 
     def _commit(self, batch: Batch) -> None:
+        self._in_transaction(partial(self._write, self._opened(), batch))
+
+    def _in_transaction(self, work: Callable[[], None]) -> None:
         connection = self._opened()
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         try:
-            self._write(connection, batch)
+            work()
         except BaseException:
             connection.exec_driver_sql("ROLLBACK")
             raise
@@ -295,7 +311,7 @@ class SqliteStore(Store):
                 name=row.name,
                 is_shared=row.is_shared,
                 address=row.address,
-                filters=_unpacked(row.filters),
+                filters=self._unpacked(row.queue, row.filters),
                 excluded_publisher=row.excluded_publisher,
                 durability=row.durability,
                 expiry_policy=row.expiry_policy,
@@ -304,25 +320,30 @@ class SqliteStore(Store):
             for row in rows
         ]
 
+    def _unpacked(self, queue: str, packed: bytes) -> list[tuple[str, bytes]]:
+        try:
+            return [(name, b64decode(value)) for name, value in json.loads(packed)]
+        except (ValueError, TypeError):
+            raise sqlite.unreadable(
+                self._database, f"the filters of the subscription {queue} are damaged"
+            ) from None
+
     async def messages(self, behind: int) -> list[StoredMessage]:
         return await self._do(partial(self._load, behind))
 
     def _load(self, behind: int) -> list[StoredMessage]:
+        connection = self._opened()
         names = {queue: name for name, queue in self._queue_ids.items()}
-        columns = [*MESSAGE.columns, BODY.c.encoded.label("shared")]
-        rows = self._opened().execute(
-            select(*columns)
-            .select_from(MESSAGE.outerjoin(BODY, BODY.c.number == MESSAGE.c.body))
-            .where(MESSAGE.c.number > behind, MESSAGE.c.queue.in_(select(QUEUE.c.id)))
-            .order_by(MESSAGE.c.number)
-            .limit(PART)
-        )
-        return [message_of(row, names[row.queue], row.shared) for row in rows]
+        while True:
+            found = connection.exec_driver_sql(self._verbs().load, (behind, PART, 0)).all()
+            sifted = Sifted(found, names)
+            if sifted.damaged:
+                self._in_transaction(partial(set_aside, connection, sifted.damaged))
+                self._quarantined += len(sifted.damaged)
+            if sifted.sound or not found:
+                return sifted.sound
+            behind = found[-1].number
 
 
 def _packed(filters: list[tuple[str, bytes]]) -> bytes:
     return json.dumps([[name, b64encode(value).decode()] for name, value in filters]).encode()
-
-
-def _unpacked(packed: bytes) -> list[tuple[str, bytes]]:
-    return [(name, b64decode(value)) for name, value in json.loads(packed)]

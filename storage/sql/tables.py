@@ -89,6 +89,15 @@ BODY: Final = Table(
 )
 """The bytes of a message that several queues hold: once, under the number of the first."""
 
+QUARANTINE: Final = Table(
+    "quarantine",
+    METADATA,
+    Column("number", _SERIAL, primary_key=True, autoincrement=False),
+    Column("found_ms", BigInteger, nullable=False),
+    Column("reason", String, nullable=False),
+)
+"""Messages that must not be delivered, for they are damaged. Their rows stay where they are."""
+
 MARK: Final = Table(
     "mark",
     METADATA,

@@ -1,13 +1,18 @@
 """Settings reach the parts that they are for, and a broker starts and stops as a whole."""
 
 import asyncio
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from broker.app import App, limits_of, policies_of
 from broker.settings import AddressSettings, Settings, SettingsError, given_settings
+from storage.batch import Batch
 from storage.records import StoredNode
+from storage.sql.store import SqliteStore
+from tests.support.broker import RecordingWatcher
+from tests.unit.storage.test_batch import stored
 
 ADDRESSES = [
     pytest.param("orders", True, "DLQ", 20, id="no pattern matches: what is set for all"),
@@ -153,3 +158,25 @@ def test_an_address_has_pauses_of_its_own() -> None:
         for policy in map(policies_of(settings).of, ("orders", "hasty", "other"))
     ]
     assert pauses == [(1000, 2.0, 60_000), (0, 1.0, 0), (1000, 1.0, 0)]
+
+
+async def test_damaged_messages_are_told_once_and_counted(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    store = SqliteStore(database)
+    await store.open()
+    batch = Batch()
+    for number in (1, 2, 3):
+        batch.append(stored(number))
+    await store.commit(batch)
+    await store.close()
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE message SET checksum = 0 WHERE number < 3")
+    connection.close()
+    watcher = RecordingWatcher()
+    settings = Settings(port=0, users_file=tmp_path / "users", store=f"sqlite:///{database}")
+    app = App(settings, watcher=watcher)
+    await app.start()
+    assert app.stats.quarantined == 2
+    (notice,) = [event for event in watcher.events if event.startswith("noticed")]
+    assert notice.startswith("noticed 2 stored messages are damaged")
+    await app.stop()

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -10,9 +11,12 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from storage.api import StoreError
+from storage.sql.rows import checksum
 from storage.sql.schema import HEAD, MIGRATIONS, bring_up_to_date, version_of
 from storage.sql.sqlite import engine_of, prepare
+from storage.sql.store import SqliteStore
 from storage.sql.tables import METADATA
+from tests.support.stored import stored_messages
 
 
 def test_head_is_the_newest_migration() -> None:
@@ -38,3 +42,38 @@ def test_a_schema_of_a_newer_broker_is_refused(tmp_path: Path) -> None:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
         with pytest.raises(StoreError, match="newer jms-broker"):
             bring_up_to_date(connection)
+
+
+async def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_rows(
+    tmp_path: Path,
+) -> None:
+    database = tmp_path / "store.db"
+    with engine_of(database).connect() as connection:
+        prepare(connection)
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(text("INSERT INTO queue (id, name) VALUES (7, 'q')"))
+        connection.execute(text("INSERT INTO node (kind, address) VALUES ('queue', 'q')"))
+        connection.execute(
+            text(
+                "INSERT INTO message (number, queue, position, priority, ttl_ms, arrived_ms,"
+                " expires_at_ms, deliver_at_ms, delivery_count, durable, checksum, body, encoded)"
+                " VALUES (5, 7, 54, 4, -1, 0, 0, 0, 2, 1, :sum, NULL, :bytes)"
+            ),
+            {"sum": checksum(5, b"old"), "bytes": b"old"},
+        )
+        connection.execute(text("INSERT INTO mark (name, value) VALUES ('numbers', 99)"))
+        connection.commit()
+        assert version_of(connection) == "0001"
+    store = SqliteStore(database)
+    await store.open()
+    assert [node.address for node in await store.nodes()] == ["q"]
+    (message,) = await stored_messages(store, "q")
+    assert (message.number, message.position, message.encoded) == (5, 54, b"old")
+    assert (message.delivery_count, message.durable, store.first_number) == (2, True, 100)
+    await store.close()
+    with engine_of(database).connect() as connection:
+        assert version_of(connection) == HEAD
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []

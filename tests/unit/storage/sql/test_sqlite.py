@@ -38,7 +38,7 @@ def error(code: int) -> sqlite3.Error:
 
 ERRORS = [
     pytest.param(sqlite3.SQLITE_CORRUPT, "nothing has been changed", id="corrupt"),
-    pytest.param(sqlite3.SQLITE_NOTADB, "another store", id="no database"),
+    pytest.param(sqlite3.SQLITE_NOTADB, "jms-broker store salvage", id="no database"),
     pytest.param(sqlite3.SQLITE_FULL, "no room is left", id="full"),
     pytest.param(sqlite3.SQLITE_CANTOPEN, "cannot be opened", id="not to be opened"),
     pytest.param(sqlite3.SQLITE_IOERR_FSYNC, "failed: said SQLite", id="a failed sync"),

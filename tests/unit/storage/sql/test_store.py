@@ -100,21 +100,6 @@ async def test_a_second_process_is_told_who_has_the_store(tmp_path: Path) -> Non
     await store.close()
 
 
-async def test_a_damaged_message_is_noticed(tmp_path: Path) -> None:
-    store = await opened(tmp_path)
-    batch = Batch()
-    batch.append(stored(1))
-    await store.commit(batch)
-    await store.close()
-    with connect(tmp_path) as connection:
-        connection.execute("UPDATE message SET encoded = x'00'")
-    connection.close()
-    again = await opened(tmp_path)
-    with pytest.raises(StoreError, match="message 1 of q is damaged"):
-        await stored_messages(again, "q")
-    await again.close()
-
-
 async def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "data" / "store.db"
     path.parent.mkdir()
