@@ -185,7 +185,6 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/conformance.py": "tests/conformance/test_command.py",
     "broker/cli/client.py": "tests/interop/test_command_line.py",
     "broker/cli/connections.py": "tests/interop/test_command_line_management.py",
-    "broker/cli/ending.py": "tests/interop/test_command_line.py",
     "broker/cli/managing.py": "tests/interop/test_command_line_management.py",
     "broker/cli/subscriptions.py": "tests/interop/test_command_line_management.py",
     "broker/cli/queued.py": "tests/interop/test_command_line_management.py",
