@@ -256,11 +256,9 @@ def read_message(
         expires_at_ms = expires_at(
             ttl_ms=sections.ttl, absolute_ms=sections.absolute_expiry_time, arrived_ms=arrived_ms
         )
-    deliver_at_ms = AT_ONCE
-    if sections.message_annotations >= 0:
-        deliver_at_ms = delivery_time(sections.annotation(data, DELIVERY_TIME))
     particulars: Particulars | None = None
-    if deliver_at_ms != AT_ONCE or sections.has_group:
+    if sections.message_annotations >= 0 or sections.has_group:
+        deliver_at_ms = delivery_time(sections.annotation(data, DELIVERY_TIME))
         particulars = particulars_in(sections, data, deliver_at_ms)
     return Message(
         encoded=data[sections.start_kept : sections.end],

@@ -275,7 +275,9 @@ class IncomingLink(Link):
         """
         if self.state is not LinkState.ATTACHED:
             return
-        self.session.accept(delivery_id, settled=self._settles_now(delivery_id))
+        settled = self._settles_now(delivery_id)
+        if not self.session.accepted.takes(delivery_id, settled):
+            self.session.accept(delivery_id, settled=settled)
 
     def accept_posting(self, delivery_id: i64, state: TransactionalState) -> None:
         """Tell the peer that a delivery is accepted for the end of its transaction (4.4.1).
@@ -283,7 +285,8 @@ class IncomingLink(Link):
         Neighbours join in one range where `state` is the same object.
         """
         settled = self._settles_now(delivery_id)
-        self.session.accept(delivery_id, settled=settled, state=state)
+        if not self.session.accepted.takes_posting(delivery_id, settled, state):
+            self.session.accept(delivery_id, settled=settled, state=state)
 
     def settle(self, delivery_id: i64, outcome: State) -> None:
         """Tell the peer any other outcome of a delivery."""

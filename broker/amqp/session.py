@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.amqp import serial
+from broker.amqp.accepted import NOTHING, AcceptedRange
 from broker.amqp.delivery import Delivery
 from broker.amqp.descriptors import ACCEPTED, RECEIVED, TRANSACTIONAL_STATE
 from broker.amqp.errors import (
@@ -78,6 +79,7 @@ class Session:
         self.outgoing_window: Final = OutgoingWindow(begin.incoming_window)
         self.next_delivery_id: i64 = 0
         self.unsettled_out: Final = Unsettled()
+        self.accepted: Final = AcceptedRange()
         self.unfinished: list[OutgoingLink] = []
         self.echo_due_ms: i64 = NO_ECHO
         self._unsettled_in: Final[dict[int, IncomingLink]] = {}
@@ -85,10 +87,6 @@ class Session:
         self._remote_handle_max: Final[i64] = begin.handle_max
         self._links: list[Link | None] = []
         self._ours: Final[set[int]] = set()
-        self._accepted_first: i64 = -1
-        self._accepted_last: i64 = -1
-        self._accepted_settled = True
-        self._accepted_state: State = ACCEPTED_STATE
         self._last_echo_ms: i64 = NO_ECHO
         self._echoing: list[Link] = []
         self.put(
@@ -348,38 +346,25 @@ class Session:
             self._expected_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
 
     def accept(self, delivery_id: i64, *, settled: bool, state: State = ACCEPTED_STATE) -> None:
-        """Accept a delivery; it joins the range before it where it continues that.
-
-        `state` says so in other words within a transaction, always with the same object.
-        """
-        if self._accepted_first >= 0:
-            if (
-                delivery_id == ((self._accepted_last + 1) & 0xFFFF_FFFF)
-                and settled is self._accepted_settled
-                and state is self._accepted_state
-            ):
-                self._accepted_last = delivery_id
-                return
-            self.flush_accepted()
+        """Accept a delivery that does not continue `accepted`: another range begins with it."""
+        self.flush_accepted()
         if self.state is not SessionState.MAPPED:
             return  # what was accepted late, once durable, is no longer asked for
-        self._accepted_first = delivery_id
-        self._accepted_last = delivery_id
-        self._accepted_settled = settled
-        self._accepted_state = state
+        self.accepted.begin(delivery_id, settled, state)
         self.connection.owes_dispositions(self)
 
     def flush_accepted(self) -> None:
-        """Write the disposition of the range that `accept` has gathered."""
-        first = self._accepted_first
-        if first >= 0:
-            self._accepted_first = -1
+        """Write the disposition of what has been accepted."""
+        accepted = self.accepted
+        first = accepted.first
+        if first != NOTHING:
+            accepted.clear()
             self._put_disposition(
                 role=RECEIVER,
                 first=first,
-                last=self._accepted_last,
-                settled=self._accepted_settled,
-                state=self._accepted_state,
+                last=accepted.last,
+                settled=accepted.settled,
+                state=accepted.state,
             )
 
     def await_settlement(self, delivery_id: i64, link: IncomingLink) -> None:
