@@ -7,18 +7,7 @@ from typing import Annotated
 import typer
 
 from broker.cli.ending import EXIT_STATUSES
-from broker.cli.managing import (
-    ANSWER_TIMEOUT_S,
-    LOCAL,
-    Count,
-    Json,
-    Password,
-    Pattern,
-    Timeout,
-    Url,
-    User,
-    broker_at,
-)
+from broker.cli.managing import BrokerAt, Count, Json, Pattern, at_broker
 from broker.cli.printing import json_of, print_record, print_records
 
 connections = typer.Typer(
@@ -34,32 +23,28 @@ Identity = Annotated[
 
 
 @connections.command("list")
+@at_broker
 def list_connections(
+    at: BrokerAt,
     pattern: Pattern = "*",
     count: Count = None,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Print every connection by its container-id, which PATTERN is for."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         records = broker.records("connection", limit=count, filter=pattern)
         print_records(records, COLUMNS, as_json=json)
 
 
 @connections.command()
+@at_broker
 def show(
+    at: BrokerAt,
     identity: Identity,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Print a connection and its links, by the addresses that they lead to."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         record = broker.ask("READ", "connection", identity)
         links = list(broker.records("link", connection=identity))
     if json:
@@ -71,18 +56,16 @@ def show(
 
 
 @connections.command()
+@at_broker
 def close(
+    at: BrokerAt,
     identity: Identity,
     reason: Annotated[
         str | None, typer.Option(help="What its client is told.", show_default=False)
     ] = None,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Close a connection with amqp:connection:forced. Its client may connect again."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         broker.ask("DELETE", "connection", identity, reason=reason)
     typer.echo(json_of({"closed": identity}) if json else f"closed {identity}")

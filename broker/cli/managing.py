@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -14,8 +17,6 @@ from broker.cli.messages import ANSWER_TIMEOUT_S, LOCAL, Url
 
 if TYPE_CHECKING:
     from broker.cli.requests import Requests
-
-__all__ = ["ANSWER_TIMEOUT_S", "LOCAL", "Json", "NodeKind", "Password", "Timeout", "Url", "User"]
 
 User = Annotated[
     str | None,
@@ -33,7 +34,7 @@ Timeout = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, an object a line.")]
 Pattern = Annotated[
     str,
-    typer.Argument(help="Only names that match: * is any text, ? one character, [ab] either."),
+    typer.Argument(help="Only names that match: * is any text, ? one character, \\[ab] either."),
 ]
 Count = Annotated[int | None, typer.Option(min=1, help="Stop after so many.", show_default=False)]
 
@@ -45,15 +46,41 @@ class NodeKind(Enum):
     TOPIC = "topic"
 
 
-@contextmanager
-def broker_at(
-    url: str, user: str | None, password: str | None, *, timeout: float
-) -> Iterator[Requests]:
-    """The broker's `$management`. Whatever goes wrong within ends the command."""
-    with errors_told():
-        from broker.cli.requests import managed, with_user
+@dataclass(frozen=True)
+class BrokerAt:
+    """The options that say which broker is meant, and who asks."""
 
-        if user is not None and password is None:
-            password = typer.prompt("Password", hide_input=True, err=True)
-        with managed(with_user(url, user, password), timeout) as requests:
-            yield requests
+    url: Url = LOCAL
+    user: User = None
+    password: Password = None
+    timeout: Timeout = ANSWER_TIMEOUT_S
+
+    @contextmanager
+    def opened(self) -> Iterator[Requests]:
+        """The broker's `$management`. Whatever goes wrong within ends the command."""
+        with errors_told():
+            from broker.cli.requests import managed, with_user
+
+            password = self.password
+            if self.user is not None and password is None:
+                password = typer.prompt("Password", hide_input=True, err=True)
+            with managed(with_user(self.url, self.user, password), self.timeout) as requests:
+                yield requests
+
+
+OPTIONS: Final = signature(BrokerAt, eval_str=True).parameters
+
+
+def at_broker(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` with the options of `BrokerAt` behind its own, in place of its first parameter."""
+
+    @wraps(command)
+    def told(**given: Any) -> None:
+        at = BrokerAt(**{name: given.pop(name) for name in OPTIONS})
+        command(at, **given)
+
+    own = signature(command, eval_str=True)
+    parameters = [*list(own.parameters.values())[1:], *OPTIONS.values()]
+    told.__annotations__ = {each.name: each.annotation for each in parameters}
+    vars(told)["__signature__"] = own.replace(parameters=parameters)
+    return told

@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from broker.cli.ending import EXIT_NOT_FOUND, EXIT_STATUSES, fail
-from broker.cli.managing import (
-    ANSWER_TIMEOUT_S,
-    LOCAL,
-    Count,
-    Json,
-    NodeKind,
-    Password,
-    Pattern,
-    Timeout,
-    Url,
-    User,
-    broker_at,
-)
+from broker.cli.managing import BrokerAt, Count, Json, NodeKind, Pattern, at_broker
 from broker.cli.printing import json_of, print_record, print_records, progress
 
 if TYPE_CHECKING:
@@ -44,21 +32,19 @@ Kind = Annotated[
 
 
 @nodes.command("list")
+@at_broker
 def list_nodes(
+    at: BrokerAt,
     pattern: Pattern = "*",
     kind: Annotated[
         NodeKind | None, typer.Option(help="Only queues, or only topics.", show_default=False)
     ] = None,
     count: Count = None,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Print every queue, then every topic, by name, with what waits there and who is attached."""
     kinds = [kind.value] if kind is not None else [each.value for each in NodeKind]
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         records = [
             record for each in kinds for record in broker.records(each, limit=count, filter=pattern)
         ]
@@ -66,38 +52,36 @@ def list_nodes(
 
 
 @nodes.command()
+@at_broker
 def show(
+    at: BrokerAt,
     name: Name,
     kind: Kind = None,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Print everything about one queue or topic."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         print_record(broker.ask("READ", kind_of(broker, name, kind), name), as_json=json)
 
 
 @nodes.command()
+@at_broker
 def create(
+    at: BrokerAt,
     name: Name,
     kind: Annotated[NodeKind, typer.Option(help="What to create.")] = NodeKind.QUEUE,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Create a queue or topic. Its limits are those of the broker's settings for that name."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         record = broker.ask("CREATE", kind.value, name)
     typer.echo(json_of(record) if json else f"created {kind.value} {name}")
 
 
 @nodes.command()
+@at_broker
 def delete(
+    at: BrokerAt,
     name: Name,
     kind: Kind = None,
     if_unused: Annotated[
@@ -106,34 +90,28 @@ def delete(
     if_empty: Annotated[
         bool, typer.Option("--if-empty", help="Only where no messages are in it.")
     ] = False,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Delete a queue or topic with all of its messages; links to it are told, and end."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         found = kind_of(broker, name, kind)
         broker.ask("DELETE", found, name, if_unused=if_unused, if_empty=if_empty)
     typer.echo(json_of({"deleted": name, "type": found}) if json else f"deleted {found} {name}")
 
 
 @nodes.command()
+@at_broker
 def purge(
+    at: BrokerAt,
     name: Name,
     kind: Kind = None,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Remove the messages that wait in a queue, or in all subscriptions of a topic.
 
     Scheduled ones go, too. Those that consumers have taken and not settled yet stay theirs.
     """
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         purged = _purge(broker, kind_of(broker, name, kind), name)
     typer.echo(json_of({"purged": purged}) if json else f"purged {purged}")
 

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from broker.cli.ending import EXIT_FAILURE, EXIT_NOT_FOUND, EXIT_STATUSES, fail
-from broker.cli.managing import (
-    ANSWER_TIMEOUT_S,
-    LOCAL,
-    Json,
-    NodeKind,
-    Password,
-    Timeout,
-    Url,
-    User,
-    broker_at,
-)
+from broker.cli.managing import BrokerAt, Json, NodeKind, at_broker
 from broker.cli.nodes import number_in
 from broker.cli.printing import json_of, print_record, print_records, progress
 
@@ -47,21 +37,19 @@ All = Annotated[bool, typer.Option("--all", help="All that wait.")]
 
 
 @queued.command("list")
+@at_broker
 def list_messages(
+    at: BrokerAt,
     queue: QueueName,
     selector: Selector = None,
     scheduled: Annotated[
         bool, typer.Option("--scheduled", help="Those that wait for their delivery time.")
     ] = False,
     count: Annotated[int, typer.Option(min=1, help="Stop after so many.")] = 100,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Print the messages that wait in a queue, in the order in which they would go."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         records, more = _listed(
             broker, count, queue=queue, selector=selector, state="scheduled" if scheduled else None
         )
@@ -83,24 +71,24 @@ def _listed(broker: Requests, count: int, **arguments: object) -> tuple[list[Rec
 
 
 @queued.command()
+@at_broker
 def show(
+    at: BrokerAt,
     queue: QueueName,
     identity: Annotated[
         str, typer.Argument(help="The message's number, as in the list.", show_default=False)
     ],
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Print a message with its annotations, properties and the beginning of its body."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         print_record(broker.ask("READ", "message", identity, queue=queue), as_json=json)
 
 
 @queued.command()
+@at_broker
 def move(
+    at: BrokerAt,
     queue: QueueName,
     to: Annotated[str, typer.Argument(help="Where they go.", show_default=False)],
     identities: Identities = None,
@@ -110,73 +98,63 @@ def move(
     ] = None,
     selector: Selector = None,
     everything: All = False,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Move messages to another queue or topic."""
     chosen = _chosen(identities, selector, everything)
     to_type = kind.value if kind is not None else None
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         done = _change(broker, "MOVE", queue, {**chosen, "to": to, "to_type": to_type})
     _tell(done, "moved", as_json=json)
 
 
 @queued.command()
+@at_broker
 def retry(
+    at: BrokerAt,
     queue: QueueName,
     identities: Identities = None,
     selector: Selector = None,
     everything: All = False,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Move dead letters back to the queues they came from, as if they had never failed."""
     chosen = _chosen(identities, selector, everything)
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         done = _change(broker, "RETRY", queue, chosen)
     _tell(done, "moved", as_json=json)
 
 
 @queued.command()
+@at_broker
 def delete(
+    at: BrokerAt,
     queue: QueueName,
     identities: Identities = None,
     selector: Selector = None,
     everything: All = False,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Delete messages, waiting or scheduled."""
     chosen = _chosen(identities, selector, everything)
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         done = _change(broker, "DELETE", queue, chosen)
     _tell(done, "deleted", as_json=json)
 
 
 @queued.command()
+@at_broker
 def cancel(
+    at: BrokerAt,
     queue: QueueName,
     identities: Annotated[
         list[str],
         typer.Argument(help="Messages by their numbers, as list --scheduled has them."),
     ],
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Cancel messages that wait for their delivery time: they are never delivered."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         done = _change(broker, "CANCEL", queue, {"identities": identities})
     _tell(done, "cancelled", as_json=json)
 

@@ -7,19 +7,7 @@ from typing import Annotated
 import typer
 
 from broker.cli.ending import EXIT_STATUSES
-from broker.cli.managing import (
-    ANSWER_TIMEOUT_S,
-    LOCAL,
-    Count,
-    Json,
-    NodeKind,
-    Password,
-    Pattern,
-    Timeout,
-    Url,
-    User,
-    broker_at,
-)
+from broker.cli.managing import BrokerAt, Count, Json, NodeKind, Pattern, at_broker
 from broker.cli.printing import json_of, print_record, print_records
 
 subscriptions = typer.Typer(
@@ -39,54 +27,50 @@ Identity = Annotated[
 
 
 @subscriptions.command("list")
+@at_broker
 def list_subscriptions(
+    at: BrokerAt,
     pattern: Pattern = "*",
     count: Count = None,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Print every named subscription by its name, which PATTERN is for."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         records = broker.records("subscription", limit=count, filter=pattern)
         print_records(records, COLUMNS, as_json=json)
 
 
 @subscriptions.command()
+@at_broker
 def show(
+    at: BrokerAt,
     identity: Identity,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Print everything about one subscription."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         print_record(broker.ask("READ", "subscription", identity), as_json=json)
 
 
 @subscriptions.command()
+@at_broker
 def delete(
+    at: BrokerAt,
     identity: Identity,
     force: Annotated[
         bool, typer.Option("--force", help="Even while somebody consumes: those links end.")
     ] = False,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Unsubscribe in its client's place; its messages are lost."""
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         broker.ask("DELETE", "subscription", identity, force=force)
     typer.echo(json_of({"deleted": identity}) if json else f"deleted {identity}")
 
 
+@at_broker
 def explain(
+    at: BrokerAt,
     address: Annotated[
         str | None,
         typer.Argument(
@@ -111,10 +95,6 @@ def explain(
     no_local: Annotated[
         bool, typer.Option("--no-local", help="Without what the client itself publishes.")
     ] = False,
-    url: Url = LOCAL,
-    user: User = None,
-    password: Password = None,
-    timeout: Timeout = ANSWER_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Tell what a consumer would meet, without making one: the rule, the conflict, the refusal."""
@@ -130,5 +110,5 @@ def explain(
         "selector": selector,
         "no_local": no_local,
     }
-    with broker_at(url, user, password, timeout=timeout) as broker:
+    with at.opened() as broker:
         print_record(broker.ask("EXPLAIN", "attach", more=facts), as_json=json)
