@@ -6,8 +6,8 @@ from broker.amqp.accepted import NOTHING, AcceptedRange
 from broker.amqp.outcomes import ACCEPTED, State, TransactionalState
 
 LAST_ID = 0xFFFF_FFFF
-WITHIN = TransactionalState(b"t", ACCEPTED)
-WITHIN_ANOTHER = TransactionalState(b"t", ACCEPTED)
+WITHIN = TransactionalState(txn_id=b"t", outcome=ACCEPTED)
+WITHIN_ANOTHER = TransactionalState(txn_id=b"t", outcome=ACCEPTED)
 
 
 def range_of(delivery_id: int, *, settled: bool, state: State) -> AcceptedRange:
