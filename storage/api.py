@@ -10,7 +10,7 @@ from abc import abstractmethod
 from mypy_extensions import mypyc_attr
 
 from storage.batch import Batch
-from storage.records import StoredMessage, StoredNode, StoredSubscription
+from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
 
 class StoreError(Exception):
@@ -69,6 +69,18 @@ class Store:
     @abstractmethod
     async def messages(self, behind: int) -> list[StoredMessage]:
         """Some of the messages with numbers above `behind`, ascending; none where none is left."""
+
+    @abstractmethod
+    async def places(self, behind: int) -> StoredPlaces:
+        """As `messages`, without their contents: what is damaged may be among them."""
+
+    @abstractmethod
+    async def load(self, numbers: list[int]) -> list[StoredMessage]:
+        """The messages of those numbers, which ascend; without those that are gone or damaged."""
+
+    @abstractmethod
+    def load_now(self, numbers: list[int]) -> list[StoredMessage]:
+        """As `load`, without waiting. Only where `commits_at_once`."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -4,7 +4,7 @@ from typing import Final, final
 
 from storage.api import Store
 from storage.batch import Batch
-from storage.records import StoredMessage, StoredNode, StoredSubscription
+from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
 
 @final
@@ -92,6 +92,28 @@ class MemoryStore(Store):
     async def messages(self, behind: int) -> list[StoredMessage]:
         numbers = sorted([number for number in self._queue_of if number > behind])
         return [self._queues[self._queue_of[number]][number] for number in numbers]
+
+    async def places(self, behind: int) -> StoredPlaces:
+        found = StoredPlaces()
+        for message in await self.messages(behind):
+            found.numbers.append(int(message.number))
+            found.queues.append(message.queue)
+            found.positions.append(int(message.position))
+            found.sizes.append(len(message.encoded))
+            found.expires_at_ms.append(int(message.expires_at_ms))
+            found.deliver_at_ms.append(int(message.deliver_at_ms))
+        return found
+
+    async def load(self, numbers: list[int]) -> list[StoredMessage]:
+        return self.load_now(numbers)
+
+    def load_now(self, numbers: list[int]) -> list[StoredMessage]:
+        found = []
+        for number in numbers:
+            message = self._message(number)
+            if message is not None:
+                found.append(message)
+        return found
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -85,6 +85,23 @@ class StoredMessage:
 
 
 @final
+class StoredPlaces:
+    """Where messages are and what they count for, in columns: there may be millions.
+
+    A row has a `number`, the name of its queue, its position there, the size of `encoded`,
+    and the two times as a message has them.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: Final[list[int]] = []
+        self.queues: Final[list[str]] = []
+        self.positions: Final[list[int]] = []
+        self.sizes: Final[list[int]] = []
+        self.expires_at_ms: Final[list[int]] = []
+        self.deliver_at_ms: Final[list[int]] = []
+
+
+@final
 class StoredNode:
     """A queue or topic that a restart brings back (DST-02)."""
 

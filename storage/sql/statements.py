@@ -13,6 +13,18 @@ from storage.sql.tables import BODY, MESSAGE, QUARANTINE, QUEUE
 MESSAGE_COLUMNS: Final = tuple(column.name for column in MESSAGE.columns)
 
 
+LOADABLE: Final = (
+    select(*MESSAGE.columns, BODY.c.encoded.label("shared"))
+    .select_from(MESSAGE.outerjoin(BODY, BODY.c.number == MESSAGE.c.body))
+    .where(
+        MESSAGE.c.queue.in_(select(QUEUE.c.id)),
+        MESSAGE.c.number.not_in(select(QUARANTINE.c.number)),
+    )
+    .order_by(MESSAGE.c.number)
+)
+"""Messages with their bytes, of the queues that there are, without those that are set aside."""
+
+
 class Statements:
     """SQL texts for one dialect. Parameters are positional, in the order that is said here."""
 
@@ -52,19 +64,16 @@ class Statements:
         )
         """checksum, None, encoded, number"""
         self.load: Final = _text(
-            select(*MESSAGE.columns, BODY.c.encoded.label("shared"))
-            .select_from(MESSAGE.outerjoin(BODY, BODY.c.number == MESSAGE.c.body))
-            .where(
-                number > bindparam("behind"),
-                MESSAGE.c.queue.in_(select(QUEUE.c.id)),
-                number.not_in(select(QUARANTINE.c.number)),
-            )
-            .order_by(number)
+            LOADABLE.where(number > bindparam("behind"))
             .limit(bindparam("part"))
             .offset(bindparam("skipped")),
             dialect,
         )
         """number, how many, 0"""
+        self.window: Final = _text(
+            LOADABLE.where(number.between(bindparam("first"), bindparam("last"))), dialect
+        )
+        """first, last"""
 
 
 def _text(statement: ClauseElement, dialect: Dialect) -> str:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from storage.api import Store, StoreError
 from storage.batch import Batch
-from storage.records import StoredMessage, StoredNode, StoredSubscription
+from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.sql import sqlite
 from storage.sql.lock import StoreLock
 from storage.sql.quarantine import Sifted, count, forget_gone, set_aside
+from storage.sql.reading import read_places, read_window
 from storage.sql.rows import BODY as SHARED
 from storage.sql.rows import Rows, checksum, ranges
 from storage.sql.schema import bring_up_to_date
@@ -332,17 +333,31 @@ class SqliteStore(Store):
         return await self._do(partial(self._load, behind))
 
     def _load(self, behind: int) -> list[StoredMessage]:
-        connection = self._opened()
-        names = {queue: name for name, queue in self._queue_ids.items()}
         while True:
-            found = connection.exec_driver_sql(self._verbs().load, (behind, PART, 0)).all()
-            sifted = Sifted(found, names)
-            if sifted.damaged:
-                self._in_transaction(partial(set_aside, connection, sifted.damaged))
-                self._quarantined += len(sifted.damaged)
-            if sifted.sound or not found:
-                return sifted.sound
-            behind = found[-1].number
+            rows = self._opened().exec_driver_sql(self._verbs().load, (behind, PART, 0)).all()
+            sound = self._sifted(rows)
+            if sound or not rows:
+                return sound
+            behind = rows[-1].number
+
+    def _sifted(self, rows: Sequence[Row[Any]]) -> list[StoredMessage]:
+        """The messages of `rows` that are sound; the others are set aside."""
+        sifted = Sifted(rows, {queue: name for name, queue in self._queue_ids.items()})
+        if sifted.damaged:
+            self._in_transaction(partial(set_aside, self._opened(), sifted.damaged))
+            self._quarantined += len(sifted.damaged)
+        return sifted.sound
+
+    async def places(self, behind: int) -> StoredPlaces:
+        return await self._do(lambda: read_places(self._opened(), behind))
+
+    async def load(self, numbers: list[int]) -> list[StoredMessage]:
+        return await self._do(
+            lambda: self._sifted(read_window(self._opened(), self._verbs(), numbers))
+        )
+
+    def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 - as the contract
+        raise StoreError("SQLite has to be waited for")
 
 
 def _packed(filters: list[tuple[str, bytes]]) -> bytes:

@@ -373,3 +373,98 @@ async def test_copies_of_one_message_come_and_go_one_by_one(store: Store) -> Non
     batch.remove(3)
     await store.commit(batch)
     assert await positions(store, "c") == []
+
+
+async def places(store: Store) -> list[tuple[int, str, int, int, int, int]]:
+    """Number, queue, position, size and times of everything, in the order in which it came."""
+    found: list[tuple[int, str, int, int, int, int]] = []
+    while (part := await store.places(found[-1][0] if found else 0)).numbers:
+        found += zip(
+            part.numbers,
+            part.queues,
+            part.positions,
+            part.sizes,
+            part.expires_at_ms,
+            part.deliver_at_ms,
+            strict=True,
+        )
+    return found
+
+
+EXPIRES_AT_MS = 1_750_000_060_000
+
+
+@pytest.mark.requirement("PRD-03", "DLY-03")
+async def test_places_are_told_without_contents(store: Store) -> None:
+    batch = await holding(store)
+    batch.append(stored(1, b"four", position=14))
+    batch.append(stored(2, b"", position=9, queue="b"))
+    batch.append(stored(3, b"later", position=24, deliver_at_ms=1_750_000_001_000))
+    batch.append(stored(4, b"gone"))
+    batch.append(stored(5, b"due", deliver_at_ms=1_750_000_001_000))
+    await store.commit(batch)
+    batch = Batch()
+    batch.remove(4)
+    batch.fall_due(5, 34)
+    batch.rewrite(1, b"longer")
+    await store.commit(batch)
+    assert await places(store) == [
+        (1, "a", 14, 6, EXPIRES_AT_MS, 0),
+        (2, "b", 9, 0, EXPIRES_AT_MS, 0),
+        (3, "a", 24, 5, EXPIRES_AT_MS, 1_750_000_001_000),
+        (5, "a", 34, 3, EXPIRES_AT_MS, 0),
+    ]
+
+
+async def test_an_empty_store_has_no_places(store: Store) -> None:
+    assert await places(store) == []
+
+
+async def test_places_of_copies_tell_the_size_of_the_one_body(store: Store) -> None:
+    batch = Batch()
+    encoded = b"one body"
+    for number, queue in enumerate("abc", 1):
+        batch.append(stored(number, encoded, queue=queue))
+    await store.commit(batch)
+    assert [row[:4] for row in await places(store)] == [
+        (1, "a", 1, 8),
+        (2, "b", 2, 8),
+        (3, "c", 3, 8),
+    ]
+
+
+async def test_a_removed_queue_has_no_places_and_no_messages_to_load(store: Store) -> None:
+    batch = await holding(store, 1, 2)
+    batch.append(stored(3, queue="b"))
+    batch.remove_node(QUEUE)
+    await store.commit(batch)
+    assert [row[1] for row in await places(store)] == ["b"]
+    assert [int(message.number) for message in await store.load([1, 2, 3])] == [3]
+
+
+@pytest.mark.requirement("PRD-05")
+async def test_messages_are_loaded_by_number_as_they_are_now(store: Store) -> None:
+    batch = await holding(store, 1, 2, 3)
+    encoded = b"shared"
+    batch.append(stored(4, encoded, queue="b"))
+    batch.append(stored(5, encoded, queue="c"))
+    batch.append(stored(6, b"six", deliver_at_ms=1_750_000_001_000))
+    batch.count(3, 2)
+    batch.remove(2)
+    await store.commit(batch)
+    loaded = await store.load([1, 2, 3, 5, 6, 99])
+    assert [int(message.number) for message in loaded] == [1, 3, 5, 6]
+    assert [message.queue for message in loaded] == ["a", "a", "c", "a"]
+    assert [message.encoded for message in loaded] == [b"x", b"x", encoded, b"six"]
+    assert [int(message.delivery_count) for message in loaded] == [0, 2, 0, 0]
+    assert int(loaded[3].deliver_at_ms) == 1_750_000_001_000
+    assert await store.load([]) == []
+
+
+async def test_only_a_store_without_io_loads_at_once(store: Store) -> None:
+    await holding(store, 1)
+    if store.commits_at_once:
+        assert [int(message.number) for message in store.load_now([1, 2])] == [1]
+    else:
+        with pytest.raises(StoreError):
+            store.load_now([1])

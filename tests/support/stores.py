@@ -6,7 +6,7 @@ from typing import Final
 from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.memory import MemoryStore
-from storage.records import StoredMessage, StoredNode, StoredSubscription
+from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
 
 class GatedStore(Store):
@@ -66,6 +66,15 @@ class GatedStore(Store):
 
     async def messages(self, behind: int) -> list[StoredMessage]:
         return await self._memory.messages(behind)
+
+    async def places(self, behind: int) -> StoredPlaces:
+        return await self._memory.places(behind)
+
+    async def load(self, numbers: list[int]) -> list[StoredMessage]:
+        return await self._memory.load(numbers)
+
+    def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 never to be called
+        raise AssertionError("loads are awaited here")
 
     async def close(self) -> None:
         assert not self._gates, "a commit is under way"

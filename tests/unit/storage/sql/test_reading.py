@@ -1,0 +1,44 @@
+"""Reading by parts, and what a damaged message does to it."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from storage.batch import Batch
+from storage.sql import reading
+from storage.sql.store import SqliteStore
+from tests.unit.storage.test_batch import stored
+
+
+async def filled(folder: Path, count: int) -> SqliteStore:
+    store = SqliteStore(folder / "store.db")
+    await store.open()
+    batch = Batch()
+    for number in range(1, count + 1):
+        batch.append(stored(number))
+    await store.commit(batch)
+    return store
+
+
+async def test_places_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PLACES", reading.PLACES.limit(2))
+    store = await filled(tmp_path, 3)
+    first = await store.places(0)
+    second = await store.places(first.numbers[-1])
+    assert (first.numbers, second.numbers) == ([1, 2], [3])
+    assert (await store.places(3)).numbers == []
+    await store.close()
+
+
+async def test_a_damaged_message_has_its_place_and_is_not_loaded(tmp_path: Path) -> None:
+    store = await filled(tmp_path, 2)
+    await store.close()
+    with sqlite3.connect(tmp_path / "store.db") as database:
+        database.execute("UPDATE message SET checksum = 0 WHERE number = 2")
+    again = SqliteStore(tmp_path / "store.db")
+    await again.open()
+    assert (await again.places(0)).numbers == [1, 2]
+    assert [int(message.number) for message in await again.load([1, 2])] == [1]
+    assert (await again.places(0)).numbers == [1], "it has been set aside"
+    await again.close()
