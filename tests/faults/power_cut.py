@@ -1,0 +1,207 @@
+"""Power cuts: a broker's writes recorded by strace, and images of what a cut may leave of them.
+
+    python -m tests.faults.power_cut --images 10000 --seed 1
+
+Each image is a prefix of all that happened. What was synced is there; what was not is kept,
+dropped, or torn at 512 bytes. The real store opens it, and what it holds is compared with
+what clients had been told when the power went. Prints a line of counts; 1 unless all are 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from tests.faults import power_trace
+from tests.faults.power_check import COUNTED, Findings, Judge, findings_of
+from tests.faults.power_image import Cut, Disk, Image
+from tests.faults.power_trace import Event, Heard
+from tests.faults.power_wire import History
+from tests.faults.power_workload import Numbers, Workload
+from tests.interop.broker_process import BrokerProcess, command
+
+DATABASE: Final = "store.db"
+SETTINGS: Final = 'store = "sqlite:///data/store.db"\n'
+PID: Final = re.compile(r" pid=(\d+)$", re.MULTILINE)
+
+CUTS: Final = tuple(Cut)
+
+KNOWN: Final = frozenset({"lost subscriptions", "ghost subscriptions"})
+"""Counted and told, but no failure yet: a durable subscription is answered before its commit."""
+
+
+class TracedBroker:
+    """A broker under strace, which takes no signals: they go to the broker itself."""
+
+    def __init__(self, folder: Path, trace: Path) -> None:
+        config = folder / "broker.toml"
+        serving = [*command(), "serve", "--port", "0", "--config", str(config)]
+        program = [*power_trace.command(trace), *serving]
+        self._process: Final = BrokerProcess(folder, settings=SETTINGS, program=program)
+        self.port: Final = urlsplit(self._process.url).port or 0
+        found = PID.search(self._process.log.read_text())
+        assert found is not None
+        self._pid: Final = int(found[1])
+
+    def end(self, number: signal.Signals) -> None:
+        """Send it that signal; the trace is whole afterwards."""
+        os.kill(self._pid, number)
+        self._process.wait()
+
+
+ENDS: Final = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL)
+"""How the runs of one broker after the other on one store end."""
+
+
+@dataclass
+class Recording:
+    """What happened in some runs on one store, one behind the other."""
+
+    events: list[Event] = field(default_factory=list)
+    stops: list[int] = field(default_factory=list)
+    "Where a broker had been stopped as it should: nothing was in flight then."
+
+    async def record(self, folder: Path, *, seed: int, size: int) -> None:
+        """Let clients work with a broker on a store that does not exist yet, and end it; again."""
+        numbers = Numbers(seed)
+        for run, end in enumerate(ENDS):
+            trace = folder / f"trace{run}"
+            broker = TracedBroker(folder, trace)
+            workload = Workload(broker.port, numbers, size=size)
+            await workload.run(run, time.time_ns() // 1_000_000)
+            await asyncio.to_thread(broker.end, end)
+            self.events += power_trace.events_of(trace, folder / "data", f"run {run}: ")
+            trace.unlink()
+            if end is signal.SIGTERM:
+                self.stops.append(len(self.events))
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One image to be made: where the power goes, and what becomes of what was not synced."""
+
+    at: int
+    cut: Cut
+    seed: int
+
+
+def shots_of(events: Sequence[Event], images: int, seed: int) -> list[Shot]:
+    """So many, spread over everything that changes the disk or tells a client something."""
+    draw = random.Random(seed)
+    places = [at + 1 for at, event in enumerate(events) if not isinstance(event, Heard)]
+    shots = [
+        Shot(draw.choice(places), draw.choice(CUTS), draw.getrandbits(32)) for _ in range(images)
+    ]
+    return sorted(shots, key=lambda shot: shot.at)
+
+
+@dataclass
+class Result:
+    """What all images together showed."""
+
+    findings: Findings = field(default_factory=Findings)
+    images: int = 0
+    several: int = 0
+    "Images of moments at which something had not been synced."
+    acknowledged: int = 0
+    "Promised copies that the images were looked through for."
+    seconds: float = 0.0
+
+    def broken(self) -> set[str]:
+        """The promises that were not kept."""
+        return set(self.findings.counts) - KNOWN
+
+    def line(self) -> str:
+        """The verdict in one line."""
+        counts = ", ".join(f"{name} {self.findings.counts[name]}" for name in COUNTED)
+        verdict = "FAILED" if self.broken() else "passed"
+        rate = self.images / self.seconds if self.seconds else 0.0
+        return (
+            f"{verdict}: F3 power cut: {self.images} images ({self.several} with writes not"
+            f" synced), {self.acknowledged} promises looked for: {counts}; {rate:.0f} images/s"
+        )
+
+    def examples(self) -> list[str]:
+        return [f"    {kind}: {what}" for kind, what in sorted(self.findings.examples.items())]
+
+
+async def judge_images(recording: Recording, shots: Sequence[Shot], folder: Path) -> Result:
+    """Make each image in `folder`, open it, and judge what it holds."""
+    result = Result()
+    events = recording.events
+    judge = Judge(History(events), recording.stops)
+    disk, at = Disk(), 0
+    began = time.monotonic()
+    for shot in shots:
+        while at < shot.at:
+            disk.apply(events[at])
+            at += 1
+        result.several += disk.has_pending()
+        write_image(folder, disk.image(shot.cut, random.Random(shot.seed)))
+        found = await findings_of(folder, DATABASE, shot.at, judge)
+        for kind, what in found.examples.items():
+            found.examples[kind] = f"{what}; cut {shot.at}, not synced: {shot.cut.value}"
+        result.findings.merge(found)
+        result.images += 1
+        result.acknowledged += judge.acknowledged(shot.at)
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def write_image(folder: Path, image: Image) -> None:
+    """Make `folder` hold that and nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, content in image.items():
+        (folder / name).write_bytes(content)
+
+
+def scratch() -> Path | None:
+    """Where files need no disk; None where there is no such place."""
+    memory = Path("/dev/shm")
+    return memory if os.access(memory, os.W_OK) else None
+
+
+async def run(*, images: int, seed: int, size: int) -> Result:
+    """Record one workload, and judge so many images of it."""
+    with (
+        tempfile.TemporaryDirectory() as recorded,
+        tempfile.TemporaryDirectory(dir=scratch()) as made,
+    ):
+        recording = Recording()
+        await recording.record(Path(recorded), seed=seed, size=size)
+        shots = shots_of(recording.events, images, seed)
+        return await judge_images(recording, shots, Path(made) / "image")
+
+
+def main() -> int:
+    """Print the verdict."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    options.add_argument("--images", type=int, default=10_000)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--size", type=int, default=6, help="how much clients do")
+    given = options.parse_args()
+    reason = power_trace.reason_not_to()
+    if reason is not None:
+        print(f"SKIPPED: F3 power cut: {reason}")
+        return 0
+    result = asyncio.run(run(images=given.images, seed=given.seed, size=given.size))
+    print(result.line(), *result.examples(), sep="\n")
+    return 1 if result.broken() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""What a power cut may leave of a folder: the model of a disk that keeps only what was synced.
+
+Writes that a completed sync of their file came after are kept, always. Of the others each
+may be there, or not, or be torn at sectors of 512 bytes, in any order; names of files come
+and go with a sync of the folder.
+"""
+
+from __future__ import annotations
+
+import random
+from enum import Enum
+from typing import Final
+
+from tests.faults.power_trace import (
+    Event,
+    Opened,
+    Removed,
+    SyncBegan,
+    Synced,
+    Truncate,
+    Write,
+)
+
+SECTOR: Final = 512
+
+Image = dict[str, bytes]
+
+
+class Cut(Enum):
+    """What becomes of writes that were not synced."""
+
+    KEPT = "kept"
+    DROPPED = "dropped"
+    SOME = "some"
+    TORN = "torn"
+    ENDS_TORN = "as far as it came"
+
+
+class _File:
+    """What is on the disk for sure, and what may be."""
+
+    def __init__(self) -> None:
+        self.durable: Final = bytearray()
+        self.pending: list[Write | Truncate] = []
+        self.syncing: Final[dict[int, int]] = {}
+
+    def sync(self, token: int) -> None:
+        """Everything that came before that sync began is durable."""
+        count = self.syncing.pop(token, len(self.pending))
+        for change in self.pending[:count]:
+            _apply(self.durable, change)
+        del self.pending[:count]
+        for other in self.syncing:
+            self.syncing[other] = max(0, self.syncing[other] - count)
+
+
+class Disk:
+    """A folder, as far as the events that it was told of."""
+
+    def __init__(self) -> None:
+        self._durable: dict[str, _File] = {}
+        self._current: dict[str, _File] = {}
+        self._names: list[tuple[str, _File | None]] = []
+        "Changes of the folder since its last sync: a file by that name, or none."
+
+    def has_pending(self) -> bool:
+        """Whether a cut now could leave more than one image."""
+        return bool(self._names) or any(file.pending for file in self._current.values())
+
+    def apply(self, event: Event) -> None:
+        """Take notice of the next event; what is said and heard leaves no trace here."""
+        if isinstance(event, Write | Truncate):
+            self._current[event.file].pending.append(event)
+        elif isinstance(event, Opened):
+            if event.file not in self._current:
+                file = self._current[event.file] = _File()
+                self._names.append((event.file, file))
+        elif isinstance(event, Removed):
+            del self._current[event.file]
+            self._names.append((event.file, None))
+        elif isinstance(event, SyncBegan):
+            if event.file:
+                file = self._current[event.file]
+                file.syncing[event.token] = len(file.pending)
+        elif isinstance(event, Synced):
+            self._sync(event)
+
+    def _sync(self, event: Synced) -> None:
+        if event.file:
+            self._current[event.file].sync(event.token)
+        else:
+            self._durable = dict(self._current)
+            self._names.clear()
+
+    def image(self, cut: Cut, draw: random.Random) -> Image:
+        """The files after a power cut now."""
+        names = dict(self._durable)
+        for name, file in self._names:
+            if not _is_kept(cut, draw):
+                continue
+            if file is None:
+                names.pop(name, None)
+            else:
+                names[name] = file
+        return {name: _content(file, cut, draw) for name, file in names.items()}
+
+
+def _is_kept(cut: Cut, draw: random.Random) -> bool:
+    if cut is Cut.KEPT or cut is Cut.ENDS_TORN:
+        return True
+    return cut is not Cut.DROPPED and draw.random() < 0.5
+
+
+def _content(file: _File, cut: Cut, draw: random.Random) -> bytes:
+    content = bytearray(file.durable)
+    if cut is Cut.DROPPED:
+        return bytes(content)
+    last = draw.randint(0, len(file.pending)) if cut is Cut.ENDS_TORN else len(file.pending)
+    for number, change in enumerate(file.pending[: last + 1]):
+        is_torn = cut is Cut.TORN or (cut is Cut.ENDS_TORN and number == last)
+        if is_torn and isinstance(change, Write):
+            for sector in _sectors(change):
+                if draw.random() < 0.5:
+                    _apply(content, sector)
+        elif cut is not Cut.SOME or draw.random() < 0.5:
+            _apply(content, change)
+    return bytes(content)
+
+
+def _sectors(write: Write) -> list[Write]:
+    """The write in pieces that a disk puts down whole or not at all."""
+    pieces, at, end = [], write.offset, write.offset + len(write.data)
+    while at < end:
+        until = min(end, (at // SECTOR + 1) * SECTOR)
+        piece = write.data[at - write.offset : until - write.offset]
+        pieces.append(Write(write.file, at, piece))
+        at = until
+    return pieces
+
+
+def _apply(content: bytearray, change: Write | Truncate) -> None:
+    if isinstance(change, Truncate):
+        if change.size < len(content):
+            del content[change.size :]
+        else:
+            content.extend(bytes(change.size - len(content)))
+        return
+    if change.offset > len(content):
+        content.extend(bytes(change.offset - len(content)))
+    content[change.offset : change.offset + len(change.data)] = change.data
