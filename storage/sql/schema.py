@@ -39,4 +39,11 @@ def bring_up_to_date(connection: Connection) -> None:
             " `jms-broker store salvage` copies what this one understands)"
         )
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    # alembic thinks that SQLite cannot: without this a power cut leaves half a schema
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    try:
+        command.upgrade(config, "head")
+    except BaseException:
+        connection.exec_driver_sql("ROLLBACK")
+        raise
+    connection.exec_driver_sql("COMMIT")

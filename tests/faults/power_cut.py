@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from tests.faults import power_trace
 from tests.faults.power_check import COUNTED, Findings, Judge, findings_of
 from tests.faults.power_image import Cut, Disk, Image
-from tests.faults.power_trace import Event, Heard
+from tests.faults.power_trace import Event, Heard, Said
 from tests.faults.power_wire import History
 from tests.faults.power_workload import Numbers, Workload
 from tests.interop.broker_process import BrokerProcess, command
@@ -72,7 +72,7 @@ class Recording:
 
     events: list[Event] = field(default_factory=list)
     stops: list[int] = field(default_factory=list)
-    "Where a broker had been stopped as it should: nothing was in flight then."
+    "Where a broker that was being stopped had no client left: nothing was in flight then."
 
     async def record(self, folder: Path, *, seed: int, size: int) -> None:
         """Let clients work with a broker on a store that does not exist yet, and end it; again."""
@@ -86,7 +86,12 @@ class Recording:
             self.events += power_trace.events_of(trace, folder / "data", f"run {run}: ")
             trace.unlink()
             if end is signal.SIGTERM:
-                self.stops.append(len(self.events))
+                self.stops.append(last_word(self.events))
+
+
+def last_word(events: Sequence[Event]) -> int:
+    """Behind everything that clients said or were told."""
+    return max(at for at, event in enumerate(events) if isinstance(event, Said | Heard)) + 1
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import inspect, text
+from sqlalchemy.exc import OperationalError
 
 from storage.api import StoreError
 from storage.sql.rows import checksum
@@ -77,3 +78,17 @@ async def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_row
     with engine_of(database).connect() as connection:
         assert version_of(connection) == HEAD
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def test_a_migration_is_done_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Whatever ends it, a kill or an error: half a schema would never open again."""
+    with engine_of(tmp_path / "store.db").connect() as made:
+        connection = made.execution_options(isolation_level="AUTOCOMMIT")
+        prepare(connection)
+        connection.execute(text("CREATE TABLE mark (name TEXT)"))
+        with pytest.raises(OperationalError):
+            bring_up_to_date(connection)
+        assert inspect(connection).get_table_names() == ["mark"]
+        connection.execute(text("DROP TABLE mark"))
+        bring_up_to_date(connection)
+        assert version_of(connection) == HEAD
