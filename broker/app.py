@@ -111,6 +111,11 @@ class App:
         for subscription in await store.subscriptions():
             recovery.subscription(subscription)
         behind = 0
+        while ids := await store.ids(behind):
+            behind = int(ids[-1].number)
+            for stored_id in ids:
+                recovery.remembered_id(stored_id)
+        behind = 0
         while part := await store.messages(behind):
             behind = int(part[-1].number)
             for message in part:
@@ -248,6 +253,8 @@ def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
         max_bytes=_chosen(address.max_bytes, settings.max_bytes),
         full=_chosen(address.full, settings.full),
         exclusive=_chosen(address.exclusive, settings.exclusive),
+        duplicate_window=_chosen(address.duplicate_window, settings.duplicate_window),
+        duplicate_window_ms=_chosen(address.duplicate_window_ms, settings.duplicate_window_ms),
     )
 
 

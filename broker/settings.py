@@ -69,6 +69,7 @@ Number = Annotated[int, BeforeValidator(_no_flag)]
 Uint = Annotated[Number, Field(ge=0, le=UINT_MAX)]
 Factor = Annotated[float, BeforeValidator(_no_flag), Field(ge=1, le=100)]
 Count = Annotated[Number, Field(ge=0, le=2**53)]
+Window = Annotated[Number, Field(ge=0, le=1_000_000)]
 
 
 class LogSettings(BaseModel):
@@ -95,6 +96,8 @@ class PlaceSettings(BaseModel):
     max_bytes: Count | None = None
     full: Literal["block", "reject", "drop-oldest"] | None = None
     exclusive: bool | None = None
+    duplicate_window: Window | None = None
+    duplicate_window_ms: Count | None = None
 
 
 class AddressSettings(PlaceSettings):
@@ -176,6 +179,8 @@ class Settings(BaseSettings):
     max_bytes: Count = 0
     full: Literal["block", "reject", "drop-oldest"] = "block"
     exclusive: bool = False
+    duplicate_window: Window = 0
+    duplicate_window_ms: Count = 0
 
     log: LogSettings = LogSettings()
     address: tuple[AddressSettings, ...] = ()

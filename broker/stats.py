@@ -31,6 +31,7 @@ class Stats:
         self.backlog_dropped: i64 = 0
         self.displaced: i64 = 0
         self.quarantined: i64 = 0
+        self.duplicates: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
         """Every counter by its name, in the order of declaration."""
@@ -56,4 +57,5 @@ class Stats:
             "backlog_dropped": self.backlog_dropped,
             "displaced": self.displaced,
             "quarantined": self.quarantined,
+            "duplicates": self.duplicates,
         }

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from mypy_extensions import mypyc_attr
 
 from storage.batch import Batch
-from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
+from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
 
 class StoreError(Exception):
@@ -81,6 +81,10 @@ class Store:
     @abstractmethod
     def load_now(self, numbers: list[int]) -> list[StoredMessage]:
         """As `load`, without waiting. Only where `commits_at_once`."""
+
+    @abstractmethod
+    async def ids(self, behind: int) -> list[StoredId]:
+        """Some of the remembered ids with numbers above `behind`, ascending; none at the end."""
 
     @abstractmethod
     async def close(self) -> None:

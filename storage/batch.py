@@ -4,7 +4,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from storage.records import StoredMessage, StoredNode, StoredSubscription
+from storage.ids import IdChanges
+from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscription
 
 
 @final
@@ -26,6 +27,7 @@ class Batch:
         self.nodes_removed: Final[list[StoredNode]] = []
         self.subscriptions_added: Final[list[StoredSubscription]] = []
         self.subscriptions_removed: Final[list[str]] = []
+        self.ids: IdChanges | None = None
         self._first: i64 = 0
         self._left: i64 = 0
 
@@ -73,6 +75,8 @@ class Batch:
         self.nodes_added[:] = [added for added in self.nodes_added if not _are_same(added, node)]
         if node.kind == "queue":
             self._take_back(node.address)
+        if self.ids is not None:
+            self.ids.node_removed(node)
 
     def add_subscription(self, subscription: StoredSubscription) -> None:
         """Remember a subscription. One of its queue has not been added before."""
@@ -91,6 +95,18 @@ class Batch:
                 self.appended[index] = None
                 self._left -= 1
 
+    def remember(self, stored: StoredId) -> None:
+        """Keep the id of a message that has come (duplicate detection)."""
+        if self.ids is None:
+            self.ids = IdChanges()
+        self.ids.remember(stored)
+
+    def forget(self, number: i64) -> None:
+        """Keep a remembered id no longer. One that is gone stays gone."""
+        if self.ids is None:
+            self.ids = IdChanges()
+        self.ids.forget(number)
+
     def is_empty(self) -> bool:
         """Whether there is nothing to be written, so that a commit could be spared."""
         return self._left == 0 and not (
@@ -102,6 +118,7 @@ class Batch:
             or self.nodes_removed
             or self.subscriptions_added
             or self.subscriptions_removed
+            or self.ids is not None
         )
 
 

@@ -4,7 +4,8 @@ from typing import Final, final
 
 from storage.api import Store
 from storage.batch import Batch
-from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
+from storage.ids import IdChanges
+from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
 
 @final
@@ -16,6 +17,7 @@ class MemoryStore(Store):
         self._queues: Final[dict[str, dict[int, StoredMessage]]] = {}
         self._queue_of: Final[dict[int, str]] = {}
         self._subscriptions: Final[dict[str, StoredSubscription]] = {}
+        self._ids: Final[dict[int, StoredId]] = {}
 
     @property
     def name(self) -> str:
@@ -68,6 +70,15 @@ class MemoryStore(Store):
             queue_of = self._queue_of.pop(number, None)
             if queue_of is not None:
                 del self._queues[queue_of][number]
+        if batch.ids is not None:
+            self._change_ids(batch.ids)
+
+    def _change_ids(self, changes: IdChanges) -> None:
+        for stored in changes.remembered:
+            if stored is not None:
+                self._ids[int(stored.number)] = stored
+        for number in changes.forgotten:
+            self._ids.pop(number, None)
 
     def _empty(self, queue: str) -> None:
         for number in self._queues.pop(queue, {}):
@@ -114,6 +125,9 @@ class MemoryStore(Store):
             if message is not None:
                 found.append(message)
         return found
+
+    async def ids(self, behind: int) -> list[StoredId]:
+        return [stored for number, stored in sorted(self._ids.items()) if number > behind]
 
     async def close(self) -> None:
         """Nothing is open."""

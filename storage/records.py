@@ -111,6 +111,21 @@ class StoredNode:
 
 
 @final
+class StoredId:
+    """That a message came to a node, by a digest of its id: for as long as it is remembered.
+
+    `number` is its own, ascending in the order in which ids came; `at_ms` is wall time.
+    """
+
+    def __init__(self, *, number: i64, kind: str, address: str, digest: bytes, at_ms: i64) -> None:
+        self.number: Final[i64] = number
+        self.kind: Final = kind
+        self.address: Final = address
+        self.digest: Final = digest
+        self.at_ms: Final[i64] = at_ms
+
+
+@final
 class StoredSubscription:
     """A durable subscription that a restart brings back.
 

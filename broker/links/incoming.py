@@ -180,7 +180,10 @@ class LinkProducer(IncomingOwner):
             if self._within is not None:
                 self._post(delivery_id, node, message, size=end - at, settled=settled)
                 return
-            node.put(message, journal.batch)
+            if node.duplicates is None:
+                node.put(message, journal.batch)
+            else:
+                node.duplicates.put(message, journal.batch)
         except RoutingError as refusal:
             self._reject(delivery_id, as_link_fault(refusal), settled)
             return

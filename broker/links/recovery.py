@@ -14,7 +14,7 @@ from broker.routing.router import Router
 from broker.routing.stored import as_message
 from broker.routing.subscription import Interest, Terms
 from storage.batch import Batch
-from storage.records import StoredMessage, StoredNode, StoredSubscription
+from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscription
 
 
 @final
@@ -50,6 +50,15 @@ class Recovery:
         made = self._router.subscriptions.bring_back(stored, interest, terms, batch=self._batch)
         if not made.is_over:
             self._queues[stored.queue] = made.queue
+
+    def remembered_id(self, stored: StoredId) -> None:
+        """The id of a message that came to a node; forgotten where that detects none any more."""
+        self._router.duplicates.has_been_given(stored.number)
+        node = self._router.find(stored.address, stored.kind)
+        if node is None or node.duplicates is None:
+            self._batch.forget(stored.number)
+        else:
+            node.duplicates.bring_back(stored, self._batch)
 
     def message(self, stored: StoredMessage) -> None:
         """A message, for its queue."""

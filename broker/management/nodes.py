@@ -30,7 +30,8 @@ class NodeRecord(Record):
 
     `connection` is that of a temporary node's owner; `messages` waits, `acquired`
     is with consumers that have not said what became of it, `held` waits for its
-    delivery time, or after a failure.
+    delivery time, or after a failure. `duplicate_ids` are remembered now, of the
+    `duplicate_window` that may be; by them `duplicates` have been found.
     """
 
     temporary: bool
@@ -48,6 +49,9 @@ class NodeRecord(Record):
     max_delivery_count: int
     max_messages: int
     max_bytes: int
+    duplicate_window: int
+    duplicate_ids: int
+    duplicates: int
 
 
 def record_of(node: Node) -> NodeRecord:
@@ -55,6 +59,7 @@ def record_of(node: Node) -> NodeRecord:
     queues = [node] if isinstance(node, Queue) else []
     subscriptions = node.subscriptions if isinstance(node, Topic) else []
     policy = node.policy
+    remembered = node.duplicates
     counted = [*queues, *subscriptions]
     return NodeRecord(
         name=node.address,
@@ -75,6 +80,9 @@ def record_of(node: Node) -> NodeRecord:
         max_delivery_count=policy.max_delivery_count,
         max_messages=policy.max_messages,
         max_bytes=policy.max_bytes,
+        duplicate_window=policy.duplicate_window,
+        duplicate_ids=0 if remembered is None else remembered.size(),
+        duplicates=0 if remembered is None else remembered.repeats,
     )
 
 

@@ -17,6 +17,7 @@ from broker.routing.policy import AddressPolicy
 from storage.batch import Batch
 
 if TYPE_CHECKING:
+    from broker.routing.duplicates import DuplicateWindow
     from broker.routing.dynamic import DeletePolicy
     from broker.routing.grants import Grants
     from broker.routing.queue import Queue
@@ -31,7 +32,8 @@ class Node(Due):
 
     `stores_all`: whoever sends here is told once a message is stored, whatever its header
     says (DST-11). `owner` is the key of the connection that a temporary node belongs to
-    (TMP-03), -1 for every other node. `outlived` is set once a dynamic node has
+    (TMP-03), -1 for every other node. What is sent here goes through `duplicates`, where they
+    are to be detected. `outlived` is set once a dynamic node has
     outlived the link that made it: what it waits for.
     """
 
@@ -49,6 +51,7 @@ class Node(Due):
         self.pacing: Final = Pacing(pacing_mark)
         self.published: i64 = 0
         self.grants: Grants | None = None
+        self.duplicates: DuplicateWindow | None = None
         self.outlived: DeletePolicy | None = None
 
     def is_temporary(self) -> bool:

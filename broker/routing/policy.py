@@ -13,7 +13,10 @@ DROP_OLDEST: Final = "drop-oldest"
 
 @final
 class AddressPolicy:
-    """The settings of one address. `0` means no limit, an empty address none."""
+    """The settings of one address. `0` means no limit, an empty address none.
+
+    But `duplicate_window` 0 is no duplicate detection.
+    """
 
     def __init__(
         self,
@@ -29,6 +32,8 @@ class AddressPolicy:
         max_bytes: int = 0,
         full: str = BLOCK,
         exclusive: bool = False,
+        duplicate_window: int = 0,
+        duplicate_window_ms: int = 0,
     ) -> None:
         self.auto_create: Final = auto_create
         self.dead_letter: Final = dead_letter
@@ -41,6 +46,8 @@ class AddressPolicy:
         self.max_bytes: Final[i64] = max_bytes
         self.full: Final = full
         self.exclusive: Final = exclusive
+        self.duplicate_window: Final[i64] = duplicate_window
+        self.duplicate_window_ms: Final[i64] = duplicate_window_ms
 
     def is_limited(self) -> bool:
         """Whether there is something to be full of."""

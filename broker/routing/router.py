@@ -10,6 +10,7 @@ from broker.routing import durability, pattern
 from broker.routing.agenda import Agenda
 from broker.routing.binding import Binding
 from broker.routing.dead_letter import EXPIRED, Cause, departed
+from broker.routing.duplicates import Duplicates, DuplicateWindow
 from broker.routing.durability import Durability
 from broker.routing.dynamic import DeletePolicy, is_over
 from broker.routing.entry import QueueEntry
@@ -67,6 +68,7 @@ class Router:
         self.stats: Final = stats
         self.agenda: Final = Agenda()
         self.lifetimes: Final = Lifetimes(self.agenda, clock)
+        self.duplicates: Final = Duplicates(clock, stats)
         self.pacing_mark: Final[i64] = pacing_mark
         self.witness: Final = witness
         self.queues: Final[dict[str, Queue]] = {}
@@ -207,6 +209,8 @@ class Router:
             raise InvalidAddress(f"{kind} is neither queue nor topic")
         if owner >= 0:
             self._owned.setdefault(int(owner), {})[node] = None
+        if policy.duplicate_window > 0:
+            node.duplicates = DuplicateWindow(node, self.duplicates)
         return node
 
     def _add_topic(self, address: str, policy: AddressPolicy, owner: i64) -> Topic:
@@ -228,6 +232,8 @@ class Router:
             self.subscriptions.end_all_of(node, batch)
         else:
             del self.queues[node.address]
+        if node.duplicates is not None:
+            node.duplicates.clear(batch)
         if node.is_temporary():
             self._disown(node)
         else:

@@ -143,7 +143,10 @@ class Transaction:
         for retirement in self._retired.values():
             retirement.commit(batch)
         for node, message in self._posted:
-            node.publish(message, batch)
+            if node.duplicates is None:
+                node.publish(message, batch)
+            else:
+                node.duplicates.publish(message, batch)
         stats = self._router.stats
         stats.published += len(self._posted)
         stats.published_bytes += self._posted_bytes
@@ -158,7 +161,9 @@ class Transaction:
         for node, message in self._posted:
             if self._router.find(node.address, node.kind) is not node:
                 raise NoSuchNode(f"{node.kind} {node.address} was deleted before the commit")
-            if node.may_be_full():
+            if node.may_be_full() and not (
+                node.duplicates is not None and node.duplicates.knows(message)
+            ):
                 if room is None:
                     room = Room()
                 room.add(node, message)

@@ -14,8 +14,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from storage.api import Store, StoreError
 from storage.batch import Batch
-from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import sqlite
+from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
+from storage.sql import ids, sqlite
+from storage.sql.ids import IdStatements
 from storage.sql.lock import StoreLock
 from storage.sql.quarantine import Sifted, count, forget_gone, set_aside
 from storage.sql.reading import read_places, read_window
@@ -50,6 +51,7 @@ class SqliteStore(Store):
         self._lock: StoreLock | None = None
         self._connection: Connection | None = None
         self._statements: Statements | None = None
+        self._id_statements: IdStatements | None = None
         self._failure: StoreError | None = None
         self._queue_ids: Final[dict[str, int]] = {}
         self._bodies: Final[dict[int, int]] = {}
@@ -91,6 +93,7 @@ class SqliteStore(Store):
         connection = connection.execution_options(isolation_level="AUTOCOMMIT")
         self._connection = connection
         self._statements = Statements(connection.dialect)
+        self._id_statements = IdStatements(connection.dialect)
         sqlite.prepare(connection)
         bring_up_to_date(connection)
         for row in connection.execute(select(QUEUE)):
@@ -177,6 +180,9 @@ class SqliteStore(Store):
         for subscription in batch.subscriptions_added:
             self._add_subscription(connection, subscription)
         self._write_messages(connection, batch)
+        if batch.ids is not None:
+            assert self._id_statements is not None
+            ids.write(connection, self._id_statements, batch.ids)
 
     def _write_messages(self, connection: Connection, batch: Batch) -> None:
         verbs = self._statements
@@ -358,6 +364,9 @@ class SqliteStore(Store):
 
     def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 - as the contract
         raise StoreError("SQLite has to be waited for")
+
+    async def ids(self, behind: int) -> list[StoredId]:
+        return await self._do(lambda: ids.load(self._opened(), behind))
 
 
 def _packed(filters: list[tuple[str, bytes]]) -> bytes:

@@ -98,6 +98,18 @@ QUARANTINE: Final = Table(
 )
 """Messages that must not be delivered, for they are damaged. Their rows stay where they are."""
 
+REMEMBERED_ID: Final = Table(
+    "remembered_id",
+    METADATA,
+    Column("number", _SERIAL, primary_key=True, autoincrement=False),
+    Column("kind", String, nullable=False),
+    Column("address", String, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+)
+"""Digests of the ids of messages that came to a node, in the order in which they came: what a
+repeat is known by. Bounded by the windows of the nodes."""
+
 MARK: Final = Table(
     "mark",
     METADATA,

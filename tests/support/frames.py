@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from librt.strings import BytesWriter
@@ -149,6 +149,8 @@ def message(
     to: str | None = None,
     subject: str | None = None,
     annotations: dict[str, object] | None = None,
+    message_id: object = None,
+    properties: Mapping[str, object] | None = None,
 ) -> bytes:
     """An encoded message with one data section."""
     out = BytesWriter()
@@ -164,13 +166,19 @@ def message(
     if annotations:
         put_descriptor(out, 0x72)
         put_value(out, Map([(Symbol(key), value) for key, value in annotations.items()]))
-    if to is not None or subject is not None:
+    if to is not None or subject is not None or message_id is not None:
         fields = FieldWriter()
-        fields.skip()
+        if message_id is None:
+            fields.skip()
+        else:
+            put_value(fields.field(), message_id)
         fields.skip()
         fields.string(to)
         fields.string(subject)
         fields.close(out, 0x73)
+    if properties:
+        put_descriptor(out, 0x74)
+        put_value(out, Map(list(properties.items())))
     put_descriptor(out, 0x75)
     put_binary(out, body)
     return out.getvalue()

@@ -6,7 +6,7 @@ from typing import Final
 from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.memory import MemoryStore
-from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
+from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
 
 class GatedStore(Store):
@@ -75,6 +75,9 @@ class GatedStore(Store):
 
     def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 never to be called
         raise AssertionError("loads are awaited here")
+
+    async def ids(self, behind: int) -> list[StoredId]:
+        return await self._memory.ids(behind)
 
     async def close(self) -> None:
         assert not self._gates, "a commit is under way"

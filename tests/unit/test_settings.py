@@ -123,6 +123,11 @@ WRONG_FILES = [
         ["address[0].exclusive = 'sole'", "valid boolean"],
         id="a word for a flag",
     ),
+    pytest.param(
+        "duplicate_window = 1000001",
+        ["duplicate_window = 1000001", "less than or equal to 1000000"],
+        id="a window too large",
+    ),
     pytest.param("[[queue]]\n", ["queue[0].name", "required"], id="a queue without a name"),
     pytest.param(
         '[[topic]]\nname = "a"\nauto_create = true', ["topic[0].auto_create", "name"], id="of topic"

@@ -82,6 +82,10 @@ class Facts:
             return f"ID:AMQP_NO_PREFIX:{value}"
         return _id_text(value)
 
+    def message_id_value(self) -> object:
+        """The message-id as AMQP has it, None where there is none."""
+        return self._property(MESSAGE_ID)
+
     def correlation_id(self) -> object:
         return _id_text(self._property(CORRELATION_ID))
 
@@ -151,10 +155,24 @@ class Facts:
             known[name] = value
         return value
 
+    def application_value(self, key: bytes) -> object:
+        """The application property of that encoded name as AMQP has it, None where it is not there.
+
+        Raises Fault where what is there cannot be read.
+        """
+        at = self._application_property_at(key)
+        if at < 0:
+            return None
+        return take_value(self.message.encoded, at, self._found().end, 1)[0]
+
     def _look_up(self, key: bytes) -> object:
+        return scalar(self.application_value(key))
+
+    def _application_property_at(self, key: bytes) -> i64:
+        """Where the value of a property is; -1 where there is none, or looking takes too long."""
         sections = self._found()
         if sections.application_properties < 0:
-            return None
+            return -1
         data = self.message.encoded
         count, at, behind = open_compound(data, sections.application_properties, sections.end)
         size = i64(len(key))
@@ -165,13 +183,12 @@ class Facts:
             first = at + (2 if code == 0xA1 else 5)
             is_string = code == 0xA1 or code == 0xB1
             if is_string and value - first == size and data[first:value] == key:
-                found, _ = take_value(data, value, behind, 1)
-                return scalar(found)
+                return value
             if not self.spend(1):
-                return None
+                return -1
             at = skip(data, value, behind)
             count -= 2
-        return None
+        return -1
 
 
 def _id_text(value: object) -> object:

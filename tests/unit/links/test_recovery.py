@@ -7,6 +7,7 @@ from librt.strings import BytesWriter
 
 from broker.amqp.encode import put_descriptor, put_value
 from broker.links.recovery import Recovery
+from broker.routing.policy import AddressPolicy
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from storage.records import StoredSubscription
@@ -28,16 +29,20 @@ def put(routing: Routing, *numbers: int, priority: int = 4, deliver_at_ms: int =
         routing.queue().put(message, routing.batch)
 
 
-def restarted(old: Routing, *, was_cut_off: bool = False) -> Routing:
+def restarted(
+    old: Routing, *, was_cut_off: bool = False, policy: AddressPolicy | None = None
+) -> Routing:
     """A router with what the store of `old` has; its clock goes on."""
     old.commit()
-    new = Routing()
+    new = Routing(policy=policy)
     new.clock.advance(old.clock.now_ms() - new.clock.now_ms())
     recovery = Recovery(new.router, new.batch, was_cut_off=was_cut_off)
     for node in asyncio.run(old.store.nodes()):
         recovery.node(node)
     for subscription in asyncio.run(old.store.subscriptions()):
         recovery.subscription(subscription)
+    for stored_id in asyncio.run(old.store.ids(0)):
+        recovery.remembered_id(stored_id)
     for message in asyncio.run(old.store.messages(0)):
         recovery.message(message)
     recovery.finish()

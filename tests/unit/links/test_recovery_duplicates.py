@@ -1,0 +1,57 @@
+"""What a restart still knows of messages that were sent before it."""
+
+import asyncio
+
+import pytest
+
+from broker.routing.policy import AddressPolicy
+from tests.unit.links.test_recovery import restarted
+from tests.unit.routing.test_duplicates import detecting, held, send, window_of
+
+DETECTING = AddressPolicy(duplicate_window=3)
+
+
+@pytest.mark.requirement("PRD-03")
+def test_a_message_that_is_sent_again_after_a_restart_is_a_repeat() -> None:
+    old = detecting()
+    send(old, "a", "b", durable=True)
+    send(old, "c", node=old.topic(), durable=True)
+    send(old, "lost")
+    new = restarted(old, policy=DETECTING)
+    send(new, "a", "b", "lost", durable=True)
+    send(new, "c", node=new.topic(), durable=True)
+    assert held(new) == [b"a", b"b", b"lost"]
+    assert new.stats.duplicates == 3
+    assert window_of(new.topic()).repeats == 1
+
+
+def test_the_window_goes_on_where_it_was() -> None:
+    old = detecting(3, 1000)
+    send(old, "a", durable=True)
+    old.clock.advance(600)
+    send(old, "b", "c", durable=True)
+    new = restarted(old, policy=AddressPolicy(duplicate_window=3, duplicate_window_ms=1000))
+    new.clock.advance(400)
+    send(new, "a", "b", durable=True)
+    assert held(new) == [b"a", b"b", b"c", b"a"]
+    new.commit()
+    assert [int(each.number) for each in asyncio.run(new.store.ids(0))] == [4]
+
+
+def test_a_window_that_is_smaller_now_forgets_the_oldest() -> None:
+    old = detecting(3)
+    send(old, "a", "b", "c", durable=True)
+    new = restarted(old, policy=AddressPolicy(duplicate_window=1))
+    assert new.batch.ids is not None
+    assert new.batch.ids.forgotten == [1, 2]
+    send(new, "c", durable=True)
+    assert new.stats.duplicates == 1
+
+
+def test_what_is_detected_no_longer_is_forgotten() -> None:
+    old = detecting(3)
+    send(old, "a", "b", durable=True)
+    new = restarted(old)
+    assert new.batch.ids is not None
+    assert new.batch.ids.forgotten == [1, 2]
+    assert new.router.duplicates.ids == 0

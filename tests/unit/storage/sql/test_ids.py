@@ -1,0 +1,48 @@
+"""Remembered ids in SQL: over a restart, page by page, and of nodes that have gone."""
+
+from pathlib import Path
+
+from sqlalchemy import text
+
+from storage.batch import Batch
+from storage.records import StoredId, StoredNode
+from storage.sql import ids
+from storage.sql.schema import bring_up_to_date
+from storage.sql.sqlite import engine_of, prepare
+from storage.sql.store import SqliteStore
+from tests.support.migrating import schema_0001
+
+
+async def test_ids_are_there_after_a_restart(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    batch = Batch()
+    batch.add_node(StoredNode(address="a", kind="queue"))
+    count = ids.PART + 5
+    for number, address in enumerate(["a", "gone"] * count, 1):
+        batch.remember(
+            StoredId(number=number, kind="queue", address=address, digest=b"d" * 16, at_ms=number)
+        )
+    await store.commit(batch)
+    await store.close()
+    again = SqliteStore(tmp_path / "store.db")
+    await again.open()
+    first = await again.ids(0)
+    assert len(first) == ids.PART
+    rest = await again.ids(int(first[-1].number))
+    assert [int(each.number) for each in first + rest] == list(range(1, 2 * count, 2))
+    assert await again.ids(int(rest[-1].number)) == []
+    await again.close()
+
+
+def test_a_store_of_the_first_schema_gets_the_table(tmp_path: Path) -> None:
+    with engine_of(tmp_path / "store.db").connect() as connection:
+        prepare(connection)
+        schema_0001(connection)
+        connection.execute(text("INSERT INTO node (kind, address) VALUES ('queue', 'a')"))
+        bring_up_to_date(connection)
+        connection.execute(
+            text("INSERT INTO remembered_id VALUES (1, 'queue', 'a', :d, 5)"), {"d": b"d" * 16}
+        )
+        (kept,) = ids.load(connection, 0)
+        assert (kept.number, kept.address, kept.digest, kept.at_ms) == (1, "a", b"d" * 16, 5)
