@@ -69,6 +69,8 @@ HITS: Final = {
     "pacing_backlog": f"{HERE}::test_producers_wait_beyond_the_pacing_backlog",
     "max_messages": "routing/test_queue.py::test_a_queue_takes_no_more_messages_than_its_limit",
     "max_bytes": "routing/test_queue.py::test_a_queue_takes_no_more_bytes_than_its_limit",
+    "duplicate_window": "routing/test_duplicates.py::test_the_window_holds_the_latest_ids",
+    "duplicate_window_ms": "routing/test_duplicates.py::test_an_id_is_forgotten_when_it_is_old",
     "max_delivery_count": "links/test_outcome.py::test_a_message_that_fails_too_often_is_taken_out",
 }
 
