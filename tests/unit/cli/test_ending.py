@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import typer
@@ -17,6 +17,14 @@ class InterruptedAtItsEnd:
 
     def __del__(self) -> None:
         interrupt()
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Where a shell runs the tests in the background, they would ignore an interrupt."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupt() -> None:
