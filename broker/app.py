@@ -63,8 +63,9 @@ class App:
         self.store = store_of(settings.store)
         self.failure: Exception | None = None
         self.ended: Final = asyncio.Event()
-        self.journal = Journal(self.store)
         clock = SystemClock() if clock is None else clock
+        hold_us = 0 if self.store.commits_at_once else settings.hold_ms * 1000
+        self.journal = Journal(self.store, clock, hold_us=hold_us)
         router = Router(
             clock=clock,
             stats=self.stats,
@@ -72,6 +73,8 @@ class App:
             pacing_mark=settings.pacing_backlog,
             grace_ms=settings.connection_loss_grace_ms,
             witness=witness,
+            hold_us=hold_us,
+            commits_take_time=not self.store.commits_at_once,
         )
         self.container = Container(
             name=f"{PRODUCT}-{os.getpid()}",
@@ -255,6 +258,9 @@ def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
         exclusive=_chosen(address.exclusive, settings.exclusive),
         duplicate_window=_chosen(address.duplicate_window, settings.duplicate_window),
         duplicate_window_ms=_chosen(address.duplicate_window_ms, settings.duplicate_window_ms),
+        deliver_before_commit=_chosen(
+            address.deliver_before_commit, settings.deliver_before_commit
+        ),
     )
 
 

@@ -1,9 +1,14 @@
 """The durable path: many changes, one commit, then everybody who waited for it.
 
 Routing notes changes in `batch`; links `submit` what must not happen before
-those changes are durable. `flush` closes the batch. A store without I/O
-commits there and then; any other is awaited by `run`, and whatever arrives
-meanwhile gathers in the next batch (no timer: the disk sets the pace).
+those changes are durable, and `submit_receipt` what may also happen once all
+consumers of a message have settled it: then nobody needs it on a disk. `flush`
+ends a round of work. A store without I/O commits there and then; any other is
+awaited by `run`, and whatever arrives meanwhile gathers on the next page.
+
+A page with something urgent on it goes to the store as soon as that is free: the
+disk sets the pace, no timer. One that holds nothing but messages that are about
+to be consumed stays open, up to `hold_us` for each of them: most are gone by then.
 """
 
 import asyncio
@@ -11,55 +16,244 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final, final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
+from broker.clock import Clock
 from storage.api import Store
 from storage.batch import Batch
+
+PAGE_BYTES_MAX: Final[i64] = 4 * 1024 * 1024
+"""Of messages on a page, then the next begins: nobody waits for more than that to be written."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Waiter:
-    """Something that happens only once a batch is durable, such as an outcome."""
+    """Something that happens only once a batch is durable, such as an outcome.
+
+    `left` belongs to the journal: how many of its messages are neither durable nor consumed.
+    """
+
+    left: i64 = 0
 
     @abstractmethod
     def committed(self) -> None:
-        """The batch that this waited for has survived any crash."""
+        """The batch that this waited for has survived any crash, or is needed no more."""
+
+
+@final
+class Page:
+    """What is committed together, and who waits for it.
+
+    `receipts` has the waiter of each message in the batch at that message's place, None where
+    nobody waits for it any more; `untold` counts the others.
+    """
+
+    def __init__(self, number: i64, *, is_urgent: bool) -> None:
+        self.batch: Final = Batch(number)
+        self.batch.is_urgent = is_urgent
+        self.waiting: Final[list[Waiter]] = []
+        self._receipts: Final[list[Waiter | None]] = []
+        self._untold: i64 = 0
+        # what was here when somebody last looked, and when that was
+        self._seen: i64 = 0
+        self._seen_others = False
+        self._seen_at_us: i64 = -1
+        self._done: i64 = 0
+
+    def is_blank(self) -> bool:
+        """Whether there is nothing to be written, and nobody to be told."""
+        return self._untold == 0 and not self.waiting and self.batch.is_empty()
+
+    def await_messages(self, waiter: Waiter) -> bool:
+        """`waiter` waits for the messages noted since the last one; False where there are none."""
+        added = i64(len(self.batch.appended)) - i64(len(self._receipts))
+        if added == 0:
+            return False
+        waiter.left = added
+        self._untold += added
+        while added > 0:
+            self._receipts.append(waiter)
+            added -= 1
+        return True
+
+    def tell_consumed(self) -> None:
+        """Tell those whose messages have all been consumed."""
+        consumed = self.batch.consumed
+        known = len(self._receipts)
+        for index in consumed:
+            if index >= known:
+                continue
+            waiter = self._receipts[index]
+            if waiter is not None:
+                self._receipts[index] = None
+                self._untold -= 1
+                waiter.left -= 1
+                if waiter.left == 0:
+                    waiter.committed()
+        consumed.clear()
+
+    def tell(self) -> None:
+        """The page is durable: tell everybody who has not been told."""
+        for waiter in self.waiting:
+            waiter.committed()
+        for receipt in self._receipts:
+            if receipt is not None and receipt.left > 0:
+                receipt.left = 0
+                receipt.committed()
+
+    def wipe(self, *, is_urgent: bool) -> None:
+        """Begin anew with a blank page: everything that was noted has cancelled itself."""
+        self.batch.forget_first(len(self.batch.appended))
+        self.batch.consumed.clear()
+        self.batch.is_urgent = is_urgent
+        self._receipts.clear()
+        self._seen = 0
+        self._done = 0
+
+    # -- age
+
+    def is_overdue(self, now_us: i64, patience_us: i64) -> bool:
+        """Whether something has been here for longer than that, as far as `look` has seen."""
+        if self._seen_at_us < 0 or now_us - self._seen_at_us < patience_us:
+            return False
+        if self._seen_others:
+            return True
+        appended, receipts = self.batch.appended, self._receipts
+        known = i64(len(receipts))
+        while self._done < self._seen and appended[self._done] is None:
+            if self._done < known and receipts[self._done] is not None:
+                break
+            self._done += 1
+        return self._done < self._seen
+
+    def look(self, now_us: i64, patience_us: i64) -> None:
+        """Remember what is here now; where nothing of it was overdue, it is another's turn."""
+        if self._seen_at_us >= 0 and now_us - self._seen_at_us < patience_us:
+            return
+        if self._done > 0:
+            self.batch.forget_first(self._done)
+            del self._receipts[: int(self._done)]
+            self._done = 0
+        self._seen = len(self.batch.appended)
+        self._seen_others = self.batch.changes_others()
+        self._seen_at_us = now_us
 
 
 @final
 class Journal:
-    """Groups changes into batches and commits them one after the other, in order."""
+    """Groups changes into batches and commits them one after the other, in order.
 
-    def __init__(self, store: Store) -> None:
-        self.batch = Batch()
+    `durable_up_to` is the number up to which messages are on the disk, or consumed.
+    """
+
+    def __init__(self, store: Store, clock: Clock | None = None, *, hold_us: i64 = 0) -> None:
         self._store: Final = store
         self._at_once: Final = store.commits_at_once
-        self._waiting: list[Waiter] = []
+        self._clock: Final = clock
+        self._hold_us: Final[i64] = hold_us if clock is not None and not self._at_once else i64(0)
+        self._pages: i64 = 0
+        self._page = Page(0, is_urgent=self._hold_us == 0)
+        self.batch = self._page.batch
+        self.durable_up_to: i64 = -1
+        self._full: Final[list[Page]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_timed = False
         self._work: Final = asyncio.Event()
         self._closing = False
 
     def submit(self, waiter: Waiter) -> None:
         """Call `waiter` back once everything that is in `batch` now is durable."""
-        self._waiting.append(waiter)
+        self.batch.is_urgent = True
+        self._page.waiting.append(waiter)
+
+    def submit_receipt(self, receipt: Waiter) -> None:
+        """Call `receipt` back once the messages noted last are durable, or consumed.
+
+        At once, where there are none: nobody wanted the message.
+        """
+        if self._at_once:
+            self._page.waiting.append(receipt)
+        elif not self._page.await_messages(receipt):
+            if self.batch.is_urgent:
+                self._page.waiting.append(receipt)
+            else:
+                receipt.committed()
 
     def flush(self) -> None:
         """End of a round of routing: commit now, or let `run` do it."""
-        if not self._waiting and self.batch.is_empty():
+        page = self._page
+        batch = page.batch
+        if batch.consumed and not self._at_once:
+            page.tell_consumed()
+        if page.is_blank():
+            if batch.appended:
+                page.wipe(is_urgent=self._hold_us == 0)
             return
-        if not self._at_once:
+        if self._at_once:
+            self._commit_now(page)
+        elif batch.bytes > PAGE_BYTES_MAX:
+            self._full.append(self._turn())
             self._work.set()
-            return
-        batch, waiting = self._take()
-        if not batch.is_empty():
-            self._store.commit_now(batch)
-        for waiter in waiting:
-            waiter.committed()
+        elif batch.is_urgent or self._loop is None:
+            self._work.set()
+        elif not self._is_timed:
+            self._time()
 
-    def _take(self) -> tuple[Batch, list[Waiter]]:
-        batch, waiting = self.batch, self._waiting
-        self.batch = Batch()
-        self._waiting = []
-        return batch, waiting
+    def _commit_now(self, page: Page) -> None:
+        self._turn()
+        if not page.batch.is_empty():
+            self._store.commit_now(page.batch)
+        page.tell()
+
+    def _turn(self) -> Page:
+        """Begin a page, and return the one before it."""
+        page = self._page
+        if not self._at_once:
+            self._pages += 1
+        self._page = Page(self._pages, is_urgent=self._hold_us == 0)
+        self.batch = self._page.batch
+        return page
+
+    # -- holding
+
+    def _time(self) -> None:
+        """Look at the page again within half the time for which a message may be held."""
+        loop = self._loop
+        if loop is not None:
+            self._is_timed = True
+            loop.call_later(self._hold_us / 2_000_000, self.tick)
+
+    def tick(self) -> None:
+        """See to it that nothing on the page is held for too long."""
+        self._is_timed = False
+        page, clock = self._page, self._clock
+        if clock is None or page.is_blank() or self._loop is None:
+            return
+        now_us = clock.now_us()
+        if page.is_overdue(now_us, self._hold_us // 2):
+            # what has settled it may lie unread in a socket: the loop reads those first
+            self._is_timed = True
+            self._loop.call_soon(self._look_again, 1)
+        else:
+            page.look(now_us, self._hold_us // 2)
+            self._time()
+
+    def _look_again(self, turns: int) -> None:
+        clock, loop = self._clock, self._loop
+        assert clock is not None
+        assert loop is not None
+        if turns > 0:
+            loop.call_soon(self._look_again, turns - 1)
+            return
+        self._is_timed = False
+        page = self._page
+        if page.is_overdue(clock.now_us(), self._hold_us // 2):
+            page.batch.is_urgent = True
+            self._work.set()
+        elif not page.is_blank():
+            self._time()
+
+    # -- committing
 
     async def run(self, after_commit: Callable[[], None]) -> None:
         """Commit until `close`; call `after_commit` when those who waited for one have been told.
@@ -67,17 +261,24 @@ class Journal:
         What they did about it still has to be written. A StoreError ends this: nobody
         waiting is told anything (PRD-03).
         """
-        closing = False
-        while not closing:
+        self._loop = asyncio.get_running_loop()
+        if self.durable_up_to < 0:
+            self.durable_up_to = self._store.first_number - 1
+        while True:
             await self._work.wait()
             self._work.clear()
-            closing = self._closing
-            batch, waiting = self._take()
+            page = self._full.pop(0) if self._full else self._turn()
+            batch = page.batch
             if not batch.is_empty():
                 await self._store.commit(batch)
-            for waiter in waiting:
-                waiter.committed()
+            self.durable_up_to = max(self.durable_up_to, batch.last_number())
+            page.tell()
             after_commit()
+            if self._full or not self._page.is_blank():
+                if self._full or self._closing or self._page.batch.is_urgent:
+                    self._work.set()
+            elif self._closing:
+                return
 
     def close(self) -> None:
         """Let `run` return after what is gathered now."""

@@ -98,6 +98,7 @@ class PlaceSettings(BaseModel):
     exclusive: bool | None = None
     duplicate_window: Window | None = None
     duplicate_window_ms: Count | None = None
+    deliver_before_commit: bool | None = None
 
 
 class AddressSettings(PlaceSettings):
@@ -134,6 +135,7 @@ class Settings(BaseSettings):
 
     # where messages are kept
     store: Annotated[str, AfterValidator(_store)] = "memory"
+    hold_ms: Annotated[Number, Field(ge=0, le=1000)] = 2
 
     # who may enter
     users_file: Path = Path("jms-broker.users")
@@ -181,6 +183,7 @@ class Settings(BaseSettings):
     exclusive: bool = False
     duplicate_window: Window = 0
     duplicate_window_ms: Count = 0
+    deliver_before_commit: bool = True
 
     log: LogSettings = LogSettings()
     address: tuple[AddressSettings, ...] = ()

@@ -7,6 +7,9 @@ from mypy_extensions import i64
 from storage.ids import IdChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscription
 
+DISCHARGE: Final[i64] = -2
+"""The scope of what may reach nobody before it is durable: the messages of a transaction."""
+
 
 @final
 class Batch:
@@ -15,9 +18,17 @@ class Batch:
     A message that comes and goes in one batch leaves no trace. Removals of nodes and
     subscriptions take effect first, then additions, then messages: what was noted for a
     queue before its removal is taken back here.
+
+    `consumed` are the places in `appended` of those that consumers settled since somebody
+    last asked. `is_urgent`: there is something here that nobody should have to wait for.
+    `scope` tells one batch from the next, unless it is DISCHARGE.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, scope: i64 = 0) -> None:
+        self.scope: i64 = scope
+        self.is_urgent = False
+        self.bytes: i64 = 0
+        self.consumed: Final[list[int]] = []
         self.appended: Final[list[StoredMessage | None]] = []
         self.removed: Final[list[int]] = []
         self.fallen_due: Final[list[tuple[int, int]]] = []
@@ -38,17 +49,44 @@ class Batch:
         elif message.number != self._first + len(self.appended):
             raise ValueError(f"message {message.number} is not the next one of its batch")
         self.appended.append(message)
+        self.bytes += len(message.encoded)
         self._left += 1
 
     def remove(self, number: i64) -> None:
         """Forget a message. One that is gone already stays gone."""
         index = number - self._first
         if self.appended and 0 <= index < i64(len(self.appended)):
-            if self.appended[index] is not None:
-                self.appended[index] = None
-                self._left -= 1
-            return
-        self.removed.append(int(number))
+            self._cancel(index)
+        else:
+            self.removed.append(int(number))
+
+    def consume(self, number: i64) -> None:
+        """The same, where a consumer has settled the message: nobody needs it any more."""
+        index = number - self._first
+        if self.appended and 0 <= index < i64(len(self.appended)):
+            if self._cancel(index):
+                self.consumed.append(int(index))
+        else:
+            self.removed.append(int(number))
+
+    def _cancel(self, index: i64) -> bool:
+        """Let a message of this batch never have come; False where it has not."""
+        message = self.appended[index]
+        if message is None:
+            return False
+        self.appended[index] = None
+        self.bytes -= len(message.encoded)
+        self._left -= 1
+        return True
+
+    def forget_first(self, count: i64) -> None:
+        """Give back the places of the first messages, which are all cancelled."""
+        del self.appended[: int(count)]
+        self._first += count
+
+    def last_number(self) -> i64:
+        """The highest number of a message here, cancelled or not; -1 where there is none."""
+        return self._first + len(self.appended) - 1 if self.appended else i64(-1)
 
     def fall_due(self, number: i64, position: i64) -> None:
         """Give a message that had a delivery time its place; it has none any more.
@@ -67,10 +105,12 @@ class Batch:
 
     def add_node(self, node: StoredNode) -> None:
         """Remember a queue or topic. Adding it again changes nothing."""
+        self.is_urgent = True
         self.nodes_added.append(node)
 
     def remove_node(self, node: StoredNode) -> None:
         """Forget a queue or topic with all of its messages."""
+        self.is_urgent = True
         self.nodes_removed.append(node)
         self.nodes_added[:] = [added for added in self.nodes_added if not _are_same(added, node)]
         if node.kind == "queue":
@@ -80,10 +120,12 @@ class Batch:
 
     def add_subscription(self, subscription: StoredSubscription) -> None:
         """Remember a subscription. One of its queue has not been added before."""
+        self.is_urgent = True
         self.subscriptions_added.append(subscription)
 
     def remove_subscription(self, queue: str) -> None:
         """Forget a subscription with all of its messages. One that is gone stays gone."""
+        self.is_urgent = True
         self.subscriptions_removed.append(queue)
         added = self.subscriptions_added
         added[:] = [subscription for subscription in added if subscription.queue != queue]
@@ -92,8 +134,7 @@ class Batch:
     def _take_back(self, queue: str) -> None:
         for index, message in enumerate(self.appended):
             if message is not None and message.queue == queue:
-                self.appended[index] = None
-                self._left -= 1
+                self._cancel(index)
 
     def remember(self, stored: StoredId) -> None:
         """Keep the id of a message that has come (duplicate detection)."""
@@ -109,7 +150,11 @@ class Batch:
 
     def is_empty(self) -> bool:
         """Whether there is nothing to be written, so that a commit could be spared."""
-        return self._left == 0 and not (
+        return self._left == 0 and not self.changes_others()
+
+    def changes_others(self) -> bool:
+        """Whether there is more to be written than messages that have come."""
+        return bool(
             self.removed
             or self.fallen_due
             or self.counted

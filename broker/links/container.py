@@ -266,6 +266,8 @@ class Container:
         """Dispatch, commit and write until nothing more can be done now."""
         if self.router.notices:
             self._pass_on_notices()
+        if self.router.barred.any:
+            self.router.barred.lift(self.journal.durable_up_to)
         while True:
             self.router.pump(self.journal.batch)
             self.journal.flush()

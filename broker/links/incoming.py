@@ -195,10 +195,12 @@ class LinkProducer(IncomingOwner):
         stats.published_bytes += end - at
         if settled:
             return
-        if message.durable or node.stores_all:
-            journal.submit(Receipt(self._link, delivery_id))
-        else:
+        if not message.durable and not node.stores_all:
             self._link.accept_delivery(delivery_id)
+        elif node.duplicates is None:
+            journal.submit_receipt(Receipt(self._link, delivery_id))
+        else:  # a repeat notes nothing, and waits for its first all the same
+            journal.submit(Receipt(self._link, delivery_id))
 
     def posted(
         self, delivery_id: i64, data: bytes, at: i64, end: i64, *, settled: bool, txn_id: bytes

@@ -34,6 +34,7 @@ class AddressPolicy:
         exclusive: bool = False,
         duplicate_window: int = 0,
         duplicate_window_ms: int = 0,
+        deliver_before_commit: bool = True,
     ) -> None:
         self.auto_create: Final = auto_create
         self.dead_letter: Final = dead_letter
@@ -48,6 +49,7 @@ class AddressPolicy:
         self.exclusive: Final = exclusive
         self.duplicate_window: Final[i64] = duplicate_window
         self.duplicate_window_ms: Final[i64] = duplicate_window_ms
+        self.deliver_before_commit: Final = deliver_before_commit
 
     def is_limited(self) -> bool:
         """Whether there is something to be full of."""

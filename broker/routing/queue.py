@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import AT_ONCE, NEVER, Message
-from broker.routing import attempt, expiry, full, redelivery
+from broker.routing import attempt, expiry, full, keeping, redelivery
 from broker.routing.attending import attend, choose
 from broker.routing.backlog import Backlog
 from broker.routing.browser import Browsers
@@ -26,10 +26,11 @@ from broker.routing.node import QUEUE, Consumable
 from broker.routing.party import Consumer
 from broker.routing.passing import Passing
 from broker.routing.policy import BLOCK, DROP_OLDEST, AddressPolicy
+from broker.routing.promptness import Promptness
 from broker.routing.redelivery import Disposal
 from broker.routing.schedule import Schedule
 from broker.routing.selection import Selection
-from broker.routing.stored import as_stored, stored_position
+from broker.routing.stored import stored_position
 from broker.routing.sweep import Sweep
 from storage.batch import Batch
 
@@ -72,6 +73,9 @@ class Queue(Consumable):
         self.stored_as: Final = stored_as if is_subscription else address
         self._is_stored: Final = self.may_store and self.stored_as != ""
         self._witness: Final = router.witness
+        self.defers: Final = self.stores_all or not policy.deliver_before_commit
+        self.promptness: Final = Promptness(router.hold_us)
+        self.open_up_to: i64 = keeping.EVERY_NUMBER
         self.backlogs: Final[list[Backlog | None]] = [None] * 10
         self._top: i64 = 0
         self.turn = Turn()
@@ -120,8 +124,7 @@ class Queue(Consumable):
         if deliver_at_ms != AT_ONCE and deliver_at_ms <= self.router.clock.wall_ms():
             deliver_at_ms = AT_ONCE
         if self._is_stored and (message.durable or self.stores_all):
-            entry.stored_number = self.router.next_stored_number()
-            batch.append(as_stored(entry, deliver_at_ms))
+            keeping.store(entry, deliver_at_ms, batch)
         self._admit(entry, backlog, deliver_at_ms)
 
     def bring_back(self, entry: QueueEntry, deliver_at_ms: i64) -> None:
@@ -273,6 +276,8 @@ class Queue(Consumable):
                 if entry is None:
                     priority = i64(-1) if self._has_to_judge(consumer) else priority - 1
                     continue
+            if entry.stored_number > self.open_up_to:
+                return None
             if entry.message.expires_at_ms != NEVER and self.expire(entry, backlog, batch):
                 continue
             backlog.remove(entry)
@@ -302,7 +307,7 @@ class Queue(Consumable):
             self._witness.settled(entry, Disposal.REMOVE)
         self.acquired -= 1
         self.router.stats.acknowledged += 1
-        self._forget(entry, batch)
+        self._forget(entry, batch, consumed=True)
 
     def annotate(self, entry: QueueEntry, annotations: bytes, batch: Batch) -> None:
         """Add an encoded map to the annotations of an acquired message, in this queue alone."""
@@ -321,13 +326,13 @@ class Queue(Consumable):
         cause: Cause = REJECTED_UNSAID,
     ) -> None:
         """End the acquisition of `entry` as `disposal` says; `cause` is that of a rejection."""
-        if disposal is Disposal.REMOVE:
-            self.accept(entry, batch)
-            return
         if self._witness is not None:
             self._witness.settled(entry, disposal)
         self.acquired -= 1
-        if self.is_deleted:
+        if disposal is Disposal.REMOVE:
+            self.router.stats.acknowledged += 1
+            self._forget(entry, batch)
+        elif self.is_deleted:
             self._forget(entry, batch)
         elif disposal is Disposal.DEAD_LETTER:
             self._forget(entry, batch)
@@ -367,7 +372,7 @@ class Queue(Consumable):
             self._top = priority
         self.router.wake(self)
 
-    def _forget(self, entry: QueueEntry, batch: Batch) -> None:
+    def _forget(self, entry: QueueEntry, batch: Batch, *, consumed: bool = False) -> None:
         message = entry.message
         if entry.group is not None and self.groups is not None:
             self.groups.gone(entry, entry.group, self)
@@ -378,7 +383,7 @@ class Queue(Consumable):
         if message.expires_at_ms != NEVER:
             self._sweep.mortal -= 1
         if entry.stored_number != NOT_STORED and not self.is_deleted:
-            batch.remove(entry.stored_number)
+            keeping.forget(entry, batch, consumed=consumed)
         if self.outlived is not None:
             self.router.left(self)
 

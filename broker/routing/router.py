@@ -22,6 +22,7 @@ from broker.routing.errors import (
     RoutingError,
 )
 from broker.routing.filter import Filter
+from broker.routing.keeping import Barred
 from broker.routing.kept import GRACE_MS
 from broker.routing.lifetime import Ending, Lifetimes
 from broker.routing.node import QUEUE, TOPIC, Node
@@ -32,7 +33,7 @@ from broker.routing.subscriptions import SUBSCRIPTIONS_MAX, Subscriptions
 from broker.routing.topic import Topic
 from broker.routing.wildcards import Wildcard, Wildcards
 from broker.stats import Stats
-from storage.batch import Batch
+from storage.batch import DISCHARGE, Batch
 from storage.records import StoredNode
 
 NODES_MAX: Final[i64] = 100_000
@@ -63,6 +64,8 @@ class Router:
         subscriptions_max: i64 = SUBSCRIPTIONS_MAX,
         grace_ms: i64 = GRACE_MS,
         witness: Witness | None = None,
+        hold_us: i64 = 0,
+        commits_take_time: bool = False,
     ) -> None:
         self.clock: Final = clock
         self.stats: Final = stats
@@ -71,6 +74,8 @@ class Router:
         self.duplicates: Final = Duplicates(clock, stats)
         self.pacing_mark: Final[i64] = pacing_mark
         self.witness: Final = witness
+        self.hold_us: Final[i64] = hold_us
+        self.barred: Final = Barred(in_force=commits_take_time)
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}
         self.wildcards: Final = Wildcards()
@@ -421,7 +426,11 @@ class Router:
                 return False
             if node is None:
                 node = self.create(target, QUEUE, batch)
-            node.put(departed(entry, cause, self.clock.wall_ms()), batch)
+            scope, batch.scope = batch.scope, DISCHARGE
+            try:
+                node.put(departed(entry, cause, self.clock.wall_ms()), batch)
+            finally:
+                batch.scope = scope
         except RoutingError:
             return False
         return True

@@ -20,7 +20,7 @@ from broker.routing.errors import LimitReached, NoSuchNode, RoutingError
 from broker.routing.node import Node
 from broker.routing.redelivery import Disposal, rolled_back
 from broker.routing.room import Room
-from storage.batch import Batch
+from storage.batch import DISCHARGE, Batch
 
 if TYPE_CHECKING:
     from broker.routing.router import Router
@@ -142,11 +142,13 @@ class Transaction:
             raise
         for retirement in self._retired.values():
             retirement.commit(batch)
+        scope, batch.scope = batch.scope, DISCHARGE
         for node, message in self._posted:
             if node.duplicates is None:
                 node.publish(message, batch)
             else:
                 node.duplicates.publish(message, batch)
+        batch.scope = scope
         stats = self._router.stats
         stats.published += len(self._posted)
         stats.published_bytes += self._posted_bytes

@@ -145,14 +145,17 @@ class Broker:
         product: dict[str, object] | None = None,
         store: Store | None = None,
         pacing_mark: int = 2000,
+        hold_us: int = 0,
     ) -> None:
         self.clock = SimulatedClock()
         self.stats = Stats()
         self.watcher = watcher or RecordingWatcher()
         self.store = store or MemoryStore()
-        self.journal = Journal(self.store)
+        self.journal = Journal(self.store, self.clock, hold_us=hold_us)
         self.router = Router(
             clock=self.clock,
+            hold_us=hold_us,
+            commits_take_time=not self.store.commits_at_once,
             stats=self.stats,
             policies=Policies(list(patterns), policy or AddressPolicy(), "queue"),
             pacing_mark=pacing_mark,

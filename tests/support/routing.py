@@ -59,6 +59,8 @@ class Routing:
         bindings_max: int = 1_000_000,
         subscriptions_max: int = 100_000,
         witness: Witness | None = None,
+        hold_us: int = 0,
+        commits_take_time: bool = False,
     ) -> None:
         self.clock = SimulatedClock()
         self.stats = Stats()
@@ -73,6 +75,8 @@ class Routing:
             bindings_max=bindings_max,
             subscriptions_max=subscriptions_max,
             witness=witness,
+            hold_us=hold_us,
+            commits_take_time=commits_take_time,
         )
 
     def queue(self, address: str = "q") -> Queue:
