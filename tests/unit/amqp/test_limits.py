@@ -78,7 +78,8 @@ NO_LIMITS: Final = {
     *("bind", "port", "store", "users_file", "allow_anonymous", "user", "password"),
     *("password_file", "default_kind", "auto_create", "dead_letter", "expiry", "log", "address"),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms"),
-    *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms"),
+    *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),
+    "deliver_before_commit",
 }
 """Settings that bound no peer."""
 
