@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -148,9 +149,9 @@ def mutated(mutation: Mutation, text: str) -> str:
     return text.replace(mutation.old, mutation.new)
 
 
-def copy_to(folder: Path) -> None:
-    """The sources, and what the simulation consists of."""
-    for name in COPIED:
+def copy_to(folder: Path, names: Sequence[str] = COPIED) -> None:
+    """The sources, and what the check consists of: the simulation, unless others are named."""
+    for name in names:
         source, target = ROOT / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
