@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, Dialect, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy.sql.expression import ClauseElement
 
 from storage.ids import IdChanges
 from storage.records import StoredId
@@ -15,32 +17,28 @@ PART: Final = 10_000
 """Ids loaded together at a start."""
 
 
-class IdStatements:
-    """SQL texts for one dialect, positional; run as driver SQL with tuples."""
+INSERT: Final = insert(REMEMBERED_ID)
+"""The columns of REMEMBERED_ID, in their order."""
 
-    def __init__(self, dialect: Dialect) -> None:
-        number = REMEMBERED_ID.c.number
-        self.insert: Final = str(insert(REMEMBERED_ID).compile(dialect=dialect))
-        """The columns of REMEMBERED_ID, in their order."""
-        self.delete: Final = str(
-            delete(REMEMBERED_ID)
-            .where(number.between(bindparam("first"), bindparam("last")))
-            .compile(dialect=dialect)
-        )
-        """first, last"""
+DELETE: Final = delete(REMEMBERED_ID).where(
+    REMEMBERED_ID.c.number.between(bindparam("first"), bindparam("last"))
+)
+"""first, last"""
 
 
-def write(connection: Connection, verbs: IdStatements, changes: IdChanges) -> None:
-    """Put `changes` into the transaction at hand."""
+def statements_of(changes: IdChanges) -> list[tuple[ClauseElement, Sequence[tuple[object, ...]]]]:
+    """What is to be written for `changes`."""
     rows = [
         (int(each.number), each.kind, each.address, each.digest, int(each.at_ms))
         for each in changes.remembered
         if each is not None
     ]
+    written: list[tuple[ClauseElement, Sequence[tuple[object, ...]]]] = []
     if rows:
-        connection.exec_driver_sql(verbs.insert, rows)
+        written.append((INSERT, rows))
     if changes.forgotten:
-        connection.exec_driver_sql(verbs.delete, ranges(changes.forgotten))
+        written.append((DELETE, ranges(changes.forgotten)))
+    return written
 
 
 def load(connection: Connection, behind: int) -> list[StoredId]:

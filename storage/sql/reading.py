@@ -10,7 +10,7 @@ from sqlalchemy.sql.expression import ColumnElement
 
 from storage.records import StoredPlaces
 from storage.sql.rows import ranges
-from storage.sql.statements import Statements
+from storage.sql.statements import WINDOW, Texts
 from storage.sql.tables import BODY, MESSAGE, QUARANTINE, QUEUE
 
 PLACES_AT_ONCE: Final = 20_000
@@ -57,11 +57,9 @@ def read_places(connection: Connection, behind: int) -> StoredPlaces:
     return found
 
 
-def read_window(
-    connection: Connection, verbs: Statements, numbers: list[int]
-) -> Sequence[Row[Any]]:
+def read_window(connection: Connection, texts: Texts, numbers: list[int]) -> Sequence[Row[Any]]:
     """The rows of those messages that are there, ascending."""
     found: list[Row[Any]] = []
     for between in ranges(numbers):
-        found += connection.exec_driver_sql(verbs.window, between)
+        found += connection.exec_driver_sql(texts.of(WINDOW), between)
     return found

@@ -1,14 +1,16 @@
-"""Rows of messages: made of a batch, read back into records, with the checksum between the two."""
+"""Rows made of records, and read back into them; messages with a checksum between the two."""
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, Final
 
 from google_crc32c import extend
 from sqlalchemy import Row
 
-from storage.records import StoredMessage
+from storage.records import StoredMessage, StoredSubscription
 
 MessageRow = tuple[int, int, int, int, int, int, int, int, int, bool, int, int | None, bytes | None]
 """The columns of the table `message`; BODY is the index of the one that may name a body."""
@@ -24,6 +26,10 @@ PRIORITY_MAX: Final = 9
 
 NONE: Final = -1
 """What stands where there is no time to live; nothing in a row is less."""
+
+
+class UnreadableError(Exception):
+    """Something that the broker cannot do without is damaged."""
 
 
 def checksum(number: int, encoded: bytes) -> int:
@@ -114,3 +120,49 @@ def message_of(row: Row[Any], queue: str, shared: bytes | None) -> StoredMessage
         delivery_count=row.delivery_count,
         durable=bool(row.durable),
     )
+
+
+def subscription_row(subscription: StoredSubscription) -> tuple[object, ...]:
+    """The columns of the table `subscription` behind its id."""
+    return (
+        subscription.queue,
+        subscription.container_id,
+        subscription.name,
+        subscription.is_shared,
+        subscription.address,
+        _packed(subscription.filters),
+        subscription.excluded_publisher,
+        int(subscription.durability),
+        subscription.expiry_policy,
+        int(subscription.timeout_s),
+    )
+
+
+def subscription_of(row: Row[Any]) -> StoredSubscription:
+    """The record of a row; UnreadableError where its filters are damaged.
+
+    Without its filter a subscription would get what it never asked for.
+    """
+    return StoredSubscription(
+        queue=row.queue,
+        container_id=row.container_id,
+        name=row.name,
+        is_shared=row.is_shared,
+        address=row.address,
+        filters=_unpacked(row.queue, row.filters),
+        excluded_publisher=row.excluded_publisher,
+        durability=row.durability,
+        expiry_policy=row.expiry_policy,
+        timeout_s=row.timeout_s,
+    )
+
+
+def _packed(filters: list[tuple[str, bytes]]) -> bytes:
+    return json.dumps([[name, b64encode(value).decode()] for name, value in filters]).encode()
+
+
+def _unpacked(queue: str, packed: bytes) -> list[tuple[str, bytes]]:
+    try:
+        return [(name, b64decode(value)) for name, value in json.loads(packed)]
+    except (ValueError, TypeError):
+        raise UnreadableError(f"the filters of the subscription {queue} are damaged") from None

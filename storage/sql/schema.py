@@ -40,7 +40,8 @@ def bring_up_to_date(connection: Connection) -> None:
         )
     config.attributes["connection"] = connection
     # alembic thinks that SQLite cannot: without this a power cut leaves half a schema
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    is_sqlite = connection.dialect.name == "sqlite"
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_sqlite else "BEGIN")
     try:
         command.upgrade(config, "head")
     except BaseException:

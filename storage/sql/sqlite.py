@@ -1,4 +1,4 @@
-"""What is SQLite's own: how its file is opened, and what is asked of it there.
+"""What is SQLite's own: how its file is opened and written, and what is asked of it there.
 
 One connection writes and checkpoints, in one thread: the versions of SQLite
 that Pythons bring have a bug that needs two (3.7.0 to 3.51.2, `reliability.md` 3.1).
@@ -13,6 +13,18 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.pool import StaticPool
 
 from storage.api import StoreError
+from storage.sql.index import Changes
+from storage.sql.rows import UnreadableError, ranges
+from storage.sql.statements import (
+    COUNT,
+    DELETE_BODY,
+    DELETE_MESSAGES,
+    FALL_DUE,
+    INSERT_BODY,
+    INSERT_MESSAGE,
+    REWRITE,
+    Texts,
+)
 
 FULL: Final = 2
 """The value of `synchronous` with which a commit has been synced."""
@@ -100,10 +112,31 @@ def explained(error: Exception, database: Path) -> StoreError:
     """`error` of the driver, as what an operator can do about it."""
     original = getattr(error, "orig", error)
     code = getattr(original, "sqlite_errorcode", 0) & 0xFF
-    if code in UNREADABLE:
+    if code in UNREADABLE or isinstance(error, UnreadableError):
         return unreadable(database, str(original))
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"no room is left for the store {database}")
     if code == sqlite3.SQLITE_CANTOPEN:
         return StoreError(f"the store {database} cannot be opened: {original}")
     return StoreError(f"the store {database} failed: {original}")
+
+
+def write(connection: Connection, texts: Texts, changes: Changes) -> None:
+    """Write a batch, within the transaction that is open."""
+    for statement, rows in changes.statements:
+        connection.exec_driver_sql(texts.of(statement), list(rows))
+    if changes.messages:
+        connection.exec_driver_sql(texts.of(INSERT_MESSAGE), changes.messages)
+    if changes.bodies:
+        connection.exec_driver_sql(texts.of(INSERT_BODY), changes.bodies)
+    if changes.fallen_due:
+        connection.exec_driver_sql(texts.of(FALL_DUE), changes.fallen_due)
+    if changes.counted:
+        connection.exec_driver_sql(texts.of(COUNT), changes.counted)
+    if changes.rewritten:
+        connection.exec_driver_sql(texts.of(REWRITE), changes.rewritten)
+    if changes.removed:
+        connection.exec_driver_sql(texts.of(DELETE_MESSAGES), ranges(changes.removed))
+    if changes.bodies_removed:
+        bodies = [(number,) for number in changes.bodies_removed]
+        connection.exec_driver_sql(texts.of(DELETE_BODY), bodies)

@@ -10,7 +10,8 @@ import pytest
 from storage.api import StoreError
 from storage.batch import Batch
 from storage.records import StoredNode, StoredSubscription
-from storage.sql.store import PART, SqliteStore
+from storage.sql.contents import PART
+from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
 from tests.unit.storage.test_batch import stored
 

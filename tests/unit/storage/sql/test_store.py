@@ -10,7 +10,8 @@ import pytest
 from storage.api import StoreError
 from storage.batch import Batch
 from storage.records import StoredNode
-from storage.sql.store import NUMBERS_AT_ONCE, SqliteStore
+from storage.sql.index import NUMBERS_AT_ONCE
+from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
 from tests.unit.storage.test_batch import stored
 

@@ -1,0 +1,97 @@
+"""What a store holds, read back: on any database, over a connection of SQLAlchemy's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from storage.records import StoredMessage, StoredNode, StoredSubscription
+from storage.sql.index import NUMBERS, QUEUES, Index
+from storage.sql.quarantine import Damage, Sifted, forget_gone
+from storage.sql.reading import read_window
+from storage.sql.rows import subscription_of
+from storage.sql.statements import LOAD, Texts
+from storage.sql.tables import BODY, MARK, MESSAGE, NODE, QUEUE, SUBSCRIPTION
+
+IN_USE: Final = "in use"
+"""1 from the opening to the close: whoever finds it so knows that there was no close."""
+
+PART: Final = 1000
+"""Messages loaded together at a start."""
+
+
+def load(connection: Connection) -> Index:
+    """The index of what is there. What belongs to no queue any more is deleted first."""
+    index = Index()
+    for row in connection.execute(select(QUEUE)):
+        index.queue_ids[row.name] = row.id
+    forget_orphans(connection)
+    for row in connection.execute(
+        select(MESSAGE.c.number, MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
+    ):
+        index.use(row.body, row.number)
+    highest = connection.execute(select(func.max(QUEUE.c.id))).scalar() or 0
+    queues = max(mark(connection, QUEUES), highest)  # no mark: by a broker that had none
+    index.speak_for(numbers=mark(connection, NUMBERS), queues=queues)
+    for name, value in ((NUMBERS, index.numbers_up_to), (QUEUES, queues)):
+        set_mark(connection, name, value)
+    return index
+
+
+def forget_orphans(connection: Connection) -> None:
+    """Delete what is left of queues that have gone: their messages lie all over the table."""
+    known = select(QUEUE.c.id)
+    connection.execute(delete(MESSAGE).where(MESSAGE.c.queue.not_in(known)))
+    used = select(MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
+    connection.execute(delete(BODY).where(BODY.c.number.not_in(used)))
+    forget_gone(connection)
+
+
+def mark(connection: Connection, name: str) -> int:
+    """The value of a mark, 0 where it was never set."""
+    return connection.execute(select(MARK.c.value).where(MARK.c.name == name)).scalar() or 0
+
+
+def set_mark(connection: Connection, name: str, value: int) -> None:
+    """Set a mark, be it there or not."""
+    changed = connection.execute(update(MARK).where(MARK.c.name == name).values(value=value))
+    if changed.rowcount == 0:
+        connection.execute(insert(MARK).values(name=name, value=value))
+
+
+def nodes(connection: Connection) -> list[StoredNode]:
+    """Every node, in the order in which they were added."""
+    rows = connection.execute(select(NODE).order_by(NODE.c.id))
+    return [StoredNode(address=row.address, kind=row.kind) for row in rows]
+
+
+def subscriptions(connection: Connection) -> list[StoredSubscription]:
+    """Every subscription, in the order in which they were added."""
+    rows = connection.execute(select(SUBSCRIPTION).order_by(SUBSCRIPTION.c.id))
+    return [subscription_of(row) for row in rows]
+
+
+def messages(
+    connection: Connection, texts: Texts, index: Index, *, behind: int
+) -> tuple[list[StoredMessage], list[Damage]]:
+    """The next messages with numbers above `behind`, ascending, and what damage was met.
+
+    No message where none is left.
+    """
+    damaged: list[Damage] = []
+    while True:
+        rows = connection.exec_driver_sql(texts.of(LOAD), (behind, PART, 0)).all()
+        sifted = Sifted(rows, index.names())
+        damaged += sifted.damaged
+        if sifted.sound or not rows:
+            return sifted.sound, damaged
+        behind = rows[-1].number
+
+
+def window(
+    connection: Connection, texts: Texts, index: Index, *, numbers: list[int]
+) -> tuple[list[StoredMessage], list[Damage]]:
+    """The messages of those numbers that are there, ascending, and what damage was met."""
+    sifted = Sifted(read_window(connection, texts, numbers), index.names())
+    return sifted.sound, sifted.damaged

@@ -1,0 +1,178 @@
+"""What is remembered of what a store holds, and the rows that a batch becomes by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from sqlalchemy.sql.expression import ClauseElement
+
+from storage.batch import Batch
+from storage.sql import ids
+from storage.sql.rows import BODY as SHARED
+from storage.sql.rows import BodyRow, MessageRow, Rows, checksum, subscription_row
+from storage.sql.statements import (
+    DELETE_NODE,
+    DELETE_QUEUE,
+    DELETE_SUBSCRIPTION,
+    INSERT_NODE,
+    INSERT_QUEUE,
+    INSERT_SUBSCRIPTION,
+    SET_MARK,
+)
+
+NUMBERS: Final = "numbers"
+"""The mark up to which message numbers are spoken for."""
+
+QUEUES: Final = "queues"
+"""The same for ids of queues: messages of a queue that has gone may still lie about."""
+
+NUMBERS_AT_ONCE: Final = 1_000_000
+QUEUES_AT_ONCE: Final = 1000
+
+Row = tuple[object, ...]
+
+
+@final
+class Changes:
+    """A batch as rows. Their order is that of the attributes; no message is in two of them.
+
+    But for those that fall due, are counted or rewritten, and are then removed.
+    """
+
+    def __init__(self) -> None:
+        self.statements: Final[list[tuple[ClauseElement, Sequence[Row]]]] = []
+        """What concerns queues, nodes, subscriptions, marks and remembered ids."""
+        self.messages: list[MessageRow] = []
+        self.bodies: list[BodyRow] = []
+        self.fallen_due: list[tuple[int, int, int]] = []
+        """position, 0, number"""
+        self.counted: list[tuple[int, int]] = []
+        """delivery_count, number"""
+        self.rewritten: list[tuple[int, None, bytes, int]] = []
+        """checksum, None, encoded, number"""
+        self.removed: list[int] = []
+        self.bodies_removed: list[int] = []
+
+
+@final
+class Index:
+    """Ids of queues, uses of shared bodies, and up to where numbers are spoken for."""
+
+    def __init__(self) -> None:
+        self.queue_ids: Final[dict[str, int]] = {}
+        self.numbers_up_to = 0
+        self.queues_up_to = 0
+        self._last_queue = 0
+        self._bodies: Final[dict[int, int]] = {}
+        self._uses: Final[dict[int, int]] = {}
+
+    def speak_for(self, *, numbers: int, queues: int) -> None:
+        """Begin behind the numbers and ids that have been spoken for."""
+        self.numbers_up_to = numbers
+        self.queues_up_to = self._last_queue = queues
+
+    def names(self) -> dict[int, str]:
+        """The names of queues by their ids."""
+        return {queue: name for name, queue in self.queue_ids.items()}
+
+    def use(self, body: int, number: int) -> None:
+        """The message `number` has its bytes in the row `body` of that table."""
+        self._bodies[number] = body
+        self._uses[body] = self._uses.get(body, 0) + 1
+
+    def changes(self, batch: Batch) -> Changes:
+        """What is to be written for `batch`, which is counted as written from now on."""
+        changes = Changes()
+        if batch.nodes_removed or batch.subscriptions_removed:
+            self._remove(batch, changes)
+        self._add(batch, changes)
+        rows = Rows(batch.appended, self.queue_ids)
+        changes.messages, changes.bodies = rows.messages, rows.bodies
+        if rows.messages and rows.messages[-1][0] > self.numbers_up_to:
+            self.numbers_up_to = rows.messages[-1][0] + NUMBERS_AT_ONCE
+            changes.statements.append((SET_MARK, [(self.numbers_up_to, NUMBERS)]))
+        if rows.bodies:
+            for row in rows.messages:
+                if row[SHARED] is not None:
+                    self.use(row[SHARED], row[0])
+        self._change(batch, changes)
+        if batch.ids is not None:
+            changes.statements.extend(ids.statements_of(batch.ids))
+        return changes
+
+    def _change(self, batch: Batch, changes: Changes) -> None:
+        """What becomes of messages that there are: what was said last counts."""
+        if batch.fallen_due:
+            places = dict(batch.fallen_due)
+            changes.fallen_due = [(place, 0, number) for number, place in places.items()]
+        if batch.counted:
+            counts = dict(batch.counted)
+            changes.counted = [(count, number) for number, count in counts.items()]
+        if batch.rewritten:
+            contents = dict(batch.rewritten)
+            changes.rewritten = [
+                (checksum(number, encoded), None, encoded, number)
+                for number, encoded in contents.items()
+            ]
+            self._leave_bodies(list(contents), changes)
+        if batch.removed:
+            changes.removed = batch.removed
+            self._leave_bodies(batch.removed, changes)
+
+    def _leave_bodies(self, numbers: list[int], changes: Changes) -> None:
+        """These messages have no use for a shared body any more; the last one takes it along."""
+        if not self._bodies:
+            return
+        for number in numbers:
+            body = self._bodies.pop(number, None)
+            if body is None:
+                continue
+            self._uses[body] -= 1
+            if self._uses[body] == 0:
+                del self._uses[body]
+                changes.bodies_removed.append(body)
+
+    def _remove(self, batch: Batch, changes: Changes) -> None:
+        """Forget queues by name; their messages are orphans, which a start deletes."""
+        names = [node.address for node in batch.nodes_removed if node.kind == "queue"]
+        names += batch.subscriptions_removed
+        gone = [(name,) for name in names if self.queue_ids.pop(name, None) is not None]
+        nodes = [(node.kind, node.address) for node in batch.nodes_removed]
+        subscriptions = [(queue,) for queue in batch.subscriptions_removed]
+        for statement, rows in (
+            (DELETE_QUEUE, gone),
+            (DELETE_NODE, nodes),
+            (DELETE_SUBSCRIPTION, subscriptions),
+        ):
+            if rows:
+                changes.statements.append((statement, rows))
+
+    def _add(self, batch: Batch, changes: Changes) -> None:
+        """Remember nodes, subscriptions, and every queue that is named."""
+        queues: list[Row] = []
+        for node in batch.nodes_added:
+            if node.kind == "queue":
+                self._add_queue(node.address, queues)
+        for subscription in batch.subscriptions_added:
+            self._add_queue(subscription.queue, queues)
+        for message in batch.appended:
+            if message is not None and message.queue not in self.queue_ids:
+                self._add_queue(message.queue, queues)
+        if self._last_queue > self.queues_up_to:
+            self.queues_up_to = self._last_queue + QUEUES_AT_ONCE
+            changes.statements.append((SET_MARK, [(self.queues_up_to, QUEUES)]))
+        if queues:
+            changes.statements.append((INSERT_QUEUE, queues))
+        if batch.nodes_added:
+            nodes = [(node.kind, node.address) * 2 for node in batch.nodes_added]
+            changes.statements.append((INSERT_NODE, nodes))
+        if batch.subscriptions_added:
+            subscriptions = [subscription_row(each) for each in batch.subscriptions_added]
+            changes.statements.append((INSERT_SUBSCRIPTION, subscriptions))
+
+    def _add_queue(self, name: str, rows: list[Row]) -> None:
+        if name not in self.queue_ids:
+            self._last_queue += 1
+            self.queue_ids[name] = self._last_queue
+            rows.append((self._last_queue, name))

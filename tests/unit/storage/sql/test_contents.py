@@ -1,0 +1,77 @@
+"""What is read back at a start."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from storage.batch import Batch
+from storage.records import StoredNode
+from storage.sql import contents, sqlite
+from storage.sql.index import QUEUES_AT_ONCE, Index
+from storage.sql.schema import bring_up_to_date
+from storage.sql.statements import Texts
+from tests.unit.storage.test_batch import stored
+
+QUEUE = StoredNode(address="q", kind="queue")
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    with sqlite.engine_of(tmp_path / "store.db").connect() as opened:
+        made = opened.execution_options(isolation_level="AUTOCOMMIT")
+        sqlite.prepare(made)
+        bring_up_to_date(made)
+        yield made
+
+
+def write(connection: Connection, index: Index, batch: Batch) -> None:
+    sqlite.write(connection, Texts(connection.dialect), index.changes(batch))
+
+
+def numbers(connection: Connection, behind: int) -> list[int]:
+    index = contents.load(connection)
+    texts = Texts(connection.dialect)
+    sound, damaged = contents.messages(connection, texts, index, behind=behind)
+    assert damaged == []
+    return [int(message.number) for message in sound]
+
+
+def test_ids_of_queues_are_never_given_again(connection: Connection) -> None:
+    batch = Batch()
+    batch.add_node(QUEUE)
+    batch.append(stored(1))
+    write(connection, contents.load(connection), batch)
+    gone = Batch()
+    gone.remove_node(QUEUE)
+    write(connection, contents.load(connection), gone)
+    index = contents.load(connection)
+    assert (index.queue_ids, index.queues_up_to) == ({}, 1 + QUEUES_AT_ONCE)
+
+
+def test_ids_continue_behind_those_of_a_broker_that_had_no_mark(connection: Connection) -> None:
+    connection.exec_driver_sql("INSERT INTO queue (id, name) VALUES (7, 'q')")
+    assert contents.load(connection).queues_up_to == 7
+
+
+def test_what_belongs_to_no_queue_is_deleted(connection: Connection) -> None:
+    batch = Batch()
+    for number in (1, 2):  # they share a body
+        batch.append(stored(number))
+    write(connection, contents.load(connection), batch)
+    assert numbers(connection, 0) == [1, 2]
+    gone = Batch()
+    gone.remove_node(QUEUE)
+    write(connection, contents.load(connection), gone)
+    contents.load(connection)
+    for table in ("message", "body"):
+        assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
+
+
+def test_messages_come_behind_a_number(connection: Connection) -> None:
+    batch = Batch()
+    for number in (1, 2, 3):
+        batch.append(stored(number))
+    write(connection, contents.load(connection), batch)
+    assert numbers(connection, 1) == [2, 3]

@@ -1,0 +1,71 @@
+"""What a batch becomes by what is known of the store."""
+
+from storage.batch import Batch
+from storage.records import StoredNode
+from storage.sql.index import NUMBERS_AT_ONCE, QUEUES_AT_ONCE, Index
+from storage.sql.statements import DELETE_QUEUE, INSERT_NODE, INSERT_QUEUE, SET_MARK
+from tests.unit.storage.test_batch import stored
+
+QUEUE = StoredNode(address="q", kind="queue")
+
+
+def test_numbers_and_ids_are_spoken_for_in_blocks() -> None:
+    index = Index()
+    index.speak_for(numbers=10, queues=3)
+    batch = Batch()
+    batch.append(stored(11))
+    changes = index.changes(batch)
+    assert changes.statements == [
+        (SET_MARK, [(4 + QUEUES_AT_ONCE, "queues")]),
+        (INSERT_QUEUE, [(4, "q")]),
+        (SET_MARK, [(11 + NUMBERS_AT_ONCE, "numbers")]),
+    ]
+    batch = Batch()
+    batch.append(stored(12, "r"))
+    assert index.changes(batch).statements == [(INSERT_QUEUE, [(5, "r")])]
+
+
+def test_a_queue_that_is_made_anew_has_another_id() -> None:
+    index = Index()
+    index.speak_for(numbers=100, queues=100)
+    batch = Batch()
+    batch.add_node(QUEUE)
+    index.changes(batch)
+    again = Batch()
+    again.remove_node(QUEUE)
+    again.add_node(QUEUE)
+    again.append(stored(1))
+    changes = index.changes(again)
+    by_statement = dict(changes.statements)
+    assert by_statement[DELETE_QUEUE] == [("q",)]
+    assert by_statement[INSERT_QUEUE] == [(102, "q")]
+    assert by_statement[INSERT_NODE] == [("queue", "q", "queue", "q")]
+    assert changes.messages[0][1] == 102
+
+
+def test_what_was_said_last_counts() -> None:
+    batch = Batch()
+    batch.count(1, 1)
+    batch.count(1, 2)
+    batch.fall_due(1, 7)
+    batch.fall_due(1, 8)
+    batch.rewrite(1, b"old")
+    batch.rewrite(1, b"new")
+    changes = Index().changes(batch)
+    assert changes.counted == [(2, 1)]
+    assert changes.fallen_due == [(8, 0, 1)]
+    assert [row[2] for row in changes.rewritten] == [b"new"]
+
+
+def test_the_last_user_of_a_body_takes_it_along() -> None:
+    index = Index()
+    for number in (1, 2):
+        index.use(1, number)
+    batch = Batch()
+    batch.rewrite(2, b"new")
+    assert index.changes(batch).bodies_removed == []
+    batch = Batch()
+    batch.remove(1)
+    batch.remove(99)
+    changes = index.changes(batch)
+    assert (changes.removed, changes.bodies_removed) == ([1, 99], [1])
