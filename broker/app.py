@@ -29,7 +29,15 @@ from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.router import Router
 from broker.security.authenticate import is_loopback, open_users
-from broker.settings import MEMORY, SQLITE, AddressSettings, NodeSettings, Settings, SettingsError
+from broker.settings import (
+    MEMORY,
+    POSTGRESQL,
+    SQLITE,
+    AddressSettings,
+    NodeSettings,
+    Settings,
+    SettingsError,
+)
 from broker.stats import Stats
 from storage.api import Store, StoreError
 from storage.memory import MemoryStore
@@ -60,7 +68,8 @@ class App:
         self.settings = settings
         self.port = settings.port
         self.stats = Stats()
-        self.store = store_of(settings.store)
+        self.store = store_of(settings)
+        self.store.when_failed(self._store_failed)
         self.failure: Exception | None = None
         self.ended: Final = asyncio.Event()
         clock = SystemClock() if clock is None else clock
@@ -135,7 +144,10 @@ class App:
         """Where the store has failed: what is in doubt stays unanswered, everybody is cut off."""
         if committing.cancelled() or committing.exception() is None:
             return
-        self.failure = StoreError(str(committing.exception()))
+        self._store_failed(StoreError(str(committing.exception())))
+
+    def _store_failed(self, failure: StoreError) -> None:
+        self.failure = failure
         self.listener.stop_accepting()
         self.listener.drop_connections()
         self.ended.set()
@@ -153,14 +165,22 @@ class App:
         await self.listener.close(patience_s)
         self.journal.close()
         if self._committing is not None and self.failure is None:
-            await self._committing
+            await asyncio.wait({self._committing}, timeout=patience_s)
+            if not self._committing.done():
+                self._committing.cancel()
+                self.failure = StoreError("the store did not answer: what was sent is in doubt")
         await self.store.close()
 
 
-def store_of(text: str) -> Store:
-    """The store that a setting names; SQL is imported only where it is asked for."""
+def store_of(settings: Settings) -> Store:
+    """The store that the settings name; SQL is imported only where it is asked for."""
+    text = settings.store
     if text == MEMORY:
         return MemoryStore()
+    if text.startswith(POSTGRESQL):
+        from storage.sql.postgres_store import PostgresStore
+
+        return PostgresStore(text, grace_ms=settings.store_loss_grace_ms)
     from storage.sql.store import SqliteStore
 
     return SqliteStore(Path(text.removeprefix(SQLITE)))

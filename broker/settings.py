@@ -9,11 +9,13 @@ setting that is unknown or bad stops the start; nothing is guessed.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -43,6 +45,7 @@ UINT_MAX: Final = 2**32 - 1
 
 MEMORY: Final = "memory"
 SQLITE: Final = "sqlite:///"
+POSTGRESQL: Final = "postgresql://"
 
 
 class SettingsError(ValueError):
@@ -57,11 +60,19 @@ def _no_flag(value: object) -> object:
 
 
 def _store(value: str) -> str:
-    """A store that there is: `memory`, or `sqlite:///` and the path of a file."""
-    if value != MEMORY and not value.removeprefix(SQLITE).strip("/"):
+    """A store that there is: `memory`, a file of SQLite's, or a database of PostgreSQL's."""
+    if value == MEMORY:
+        return value
+    if value.startswith(POSTGRESQL):
+        if not urlsplit(value).path.strip("/"):
+            raise ValueError(f"Input should be {POSTGRESQL}HOST/DATABASE: it names no database")
+        return value
+    if not value.removeprefix(SQLITE).strip("/"):
         raise ValueError(f"Input should be {MEMORY!r}, or {SQLITE}PATH with the path of a file")
-    if value != MEMORY and not value.startswith(SQLITE):
-        raise ValueError(f"Input should be {MEMORY!r} or {SQLITE}PATH")
+    if not value.startswith(SQLITE):
+        raise ValueError(
+            f"Input should be {MEMORY!r}, {SQLITE}PATH or {POSTGRESQL}USER@HOST/DATABASE"
+        )
     return value
 
 
@@ -136,6 +147,7 @@ class Settings(BaseSettings):
     # where messages are kept
     store: Annotated[str, AfterValidator(_store)] = "memory"
     hold_ms: Annotated[Number, Field(ge=0, le=1000)] = 2
+    store_loss_grace_ms: Annotated[Number, Field(ge=0, le=UINT_MAX)] = 30_000
 
     # who may enter
     users_file: Path = Path("jms-broker.users")
@@ -291,7 +303,9 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 
 def _shown(name: str, value: object) -> str:
     """The value as an error may print it: secrets stay out of logs and terminals."""
-    return "***" if "pass" in name.lower() else repr(value)
+    if "pass" in name.lower():
+        return "***"
+    return re.sub(r"://.*@", "://***@", repr(value))
 
 
 def _not_json(error: UnreadableVariable, environment: Mapping[str, str]) -> str:

@@ -6,6 +6,7 @@ which the broker gives: ascending, each once, over restarts too.
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 from mypy_extensions import mypyc_attr
 
@@ -45,6 +46,9 @@ class Store:
     def quarantined(self) -> int:
         """How many messages are set aside, because they were found damaged."""
         return 0
+
+    def when_failed(self, tell: Callable[[StoreError], None]) -> None:
+        """Call `tell` once where the store is lost while nobody waits for it."""
 
     @abstractmethod
     async def open(self) -> None:

@@ -77,6 +77,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     pytest.exit(f"all {len(wanted)} requirements have tests", returncode=0)
 
 
+def pytest_sessionfinish() -> None:
+    postgres = sys.modules.get("tests.support.postgres")
+    if postgres is not None:
+        postgres.stop_server()
+
+
 def _ids(item: pytest.Item, mark: pytest.Mark) -> tuple[str, ...]:
     for name in mark.args:
         if not re.fullmatch(r"[A-Z]{3}-\d\d", name):

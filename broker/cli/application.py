@@ -57,7 +57,11 @@ def serve(
         str | None, typer.Option(help="The port; 0 takes a free one. [default: 5672]")
     ] = None,
     store: Annotated[
-        str | None, typer.Option(help="Where messages are kept. [default: memory]")
+        str | None,
+        typer.Option(
+            help="Where messages are kept: memory, sqlite:///PATH or"
+            " postgresql://USER@HOST/DATABASE. [default: memory]"
+        ),
     ] = None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT."""

@@ -9,7 +9,9 @@ from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.memory import MemoryStore
 from storage.records import StoredMessage, StoredNode, StoredSubscription
+from storage.sql.postgres_store import PostgresStore
 from storage.sql.store import SqliteStore
+from tests.support import postgres
 from tests.support.stored import stored_messages
 
 QUEUE = StoredNode(address="a", kind="queue")
@@ -24,7 +26,12 @@ def sqlite(folder: Path) -> Store:
     return SqliteStore(folder / "store.db")
 
 
-STORES = {"memory": memory, "sqlite": sqlite}
+def postgresql(folder: Path) -> Store:  # noqa: ARG001 - it lies in its server
+    server = postgres.server()
+    return PostgresStore(server.url(server.database()))
+
+
+STORES = {"memory": memory, "sqlite": sqlite, "postgresql": postgresql}
 
 
 @pytest.fixture(params=STORES)

@@ -56,11 +56,14 @@ PATIENCE_S = 5.0
 
 
 class SocketClient:
-    """Connected from `async with`; whatever takes longer than PATIENCE_S fails the test."""
+    """Connected from `async with`; whatever takes longer than its patience fails the test."""
 
-    def __init__(self, port: int, *, read_limit: int = 2**16) -> None:
+    def __init__(
+        self, port: int, *, read_limit: int = 2**16, patience_s: float = PATIENCE_S
+    ) -> None:
         self._port = port
         self._read_limit = read_limit
+        self._patience_s = patience_s
 
     async def __aenter__(self) -> Self:
         self.reader, self.writer = await asyncio.open_connection(
@@ -92,13 +95,13 @@ class SocketClient:
         self.writer.write(SASL_HEADER + out.getvalue())
 
     async def header(self) -> bytes:
-        return await asyncio.wait_for(self.reader.readexactly(8), PATIENCE_S)
+        return await asyncio.wait_for(self.reader.readexactly(8), self._patience_s)
 
     async def frame(self) -> bytes:
         """The next frame, whole."""
-        head = await asyncio.wait_for(self.reader.readexactly(8), PATIENCE_S)
+        head = await asyncio.wait_for(self.reader.readexactly(8), self._patience_s)
         size = int.from_bytes(head[:4], "big")
-        rest = await asyncio.wait_for(self.reader.readexactly(size - 8), PATIENCE_S)
+        rest = await asyncio.wait_for(self.reader.readexactly(size - 8), self._patience_s)
         return head + rest
 
     async def next(self) -> object:
@@ -131,4 +134,4 @@ class SocketClient:
 
     async def eof(self) -> bool:
         """Whether the broker has closed the socket, and sent nothing more."""
-        return await asyncio.wait_for(self.reader.read(), PATIENCE_S) == b""
+        return await asyncio.wait_for(self.reader.read(), self._patience_s) == b""

@@ -96,6 +96,10 @@ WRONG_FILES = [
     pytest.param("port = true", ["port = True", "a number"], id="a flag for a number"),
     pytest.param('port = "many"', ["port = 'many'", "valid integer"], id="a word for a number"),
     pytest.param('bind = ""', ["bind = ''", "at least 1 character"], id="an empty address"),
+    pytest.param('store = "postgresql://db"', ["names no database"], id="a server alone"),
+    pytest.param(
+        'store = "postgres://me:secret@db/jms"', ["://***@db/jms", "postgresql://"], id="a secret"
+    ),
     pytest.param('store = "sql"', ["store = 'sql'", "'memory'"], id="a store that is not there"),
     pytest.param("max_frame_size = 511", ["max_frame_size = 511", "512"], id="frames too small"),
     pytest.param(

@@ -62,7 +62,7 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_running_broker_carries_no_command_line() -> None:
-    heavy = ["typer", "click", "rich", "proton", "argon2", "aiosqlite", "sqlalchemy"]
+    heavy = ["typer", "click", "rich", "proton", "argon2", "aiosqlite", "asyncpg", "sqlalchemy"]
     program = f"""
 import sys
 from broker.cli.serve import plain_options, load_server

@@ -1,0 +1,320 @@
+"""A store in PostgreSQL: one session, and what is done when it is lost.
+
+A batch becomes rows once; they are written under the batch's number, which the same
+transaction leaves in the mark `commits`. Where no answer came, a new session looks the mark up:
+the batch is there, or it is written again. The lock of the store goes with the session, and the
+mark `owner` tells whether somebody else had it meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeVar, final
+
+import asyncpg
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from storage.api import Store, StoreError
+from storage.batch import Batch
+from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
+from storage.sql import contents, ids, postgres
+from storage.sql.contents import IN_USE
+from storage.sql.index import Changes, Index
+from storage.sql.postgres import COMMITS, AwayError
+from storage.sql.quarantine import Damage, count, set_aside
+from storage.sql.reading import read_places
+from storage.sql.rows import UnreadableError
+from storage.sql.schema import bring_up_to_date
+from storage.sql.session import Session, application_name
+
+T = TypeVar("T")
+
+OWNER: Final = "owner"
+"""The mark that every broker raises by one when it opens the store."""
+
+GRACE_MS: Final = 30_000
+
+RETRY_PAUSE_S: Final = 0.2
+
+FAILURES: Final = (
+    OSError,
+    TimeoutError,
+    AwayError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    SQLAlchemyError,
+    UnreadableError,
+)
+
+
+@final
+class PostgresStore(Store):
+    """One schema of one database. After an error that does not pass nothing more is committed."""
+
+    def __init__(self, url: str, *, grace_ms: int = GRACE_MS) -> None:
+        """A database that is lost has `grace_ms` to come back."""
+        self._url: Final = url
+        self._name: Final = postgres.name_of(url)
+        self._grace_s: Final = grace_ms / 1000
+        self._application: Final = application_name(os.getpid())
+        self._turn: Final = asyncio.Lock()
+        self._session: Session | None = None
+        self._failure: StoreError | None = None
+        self._when_failed: Callable[[StoreError], None] | None = None
+        self._returning: asyncio.Task[None] | None = None
+        self._index = Index()
+        self._owner = 0
+        self._number = 0
+        self._first_number = 1
+        self._was_cut_off = False
+        self._quarantined = 0
+        self._closing = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def commits_at_once(self) -> bool:
+        return False
+
+    @property
+    def first_number(self) -> int:
+        return self._first_number
+
+    @property
+    def was_cut_off(self) -> bool:
+        return self._was_cut_off
+
+    @property
+    def quarantined(self) -> int:
+        return self._quarantined
+
+    # -- open and close
+
+    async def open(self) -> None:
+        try:
+            self._session = await self._opened()
+            await self._session.run(bring_up_to_date)
+            await self._session.in_transaction(self._load)
+            self._watch(self._session)
+        except FAILURES as error:
+            if self._session is not None:
+                self._session.drop()
+            raise self._fail(error) from None
+
+    async def _opened(self) -> Session:
+        """A session that holds the lock."""
+        session = Session(self._url, self._application)
+        try:
+            await session.connect()
+            if await session.lock():
+                return session
+            raise StoreError(
+                f"the store {self._name} is in use by {await session.holder()}; stop that one first"
+            )
+        except BaseException:
+            session.drop()
+            raise
+
+    def _load(self, connection: Connection) -> None:
+        self._index = contents.load(connection)
+        self._quarantined = count(connection)
+        self._first_number = self._index.numbers_up_to + 1
+        self._was_cut_off = contents.mark(connection, IN_USE) != 0
+        self._owner = contents.mark(connection, OWNER) + 1
+        self._number = contents.mark(connection, COMMITS)
+        for name, value in ((IN_USE, 1), (OWNER, self._owner), (COMMITS, self._number)):
+            contents.set_mark(connection, name, value)
+
+    def _watch(self, session: Session) -> None:
+        """See to it that a session that ends while nothing is asked of it is replaced."""
+        session.raw.add_termination_listener(lambda _: self._lost(session))
+
+    async def close(self) -> None:
+        self._closing = True
+        if self._returning is not None:
+            self._returning.cancel()
+        session = self._session
+        if session is None:
+            return
+        try:
+            if self._failure is None and session.is_open:
+                done = partial(contents.set_mark, name=IN_USE, value=0)
+                await session.in_transaction(done)
+            await session.close()
+        except FAILURES as error:
+            raise self._fail(error) from None
+        finally:
+            session.drop()
+
+    def _fail(self, error: BaseException) -> StoreError:
+        if self._failure is None:
+            self._failure = postgres.explained(error, self._name)
+        return self._failure
+
+    def _ready(self) -> Session:
+        if self._failure is not None:
+            raise self._failure
+        if self._session is None:
+            raise StoreError(f"the store {self._name} is not open")
+        return self._session
+
+    # -- commits
+
+    def commit_now(self, batch: Batch) -> None:  # noqa: ARG002 - as the contract has it
+        raise StoreError("PostgreSQL has to be waited for")
+
+    async def commit(self, batch: Batch) -> None:
+        async with self._turn:
+            session = self._ready()
+            changes = self._index.changes(batch)
+            self._number += 1
+            try:
+                await self._write(session, changes)
+            except FAILURES as error:
+                await self._return(error, changes)
+
+    async def _write(self, session: Session, changes: Changes) -> None:
+        """Write a batch; a session that does not answer in time is given up, never cancelled."""
+        loop = asyncio.get_running_loop()
+        limit = loop.call_later(self._grace_s, session.drop)
+        try:
+            await session.write(changes, self._number)
+        finally:
+            limit.cancel()
+
+    # -- a session that is lost
+
+    def _lost(self, session: Session) -> None:
+        """A session has ended; whoever waits for it sees that, else it is replaced from here."""
+        if session is self._session and not self._closing and self._failure is None:
+            self._returning = asyncio.get_running_loop().create_task(self._replace(session))
+
+    async def _replace(self, lost: Session) -> None:
+        async with self._turn:
+            if lost is not self._session or self._failure is not None:
+                return  # it has been replaced meanwhile
+            try:
+                await self._return(AwayError("the connection was closed"), None)
+            except StoreError as failure:
+                if self._when_failed is not None:
+                    self._when_failed(failure)
+
+    def when_failed(self, tell: Callable[[StoreError], None]) -> None:
+        self._when_failed = tell
+
+    async def _return(self, error: BaseException, changes: Changes | None) -> None:
+        """Come back after `error`, with `changes` written; StoreError where that cannot be."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._grace_s
+        while postgres.is_passing(error):
+            try:
+                await self._take_over(changes)
+            except StoreError as refused:
+                raise self._fail(refused) from None
+            except FAILURES as again:
+                error = again
+            else:
+                return
+            if loop.time() >= deadline:
+                break
+            await asyncio.sleep(RETRY_PAUSE_S)
+        raise self._fail(error) from None
+
+    async def _take_over(self, changes: Changes | None) -> None:
+        """Replace the session by a new one, and make sure of the last batch."""
+        if self._session is not None:
+            self._session.drop()
+        session = Session(self._url, self._application)
+        limit = asyncio.get_running_loop().call_later(self._grace_s, session.drop)
+        try:
+            await session.connect()
+            # the last session's transaction is over once we have the lock
+            if not await session.lock():
+                await self._check_owner(session)
+                raise AwayError(f"it is in use by {await session.holder()}")
+            await self._check_owner(session)
+            number = await session.run(partial(contents.mark, name=COMMITS))
+            if changes is not None and number == self._number - 1:
+                await self._write(session, changes)
+            elif number != self._number:
+                raise StoreError(
+                    f"the store {self._name} has gone back to batch {number}, {self._number} was"
+                    " there: commits are missing, has a copy taken its place?"
+                )
+            # what we see is committed; once this is on the standby, too, that is
+            await session.in_transaction(partial(contents.set_mark, name=IN_USE, value=1))
+        except BaseException:
+            session.drop()
+            raise
+        finally:
+            limit.cancel()
+        self._session = session
+        self._watch(session)
+
+    async def _check_owner(self, session: Session) -> None:
+        owner = await session.run(partial(contents.mark, name=OWNER))
+        if owner != self._owner:
+            raise StoreError(
+                f"the store {self._name} has been taken over by another broker meanwhile"
+            )
+
+    # -- what is there
+
+    async def _read(self, work: Callable[[Connection], T]) -> T:
+        async with self._turn:
+            try:
+                return await self._ready().run(work)
+            except FAILURES as error:
+                await self._return(error, None)
+            try:
+                return await self._ready().run(work)
+            except FAILURES as again:
+                raise self._fail(again) from None
+
+    async def nodes(self) -> list[StoredNode]:
+        return await self._read(contents.nodes)
+
+    async def subscriptions(self) -> list[StoredSubscription]:
+        return await self._read(contents.subscriptions)
+
+    async def messages(self, behind: int) -> list[StoredMessage]:
+        texts = self._ready().texts
+        index = self._index
+        return await self._sound(
+            *await self._read(
+                lambda connection: contents.messages(connection, texts, index, behind=behind)
+            )
+        )
+
+    async def places(self, behind: int) -> StoredPlaces:
+        return await self._read(partial(read_places, behind=behind))
+
+    async def load(self, numbers: list[int]) -> list[StoredMessage]:
+        texts = self._ready().texts
+        index = self._index
+        return await self._sound(
+            *await self._read(
+                lambda connection: contents.window(connection, texts, index, numbers=numbers)
+            )
+        )
+
+    def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 - as the contract
+        raise StoreError("PostgreSQL has to be waited for")
+
+    async def ids(self, behind: int) -> list[StoredId]:
+        return await self._read(partial(ids.load, behind=behind))
+
+    async def _sound(
+        self, sound: list[StoredMessage], damaged: list[Damage]
+    ) -> list[StoredMessage]:
+        if damaged:
+            await self._read(partial(set_aside, damaged=damaged))
+            self._quarantined += len(damaged)
+        return sound

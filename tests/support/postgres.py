@@ -1,0 +1,160 @@
+"""A PostgreSQL server of the tests' own: in a folder that goes with it, on a socket in there.
+
+Started when the first test asks for it, once a process; never as root, which it refuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import asyncpg
+import pytest
+
+T = TypeVar("T")
+
+OLDEST: Final = 15
+
+PASSWORD: Final = "open-sesame"
+
+SETTINGS: Final = """
+listen_addresses = ''
+unix_socket_directories = '{folder}'
+shared_buffers = 32MB
+max_connections = 40
+"""
+
+_running: Final[dict[str, Server]] = {}
+_names: Final = itertools.count(1)
+
+
+def binaries() -> Path | None:
+    """The folder of the newest server that is installed, on the path or where Debian has them."""
+    debian = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"),
+        key=lambda path: int(path.parts[-3]),
+        reverse=True,
+    )
+    found = shutil.which("initdb")
+    candidates = [*([Path(found).resolve()] if found else []), *debian]
+    return next((path.parent for path in candidates if _version(path) >= OLDEST), None)
+
+
+def _version(initdb: Path) -> int:
+    said = subprocess.run([initdb, "--version"], capture_output=True, text=True, check=True).stdout
+    return int(said.split()[2].split(".")[0])
+
+
+def unprivileged() -> str | None:
+    """The user to run a server as, where this one is root."""
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+class Server:
+    """One cluster; `database` makes a new database in it."""
+
+    def __init__(self, folder: Path, bin_folder: Path) -> None:
+        self.folder: Final = folder
+        self._bin: Final = bin_folder
+        self._user: Final = unprivileged()
+        if self._user is not None:
+            shutil.chown(folder, self._user)
+        self._run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+        with (folder / "data" / "postgresql.conf").open("a") as config:
+            config.write(SETTINGS.format(folder=folder))
+        self.start()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [self._bin / program, "-D", str(self.folder / "data"), *arguments],
+            check=True,
+            cwd=self.folder,
+            user=self._user,
+            group=None if self._user is None else pwd.getpwnam(self._user).pw_gid,
+            extra_groups=None if self._user is None else [],
+            stdout=subprocess.DEVNULL,
+            timeout=120,
+        )
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it: `fast` in order, `immediate` as a crash would."""
+        self._run("pg_ctl", "-w", "-m", mode, "stop")
+
+    def see_to_it_that_it_runs(self) -> None:
+        """Start it again, where a test has left it stopped."""
+        if not (self.folder / "data" / "postmaster.pid").exists():
+            self.start()
+
+    @property
+    def socket(self) -> str:
+        return str(self.folder / ".s.PGSQL.5432")
+
+    def url(self, database: str, *, host: str = "", user: str = "postgres") -> str:
+        """Where a database is; `host` is this server's socket unless given."""
+        at = host or str(self.folder).replace("/", "%2F")
+        return f"postgresql://{user}:{PASSWORD}@{at}/{database}"
+
+    def database(self) -> str:
+        """The name of a database that is new and empty."""
+        name = f"store{next(_names)}"
+        in_a_thread(self.sql(f"CREATE DATABASE {name}"))
+        return name
+
+    async def sql(self, text: str, *arguments: object, database: str = "postgres") -> Any:
+        """The rows of a statement, run in a session of its own."""
+        session = await asyncpg.connect(self.url(database))
+        try:
+            return await session.fetch(text, *arguments)
+        finally:
+            await session.close()
+
+
+def in_a_thread(work: Coroutine[object, object, T]) -> T:
+    """What `work` returned: for callers in whose thread a loop runs that must wait for it."""
+    results: list[T] = []
+
+    def run() -> None:
+        results.append(asyncio.run(work))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def server() -> Server:
+    """The server of this process; the test is skipped where none is installed."""
+    if "server" not in _running:
+        found = binaries()
+        if found is None:
+            missing = f"no PostgreSQL {OLDEST} or newer: neither initdb on the path nor Debian's"
+            if os.environ.get("CI") == "true":
+                pytest.fail(missing)
+            pytest.skip(missing)
+        folder = Path(tempfile.mkdtemp(prefix="pg"))
+        _running["server"] = Server(folder, found)
+    return _running["server"]
+
+
+def stop_server() -> None:
+    """End the server of this process, if there is one, with all that it held."""
+    running = _running.pop("server", None)
+    if running is not None:
+        running.stop("immediate")
+        shutil.rmtree(running.folder)
