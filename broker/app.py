@@ -39,12 +39,16 @@ from broker.settings import (
     SettingsError,
 )
 from broker.stats import Stats
+from broker.windows import Windows
 from storage.api import Store, StoreError
 from storage.memory import MemoryStore
 
 T = TypeVar("T")
 
 PRODUCT = "jms-broker"
+
+LOADED_AT_ONCE = 1000
+"""Scheduled messages that are loaded together at a start."""
 
 STOP_TIMEOUT_S = 8.0
 """So long a stop waits for peers to answer our close; a service manager kills after ten."""
@@ -84,6 +88,8 @@ class App:
             witness=witness,
             hold_us=hold_us,
             commits_take_time=not self.store.commits_at_once,
+            # a store in memory would not free any
+            paging_window=-1 if self.store.commits_at_once else settings.paging_window,
         )
         self.container = Container(
             name=f"{PRODUCT}-{os.getpid()}",
@@ -100,15 +106,17 @@ class App:
         _declare(router, self.journal)
         self.container.service = Management(self.container)
         self.listener = Listener(self.container, stall_timeout_ms=settings.stall_timeout_ms)
-        self._committing: asyncio.Task[None] | None = None
+        self.windows = Windows(self.store, self.journal, router.paging)
+        self._working: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Listen on the settings' address; `port` is known from then on."""
         await self._recover()
-        self._committing = asyncio.get_running_loop().create_task(
-            self.journal.run(self.container.run_round)
-        )
-        self._committing.add_done_callback(self._journal_ended)
+        committing = self.journal.run(self.container.run_round)
+        for work in (committing, self.windows.run(self._after_load)):
+            task = asyncio.get_running_loop().create_task(work)
+            task.add_done_callback(self._work_ended)
+            self._working.append(task)
         self.port = await self.listener.listen(self.settings.bind, self.settings.port)
 
     async def _recover(self) -> None:
@@ -128,23 +136,35 @@ class App:
             for stored_id in ids:
                 recovery.remembered_id(stored_id)
         behind = 0
-        while part := await store.messages(behind):
-            behind = int(part[-1].number)
-            for message in part:
+        while (part := await store.places(behind)).numbers:
+            behind = part.numbers[-1]
+            recovery.places(part)
+        scheduled = recovery.scheduled()
+        for first in range(0, len(scheduled), LOADED_AT_ONCE):
+            for message in await store.load(scheduled[first : first + LOADED_AT_ONCE]):
                 recovery.message(message)
         recovery.finish()
-        self.stats.quarantined = store.quarantined
-        if store.quarantined:
+        self._tell_damaged()
+
+    def _tell_damaged(self) -> None:
+        """Tell of messages that have been found damaged since the last time."""
+        found = self.store.quarantined
+        if found > self.stats.quarantined:
             self.container.watcher.noticed(
-                f"{store.quarantined} stored messages are damaged and will not be delivered;"
+                f"{found} stored messages are damaged and will not be delivered;"
                 " `jms-broker store quarantine list` shows them"
             )
+        self.stats.quarantined = found
 
-    def _journal_ended(self, committing: asyncio.Task[None]) -> None:
+    def _after_load(self) -> None:
+        self._tell_damaged()
+        self.container.run_round()
+
+    def _work_ended(self, task: asyncio.Task[None]) -> None:
         """Where the store has failed: what is in doubt stays unanswered, everybody is cut off."""
-        if committing.cancelled() or committing.exception() is None:
+        if task.cancelled() or task.exception() is None:
             return
-        self._store_failed(StoreError(str(committing.exception())))
+        self._store_failed(StoreError(str(task.exception())))
 
     def _store_failed(self, failure: StoreError) -> None:
         self.failure = failure
@@ -163,11 +183,12 @@ class App:
         self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
         self.container.run_round()
         await self.listener.close(patience_s)
+        self.windows.close()
         self.journal.close()
-        if self._committing is not None and self.failure is None:
-            await asyncio.wait({self._committing}, timeout=patience_s)
-            if not self._committing.done():
-                self._committing.cancel()
+        if self._working and self.failure is None:
+            _, late = await asyncio.wait(self._working, timeout=patience_s)
+            for task in late:
+                task.cancel()
                 self.failure = StoreError("the store did not answer: what was sent is in doubt")
         await self.store.close()
 

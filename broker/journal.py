@@ -203,6 +203,7 @@ class Journal:
         self._turn()
         if not page.batch.is_empty():
             self._store.commit_now(page.batch)
+            self.durable_up_to = max(self.durable_up_to, page.batch.last_number())
         page.tell()
 
     def _turn(self) -> Page:

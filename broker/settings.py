@@ -176,6 +176,7 @@ class Settings(BaseSettings):
     # how producers are held to the pace of consumers
     credit: Annotated[Number, Field(ge=1, le=2**31 - 1)] = 500
     pacing_backlog: Count = 2000
+    paging_window: Count = 1024
 
     # how long subscribers of durable and transient topics may take to come back
     connection_loss_grace_ms: Uint = 60_000

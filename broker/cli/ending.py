@@ -7,13 +7,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Timer
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import typer
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
-    from types import FrameType
 
 EXIT_FAILURE: Final = 1
 EXIT_NOT_FOUND: Final = 3
@@ -55,31 +55,19 @@ def _interrupts_kept() -> Iterator[None]:
 
     Python drops an exception there. Proton's objects have both, so a receiver would go on.
     """
-    if sys.platform == "win32":  # has no timer that sends signals
-        yield
-        return
     hook = sys.unraisablehook
 
     def unraisable(dropped: UnraisableHookArgs) -> None:
         if dropped.exc_type is KeyboardInterrupt:
-            signal.setitimer(signal.ITIMER_REAL, ANOTHER_TRY_S)
+            Timer(ANOTHER_TRY_S, os.kill, (os.getpid(), signal.SIGINT)).start()
         else:
             hook(dropped)
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        if frame is not None and frame.f_code is unraisable.__code__:
-            signal.setitimer(signal.ITIMER_REAL, ANOTHER_TRY_S)  # it would be dropped once more
-        else:
-            signal.default_int_handler(number, frame)
-
-    alarm = signal.signal(signal.SIGALRM, interrupt)
     sys.unraisablehook = unraisable
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         sys.unraisablehook = hook
-        signal.signal(signal.SIGALRM, alarm)
 
 
 def fail(text: str, status: int = EXIT_FAILURE) -> NoReturn:

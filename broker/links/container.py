@@ -273,7 +273,7 @@ class Container:
             self.journal.flush()
             if not self.touched:
                 if not self.router.is_woken():
-                    return
+                    break
                 continue
             now_ms = self.clock.now_ms()
             touched = self.touched
@@ -282,6 +282,8 @@ class Container:
             touched.reverse()
             for peer in touched:
                 peer.write(now_ms)
+        if self.router.paging.grown:
+            self.router.paging.page_out(self.journal.durable_up_to)
 
     def _pass_on_notices(self) -> None:
         notices = self.router.notices

@@ -4,35 +4,41 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from mypy_extensions import i64
-
 from broker.amqp.terminus import filter_from
 from broker.links.filters import in_force
-from broker.routing.entry import QueueEntry
+from broker.message import AT_ONCE
+from broker.routing.paging import recover
 from broker.routing.queue import Queue
 from broker.routing.router import Router
-from broker.routing.stored import as_message
+from broker.routing.stored import as_entry
 from broker.routing.subscription import Interest, Terms
 from storage.batch import Batch
-from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscription
+from storage.records import (
+    StoredId,
+    StoredMessage,
+    StoredNode,
+    StoredPlaces,
+    StoredSubscription,
+)
 
 
 @final
 class Recovery:
-    """Takes records in any order within their kind: nodes first, then subscriptions, then messages.
+    """Takes records in any order within their kind: nodes, then subscriptions, then messages.
 
-    Where the broker `was_cut_off`, any message may have been delivered, and says so (RCV-08):
+    Messages are not loaded but for those with a delivery time: of the others it is told where they
+    are. Where the broker `was_cut_off`, any message may have been delivered, and says so (RCV-08):
     an alarm that may be false, but is never missing. Nothing is held against the redelivery limit.
-    Messages come by number, which is the order of commits; a queue's own order is that of their
-    positions, so they gather here until `finish`.
     """
 
     def __init__(self, router: Router, batch: Batch, *, was_cut_off: bool) -> None:
         self._router: Final = router
-        self._was_cut_off: Final = was_cut_off
         self._batch: Final = batch
         self._queues: Final[dict[str, Queue]] = {}
-        self._messages: Final[dict[str, list[StoredMessage]]] = {}
+        self._scheduled: Final[list[int]] = []
+        self._messages: Final[list[StoredMessage]] = []
+        if was_cut_off:
+            router.suspect()
 
     def node(self, stored: StoredNode) -> None:
         """A queue or topic."""
@@ -60,33 +66,46 @@ class Recovery:
         else:
             node.duplicates.bring_back(stored, self._batch)
 
-    def message(self, stored: StoredMessage) -> None:
-        """A message, for its queue."""
-        self._messages.setdefault(stored.queue, []).append(stored)
-
-    def finish(self) -> i64:
-        """Give every queue its messages in their order; how many there are."""
-        count: i64 = 0
-        for name, messages in self._messages.items():
-            queue = self._queues.get(name) or self._router.queues.get(name)
+    def places(self, part: StoredPlaces) -> None:
+        """Where messages are, for their queues."""
+        for index in range(len(part.numbers)):
+            queue = self._queue(part.queues[index])
             if queue is None:
                 continue  # a subscription that has just ended, with all that it had
-            messages.sort(key=_position)
-            for stored in messages:
-                entry = _entry(queue, stored)
-                if self._was_cut_off:
-                    entry.delivery_count = max(1, entry.delivery_count)
-                queue.bring_back(entry, stored.deliver_at_ms)
-            count += len(messages)
+            number = part.numbers[index]
+            if part.deliver_at_ms[index] != AT_ONCE:
+                self._scheduled.append(number)
+                continue
+            recover(
+                queue,
+                number=number,
+                place=part.positions[index],
+                size=part.sizes[index],
+                expires_at_ms=part.expires_at_ms[index],
+            )
+
+    def _queue(self, name: str) -> Queue | None:
+        queue = self._queues.get(name)
+        return self._router.queues.get(name) if queue is None else queue
+
+    def scheduled(self) -> list[int]:
+        """The numbers of the messages that wait for a delivery time, ascending."""
+        return self._scheduled
+
+    def message(self, stored: StoredMessage) -> None:
+        """One of those that are `scheduled`."""
+        self._messages.append(stored)
+
+    def finish(self) -> None:
+        """Let these wait in the order of their positions."""
+        self._messages.sort(key=_position)
+        for stored in self._messages:
+            queue = self._queue(stored.queue)
+            if queue is not None:
+                queue.bring_back(
+                    as_entry(queue, stored, stored.position // 10), stored.deliver_at_ms
+                )
         self._messages.clear()
-        return count
-
-
-def _entry(queue: Queue, stored: StoredMessage) -> QueueEntry:
-    entry = QueueEntry(queue, as_message(stored), stored.position // 10)
-    entry.stored_number = stored.number
-    entry.delivery_count = stored.delivery_count
-    return entry
 
 
 def _position(stored: StoredMessage) -> int:

@@ -34,6 +34,7 @@ from broker.management.subscriptions import Subscriptions
 from broker.message import Message
 from broker.routing.errors import NoSuchNode, RoutingError
 from broker.routing.node import QUEUE, TOPIC, Node
+from broker.routing.paging import NotLoaded, Parked
 from broker.routing.queue import Queue
 
 SELF: Final = "org.amqp.management"
@@ -60,6 +61,21 @@ class Answer(Waiter):
             self._node.put(self._message, self._journal.batch)
         except RoutingError:
             return  # full or gone since: nobody waits for it any more
+
+
+class ParkedRequest(Parked):
+    """A request about messages that are not in memory: it is made again when they have come."""
+
+    def __init__(self, management: Management, peer: Peer, request: Message) -> None:
+        self._management: Final = management
+        self._peer: Final = peer
+        self._request: Final = request
+
+    def loaded(self) -> None:
+        try:
+            self._management.answer(self._peer, self._request)
+        except (RoutingError, LinkFault):
+            return  # where the response was to go is full or gone since: nobody waits for it
 
 
 class Management(Service):
@@ -89,7 +105,11 @@ class Management(Service):
     def answer(self, peer: Peer, request: Message) -> None:
         envelope = read_envelope(request)
         node = self._reply_node(peer, envelope, request)
-        response = self._perform(peer, request)
+        try:
+            response = self._perform(peer, request)
+        except NotLoaded:
+            self._container.router.paging.park(ParkedRequest(self, peer, request))
+            return
         message = as_message(response, envelope, self._container.clock)
         self._container.journal.submit(Answer(self._container.journal, node, message))
 

@@ -18,7 +18,7 @@ from broker.routing.dead_letter import ORIGINAL_QUEUE, returned
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import RoutingError
 from broker.routing.node import QUEUE, TOPIC, Node
-from broker.routing.peek import entry_of, peek
+from broker.routing.peek import check_loaded, entry_of, goes_on, peek
 from broker.routing.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import Selector, parse_selector
@@ -276,6 +276,8 @@ class _Scan:
         self._count: Final = count
         self._listed: Final = listed
         self.next: str | None = None
+        # whether what comes next is not in memory
+        self._is_cut = False
 
     def entries(self, queue: Queue) -> Iterator[QueueEntry]:
         """Those that are meant. They may be withdrawn meanwhile."""
@@ -288,12 +290,15 @@ class _Scan:
             if self._selector is None or self._selector.matches(entry.message):
                 left -= 1
                 yield entry
-        self.next = None
+        if not self._is_cut:
+            self.next = None
 
     def _walk(self, queue: Queue) -> list[QueueEntry]:
         if self._listed is None:
             at_most = SCAN_MAX if self._selector is not None else self._count
-            return peek(queue.backlogs, self._after, at_most + 1)
+            found = peek(queue.backlogs, self._after, at_most + 1)
+            self._is_cut = bool(found) and goes_on(queue.backlogs, found[-1])
+            return found
         if self._after < 0:
             return self._listed
         numbers = [int(stored_position(entry)) for entry in self._listed]
@@ -317,7 +322,9 @@ class _Chosen:
         if not self._identities:
             yield from self._scan.entries(queue)
             return
-        for number in dict.fromkeys(number_in(identity) for identity in self._identities):
+        chosen = list(dict.fromkeys(number_in(identity) for identity in self._identities))
+        check_loaded(queue.backlogs, chosen)
+        for number in chosen:
             entry = entry_of(queue.backlogs, number)
             if entry is None:
                 self.missing.append(number)

@@ -30,6 +30,8 @@ class Cursor:
             backlog = backlogs[priority]
             while backlog is not None and backlog.waiting > 0:
                 found = backlog.after(self.seen[priority], LOOK_AHEAD)
+                if backlog.is_blocked:
+                    return
                 if not found:
                     break
                 if not self._show_some(priority, found, wall_ms, selection=selection):
@@ -58,6 +60,8 @@ class Cursor:
             backlog = backlogs[priority]
             while backlog is not None:
                 found = backlog.after(self.seen[priority], LOOK_AHEAD)
+                if backlog.is_blocked:
+                    return True
                 if not found:
                     break
                 if self._has_wanted(priority, found, selection):

@@ -48,19 +48,16 @@ class Drains:
 
 
 def _is_served(consumer: Consumer, queue: Queue) -> bool:
-    """Whether `consumer` has all there is for it. With room it has, unless it has yet to judge."""
+    """Whether `consumer` has all there is for it. With room it has, unless it has yet to judge.
+
+    What has to be loaded may be for it.
+    """
     selection = queue.selection
-    if consumer.filter is None or selection is None:
-        return consumer.has_room() or not _may_take(consumer, queue)
     if queue.browsers.has(consumer):
-        return not queue.browsers.has_more(consumer, queue.backlogs, selection)
+        wanted = None if consumer.filter is None else selection
+        return not queue.browsers.has_more(consumer, queue.backlogs, wanted)
+    if consumer.filter is None or selection is None:
+        return not queue.awaits_load and (consumer.has_room() or queue.waiting == 0)
     if queue.exclusivity.shuts_out(consumer):
         return True
     return not selection.has_any(consumer, queue.backlogs, queue.router.clock.now_ms())
-
-
-def _may_take(consumer: Consumer, queue: Queue) -> bool:
-    """Whether entries are left for `consumer`, which lacks room for now."""
-    if queue.browsers.has(consumer):
-        return queue.browsers.has_more(consumer, queue.backlogs, None)
-    return queue.waiting > 0

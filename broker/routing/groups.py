@@ -160,6 +160,11 @@ class Groups:
                 self._let_all_look(group, queue)
         self._settled(group, queue)
 
+    def dropped(self, group: Group, queue: Queue) -> None:
+        """A message of `group` that was not in memory has gone."""
+        group.waiting -= 1
+        self._settled(group, queue)
+
     def _settled(self, group: Group, queue: Queue) -> None:
         """Once nothing of it is held, a group that moves has no owner, and may be forgotten."""
         if group.held > 0:

@@ -8,6 +8,7 @@ from mypy_extensions import i64
 
 from broker.routing.backlog import Backlog
 from broker.routing.entry import QueueEntry
+from broker.routing.paging import NotLoaded, drop_pages
 from storage.batch import Batch
 
 if TYPE_CHECKING:
@@ -15,17 +16,21 @@ if TYPE_CHECKING:
 
 
 def purge(queue: Queue, at_most: i64, batch: Batch) -> i64:
-    """Withdraw what waits in `queue`, the first `at_most` of it; how many."""
-    found = peek(queue.backlogs, -1, at_most)
-    for entry in found:
-        queue.withdraw(entry, batch)
-    return i64(len(found))
+    """Withdraw what waits in `queue`, up to `at_most` of it; how many. None is loaded for that."""
+    purged = drop_pages(queue, at_most, batch)
+    for backlog in queue.backlogs:
+        if backlog is not None:
+            for entry in backlog.loaded(-1, at_most - purged):
+                queue.withdraw(entry, batch)
+                purged += 1
+    return purged
 
 
 def peek(backlogs: list[Backlog | None], after: i64, at_most: i64) -> list[QueueEntry]:
     """Waiting entries behind the one of number `after`, be it there or not; -1 is the start.
 
-    Numbers are those of `stored_position`.
+    Numbers are those of `stored_position`. Where what comes next has to be loaded there are
+    fewer; NotLoaded where there would be none.
     """
     priority: i64 = 9
     position: i64 = -1
@@ -37,18 +42,48 @@ def peek(backlogs: list[Backlog | None], after: i64, at_most: i64) -> list[Queue
         backlog = backlogs[priority]
         if backlog is not None:
             found += backlog.after(position, at_most - i64(len(found)))
+            if backlog.is_cut:
+                break
         priority -= 1
         position = -1
+    if not found and priority >= 0 and at_most > 0:
+        raise NotLoaded
     return found
 
 
 def entry_of(backlogs: list[Backlog | None], number: i64) -> QueueEntry | None:
-    """The waiting entry of that number."""
+    """The waiting entry of that number; NotLoaded where it has to be loaded."""
     backlog = backlogs[number % 10]
     if backlog is None:
         return None
     position = number // 10
-    for entry in backlog.after(position - 1, 1):
+    for entry in backlog.loaded(position - 1, 1):
         if entry.position == position:
             return entry
+    if backlog.paged is not None and backlog.paged.ask_for(position):
+        raise NotLoaded
     return None
+
+
+def check_loaded(backlogs: list[Backlog | None], numbers: list[int]) -> None:
+    """Raise NotLoaded where one of these messages has to be loaded; all of them are, then."""
+    is_missing = False
+    for number in numbers:
+        try:
+            entry_of(backlogs, number)
+        except NotLoaded:
+            is_missing = True
+    if is_missing:
+        raise NotLoaded
+
+
+def goes_on(backlogs: list[Backlog | None], last: QueueEntry) -> bool:
+    """Whether something that is not in memory comes behind `last`."""
+    priority = last.message.priority
+    for lower in range(priority + 1):
+        backlog = backlogs[lower]
+        if backlog is None or backlog.paged is None:
+            continue
+        if backlog.paged.pages.is_behind(last.position if lower == priority else i64(-1)):
+            return True
+    return False

@@ -23,6 +23,7 @@ from broker.routing.exclusive import Exclusivity
 from broker.routing.grants import UNLIMITED, Grants
 from broker.routing.groups import Groups, join_group
 from broker.routing.node import QUEUE, Consumable
+from broker.routing.paging import Paged
 from broker.routing.party import Consumer
 from broker.routing.passing import Passing
 from broker.routing.policy import BLOCK, DROP_OLDEST, AddressPolicy
@@ -77,18 +78,18 @@ class Queue(Consumable):
         self.promptness: Final = Promptness(router.hold_us)
         self.open_up_to: i64 = keeping.EVERY_NUMBER
         self.backlogs: Final[list[Backlog | None]] = [None] * 10
-        self._top: i64 = 0
+        self.top: i64 = 0
         self.turn = Turn()
         self._drains: Final = Drains()
         self.passing: Final = Passing()
         self.exclusivity: Final = Exclusivity(by_address=policy.exclusive)
         self.groups: Groups | None = None
-        self._sweep: Final = Sweep()
+        self.sweep: Final = Sweep()
         self._schedule: Schedule | None = None
         self.selection: Selection | None = None
         self._last_number: i64 = 0
-        # whether somebody waits for what consumers hold, or for room
-        self.attends = False
+        self.attends = False  # somebody waits for what consumers hold, or for room
+        self.awaits_load = False  # the last dispatch came upon what has to be loaded
         self._is_limited: Final = policy.is_limited()
         self._drops_oldest: Final = self._is_limited and policy.full == DROP_OLDEST
         if self._is_limited and policy.full == BLOCK and not is_subscription:
@@ -117,7 +118,7 @@ class Queue(Consumable):
             full.make_room(self, message, batch)
         backlog = self.backlogs[message.priority]
         if backlog is None:
-            backlog = self._new_backlog(message.priority)
+            backlog = self.backlog_of(message.priority)
         entry = QueueEntry(self, message, backlog.next_position)
         self.published += 1
         deliver_at_ms = AT_ONCE if message.particulars is None else message.deliver_at_ms
@@ -128,21 +129,24 @@ class Queue(Consumable):
         self._admit(entry, backlog, deliver_at_ms)
 
     def bring_back(self, entry: QueueEntry, deliver_at_ms: i64) -> None:
-        """Take an entry that the store kept, with its position: they come in that order."""
-        priority = entry.message.priority
-        backlog = self.backlogs[priority] or self._new_backlog(priority)
+        """Take an entry that the store kept, with its position."""
+        backlog = self.backlog_of(entry.message.priority)
         backlog.next_position = max(backlog.next_position, entry.position)
         self._admit(entry, backlog, deliver_at_ms)
 
-    def _new_backlog(self, priority: i64) -> Backlog:
-        backlog = self.backlogs[priority] = Backlog()
+    def backlog_of(self, priority: i64) -> Backlog:
+        """The backlog of that priority, made where there is none."""
+        backlog = self.backlogs[priority]
+        if backlog is None:
+            paged = Paged(self, priority, self.router.paging) if self._is_stored else None
+            backlog = self.backlogs[priority] = Backlog(paged)
         return backlog
 
     def _admit(self, entry: QueueEntry, backlog: Backlog, deliver_at_ms: i64) -> None:
         """Let `entry` wait for consumers, or for its delivery time first."""
         self.bytes += entry.message.size()
         if entry.message.expires_at_ms != NEVER:
-            self._sweep.joined(self)
+            self.sweep.joined(self)
         if deliver_at_ms == AT_ONCE:
             self._join(entry, backlog)
         else:
@@ -155,8 +159,8 @@ class Queue(Consumable):
         if entry.message.particulars is not None and entry.message.group:
             join_group(entry, self)
         self.waiting += 1
-        if entry.message.priority > self._top:
-            self._top = entry.message.priority
+        if entry.message.priority > self.top:
+            self.top = entry.message.priority
         self.router.wake(self)
 
     def _held_back(self) -> Schedule:
@@ -217,10 +221,10 @@ class Queue(Consumable):
             self._schedule.release(batch)
         if self.attends:
             attend(self)
-        if self._sweep.is_due:
-            self._sweep.run(self, batch)
-        selection = self.selection
-        if selection is not None:
+        if self.sweep.is_due:
+            self.sweep.run(self, batch)
+        self.awaits_load = False
+        if (selection := self.selection) is not None:
             selection.begin(self.turn.size())
         passed_over: list[Consumer] = []
         while self.waiting > 0:
@@ -261,20 +265,26 @@ class Queue(Consumable):
 
     def _take(self, consumer: Consumer, now_ms: i64, batch: Batch) -> QueueEntry | None:
         """Take the first waiting entry that may go to `consumer`; expired ones fall out here."""
-        priority = self._top
+        priority = self.top
         while priority >= 0:
             backlog = self.backlogs[priority]
             if backlog is None or backlog.waiting == 0:
-                if priority == self._top and priority > 0:
-                    self._top -= 1
+                if priority == self.top and priority > 0:
+                    self.top -= 1
                 priority -= 1
                 continue
             entry = backlog.first()
-            assert entry is not None
-            if consumer.filter is not None or entry.history is not None or entry.group is not None:
+            if (
+                entry is None
+                or consumer.filter is not None
+                or entry.history is not None
+                or entry.group is not None
+            ):
                 entry = self._first_for(consumer, backlog, priority, now_ms=now_ms)
+                if entry is None and self._has_to_wait(consumer, backlog):
+                    return None
                 if entry is None:
-                    priority = i64(-1) if self._has_to_judge(consumer) else priority - 1
+                    priority -= 1
                     continue
             if entry.stored_number > self.open_up_to:
                 return None
@@ -294,8 +304,11 @@ class Queue(Consumable):
             return selection.first_for(consumer, backlog, priority, now_ms=now_ms)
         return self.passing.first_for(consumer, backlog, priority, now_ms=now_ms)
 
-    def _has_to_judge(self, consumer: Consumer) -> bool:
-        """Whether `consumer` goes on in the next dispatch: what is next for it cannot be told."""
+    def _has_to_wait(self, consumer: Consumer, backlog: Backlog) -> bool:
+        """Whether `consumer` goes on later: what is next for it has to be loaded, or judged."""
+        if backlog.is_blocked:
+            self.awaits_load = True
+            return True
         selection = self.selection
         return consumer.filter is not None and selection is not None and selection.stopped
 
@@ -344,23 +357,16 @@ class Queue(Consumable):
             if entry.group is not None and self.groups is not None:
                 refused = redelivery.is_refusal(disposal)
                 self.groups.back(entry, entry.group, self, refused=refused)
+            entry.consumer = None
+            entry.sent_to = None
             if self.policy.redelivery_delay_ms > 0 and redelivery.is_failure(disposal):
-                self._pause(entry)
+                self._held_back().pause(entry, attempt.delay_of(entry, self.policy))
             else:
                 self._return(entry)
 
-    def _pause(self, entry: QueueEntry) -> None:
-        """Let `entry` wait before it is tried again; others not of its group go past it."""
-        entry.consumer = None
-        entry.sent_to = None
-        self._held_back().pause(entry, attempt.delay_of(entry, self.policy))
-
     def _return(self, entry: QueueEntry) -> None:
-        entry.consumer = None
-        entry.sent_to = None
         priority = entry.message.priority
-        backlog = self.backlogs[priority]
-        assert backlog is not None
+        backlog = self.backlog_of(priority)
         backlog.put_back(entry)
         if entry.group is not None:
             entry.group.pass_over(entry)
@@ -368,8 +374,8 @@ class Queue(Consumable):
             self.passing.look_again(entry, self.consumers, self.router.clock.now_ms())
         self.waiting += 1
         self.router.stats.requeued += 1
-        if priority > self._top:
-            self._top = priority
+        if priority > self.top:
+            self.top = priority
         self.router.wake(self)
 
     def _forget(self, entry: QueueEntry, batch: Batch, *, consumed: bool = False) -> None:
@@ -381,7 +387,7 @@ class Queue(Consumable):
         if self.attends:
             self.router.wake(self)
         if message.expires_at_ms != NEVER:
-            self._sweep.mortal -= 1
+            self.sweep.mortal -= 1
         if entry.stored_number != NOT_STORED and not self.is_deleted:
             keeping.forget(entry, batch, consumed=consumed)
         if self.outlived is not None:
@@ -409,8 +415,7 @@ class Queue(Consumable):
         """A message whose delivery time has come takes its place (DLY-03)."""
         if self._outlived(entry, batch):
             return
-        backlog = self.backlogs[entry.message.priority]
-        assert backlog is not None
+        backlog = self.backlog_of(entry.message.priority)
         entry.position = backlog.next_position
         if entry.stored_number != NOT_STORED:
             batch.fall_due(entry.stored_number, stored_position(entry))
@@ -434,28 +439,23 @@ class Queue(Consumable):
     def cancel(self, position: i64, batch: Batch) -> bool:
         """Drop the held-back message of that `stored_position`; False where there is none."""
         entry = None if self._schedule is None else self._schedule.cancel(position)
-        if entry is None:
-            return False
-        self._forget(entry, batch)
-        return True
+        if entry is not None:
+            self._forget(entry, batch)
+        return entry is not None
 
     def due(self, now_ms: i64) -> None:
         """A pause is over, or it is time to look for expired entries, or patience ends."""
         if self.is_deleted:
             return
         self.pacing.tick(now_ms, self.backlog())
-        self._sweep.tick(now_ms)
+        self.sweep.tick(now_ms)
         if self.passing.any:
             self.passing.start_anew(self.consumers)
         self.router.wake(self)
 
-    # -- for an operator
-
     def withdraw(self, entry: QueueEntry, batch: Batch) -> None:
         """Take a waiting entry out, as if it had never come."""
-        backlog = self.backlogs[entry.message.priority]
-        assert backlog is not None
-        backlog.remove(entry)
+        self.backlog_of(entry.message.priority).remove(entry)
         self.waiting -= 1
         self._forget(entry, batch)
 
@@ -487,12 +487,12 @@ class Queue(Consumable):
         self.tell_producers()
 
     def _clear(self, batch: Batch) -> None:
-        for priority in range(10):
-            backlog = self.backlogs[priority]
+        for backlog in self.backlogs:
             if backlog is not None:
-                for entry in backlog.after(-1, backlog.waiting):
+                for entry in backlog.loaded(-1, backlog.waiting):
                     self._forget(entry, batch)
-                self.backlogs[priority] = None
+                backlog.drop_pages(backlog.waiting)
+        self.backlogs[:] = [None] * 10
         self.waiting = 0
         if self._schedule is not None:
             for entry in self._schedule.entries():

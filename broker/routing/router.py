@@ -26,6 +26,7 @@ from broker.routing.keeping import Barred
 from broker.routing.kept import GRACE_MS
 from broker.routing.lifetime import Ending, Lifetimes
 from broker.routing.node import QUEUE, TOPIC, Node
+from broker.routing.paging import Paging
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
@@ -66,6 +67,7 @@ class Router:
         witness: Witness | None = None,
         hold_us: i64 = 0,
         commits_take_time: bool = False,
+        paging_window: i64 = -1,
     ) -> None:
         self.clock: Final = clock
         self.stats: Final = stats
@@ -85,6 +87,7 @@ class Router:
         self._policies: Final = policies
         self._nodes_max: Final[i64] = nodes_max
         self._bindings_max: Final[i64] = bindings_max
+        self.paging: Final = Paging(paging_window)
         self._pending: list[Queue] = []
         self._paced: list[Node] = []
         self._owned: Final[dict[int, dict[Node, None]]] = {}
@@ -94,6 +97,10 @@ class Router:
     def number_from(self, first: i64) -> None:
         """Give no number below `first`: the store has had those."""
         self._last_stored_number = first - 1
+
+    def suspect(self) -> None:
+        """What the store has by now may have been delivered before the start (RCV-08)."""
+        self.paging.suspected_below = self._last_stored_number + 1
 
     def next_stored_number(self) -> i64:
         """What names one more message to the store."""
@@ -385,6 +392,8 @@ class Router:
                 for queue in pending:
                     queue.is_pending = False
                     queue.dispatch(now_ms, batch)
+        if self.paging.wanted:
+            self.paging.begin()
         if self._paced:
             self._let_producers_go_on()
         if self._left:

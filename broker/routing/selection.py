@@ -118,6 +118,7 @@ class Selection(Due):
         while True:
             found = backlog.after(passed[priority], LOOK_AHEAD)
             if not found:
+                self.stopped = backlog.is_blocked
                 return None
             for entry in found:
                 if not self._may_look(consumer, revisit):

@@ -1,11 +1,18 @@
 """What the store keeps of a queue's entry, and where; and the way back."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from mypy_extensions import i64
 
 from broker.amqp.sections import split
-from broker.message import AT_ONCE, Message, particulars_in
+from broker.message import AT_ONCE, NOWHERE, Message, Origin, particulars_in
 from broker.routing.entry import QueueEntry
 from storage.records import StoredMessage
+
+if TYPE_CHECKING:
+    from broker.routing.queue import Queue
 
 
 def stored_position(entry: QueueEntry) -> i64:
@@ -31,8 +38,20 @@ def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
     )
 
 
-def as_message(stored: StoredMessage) -> Message:
-    """The message of a record. Whoever published it, and under which key, mattered only then."""
+def as_entry(
+    queue: Queue, stored: StoredMessage, position: i64, *, origin: Origin = NOWHERE
+) -> QueueEntry:
+    """The entry of a record; what may have been delivered before the start says so (RCV-08)."""
+    entry = QueueEntry(queue, as_message(stored, origin), position)
+    entry.stored_number = stored.number
+    entry.delivery_count = stored.delivery_count
+    if stored.number < queue.router.paging.suspected_below:
+        entry.delivery_count = max(1, stored.delivery_count)
+    return entry
+
+
+def as_message(stored: StoredMessage, origin: Origin = NOWHERE) -> Message:
+    """The message of a record. The store does not keep whoever published it, under which key."""
     encoded = stored.encoded
     sections = split(encoded, 0, i64(len(encoded)))
     return Message(
@@ -42,5 +61,6 @@ def as_message(stored: StoredMessage) -> Message:
         ttl_ms=stored.ttl_ms,
         arrived_ms=stored.arrived_ms,
         expires_at_ms=stored.expires_at_ms,
+        origin=origin,
         particulars=particulars_in(sections, encoded, stored.deliver_at_ms),
     )

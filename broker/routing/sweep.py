@@ -60,6 +60,7 @@ class Sweep:
                 self._from = -1
         if self._priority == 10:
             self._priority = 0
+            self._have_loaded(queue)
         if self.mortal > 0:
             self._later(queue)
 
@@ -68,9 +69,16 @@ class Sweep:
         backlog = queue.backlogs[self._priority]
         if backlog is None:
             return 0
-        looked_at = backlog.after(self._from, at_most)
+        looked_at = backlog.loaded(self._from, at_most)
         for entry in looked_at:
             self._from = entry.position
             if entry.message.expires_at_ms != NEVER:
                 queue.expire(entry, backlog, batch)
         return i64(len(looked_at))
+
+    def _have_loaded(self, queue: Queue) -> None:
+        """Ask for what has expired and is not in memory: once it is, it goes."""
+        wall_ms = queue.router.clock.wall_ms()
+        for backlog in queue.backlogs:
+            if backlog is not None and backlog.paged is not None:
+                backlog.paged.ask_expired(wall_ms, SWEEP_AT_MOST)

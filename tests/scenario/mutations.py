@@ -87,7 +87,7 @@ MUTATIONS: Final = (
     Mutation(
         "the priority of an entry that comes back is ignored",
         "broker/routing/queue.py",
-        "self.router.stats.requeued += 1\n        if priority > self._top:",
+        "self.router.stats.requeued += 1\n        if priority > self.top:",
         "self.router.stats.requeued += 1\n        if False:",
     ),
     Mutation(

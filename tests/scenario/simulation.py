@@ -81,6 +81,7 @@ def operations_of(seed: int) -> tuple[Setting, list[Operation]]:
         topics=tuple(draw.sample(TOPICS, 1)),
         operations_max=draw.choice((5, 100_000)),
         transaction_timeout_ms=draw.choice((1500, 300_000)),
+        pages_out=seed % 2 == 1,
     )
     weights = [weight * draw.choice((0, 1, 1, 3)) for weight in WEIGHTS.values()]
     kinds = draw.choices(list(WEIGHTS), [each + 0.2 for each in weights], k=LENGTH)

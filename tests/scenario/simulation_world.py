@@ -19,6 +19,7 @@ from tests.scenario.simulation_records import Ending, Entry, Message, Node, Rule
 from tests.scenario.simulation_subscriptions import Subscriptions
 from tests.support.broker import Broker
 from tests.support.memory import Quiet
+from tests.support.routing import page_out
 from tests.support.stored import stored_messages
 from tests.support.stores import GatedStore
 
@@ -47,6 +48,7 @@ class Setting:
     incoming_window: int = 2048
     pacing_mark: int = 2000
     waits_for_disk: bool = False
+    pages_out: bool = False
     idle_time_out_ms: int = 0
     operations_max: int = 100_000
     transaction_timeout_ms: int = 300_000
@@ -100,10 +102,12 @@ class World:
         self._unstored: list[Message] = []
         "Accepted since the last look, and not on disk."
         self._loop = asyncio.new_event_loop()
-        self._committing: asyncio.Task[None] | None = None
+        self._pages_out = setting.pages_out
+        self._working: list[asyncio.Task[None]] = []
         if setting.waits_for_disk:
-            run = self.broker.journal.run(self.container.run_round)
-            self._committing = self._loop.create_task(run)
+            after = self.container.run_round
+            for run in (self.broker.journal.run(after), self.broker.windows.run(after)):
+                self._working.append(self._loop.create_task(run))
 
     # -- what the edges ask
 
@@ -182,6 +186,8 @@ class World:
 
     def look(self) -> None:
         """Judge what the broker has written, and what it has not."""
+        if self._pages_out and self._working:
+            self._step()
         written, self.written = self.written, []
         frames = [(edge, edge.read(data)) for edge, data in written]
         for edge, each in frames:
@@ -201,6 +207,9 @@ class World:
         if self.broker.watcher.errors:
             raise Wrong(f"a bug has shown: {self.broker.watcher.errors[0]!r}")
         self._count()
+        if self._pages_out:
+            for queue in self.broker.queues():
+                page_out(queue, up_to=self.broker.journal.durable_up_to)
 
     def _count(self) -> None:
         for (kind, address), node in self.model.nodes.items():
@@ -270,9 +279,9 @@ class World:
         for _ in range(3):
             self._loop.call_soon(self._loop.stop)
             self._loop.run_forever()
-        committing = self._committing
-        if committing is not None and committing.done():
-            raise Wrong(f"the journal has ended: {committing.exception()!r}")
+        for work in self._working:
+            if work.done():
+                raise Wrong(f"work on the store has ended: {work.exception()!r}")
 
     def kept(self, address: str) -> list[tuple[int, int]]:
         """The durable messages of a queue as the store has them: number and delivery-count."""
@@ -285,10 +294,10 @@ class World:
 
     def close(self) -> None:
         """Let go of the loop."""
-        if self._committing is not None:
-            self._committing.cancel()
+        for work in self._working:
+            work.cancel()
             with suppress(asyncio.CancelledError):
-                self._loop.run_until_complete(self._committing)
+                self._loop.run_until_complete(work)
         self._loop.close()
 
 

@@ -18,6 +18,7 @@ from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
 from broker.routing.router import Router
 from broker.stats import Stats
+from broker.windows import Windows
 from storage.api import Store
 from storage.memory import MemoryStore
 from tests.support.clock import SimulatedClock
@@ -172,6 +173,7 @@ class Broker:
             credit=credit,
             product=product or {"product": "test"},
         )
+        self.windows = Windows(self.store, self.journal, self.router.paging)
         self.container.service = Management(self.container)
 
     def dial(self) -> Client:
@@ -197,6 +199,11 @@ class Broker:
         """Let time pass, and do what is due."""
         self.clock.advance(milliseconds)
         self.container.tick()
+
+    def queues(self) -> list[Queue]:
+        """Every queue, those of named subscriptions included."""
+        subscriptions = [each.queue for each in self.router.subscriptions.named.values()]
+        return [*self.router.queues.values(), *subscriptions]
 
     def queue(self, address: str = "q") -> Queue:
         return self.router.queues[address]

@@ -3,8 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 
+from librt.strings import BytesWriter
+
+from broker.amqp.composite import FieldWriter
+from broker.amqp.descriptors import DATA, PROPERTIES
+from broker.amqp.encode import put_binary, put_descriptor
 from broker.message import AT_ONCE, NEVER, Message, Origin, particulars_of
 from broker.routing.entry import QueueEntry
+from broker.routing.paging import Load, Reader
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
@@ -45,6 +51,46 @@ def new_message(
     )
 
 
+def encoded(body: bytes, *, group: str = "", closes_group: bool = False) -> bytes:
+    """What a client would send: a store brings nothing back that is not in the bytes."""
+    out = BytesWriter()
+    if group:
+        fields = FieldWriter()
+        for _ in range(10):
+            fields.skip()
+        fields.string(group)
+        fields.uint(2**32 - 1 if closes_group else -1)
+        fields.close(out, PROPERTIES)
+    put_descriptor(out, DATA)
+    put_binary(out, body)
+    return out.getvalue()
+
+
+class Shelf(Reader):
+    """Has read what is wanted, from the store of a routing, at once or when it is told to.
+
+    `is_slow`: loads wait in `loads` until `bring`.
+    """
+
+    def __init__(self, routing: "Routing") -> None:
+        self.is_slow = False
+        self.loads: list[Load] = []
+        self._routing = routing
+
+    def read(self, load: Load) -> None:
+        self.loads.append(load)
+        if not self.is_slow:
+            self.bring()
+
+    def bring(self) -> None:
+        """Finish what has been asked for; a dispatch has to follow."""
+        routing = self._routing
+        while self.loads:
+            load = self.loads.pop(0)
+            load.finish(routing.store.load_now(load.numbers()), routing.batch)
+            routing.router.paging.resume()
+
+
 class Routing:
     """Everything between links and store. Nothing happens but what a test makes happen."""
 
@@ -61,10 +107,12 @@ class Routing:
         witness: Witness | None = None,
         hold_us: int = 0,
         commits_take_time: bool = False,
+        store: MemoryStore | None = None,
+        paging_window: int = -1,
     ) -> None:
         self.clock = SimulatedClock()
         self.stats = Stats()
-        self.store = MemoryStore()
+        self.store = store or MemoryStore()
         self.batch = Batch()
         self.router = Router(
             clock=self.clock,
@@ -77,7 +125,10 @@ class Routing:
             witness=witness,
             hold_us=hold_us,
             commits_take_time=commits_take_time,
+            paging_window=paging_window,
         )
+        self.shelf = Shelf(self)
+        self.router.paging.reader = self.shelf
 
     def queue(self, address: str = "q") -> Queue:
         node = self.router.resolve(address, "queue", self.batch)
@@ -164,6 +215,8 @@ class Routing:
 
     def pump(self) -> None:
         self.router.pump(self.batch)
+        while self.router.is_woken():
+            self.router.pump(self.batch)
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass, and do what is due."""
@@ -176,6 +229,13 @@ class Routing:
         self.store.commit_now(self.batch)
         self.batch = Batch()
 
+    def page_out(self, keep: int = 0) -> None:
+        """Let everything that the store has leave memory, but for so many chunks of each queue."""
+        self.commit()
+        subscriptions = [each.queue for each in self.router.subscriptions.named.values()]
+        for queue in [*self.router.queues.values(), *subscriptions]:
+            page_out(queue, keep)
+
     def stored(self, address: str = "q") -> list[StoredMessage]:
         """What the store keeps of a queue, after a commit."""
         self.commit()
@@ -185,6 +245,14 @@ class Routing:
         """The kind and address of every node that the store keeps, after a commit."""
         self.commit()
         return [(node.kind, node.address) for node in asyncio.run(self.store.nodes())]
+
+
+def page_out(queue: Queue, keep: int = 0, up_to: int = 2**62) -> None:
+    """Let leave memory what the store has of `queue`, but for so many chunks."""
+    for backlog in queue.backlogs:
+        if backlog is not None and backlog.paged is not None:
+            backlog.page_out(keep, up_to)
+            backlog.paged.count()
 
 
 def bodies(entries: Sequence[QueueEntry]) -> list[bytes]:

@@ -18,6 +18,7 @@ class GatedStore(Store):
 
     def __init__(self) -> None:
         self.commits: Final[list[Batch]] = []
+        self.is_unreadable = False
         self._memory: Final = MemoryStore()
         self._gates: Final[list[asyncio.Future[None]]] = []
 
@@ -70,7 +71,15 @@ class GatedStore(Store):
     async def places(self, behind: int) -> StoredPlaces:
         return await self._memory.places(behind)
 
+    def keep(self, message: StoredMessage) -> None:
+        """Have a message from the start."""
+        batch = Batch()
+        batch.append(message)
+        self._memory.commit_now(batch)
+
     async def load(self, numbers: list[int]) -> list[StoredMessage]:
+        if self.is_unreadable:
+            raise StoreError("the disk is gone")
         return await self._memory.load(numbers)
 
     def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 never to be called

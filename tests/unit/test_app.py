@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from broker.app import App, limits_of, policies_of
+from broker.routing.entry import QueueEntry
 from broker.settings import AddressSettings, Settings, SettingsError, given_settings
 from storage.batch import Batch
 from storage.records import StoredNode
 from storage.sql.store import SqliteStore
 from tests.support.broker import RecordingWatcher
+from tests.support.parties import RecordingConsumer
+from tests.support.routing import encoded
 from tests.unit.storage.test_batch import stored
 
 ADDRESSES = [
@@ -160,13 +163,26 @@ def test_an_address_has_pauses_of_its_own() -> None:
     assert pauses == [(1000, 2.0, 60_000), (0, 1.0, 0), (1000, 1.0, 0)]
 
 
+class Served(RecordingConsumer):
+    """Tells when it has got something."""
+
+    def __init__(self, credit: int) -> None:
+        super().__init__(credit)
+        self.served = asyncio.Event()
+
+    def deliver(self, entry: QueueEntry) -> None:
+        super().deliver(entry)
+        self.served.set()
+
+
 async def test_damaged_messages_are_told_once_and_counted(tmp_path: Path) -> None:
     database = tmp_path / "store.db"
     store = SqliteStore(database)
     await store.open()
     batch = Batch()
+    batch.add_node(StoredNode(address="q", kind="queue"))
     for number in (1, 2, 3):
-        batch.append(stored(number))
+        batch.append(stored(number).fallen_due(number * 10 + 4).with_bytes(encoded(b"x")))
     await store.commit(batch)
     await store.close()
     with sqlite3.connect(database) as connection:
@@ -176,7 +192,13 @@ async def test_damaged_messages_are_told_once_and_counted(tmp_path: Path) -> Non
     settings = Settings(port=0, users_file=tmp_path / "users", store=f"sqlite:///{database}")
     app = App(settings, watcher=watcher)
     await app.start()
-    assert app.stats.quarantined == 2
-    (notice,) = [event for event in watcher.events if event.startswith("noticed")]
+    consumer = Served(10)
+    queue = app.container.router.queues["q"].attach_consumer(consumer)
+    queue.consumer_ready(consumer, drain=False)
+    app.container.run_round()
+    await asyncio.wait_for(consumer.served.wait(), 10)
+    assert (app.stats.quarantined, len(consumer.entries), queue.waiting) == (2, 1, 0)
+    notice, lost = [event for event in watcher.events if event.startswith("noticed")]
+    assert lost.startswith("noticed 2 messages of q")
     assert notice.startswith("noticed 2 stored messages are damaged")
     await app.stop()

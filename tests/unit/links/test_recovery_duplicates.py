@@ -35,7 +35,7 @@ def test_the_window_goes_on_where_it_was() -> None:
     send(new, "a", "b", durable=True)
     assert held(new) == [b"a", b"b", b"c", b"a"]
     new.commit()
-    assert [int(each.number) for each in asyncio.run(new.store.ids(0))] == [4]
+    assert [int(each.number) for each in asyncio.run(new.store.ids(0))] == [2, 3, 4]
 
 
 def test_a_window_that_is_smaller_now_forgets_the_oldest() -> None:

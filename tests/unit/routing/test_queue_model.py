@@ -1,6 +1,7 @@
 """Whatever consumers do, a queue behaves as a few lines say: nothing is lost, the order holds.
 
-Messages may be of a group, and consumers differ in priority.
+Messages may be of a group, and consumers differ in priority. What waits may leave memory at any
+time, and comes back when somebody looks for it.
 """
 
 from typing import Final
@@ -13,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from broker.routing.policy import AddressPolicy
 from broker.routing.redelivery import Disposal
 from tests.support.parties import RecordingConsumer
-from tests.support.routing import Routing, bodies, new_message
+from tests.support.routing import Routing, bodies, encoded, new_message
 
 CONSUMERS: Final = 3
 LIMIT: Final = 3
@@ -51,7 +52,7 @@ class Item:
         self.group = group
         self.closes = closes
         self.came_back = False
-        self.body = b"%d" % number + b"." * (number % 5)
+        self.body = encoded(b"%d" % number + b"." * (number % 5), group=group, closes_group=closes)
         self.order = (-priority, number)
         self.delivery_count = 0
         self.failures = 0
@@ -95,6 +96,18 @@ class QueueMachine(RuleBasedStateMachine):
             )
             self.queue.put(message, self.routing.batch)
         self.routing.pump()
+
+    @rule(keep=st.integers(0, 2))
+    def page_out(self, keep: int) -> None:
+        self.routing.page_out(keep)
+
+    @rule()
+    def look(self) -> None:
+        """A browser sees everything once, in its order."""
+        browser = self.routing.browser(self.queue, 10**6)
+        self.waiting.sort(key=lambda item: item.order)
+        assert browser.copies == [item.body for item in self.waiting]
+        self.queue.detach_consumer(browser, self.queue, self.routing.batch)
 
     @precondition(lambda self: len(self.consumers) < CONSUMERS)
     @rule()
