@@ -15,7 +15,7 @@ CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 		and pathlib.Path(sysconfig.get_path("include"), "Python.h").exists()))'
 NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
 
-.PHONY: run build test check bench fuzz mutations requirements coverage pins clean
+.PHONY: run build test check bench fuzz faults mutations requirements coverage pins clean
 
 # The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on.
 run: $(STAMPS)/runtime
@@ -66,6 +66,15 @@ fuzz: $(STAMPS)/test
 	@mkdir -p build && $(PINNED) -r requirements-fuzz.txt 2>build/atheris.log || \
 		echo "atheris cannot be installed here: $$(grep -m 1 ERROR build/atheris.log)"
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(ARGS)
+
+# Kills, failing disks, cut connections by the hundred: `make faults ARGS="F1 --cycles 500 --seed 7"`.
+faults: $(STAMPS)/test
+	@if $(CAN_COMPILE); then \
+		$(MAKE) --no-print-directory build && $(BIN)/python -m tests.faults --compiled $(ARGS); \
+	else \
+		echo "$(NO_COMPILER): the broker runs interpreted"; \
+		$(BIN)/python -m tests.faults $(ARGS); \
+	fi
 
 # Sixteen deliberate bugs, one by one: the simulation finds each, and nothing where there is none.
 mutations: $(STAMPS)/test

@@ -77,6 +77,7 @@ MAY: Final = {
     },
     "nothing_sleeps": {
         "tests/bench/*.py": "a benchmark lets the machine calm down, and looks on while it works",
+        "tests/faults/*.py": "faults fall at random times, and real timers of real processes run",
     },
 }
 

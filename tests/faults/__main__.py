@@ -1,0 +1,86 @@
+"""`python -m tests.faults F1 --cycles 200 --seed 7`: faults as often as you like.
+
+Without names all of them. Ends with 1 where a promise was broken. What is printed of each is
+its verdict: attempts / acked / lost / dup(flagged) / dup(unflagged) / reordered / torn /
+indeterminate / max-unavailability-ms, and the figures of that fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+from tests.faults.catalogue import FAULTS, Entry
+from tests.faults.plan import Impossible, Plan, Report
+from tests.faults.server import DEFAULT_STORE, Place
+
+
+def main() -> int:
+    """Run what is asked for, one after another."""
+    names = "\n".join(f"  {name:<4} {entry.words}" for name, entry in FAULTS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.faults",
+        description=f"{__doc__}\n{names}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("faults", nargs="*", metavar="FAULT", help="F1 and so on")
+    parser.add_argument("--cycles", type=int, help="how often, in place of what is usual for each")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--store", default=DEFAULT_STORE, help="as for `serve --store`")
+    parser.add_argument("--compiled", action="store_true", help="the installed jms-broker")
+    parser.add_argument("--keep", type=Path, help="a folder for stores and histories, to be kept")
+    asked = parser.parse_args()
+    unknown = [name for name in asked.faults if name not in FAULTS]
+    if unknown:
+        parser.error(f"no fault is called {', '.join(unknown)}: {', '.join(FAULTS)}")
+    problems = 0
+    for name in asked.faults or FAULTS:
+        problems += len(run(name, FAULTS[name], asked).problems)
+    print(f"{problems or 'no'} problems")
+    return 1 if problems else 0
+
+
+def run(name: str, entry: Entry, asked: argparse.Namespace) -> Report:
+    """One fault, in a folder of its own."""
+    with (
+        tempfile.TemporaryDirectory(prefix="faults-") as made,
+        Progress(
+            console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True
+        ) as progress,
+    ):
+        folder = Path(made) if asked.keep is None else asked.keep / name
+        folder.mkdir(parents=True, exist_ok=True)
+        cycles = asked.cycles or entry.many
+        task = progress.add_task(f"{name} {entry.words}", total=cycles)
+        plan = Plan(
+            place=Place(folder, store=asked.store, compiled=asked.compiled),
+            cycles=cycles,
+            seed=asked.seed,
+            step=lambda: progress.advance(task),
+        )
+        started = time.monotonic()
+        try:
+            report = asyncio.run(entry.fault(plan))
+        except Impossible as reason:
+            print(f"{name} SKIPPED: {reason}", flush=True)
+            return Report()
+    for line in report.lines:
+        print(line)
+    for problem in report.problems:
+        print(f"BROKEN {problem}")
+    print(
+        f"   {name} --cycles {cycles} --seed {asked.seed}: {time.monotonic() - started:.0f} s",
+        flush=True,
+    )
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""The faults by their names in `reliability.md` 4.2, and how often each befalls the broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tests.faults import crashes
+from tests.faults.plan import Fault
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A fault; `few` cycles for the quick suite, `many` for `make faults`."""
+
+    words: str
+    fault: Fault
+    few: int
+    many: int
+
+
+FAULTS: Final[dict[str, Entry]] = {
+    "F1": Entry("kill -9 at random times under mixed load", crashes.killed_at_random, 3, 200),
+    "F23": Entry("kill -9 again and again, even before it is ready", crashes.crash_loop, 3, 60),
+}

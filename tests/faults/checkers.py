@@ -1,0 +1,202 @@
+"""The promises of `reliability.md` 1.2 as questions to a history: each yields what breaks it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tests.faults.reading import Fate, Reading
+
+Checker = Callable[[Reading], Iterator[str]]
+
+
+def lost(reading: Reading) -> Iterator[str]:
+    """Accepted, and never seen (P1)."""
+    for subject, sent in reading.sent.items():
+        if reading.fate(sent) is Fate.DONE:
+            for place in reading.places(sent):
+                if not reading.seen(place, subject):
+                    yield f"{subject} at {place}"
+
+
+def lost_middle(reading: Reading) -> Iterator[str]:
+    """Lost, while a later one of the same producer is there: a hole, not a torn end."""
+    last: dict[tuple[str, str], int] = defaultdict(int)
+    for place, subject in reading.receipts:
+        producer, number = parts(subject)
+        last[place, producer] = max(last[place, producer], number)
+    for finding in lost(reading):
+        subject, _, place = finding.partition(" at ")
+        producer, number = parts(subject)
+        if last[place, producer] > number:
+            yield finding
+
+
+def accepted_then_missing(reading: Reading) -> Iterator[str]:
+    """Accepted and delivered, not consumed, and never seen again."""
+    for (place, subject), receipts in reading.receipts.items():
+        sent = reading.sent.get(subject)
+        stored = sent is not None and reading.fate(sent) is Fate.DONE
+        if stored and receipts and reading.is_consumed(receipts[-1]) is Fate.NOT_DONE:
+            yield f"{subject} at {place}"
+
+
+def unexpected(reading: Reading) -> Iterator[str]:
+    """Delivered, but never sent, or not there."""
+    for (place, subject), receipts in reading.receipts.items():
+        sent = reading.sent.get(subject)
+        if receipts and (sent is None or not reading.may_be_at(sent, place)):
+            yield f"{subject} at {place}"
+
+
+def rejected_then_delivered(reading: Reading) -> Iterator[str]:
+    """Delivered, though its sender was told that it was not taken, or never committed it (P2)."""
+    for (place, subject), receipts in reading.receipts.items():
+        sent = reading.sent.get(subject)
+        if receipts and sent is not None and reading.fate(sent) is Fate.NOT_DONE:
+            yield f"{subject} at {place}"
+
+
+def duplicate_unflagged(reading: Reading) -> Iterator[str]:
+    """Delivered more often than sent, and not said to be (P6)."""
+    for (place, subject), receipts in reading.receipts.items():
+        sent = reading.sent.get(subject)
+        fresh = sum(not receipt.flagged for receipt in receipts)
+        if sent is not None and fresh > max(sent.copies, 1):
+            yield f"{subject} at {place}, {fresh} times"
+
+
+def consumed_then_delivered(reading: Reading) -> Iterator[str]:
+    """Delivered again after a commit that consumed it (P3)."""
+    for (place, subject), receipts in reading.receipts.items():
+        sent = reading.sent.get(subject)
+        if sent is not None and sent.copies <= 1:
+            for receipt in receipts[:-1]:
+                if reading.is_consumed(receipt) is Fate.DONE:
+                    yield f"{subject} at {place}"
+
+
+def reordered(reading: Reading) -> Iterator[str]:
+    """Of one producer and priority, a later one came before an earlier one (P5).
+
+    Counted are those that nobody at that place had seen before; of a link that was alone, all.
+    """
+    for (place, by), deliveries in reading.by_link.items():
+        latest: dict[tuple[str, int], int] = {}
+        for subject, first in deliveries:
+            sent = reading.sent.get(subject)
+            if sent is None or sent.copies > 1 or not (first or by in reading.alone):
+                continue
+            producer, number = parts(subject)
+            if number < latest.get((producer, sent.priority), -1):
+                yield f"{subject} at {place} by {by}"
+            latest[producer, sent.priority] = number
+
+
+def torn_tx(reading: Reading) -> Iterator[str]:
+    """Of one transaction, something happened and something did not (P4)."""
+    effects: dict[str, set[bool]] = defaultdict(set)
+    for subject, sent in reading.sent.items():
+        if sent.transaction and sent.copies:
+            seen = {bool(reading.seen(place, subject)) for place in reading.places(sent)}
+            effects[sent.transaction] |= seen
+    for (_, subject), receipts in reading.receipts.items():
+        if is_stored(reading, subject):
+            for index, receipt in enumerate(receipts):
+                if receipt.transaction and receipt.accepted:
+                    effects[receipt.transaction].add(index + 1 == len(receipts))
+    wanted = {Fate.DONE: {True}, Fate.NOT_DONE: {False}}
+    for transaction, found in effects.items():
+        fate = reading.fate_of(transaction)
+        if len(found) > 1 or found != wanted.get(fate, found):
+            yield f"{transaction}, {fate.value}"
+
+
+def is_stored(reading: Reading, subject: str) -> bool:
+    """Whether the message is known to be the broker's, once."""
+    sent = reading.sent.get(subject)
+    return sent is not None and sent.copies == 1 and reading.fate(sent) is Fate.DONE
+
+
+def corrupt_body(reading: Reading) -> Iterator[str]:
+    """Not what was sent (P10)."""
+    for (place, subject), receipts in reading.receipts.items():
+        sent = reading.sent.get(subject)
+        if sent is not None and any(receipt.crc != sent.crc for receipt in receipts):
+            yield f"{subject} at {place}"
+
+
+def parts(subject: str) -> tuple[str, int]:
+    """Producer and counter."""
+    producer, _, number = subject.rpartition(".")
+    return producer, int(number) if number.isdecimal() else -1
+
+
+CHECKERS: Final[dict[str, Checker]] = {
+    "lost": lost,
+    "lost-middle": lost_middle,
+    "unexpected": unexpected,
+    "duplicate-unflagged": duplicate_unflagged,
+    "consumed-then-delivered": consumed_then_delivered,
+    "reordered": reordered,
+    "torn-tx": torn_tx,
+    "accepted-then-missing": accepted_then_missing,
+    "rejected-then-delivered": rejected_then_delivered,
+    "corrupt-body": corrupt_body,
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a history shows: figures, and what each checker found."""
+
+    attempts: int
+    acked: int
+    duplicates_flagged: int
+    indeterminate: int
+    unavailable_ms: float
+    findings: dict[str, list[str]]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every promise was kept."""
+        return not any(self.findings.values())
+
+    def line(self) -> str:
+        """The one line that sums it up."""
+        words = {
+            "attempts": self.attempts,
+            "acked": self.acked,
+            "lost": len(self.findings["lost"]),
+            "dup(flagged)": self.duplicates_flagged,
+            "dup(unflagged)": len(self.findings["duplicate-unflagged"]),
+            "reordered": len(self.findings["reordered"]),
+            "torn": len(self.findings["torn-tx"]),
+            "indeterminate": self.indeterminate,
+            "max-unavailability-ms": round(self.unavailable_ms),
+        }
+        return " / ".join(f"{name} {value}" for name, value in words.items())
+
+    def problems(self, most: int = 5) -> Iterator[str]:
+        """A line for each checker that found something."""
+        for name, found in self.findings.items():
+            if found:
+                more = f" and {len(found) - most} more" if len(found) > most else ""
+                yield f"{name}: {', '.join(found[:most])}{more}"
+
+
+def judge(reading: Reading) -> Verdict:
+    """Ask everything."""
+    fates = [reading.fate(sent) for sent in reading.sent.values()]
+    return Verdict(
+        attempts=sum(sent.attempts for sent in reading.sent.values()),
+        acked=fates.count(Fate.DONE),
+        duplicates_flagged=sum(
+            receipt.flagged for receipts in reading.receipts.values() for receipt in receipts[1:]
+        ),
+        indeterminate=fates.count(Fate.IN_DOUBT),
+        unavailable_ms=max(reading.outages_ms, default=0.0),
+        findings={name: list(checker(reading)) for name, checker in CHECKERS.items()},
+    )

@@ -1,0 +1,198 @@
+"""A broker process that faults befall: started, killed, told to stop, and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from tests.interop.broker_process import READY, ROOT, from_checkout
+
+START_S: Final = 30.0
+STOP_S: Final = 15.0
+"""The broker promises ten."""
+
+LINES_KEPT: Final = 200
+
+SQLITE: Final = "sqlite:///"
+DEFAULT_STORE: Final = "sqlite:///data/store.db"
+
+
+class NotReady(RuntimeError):  # noqa: N818 - what it is
+    """The broker ended, or took too long, before it was ready."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which broker, on which store, in which folder."""
+
+    folder: Path
+    store: str = DEFAULT_STORE
+    compiled: bool = field(default_factory=lambda: not from_checkout())
+    settings: str = ""
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.store.startswith(SQLITE)
+
+    @property
+    def database(self) -> Path:
+        """The file of an SQLite store."""
+        return self.folder / self.store.removeprefix(SQLITE)
+
+    def command(self) -> list[str]:
+        config = self.folder / "broker.toml"
+        config.write_text(self.settings)
+        broker = [str(Path(sys.executable).with_name("jms-broker"))]
+        if not self.compiled:
+            broker = [sys.executable, "-m", "broker"]
+        return [*broker, "serve", "--port", "0", "--config", str(config), "--store", self.store]
+
+    def environment(self) -> dict[str, str]:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("JMS_BROKER_") and name != "PYTHONPATH"
+        }
+        return kept if self.compiled else kept | {"PYTHONPATH": str(ROOT)}
+
+
+class Server:
+    """The broker at a place, one process after another. `port` is that of the latest."""
+
+    def __init__(self, place: Place) -> None:
+        self.place: Final = place
+        self.starts_ms: Final[list[float]] = []
+        self.lines: Final[deque[str]] = deque(maxlen=LINES_KEPT)
+        self.port = 0
+        self.pid = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
+
+    async def start(self, *, within: Sequence[str] = ()) -> None:
+        """Start it, as the child of the program `within`, and wait until it is ready."""
+        await self.launch(within=within)
+        await self.ready()
+
+    async def launch(self, *, within: Sequence[str] = ()) -> None:
+        """Start it."""
+        self._started_at = time.monotonic()
+        self._ready.clear()
+        self.pid = 0
+        self._process = await asyncio.create_subprocess_exec(
+            *within,
+            *self.place.command(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=self.place.folder,
+            env=self.place.environment(),
+        )
+        self._reading = asyncio.create_task(self._read(self._process))
+
+    async def ready(self) -> None:
+        """Wait for the ready line; NotReady where none comes."""
+        assert self._reading is not None
+        waiting = asyncio.create_task(self._ready.wait())
+        await asyncio.wait(
+            [waiting, self._reading], timeout=START_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not waiting.done():
+            waiting.cancel()
+            await self.kill()
+            raise NotReady("\n".join(self.lines))
+        self.starts_ms.append((time.monotonic() - self._started_at) * 1000)
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            text = line.decode(errors="replace").rstrip()
+            self.lines.append(text)
+            if ready := READY.match(text):
+                self.port = urlsplit(ready["url"]).port or 0
+                self.pid = int(ready["pid"])
+                self._ready.set()
+
+    # -- its end
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the broker a signal, not a program that it runs within."""
+        assert self._process is not None
+        if not self.running:
+            return
+        try:
+            os.kill(self.pid or self._process.pid, number)
+        except ProcessLookupError:
+            return
+
+    async def kill(self) -> int:
+        """`kill -9`, and wait for that; its exit code."""
+        self.signal(signal.SIGKILL)
+        return await self.wait()
+
+    async def wait(self, patience_s: float = STOP_S) -> int:
+        """Its exit code, once it has ended; TimeoutError where it does not, and it is killed."""
+        assert self._process is not None
+        assert self._reading is not None
+        try:
+            async with asyncio.timeout(patience_s):
+                code = await self._process.wait()
+        except TimeoutError:
+            self.signal(signal.SIGKILL)
+            await self._process.wait()
+            raise
+        await self._reading
+        return code
+
+    async def stop(self) -> int:
+        """SIGTERM, and its exit code."""
+        self.signal(signal.SIGTERM)
+        return await self.wait()
+
+    async def close(self) -> None:
+        """Nothing of it is left."""
+        if self.running:
+            await self.kill()
+
+
+def strace(*injections: str, log: Path | None = None, paths: Sequence[Path] = ()) -> list[str]:
+    """The program to run a broker within, so that system calls of its go wrong.
+
+    An injection is `CALL:HOW`, as in `fdatasync:error=EIO:when=3+`. With `paths` only calls
+    on those files count.
+    """
+    calls = sorted(
+        {call for injection in injections for call in injection.partition(":")[0].split(",")}
+    )
+    options = ["strace", "--quiet=all", "--follow-forks", "-ttt", "-e", f"trace={','.join(calls)}"]
+    if not paths:
+        options.append("--seccomp-bpf")
+    for path in paths:
+        options += ["-P", str(path)]
+    for injection in injections:
+        options += ["-e", f"inject={injection}"]
+    return [*options, "-o", str(log or "/dev/null")]
+
+
+def why_no_strace() -> str:
+    """Why nothing can be injected here; empty where it can."""
+    if shutil.which("strace") is None:
+        return "strace is not installed"
+    tried = subprocess.run(
+        [*strace("sync:error=EIO"), "true"], capture_output=True, text=True, check=False
+    )
+    return "" if tried.returncode == 0 else f"strace may not trace here: {tried.stderr.strip()}"

@@ -1,0 +1,31 @@
+"""Each fault a few times: `python -m tests.faults` has them by the hundred."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.catalogue import FAULTS
+from tests.faults.plan import Impossible, Plan
+from tests.faults.server import Place
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", FAULTS)
+async def test_no_promise_is_broken(name: str, tmp_path: Path) -> None:
+    plan = Plan(place=Place(tmp_path), cycles=FAULTS[name].few)
+    try:
+        report = await FAULTS[name].fault(plan)
+    except Impossible as reason:
+        pytest.skip(str(reason))
+    print(*report.lines, sep="\n")
+    assert report.problems == []
+
+
+async def test_a_broker_that_keeps_nothing_is_found_out(tmp_path: Path) -> None:
+    """A negative control: what this suite says of a broker whose promises are empty."""
+    plan = Plan(place=Place(tmp_path, store="memory"), cycles=1)
+    report = await FAULTS["F1"].fault(plan)
+    assert any("lost" in problem for problem in report.problems)
