@@ -3,193 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from types import TracebackType
 from typing import Final, Self
 
 from broker.amqp.decode import descriptor_at
 from broker.amqp.descriptors import ATTACH, BEGIN, CLOSE, DETACH, DISPOSITION, FLOW, OPEN, TRANSFER
 from broker.amqp.frames import AMQP_HEADER, body_at
-from broker.amqp.outcomes import (
-    ACCEPTED,
-    Accepted,
-    Declared,
-    DeliveryState,
-    Error,
-    Outcome,
-    Released,
-    TransactionalState,
-)
+from broker.amqp.outcomes import DeliveryState, Error, TransactionalState
 from broker.amqp.performatives import Attach, Begin, Close, Detach, Flow, Open
 from broker.amqp.terminus import Coordinator, Source, Target
-from broker.amqp.types import UInt
 from tests.conformance.frames import Body, Disposition, Transfer, frame, read_frame
-from tests.support.frames import attach_receiver, attach_sender, body_of, header_of
-from tests.support.transactions import declare, discharge
-
-WINDOW: Final = 2**20
-"""Transfers that may be under way to us."""
-
-PATIENCE_S: Final = 20.0
-"""An answer that takes longer than this does not come: the broker hangs."""
+from tests.faults.links import PATIENCE_S, WINDOW, Lost, Receiver, Refused, Sender, Transactions
+from tests.support.frames import attach_receiver, attach_sender
 
 FRAME_HEAD: Final = 64
 """Room for what stands before a transfer's payload."""
-
-
-class Lost(ConnectionError):  # noqa: N818 - what happened
-    """The connection is gone, and with it whatever was not told."""
-
-
-class Refused(Exception):  # noqa: N818 - what the broker did
-    """A link that the broker detached at once."""
-
-
-class Sender:
-    """A link to the broker. A message's future holds its outcome, None where that never came."""
-
-    def __init__(self, client: Client, handle: int) -> None:
-        self._client: Final = client
-        self._handle: Final = handle
-        self._sent = 0
-        self.credit_end = 0
-
-    @property
-    def credit(self) -> int:
-        return self.credit_end - self._sent
-
-    async def room(self) -> None:
-        """Wait until a message may be sent."""
-        while self.credit <= 0 or self._client.window <= 0:
-            await self._client.change()
-
-    async def send(
-        self, payload: bytes, *, transaction: bytes | None = None, halt_at: int | None = None
-    ) -> asyncio.Future[DeliveryState | None]:
-        """Send one; there must be `room`. With `halt_at` only so many of its bytes."""
-        self._sent += 1
-        state = None if transaction is None else TransactionalState(txn_id=transaction)
-        return await self._client.transfer(self._handle, payload, state=state, halt_at=halt_at)
-
-
-class Delivery:
-    """A message that came."""
-
-    def __init__(self, delivery_id: int, payload: bytes) -> None:
-        self.delivery_id: Final = delivery_id
-        self.body: Final = body_of(payload)
-        header = header_of(payload)
-        count = header[4]
-        self.flagged: Final = header[3] is not True or (isinstance(count, UInt) and count.value > 0)
-
-
-class Receiver:
-    """A link from the broker; credit is given anew when half of `credit` is used."""
-
-    def __init__(self, client: Client, handle: int, credit: int) -> None:
-        self._client: Final = client
-        self._handle: Final = handle
-        self._credit: Final = credit
-        self._granted = 0
-        self._count = 0
-        self._partial = b""
-        self._delivery_id = 0
-        self._deliveries: Final[deque[Delivery]] = deque()
-        self.drained = False
-        self._grant()
-
-    def _grant(self, *, drain: bool = False) -> None:
-        if self._credit and (drain or self._granted - self._count <= self._credit // 2):
-            self._granted = self._count + self._credit
-            self._client.flow(self._handle, count=self._count, credit=self._credit, drain=drain)
-
-    def arrived(self, transfer: Transfer) -> None:
-        """A frame came."""
-        self._partial += transfer.payload
-        if transfer.delivery_id is not None:
-            self._delivery_id = transfer.delivery_id
-        if transfer.more:
-            return
-        self._deliveries.append(Delivery(self._delivery_id, self._partial))
-        self._partial = b""
-        self._count += 1
-
-    def flowed(self, flow: Flow) -> None:
-        self.drained = flow.drain and flow.link_credit == 0
-
-    async def next(self, patience_s: float = PATIENCE_S) -> Delivery | None:
-        """The next message; None where none comes in time."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + patience_s
-        while not self._deliveries:
-            if loop.time() >= until:
-                return None
-            await self._client.change(until - loop.time())
-        self._grant()
-        return self._deliveries.popleft()
-
-    async def all(self) -> list[Delivery]:
-        """Everything that waits, by a drain."""
-        self.drained = False
-        self._granted = self._count + WINDOW
-        self._client.flow(self._handle, count=self._count, credit=WINDOW, drain=True)
-        while not self.drained:
-            await self._client.change()
-        found = list(self._deliveries)
-        self._deliveries.clear()
-        return found
-
-    def accept(
-        self, first: Delivery, last: Delivery | None = None, *, transaction: bytes | None = None
-    ) -> None:
-        """Accept and settle one, or all up to `last`."""
-        self._settle(first, last or first, ACCEPTED, transaction=transaction)
-
-    def release(self, delivery: Delivery) -> None:
-        """Give it back as if it had not been sent."""
-        self._settle(delivery, delivery, Released(), transaction=None)
-
-    def _settle(
-        self,
-        first: Delivery,
-        last: Delivery,
-        outcome: Outcome,
-        *,
-        transaction: bytes | None,
-    ) -> None:
-        state: DeliveryState = outcome
-        if transaction is not None:
-            state = TransactionalState(txn_id=transaction, outcome=outcome)
-        self._client.say(
-            Disposition(first=first.delivery_id, last=last.delivery_id, settled=True, state=state)
-        )
-
-
-class Transactions:
-    """The coordinator's link."""
-
-    def __init__(self, sender: Sender) -> None:
-        self._sender: Final = sender
-
-    async def declare(self) -> bytes:
-        """A transaction that was begun."""
-        state = await self._command(declare())
-        if not isinstance(state, Declared):
-            raise Lost("no transaction was declared")
-        return state.txn_id
-
-    async def discharge(self, transaction: bytes, *, fail: bool = False) -> DeliveryState | None:
-        """What became of it; None where nobody knows."""
-        return await self._command(discharge(transaction, fail=fail))
-
-    async def ask_discharge(self, transaction: bytes) -> asyncio.Future[DeliveryState | None]:
-        """The same, without waiting for the answer."""
-        await self._sender.room()
-        return await self._sender.send(discharge(transaction))
-
-    async def _command(self, payload: bytes) -> DeliveryState | None:
-        await self._sender.room()
-        return await (await self._sender.send(payload))
 
 
 class Client:
@@ -496,10 +324,3 @@ class Client:
         if not self.lost:
             self._writer.write(b"\x00\x00\x00\x08\x02\x00\x00\x00")
             self._beat = asyncio.get_running_loop().call_later(every_s, self._keep_alive, every_s)
-
-
-def is_accepted(state: DeliveryState | None) -> bool:
-    """Whether that is a yes, within a transaction or not."""
-    if isinstance(state, TransactionalState):
-        return isinstance(state.outcome, Accepted)
-    return isinstance(state, Accepted)

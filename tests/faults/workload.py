@@ -12,8 +12,9 @@ from functools import partial
 from typing import Final
 
 from broker.amqp.outcomes import DeliveryState
-from tests.faults.client import Client, Delivery, Lost, Receiver, Refused, Sender, is_accepted
+from tests.faults.client import Client
 from tests.faults.history import Action, Phase, Recorder
+from tests.faults.links import Delivery, Lost, Receiver, Refused, Sender, is_accepted
 from tests.support.frames import message
 
 NOISE: Final = random.Random(0).randbytes(2**21)
