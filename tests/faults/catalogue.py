@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tests.faults import crashes
+from tests.faults import crashes, injection
 from tests.faults.plan import Fault
 
 
@@ -21,5 +21,9 @@ class Entry:
 
 FAULTS: Final[dict[str, Entry]] = {
     "F1": Entry("kill -9 at random times under mixed load", crashes.killed_at_random, 3, 200),
+    "F2": Entry("kill -9 at named points", injection.killed_at_points, 7, 140),
+    "F4": Entry("syncs that fail", injection.syncs_that_fail, 4, 40),
+    "F8": Entry("two brokers on one store", injection.two_on_one_store, 1, 20),
+    "F9": Entry("syncs that take long", injection.slow_syncs, 3, 9),
     "F23": Entry("kill -9 again and again, even before it is ready", crashes.crash_loop, 3, 60),
 }
