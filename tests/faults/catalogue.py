@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tests.faults import crashes, injection
+from tests.faults import crashes, cutting, injection, leaving, stopping, subscribing, timers
 from tests.faults.plan import Fault
 
 
@@ -25,5 +25,11 @@ FAULTS: Final[dict[str, Entry]] = {
     "F4": Entry("syncs that fail", injection.syncs_that_fail, 4, 40),
     "F8": Entry("two brokers on one store", injection.two_on_one_store, 1, 20),
     "F9": Entry("syncs that take long", injection.slow_syncs, 3, 9),
+    "F11": Entry("clients that are killed", leaving.clients_killed, 2, 30),
+    "F13": Entry("outcomes that do not arrive", cutting.outcomes_cut_off, 4, 100),
+    "F14": Entry("discharges whose answer does not arrive", cutting.discharges_cut_off, 4, 100),
+    "F21": Entry("SIGTERM", stopping.told_to_stop, 3, 45),
     "F23": Entry("kill -9 again and again, even before it is ready", crashes.crash_loop, 3, 60),
+    "F26": Entry("expiry and delivery times over a restart", timers.timers_over_restarts, 1, 12),
+    "F27": Entry("kill after a subscriber's answer", subscribing.subscriptions_killed, 2, 60),
 }

@@ -136,6 +136,7 @@ class Client:
         credit: int = 100,
         subscription: str = "",
         source: Source | None = None,
+        target: Target | None = None,
         name: str = "",
     ) -> Receiver:
         """A link from `address`; of the durable subscription with that name, where one is named."""
@@ -146,7 +147,7 @@ class Client:
             )
         chosen = name or subscription or f"from-{address}-{handle}"
         await self._attach(
-            attach_receiver(address, name=chosen, handle=handle, source=source, target=Target())
+            attach_receiver(address, name=chosen, handle=handle, source=source, target=target)
         )
         receiver = self._receivers[handle] = Receiver(self, handle, credit)
         return receiver

@@ -93,6 +93,11 @@ class Load:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    @property
+    def heard(self) -> list[str]:
+        """Why the broker closed each worker's connection."""
+        return [worker.heard for worker in self.workers]
+
     async def reading(self, port: int) -> Reading:
         """What has become of everything; drains the queues."""
         drained = await all_drained(self.drains, port)

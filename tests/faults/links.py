@@ -71,10 +71,18 @@ class Delivery:
 
     def __init__(self, delivery_id: int, payload: bytes) -> None:
         self.delivery_id: Final = delivery_id
-        self.body: Final = body_of(payload)
-        header = header_of(payload)
+        self.payload: Final = payload
+
+    @property
+    def body(self) -> bytes:
+        return body_of(self.payload)
+
+    @property
+    def flagged(self) -> bool:
+        """Whether its header says that it may have been delivered before."""
+        header = header_of(self.payload)
         count = header[4]
-        self.flagged: Final = header[3] is not True or (isinstance(count, UInt) and count.value > 0)
+        return header[3] is not True or (isinstance(count, UInt) and count.value > 0)
 
 
 class Receiver:

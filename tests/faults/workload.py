@@ -67,7 +67,7 @@ class Station:
 
 
 class Worker:
-    """A client that comes back as often as the broker does."""
+    """A client that comes back as often as the broker does. `heard` is why the broker closed it."""
 
     def __init__(self, station: Station, name: str, seed: int) -> None:
         self.station: Final = station
@@ -75,15 +75,19 @@ class Worker:
         self.chosen: Final = random.Random(f"{seed} {name}")
         self.attaches = 0
         self.count = 0
+        self.heard = ""
 
     async def work(self) -> None:
         """Until the station stops."""
         while not self.station.stopping:
             port = await self.station.port()
+            client = Client(port, self.name)
             with suppress(*GONE):
-                async with Client(port, self.name) as client:
+                async with client:
                     self.attaches += 1
                     await self.shift(client)
+            if client.error is not None:
+                self.heard = client.error.condition
             await asyncio.sleep(0.005)
 
     async def shift(self, client: Client) -> None:
