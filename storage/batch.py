@@ -38,6 +38,7 @@ class Batch:
         self.nodes_removed: Final[list[StoredNode]] = []
         self.subscriptions_added: Final[list[StoredSubscription]] = []
         self.subscriptions_removed: Final[list[str]] = []
+        self.subscription_changes: i64 = 0
         self.ids: IdChanges | None = None
         self._first: i64 = 0
         self._left: i64 = 0
@@ -121,11 +122,13 @@ class Batch:
     def add_subscription(self, subscription: StoredSubscription) -> None:
         """Remember a subscription. One of its queue has not been added before."""
         self.is_urgent = True
+        self.subscription_changes += 1
         self.subscriptions_added.append(subscription)
 
     def remove_subscription(self, queue: str) -> None:
         """Forget a subscription with all of its messages. One that is gone stays gone."""
         self.is_urgent = True
+        self.subscription_changes += 1
         self.subscriptions_removed.append(queue)
         added = self.subscriptions_added
         added[:] = [subscription for subscription in added if subscription.queue != queue]

@@ -24,6 +24,7 @@ from broker.amqp.performatives import Attach, Open
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP
 from broker.amqp.session import Session
 from broker.amqp.terminus import Coordinator
+from broker.journal import Waiter
 from broker.links.attach import DELAYED_DELIVERY, consume_request, publish_request
 from broker.links.container import Container
 from broker.links.coordinator import LinkCoordinator
@@ -88,6 +89,17 @@ class Alarm(Due):
 
 
 @final
+class Withheld(Waiter):
+    """What a peer has not been told yet, since a crash could make it untrue."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer: Final = peer
+
+    def committed(self) -> None:
+        self._peer.answers_are_durable()
+
+
+@final
 class Peer(ConnectionOwner):
     """A client. It is `open` between its admission and its end; `user` is empty for anonymous."""
 
@@ -103,6 +115,8 @@ class Peer(ConnectionOwner):
         self._transactions: Transactions | None = None
         self.dynamic: Final = DynamicNodes(self.id, container.router)
         self._outlet: Outlet | None = outlet
+        self._withheld: i64 = 0
+        self._is_due = False
         self._alarm: Final = Alarm(self)
         authenticator = container.authenticator
         self.connection: Final = Connection(
@@ -123,8 +137,32 @@ class Peer(ConnectionOwner):
 
     def receive(self, data: bytes) -> None:
         """Take what the peer sent, and do a round of work."""
+        batch = self.container.journal.batch
+        changes = batch.subscription_changes
         self.connection.receive(data, self.container.clock.now_ms())
+        if batch.subscription_changes != changes:
+            self._withhold()
         self.container.run_round()
+
+    def _withhold(self) -> None:
+        """Write nothing until what is noted now is durable: an answer in the output says it is.
+
+        Whoever is told that it subscribes must get what is published then, and who has left
+        must not come back (P1). Everything behind that answer waits as well: order stays.
+        """
+        self._withheld += 1
+        self.container.journal.submit(Withheld(self))
+
+    def withholds(self) -> bool:
+        """Whether there is something that the client may not be told yet."""
+        return self._withheld > 0
+
+    def answers_are_durable(self) -> None:
+        """What the output says holds over a crash now; it goes on unless it says more."""
+        self._withheld -= 1
+        if self._withheld == 0 and self._is_due:
+            self._is_due = False
+            self.container.touched.append(self)
 
     def lost(self) -> None:
         """The socket has gone."""
@@ -139,6 +177,9 @@ class Peer(ConnectionOwner):
 
     def write(self, now_ms: i64) -> None:
         """Hand everything that is to be sent to the socket."""
+        if self._withheld > 0:
+            self._is_due = True
+            return
         connection = self.connection
         chunks = connection.data_to_send(now_ms)
         outlet = self._outlet

@@ -9,7 +9,7 @@ from typing import Final, Self
 from broker.amqp.decode import descriptor_at
 from broker.amqp.descriptors import ATTACH, BEGIN, CLOSE, DETACH, DISPOSITION, FLOW, OPEN, TRANSFER
 from broker.amqp.frames import AMQP_HEADER, body_at
-from broker.amqp.outcomes import DeliveryState, Error, TransactionalState
+from broker.amqp.outcomes import DeliveryState, Error, Modified, TransactionalState
 from broker.amqp.performatives import Attach, Begin, Close, Detach, Flow, Open
 from broker.amqp.terminus import Coordinator, Source, Target
 from tests.conformance.frames import Body, Disposition, Transfer, frame, read_frame
@@ -139,11 +139,18 @@ class Client:
         target: Target | None = None,
         name: str = "",
     ) -> Receiver:
-        """A link from `address`; of the durable subscription with that name, where one is named."""
+        """A link from `address`; of the durable subscription with that name, where one is named.
+
+        As JMS clients do, it has what is unsettled when it ends counted as failed.
+        """
         handle = len(self._links)
-        if subscription:
+        if source is None:
             source = Source(
-                address=address, durable=2, expiry_policy="never", capabilities=["topic"]
+                address=address,
+                durable=2 if subscription else 0,
+                expiry_policy="never" if subscription else "session-end",
+                capabilities=["topic"] if subscription else [],
+                default_outcome=Modified(delivery_failed=True),
             )
         chosen = name or subscription or f"from-{address}-{handle}"
         await self._attach(
@@ -299,6 +306,7 @@ class Client:
             self._answer(self._handles[int(body.handle)], error)
         elif code == CLOSE and isinstance(body, Close):
             self.error = body.error
+            self.say(Close())
 
     def _answer(self, name: str, told: Attach | Error) -> None:
         answer = self._links.get(name)

@@ -21,6 +21,10 @@ SIGTERM_KILLED: Final = -signal.SIGTERM
 """What a process ends with that had no time to say what it does about the signal."""
 
 
+CODES: Final = {"once": (0,), "twice": (0, 1), "while it starts": (0, SIGTERM_KILLED)}
+"""What the broker may end with. A second signal may come after the stop was complete."""
+
+
 async def told_to_stop(plan: Plan) -> Report:
     """F21: everybody hears why, what was accepted is there, and the status says how it went."""
     chosen = random.Random(plan.seed)
@@ -29,6 +33,7 @@ async def told_to_stop(plan: Plan) -> Report:
     server = Server(plan.place)
     for number in range(plan.cycles):
         way = WAYS[number % len(WAYS)]
+        codes = CODES[way]
         load = Load(plan, f"f21-{number}")
         try:
             if way == "while it starts":
@@ -38,7 +43,6 @@ async def told_to_stop(plan: Plan) -> Report:
                 )
             else:
                 took = await stopped_under_load(server, load, chosen=chosen, twice=way == "twice")
-                codes = (0,) if way == "once" else (0, 1)
             code = await server.wait()
             report.check(code in codes, f"F21 {way}: it ended with status {code}")
             stops[way].append(took)

@@ -186,6 +186,7 @@ class World:
 
     def look(self) -> None:
         """Judge what the broker has written, and what it has not."""
+        self._let_answers_out()
         if self._pages_out and self._working:
             self._step()
         written, self.written = self.written, []
@@ -262,18 +263,30 @@ class World:
             self.look()
             if not store.commits:
                 return
-            batch = store.commits.pop(0)
-            store.let_through()
-            for message in batch.appended:
-                if message is None:
-                    continue
-                at = message.encoded.index(b"#message") + 8
-                assert self.stored is not None
-                self.stored.add(int(message.encoded[at : at + 6]))
-            self._step()
+            self._let_through(store)
             self.look()
             if not all_of_them:
                 return
+
+    def _let_through(self, store: GatedStore) -> None:
+        batch = store.commits.pop(0)
+        store.let_through()
+        for message in batch.appended:
+            if message is None:
+                continue
+            at = message.encoded.index(b"#message") + 8
+            assert self.stored is not None
+            self.stored.add(int(message.encoded[at : at + 6]))
+        self._step()
+
+    def _let_answers_out(self) -> None:
+        """Have the disk done where an answer to a subscriber waits for it: the model does not."""
+        store = self.store
+        while isinstance(store, GatedStore) and any(edge.peer.withholds() for edge in self.edges):
+            self._step()
+            if not store.commits:
+                raise Wrong("an answer waits for a commit, and there is none")
+            self._let_through(store)
 
     def _step(self) -> None:
         for _ in range(3):

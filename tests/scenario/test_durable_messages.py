@@ -6,12 +6,13 @@ from contextlib import suppress
 import pytest
 
 from broker.amqp.outcomes import Accepted
-from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, Detach
+from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, Attach, Detach
 from storage.api import StoreError
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, message
 from tests.support.stored import stored_messages
 from tests.support.stores import GatedStore
+from tests.support.subscriptions import subscribing
 
 
 def accepted(client: Client, first: int, last: int | None = None) -> None:
@@ -148,4 +149,66 @@ async def test_a_message_may_be_consumed_before_it_is_on_disk() -> None:
     journaled.store.let_through()
     await journaled.work()
     assert await stored_messages(journaled.store, "q") == []
+    await journaled.stop()
+
+
+@pytest.mark.requirement("SUB-02")
+async def test_a_durable_subscriber_is_answered_once_its_subscription_is_on_disk() -> None:
+    """What is published behind the answer is for it, over a crash too; so it must be there then."""
+    journaled = Journaled()
+    client = journaled.broker.session("subscriber")
+    client.send(subscribing("durable"))
+    await journaled.work()
+    client.expect_nothing()
+    journaled.store.let_through()
+    await journaled.work()
+    assert client.expect_last(Attach).source is not None
+    assert [each.address for each in await journaled.store.subscriptions()] == ["t"]
+    await journaled.stop()
+
+
+@pytest.mark.requirement("SUB-34")
+async def test_who_unsubscribes_is_answered_once_the_subscription_has_left_the_disk() -> None:
+    journaled = Journaled()
+    client = journaled.broker.session("subscriber")
+    client.send(subscribing("durable"))
+    await journaled.work()
+    journaled.store.let_through()
+    await journaled.work()
+    client.expect_last(Attach)
+    client.send(Detach(handle=0, closed=True))
+    await journaled.work()
+    client.expect_nothing()
+    journaled.store.let_through()
+    await journaled.work()
+    assert client.expect_last(Detach).closed
+    assert await journaled.store.subscriptions() == []
+    await journaled.stop()
+
+
+async def test_a_subscriber_that_has_gone_is_not_answered_late() -> None:
+    journaled = Journaled()
+    client = journaled.broker.session("subscriber")
+    client.send(subscribing("durable"))
+    await journaled.work()
+    client.hang_up()
+    journaled.store.let_through()
+    await journaled.work()
+    client.expect_nothing()
+    assert journaled.broker.watcher.errors == []
+    await journaled.stop()
+
+
+async def test_a_subscriber_who_finds_its_subscription_does_not_wait_for_the_disk() -> None:
+    journaled = Journaled()
+    client = journaled.broker.session("subscriber")
+    client.send(subscribing("durable"))
+    await journaled.work()
+    journaled.store.let_through()
+    await journaled.work()
+    client.expect_last(Attach)
+    client.send(Detach(handle=0))
+    client.expect_last(Detach)
+    client.send(subscribing("durable"))
+    client.expect_last(Attach)
     await journaled.stop()
