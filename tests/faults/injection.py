@@ -51,13 +51,13 @@ class Point:
 
 
 POINTS: Final = (
-    Point("while the schema is made", "pwrite64", 120, "store.db-wal", fresh=True),
+    Point("while the schema is made", "pwrite64", 40, "store.db-wal", fresh=True),
     Point("before the log of a commit is written", "pwrite64", 300, "store.db-wal"),
     Point("before a commit is synced", "fdatasync", 40, "store.db-wal"),
     Point("before what a checkpoint wrote is synced", "fdatasync", 3, "store.db"),
     Point("while a checkpoint writes", "pwrite64", 60, "store.db"),
-    Point("before the loop hears of a commit or a client of an outcome", "write", 80),
-    Point("while the loop looks for work", "epoll_pwait", 200),
+    Point("before the loop hears of a commit or a client of an outcome", "write", 300),
+    Point("while the loop looks for work", "epoll_pwait", 600),
 )
 
 

@@ -11,11 +11,16 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from librt.strings import BytesWriter
+
+from broker.amqp.composite import FieldWriter
+from broker.amqp.descriptors import DATA, PROPERTIES
+from broker.amqp.encode import put_binary, put_descriptor
 from broker.amqp.outcomes import DeliveryState
+from broker.amqp.sections import put_header
 from tests.faults.client import Client
 from tests.faults.history import Action, Phase, Recorder
 from tests.faults.links import Delivery, Lost, Receiver, Refused, Sender, is_accepted
-from tests.support.frames import message
 
 NOISE: Final = random.Random(0).randbytes(2**21)
 """Where bodies are cut from."""
@@ -34,6 +39,18 @@ def body_for(subject: str, size: int, chosen: random.Random) -> bytes:
 def subject_of(body: bytes) -> str:
     """The name of the message with that content."""
     return body.partition(b"|")[0][:40].decode(errors="replace")
+
+
+def encoded(subject: str, body: bytes, priority: int) -> bytes:
+    """A durable message whose message-id is its name, as JMS clients give them."""
+    out = BytesWriter()
+    put_header(out, durable=True, priority=priority, ttl=-1, first_acquirer=False, delivery_count=0)
+    fields = FieldWriter()
+    fields.string(subject)
+    fields.close(out, PROPERTIES)
+    put_descriptor(out, DATA)
+    put_binary(out, body)
+    return out.getvalue()
 
 
 class Station:
@@ -130,7 +147,7 @@ class Worker:
             crc=zlib.crc32(body),
             priority=priority,
         )
-        payload = message(body, durable=True, priority=priority)
+        payload = encoded(subject, body, priority)
         told = await sender.send(payload, transaction=transaction)
         told.add_done_callback(partial(self._told, subject))
         return told
