@@ -28,7 +28,7 @@ def quick() -> Iterator[ParameterSet]:
         yield pytest.param(name, id=f"{name} {entry.words}", marks=marks)
 
 
-@pytest.mark.parametrize("name", quick())
+@pytest.mark.parametrize("name", list(quick()))
 async def test_no_promise_is_broken(name: str, tmp_path: Path) -> None:
     plan = Plan(place=Place(tmp_path), cycles=FAULTS[name].few)
     try:
