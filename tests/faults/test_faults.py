@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from tests.faults.catalogue import FAULTS
 from tests.faults.plan import Impossible, Plan
@@ -16,19 +14,12 @@ from tests.faults.server import Place
 pytestmark = pytest.mark.slow
 
 
-KNOWN: Final = {
-    "F1": "messages of a transaction are delivered before its commit is on the disk",
-}
-"""What is broken and known; strict=False, since a few cycles need not show it."""
+QUICK: Final = [
+    pytest.param(name, id=f"{name} {entry.words}") for name, entry in FAULTS.items() if entry.few
+]
 
 
-def quick() -> Iterator[ParameterSet]:
-    for name, entry in FAULTS.items():
-        marks = [pytest.mark.xfail(reason=KNOWN[name], strict=False)] if name in KNOWN else []
-        yield pytest.param(name, id=f"{name} {entry.words}", marks=marks)
-
-
-@pytest.mark.parametrize("name", list(quick()))
+@pytest.mark.parametrize("name", QUICK)
 async def test_no_promise_is_broken(name: str, tmp_path: Path) -> None:
     plan = Plan(place=Place(tmp_path), cycles=FAULTS[name].few)
     try:
