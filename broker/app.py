@@ -16,6 +16,7 @@ from broker import __version__
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
 from broker.amqp.limits import Limits
 from broker.clock import Clock, SystemClock
+from broker.contents import Contents
 from broker.journal import Journal
 from broker.links.container import Authenticator, Container, Watcher
 from broker.links.recovery import Recovery
@@ -105,6 +106,7 @@ class App:
         )
         _declare(router, self.journal)
         self.container.service = Management(self.container)
+        self.contents: Contents | None = None
         self.listener = Listener(self.container, stall_timeout_ms=settings.stall_timeout_ms)
         self.windows = Windows(self.store, self.journal, router.paging)
         self._working: list[asyncio.Task[None]] = []
@@ -117,6 +119,8 @@ class App:
             task = asyncio.get_running_loop().create_task(work)
             task.add_done_callback(self._work_ended)
             self._working.append(task)
+        if self.contents is not None:
+            self.contents.start(self.container.run_round)
         self.port = await self.listener.listen(self.settings.bind, self.settings.port)
 
     async def _recover(self) -> None:
@@ -124,6 +128,9 @@ class App:
         store = self.store
         await store.open()
         router = self.container.router
+        if store.keeps_contents:
+            self.contents = Contents(self.journal, store)
+            self.container.contents = router.contents = self.contents
         router.number_from(store.first_number)
         recovery = Recovery(router, self.journal.batch, was_cut_off=store.was_cut_off)
         for node in await store.nodes():
@@ -184,6 +191,8 @@ class App:
         self.container.run_round()
         await self.listener.close(patience_s)
         self.windows.close()
+        if self.contents is not None:
+            await self.contents.close()
         self.journal.close()
         if self._working and self.failure is None:
             _, late = await asyncio.wait(self._working, timeout=patience_s)

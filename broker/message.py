@@ -1,8 +1,8 @@
 """A message inside the broker: its bytes as they came, and the few fields that routing reads.
 
 Only the header is rewritten, and what an outcome adds to the annotations (PRD-05).
-`encoded` is everything from the message-annotations on; it is one chunk today, and
-this class is the one place that will know when a large message becomes several.
+`encoded` is everything from the message-annotations on; of a large message only what lies
+in front of the body, which is in the store (`large.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
 from broker.amqp.sections import Sections, put_header, split
 from broker.amqp.types import Char, Integer, Map, combined
 from broker.clock import Clock
+from broker.large import Large
 
 
 def _header(
@@ -79,11 +80,17 @@ class Particulars:
     """What few messages say, and routing obeys. The others have none, and are smaller for it."""
 
     def __init__(
-        self, *, deliver_at_ms: i64 = AT_ONCE, group: str = "", closes_group: bool = False
+        self,
+        *,
+        deliver_at_ms: i64 = AT_ONCE,
+        group: str = "",
+        closes_group: bool = False,
+        large: Large | None = None,
     ) -> None:
         self.deliver_at_ms: Final[i64] = deliver_at_ms
         self.group: Final = group
         self.closes_group: Final = closes_group
+        self.large: Final = large
 
 
 @mypyc_attr(acyclic=True)
@@ -138,9 +145,16 @@ class Message:
     def closes_group(self) -> bool:
         return self.particulars is not None and self.particulars.closes_group
 
+    @property
+    def large(self) -> Large | None:
+        return None if self.particulars is None else self.particulars.large
+
     def size(self) -> i64:
-        """What the message counts for in limits, in bytes."""
-        return i64(len(self.encoded))
+        """What the message counts for in limits, in bytes, be they in memory or not."""
+        size = i64(len(self.encoded))
+        if self.particulars is not None and self.particulars.large is not None:
+            size += i64(self.particulars.large.size)
+        return size
 
     def subject(self) -> str:
         """The properties' subject, empty where there is none: searched for at every call."""
@@ -172,9 +186,10 @@ class Message:
     def annotations(self) -> Map:
         """The message-annotations, decoded; LinkFault where they cannot be."""
         if self.encoded:
-            code, at = descriptor_at(self.encoded, 0, self.size())
+            end = i64(len(self.encoded))
+            code, at = descriptor_at(self.encoded, 0, end)
             if code == MESSAGE_ANNOTATIONS:
-                value, _ = take_value(self.encoded, at, self.size())
+                value, _ = take_value(self.encoded, at, end)
                 assert isinstance(value, Map)
                 return value
         return Map([])
@@ -210,7 +225,9 @@ class Message:
             arrived_ms=self.arrived_ms,
             expires_at_ms=self.expires_at_ms if expires else NEVER,
             origin=self.origin,
-            particulars=particulars_of(AT_ONCE, self.group, closes_group=self.closes_group),
+            particulars=particulars_of(
+                AT_ONCE, self.group, closes_group=self.closes_group, large=self.large
+            ),
         )
 
     def _with(self, annotations: Map) -> bytes:
@@ -218,9 +235,10 @@ class Message:
         encoded = self.encoded
         behind: i64 = 0
         if encoded:
-            code, at = descriptor_at(encoded, 0, self.size())
+            end = i64(len(encoded))
+            code, at = descriptor_at(encoded, 0, end)
             if code == MESSAGE_ANNOTATIONS:
-                behind = skip(encoded, at, self.size())
+                behind = skip(encoded, at, end)
         out = BytesWriter()
         put_descriptor(out, MESSAGE_ANNOTATIONS)
         put_value(out, annotations)
@@ -230,25 +248,37 @@ class Message:
         return out.getvalue()
 
 
-def particulars_of(deliver_at_ms: i64, group: str, *, closes_group: bool) -> Particulars | None:
+def particulars_of(
+    deliver_at_ms: i64, group: str, *, closes_group: bool, large: Large | None = None
+) -> Particulars | None:
     """The particulars of a message, None where there is nothing particular about it."""
-    if deliver_at_ms == AT_ONCE and not group and not closes_group:
+    if deliver_at_ms == AT_ONCE and not group and not closes_group and large is None:
         return None
-    return Particulars(deliver_at_ms=deliver_at_ms, group=group, closes_group=closes_group)
+    return Particulars(
+        deliver_at_ms=deliver_at_ms, group=group, closes_group=closes_group, large=large
+    )
 
 
-def particulars_in(sections: Sections, data: bytes, deliver_at_ms: i64) -> Particulars | None:
+def particulars_in(
+    sections: Sections, data: bytes, deliver_at_ms: i64, *, large: Large | None = None
+) -> Particulars | None:
     """The same, with the group that the properties tell."""
     if not sections.has_group:
-        return particulars_of(deliver_at_ms, "", closes_group=False)
+        return particulars_of(deliver_at_ms, "", closes_group=False, large=large)
     closes_group = sections.closes_group(data)
-    return particulars_of(deliver_at_ms, sections.group_id(data) or "", closes_group=closes_group)
+    group = sections.group_id(data) or ""
+    return particulars_of(deliver_at_ms, group, closes_group=closes_group, large=large)
 
 
 def read_message(
-    sections: Sections, data: bytes, clock: Clock, *, origin: Origin = NOWHERE
+    sections: Sections,
+    data: bytes,
+    clock: Clock,
+    *,
+    origin: Origin = NOWHERE,
+    large: Large | None = None,
 ) -> Message:
-    """The message that `sections` found in `data`."""
+    """The message that `sections` found in `data`; of a `large` one that is without its body."""
     arrived_ms: i64 = 0
     expires_at_ms = NEVER
     if sections.ttl >= 0 or sections.absolute_expiry_time > 0:
@@ -257,9 +287,9 @@ def read_message(
             ttl_ms=sections.ttl, absolute_ms=sections.absolute_expiry_time, arrived_ms=arrived_ms
         )
     particulars: Particulars | None = None
-    if sections.message_annotations >= 0 or sections.has_group:
+    if sections.message_annotations >= 0 or sections.has_group or large is not None:
         deliver_at_ms = delivery_time(sections.annotation(data, DELIVERY_TIME))
-        particulars = particulars_in(sections, data, deliver_at_ms)
+        particulars = particulars_in(sections, data, deliver_at_ms, large=large)
     return Message(
         encoded=data[sections.start_kept : sections.end],
         durable=sections.durable,

@@ -2,7 +2,8 @@
 
 Changes gather in a `Batch`; `Store.commit` makes a batch durable as a whole
 or not at all. A queue is named by its address, a message in a queue by its number,
-which the broker gives: ascending, each once, over restarts too.
+which the broker gives: ascending, each once, over restarts too. The body of a large
+message is a content, which is written in chunks before the message, and has a number too.
 """
 
 from abc import abstractmethod
@@ -16,6 +17,10 @@ from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, S
 
 class StoreError(Exception):
     """The store could not do as asked. Nothing of the batch concerned is certain."""
+
+
+class ContentError(StoreError):
+    """A chunk is not as it was written, or not there. All else can be relied on as before."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -36,6 +41,19 @@ class Store:
     @abstractmethod
     def first_number(self) -> int:
         """The lowest number that no message has ever had, once the store is open."""
+
+    @property
+    @abstractmethod
+    def keeps_contents(self) -> bool:
+        """Whether large messages are to be kept in chunks here, rather than in the broker's memory.
+
+        The verbs do what they say in any case.
+        """
+
+    @property
+    @abstractmethod
+    def first_content(self) -> int:
+        """The lowest number that no content has now, once the store is open."""
 
     @property
     @abstractmethod
@@ -89,6 +107,17 @@ class Store:
     @abstractmethod
     async def ids(self, behind: int) -> list[StoredId]:
         """Some of the remembered ids with numbers above `behind`, ascending; none at the end."""
+
+    @abstractmethod
+    async def read_chunk(self, content: int, index: int) -> bytes:
+        """A chunk of a content, as it was written; ContentError where it is not there so."""
+
+    @abstractmethod
+    async def sweep(self) -> bool:
+        """Delete some chunks of contents that nobody uses; whether there is more to be done.
+
+        A start finds what nobody uses: half a message, or one that was held and is in no queue.
+        """
 
     @abstractmethod
     async def close(self) -> None:

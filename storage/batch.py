@@ -4,6 +4,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from storage.contents import ContentChanges
 from storage.ids import IdChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscription
 
@@ -40,6 +41,7 @@ class Batch:
         self.subscriptions_removed: Final[list[str]] = []
         self.subscription_changes: i64 = 0
         self.ids: IdChanges | None = None
+        self.contents: ContentChanges | None = None
         self._first: i64 = 0
         self._left: i64 = 0
 
@@ -51,6 +53,8 @@ class Batch:
             raise ValueError(f"message {message.number} is not the next one of its batch")
         self.appended.append(message)
         self.bytes += len(message.encoded)
+        if message.content is not None:
+            self.content_changes()
         self._left += 1
 
     def remove(self, number: i64) -> None:
@@ -151,6 +155,12 @@ class Batch:
             self.ids = IdChanges()
         self.ids.forget(number)
 
+    def content_changes(self) -> ContentChanges:
+        """What becomes of contents: chunks of large messages, and who uses them."""
+        if self.contents is None:
+            self.contents = ContentChanges()
+        return self.contents
+
     def is_empty(self) -> bool:
         """Whether there is nothing to be written, so that a commit could be spared."""
         return self._left == 0 and not self.changes_others()
@@ -167,6 +177,7 @@ class Batch:
             or self.subscriptions_added
             or self.subscriptions_removed
             or self.ids is not None
+            or self.contents is not None
         )
 
 

@@ -2,8 +2,9 @@
 
 from typing import Final, final
 
-from storage.api import Store
+from storage.api import ContentError, Store
 from storage.batch import Batch
+from storage.contents import ContentChanges, ContentUses
 from storage.ids import IdChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
@@ -18,6 +19,8 @@ class MemoryStore(Store):
         self._queue_of: Final[dict[int, str]] = {}
         self._subscriptions: Final[dict[str, StoredSubscription]] = {}
         self._ids: Final[dict[int, StoredId]] = {}
+        self._chunks: Final[dict[int, dict[int, bytes]]] = {}
+        self._uses: Final = ContentUses()
 
     @property
     def name(self) -> str:
@@ -32,6 +35,14 @@ class MemoryStore(Store):
         return 1
 
     @property
+    def keeps_contents(self) -> bool:
+        return False
+
+    @property
+    def first_content(self) -> int:
+        return 1
+
+    @property
     def was_cut_off(self) -> bool:
         return False
 
@@ -39,6 +50,8 @@ class MemoryStore(Store):
         """There is nothing to be opened."""
 
     def commit_now(self, batch: Batch) -> None:
+        if batch.contents is not None:
+            self._keep_chunks(batch.contents)
         for node in batch.nodes_removed:
             self._nodes.pop((node.kind, node.address), None)
             if node.kind == "queue":
@@ -54,6 +67,9 @@ class MemoryStore(Store):
             if message is not None:
                 self._queues.setdefault(message.queue, {})[int(message.number)] = message
                 self._queue_of[int(message.number)] = message.queue
+                if message.content is not None:
+                    number = int(message.number)
+                    self._uses.add(number, int(message.content.number), message.queue)
         for number, position in batch.fallen_due:
             old = self._message(number)
             if old is not None:
@@ -72,6 +88,10 @@ class MemoryStore(Store):
                 del self._queues[queue_of][number]
         if batch.ids is not None:
             self._change_ids(batch.ids)
+        self._uses.remove(batch.removed)
+        if batch.contents is not None:
+            for content in batch.contents.let_go:
+                self._uses.let_go(content)
 
     def _change_ids(self, changes: IdChanges) -> None:
         for stored in changes.remembered:
@@ -80,9 +100,16 @@ class MemoryStore(Store):
         for number in changes.forgotten:
             self._ids.pop(number, None)
 
+    def _keep_chunks(self, changes: ContentChanges) -> None:
+        for content in changes.held:
+            self._uses.hold(content)
+        for content, index, data in changes.chunks:
+            self._chunks.setdefault(content, {})[index] = data
+
     def _empty(self, queue: str) -> None:
         for number in self._queues.pop(queue, {}):
             del self._queue_of[number]
+        self._uses.remove_queue(queue)
 
     def _message(self, number: int) -> StoredMessage | None:
         queue = self._queue_of.get(number)
@@ -110,7 +137,7 @@ class MemoryStore(Store):
             found.numbers.append(int(message.number))
             found.queues.append(message.queue)
             found.positions.append(int(message.position))
-            found.sizes.append(len(message.encoded))
+            found.sizes.append(message.size())
             found.expires_at_ms.append(int(message.expires_at_ms))
             found.deliver_at_ms.append(int(message.deliver_at_ms))
         return found
@@ -128,6 +155,18 @@ class MemoryStore(Store):
 
     async def ids(self, behind: int) -> list[StoredId]:
         return [stored for number, stored in sorted(self._ids.items()) if number > behind]
+
+    async def read_chunk(self, content: int, index: int) -> bytes:
+        found = self._chunks.get(content, {}).get(index)
+        if found is None:
+            raise ContentError(f"content {content} has no chunk {index}")
+        return found
+
+    async def sweep(self) -> bool:
+        for content in self._uses.garbage:
+            self._chunks.pop(content, None)
+        self._uses.garbage.clear()
+        return False
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -6,12 +6,27 @@ from mypy_extensions import i64
 
 
 @final
+class StoredContent:
+    """The body of a large message, which a store keeps in chunks, apart from the message.
+
+    `number` is its own, `size` that of the whole body in bytes; `beginning` are
+    the first of them, for whoever wants to see what it is.
+    """
+
+    def __init__(self, *, number: i64, size: i64, beginning: bytes) -> None:
+        self.number: Final[i64] = number
+        self.size: Final[i64] = size
+        self.beginning: Final = beginning
+
+
+@final
 class StoredMessage:
     """One message in one queue: its `number` is its own for ever, `position` its place there.
 
     Messages of several queues that are copies of one share the object `encoded`.
 
-    `encoded` holds the sections from message-annotations on, as they came;
+    `encoded` holds the sections from message-annotations on, as they came, without
+    body and footer where those are a `content` of their own;
     the header's fields are kept apart because the broker rewrites it: `durable`
     is what it said, for some queues store whatever comes. Times
     are wall time in ms: `expires_at_ms` 0 is never, `deliver_at_ms` 0 at once.
@@ -31,6 +46,7 @@ class StoredMessage:
         deliver_at_ms: i64,
         delivery_count: i64,
         durable: bool = True,
+        content: StoredContent | None = None,
     ) -> None:
         self.number: Final[i64] = number
         self.queue: Final = queue
@@ -43,6 +59,12 @@ class StoredMessage:
         self.deliver_at_ms: Final[i64] = deliver_at_ms
         self.delivery_count: Final[i64] = delivery_count
         self.durable: Final = durable
+        self.content: Final = content
+
+    def size(self) -> int:
+        """All its bytes, those of its content too."""
+        size = len(self.encoded)
+        return size if self.content is None else size + int(self.content.size)
 
     def with_count(self, delivery_count: i64) -> "StoredMessage":
         """The same with another delivery-count."""
@@ -52,7 +74,17 @@ class StoredMessage:
         """The same with other sections."""
         return self._changed(encoded=encoded, delivery_count=self.delivery_count)
 
-    def _changed(self, *, encoded: bytes, delivery_count: i64) -> "StoredMessage":
+    def with_content(self, content: StoredContent | None) -> "StoredMessage":
+        """The same with a content, where there is one."""
+        if content is None:
+            return self
+        return self._changed(
+            encoded=self.encoded, delivery_count=self.delivery_count, content=content
+        )
+
+    def _changed(
+        self, *, encoded: bytes, delivery_count: i64, content: StoredContent | None = None
+    ) -> "StoredMessage":
         return StoredMessage(
             number=self.number,
             queue=self.queue,
@@ -65,6 +97,7 @@ class StoredMessage:
             deliver_at_ms=self.deliver_at_ms,
             delivery_count=delivery_count,
             durable=self.durable,
+            content=self.content if content is None else content,
         )
 
     def fallen_due(self, position: i64) -> "StoredMessage":
@@ -81,6 +114,7 @@ class StoredMessage:
             deliver_at_ms=0,
             delivery_count=self.delivery_count,
             durable=self.durable,
+            content=self.content,
         )
 
 
@@ -88,8 +122,8 @@ class StoredMessage:
 class StoredPlaces:
     """Where messages are and what they count for, in columns: there may be millions.
 
-    A row has a `number`, the name of its queue, its position there, the size of `encoded`,
-    and the two times as a message has them.
+    A row has a `number`, the name of its queue, its position there, its size, and the two
+    times as a message has them.
     """
 
     def __init__(self) -> None:

@@ -71,6 +71,36 @@ class ConnectionOwner:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class Intake:
+    """Where a large delivery goes while it comes."""
+
+    @abstractmethod
+    def take(self, data: bytes, at: i64, end: i64) -> None:
+        """More of it lies in `data[at:end]`. The first time more than may lie before a body."""
+
+    @abstractmethod
+    def complete(self, delivery_id: i64, *, settled: bool, txn_id: bytes | None) -> None:
+        """That was all: as `delivered`, or `posted` where there is a transaction."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """No more will come: there was no such delivery."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Supply:
+    """Where a large delivery comes from while it goes."""
+
+    @abstractmethod
+    def take(self) -> bytes | None:
+        """What comes next, None where it is not there yet: `link.supplied` is called then."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Nothing more is wanted."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class IncomingOwner:
     """The owner of a link on which the peer sends."""
 
@@ -83,6 +113,10 @@ class IncomingOwner:
         self, delivery_id: i64, data: bytes, at: i64, end: i64, *, settled: bool, txn_id: bytes
     ) -> None:
         """As `delivered`, of a message that is sent within a transaction (core 4.4.1)."""
+
+    def large(self) -> Intake | None:
+        """Where a delivery goes of which STREAMED_FROM bytes have come; None: into memory."""
+        return None
 
     @abstractmethod
     def credit_low(self) -> None:

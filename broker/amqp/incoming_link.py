@@ -17,8 +17,9 @@ from broker.amqp.errors import (
     TRANSFER_LIMIT_EXCEEDED,
     LinkFault,
 )
-from broker.amqp.events import IncomingOwner
+from broker.amqp.events import IncomingOwner, Intake
 from broker.amqp.lifecycle import LinkState
+from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX, STREAMED_FROM
 from broker.amqp.link import Link
 from broker.amqp.outcomes import State, TransactionalState, read_state
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, Attach, Transfer
@@ -180,14 +181,42 @@ class IncomingLink(Link):
                 self._forget_partial()
             return
         connection = self.session.connection
-        partial.add(data[at:end], settled=transfer.settled == 1)
-        connection.hold_partial(end - at)
+        partial.count(end - at, settled=transfer.settled == 1)
+        if partial.intake is not None:
+            partial.intake.take(data, at, end)
+        else:
+            partial.pieces.append(data[at:end])
+            partial.held += end - at
+            connection.hold_partial(end - at)
+            if partial.held > STREAMED_FROM and not partial.stays_in_memory:
+                self._stream(partial)
         if partial.size > self._max_message_size:
             raise self._too_large()
         if partial.transfers > connection.limits.transfers_per_delivery():
             raise LinkFault(RESOURCE_LIMIT_EXCEEDED, "too many transfers in one delivery")
         if not transfer.more:
             self._complete(partial)
+
+    def _stream(self, partial: Partial) -> None:
+        """Let a delivery that has grown large go elsewhere, where there is such a place."""
+        owner = self.owner
+        assert owner is not None
+        intake = owner.large()
+        if intake is None:
+            partial.stays_in_memory = True
+            return
+        partial.intake = intake
+        self.session.connection.hold_partial(-partial.held)
+        partial.held = 0
+        # the first of them holds all that lies before the body; then each is freed as it is taken
+        first = b""
+        while i64(len(first)) <= SECTIONS_BEFORE_BODY_MAX:
+            first += partial.pieces.pop(0)
+        intake.take(first, 0, i64(len(first)))
+        first = b""
+        while partial.pieces:
+            piece = partial.pieces.pop(0)
+            intake.take(piece, 0, i64(len(piece)))
 
     def _check_continuation(
         self, transfer: Transfer, data: bytes, at: i64, *, partial: Partial
@@ -211,9 +240,19 @@ class IncomingLink(Link):
     def _complete(self, partial: Partial) -> None:
         owner = self.owner
         assert owner is not None
+        intake = partial.intake
+        partial.intake = None
         self._drop_partial()
         if partial.settles_second and not partial.settled:
             self.session.await_settlement(partial.delivery_id, self)
+        if intake is not None:
+            intake.complete(partial.delivery_id, settled=partial.settled, txn_id=partial.txn_id)
+        else:
+            self._deliver(partial, owner)
+        if self.credit <= self._low:
+            self._ask_for_credit()
+
+    def _deliver(self, partial: Partial, owner: IncomingOwner) -> None:
         whole = b"".join(partial.pieces)
         if partial.txn_id is None:
             owner.delivered(partial.delivery_id, whole, 0, i64(len(whole)), partial.settled)
@@ -226,8 +265,6 @@ class IncomingLink(Link):
                 settled=partial.settled,
                 txn_id=partial.txn_id,
             )
-        if self.credit <= self._low:
-            self._ask_for_credit()
 
     def _ask_for_credit(self) -> None:
         if self.state is LinkState.ATTACHED and self.owner is not None:
@@ -250,7 +287,9 @@ class IncomingLink(Link):
             return
         self._partial = None
         connection = self.session.connection
-        connection.hold_partial(-partial.size)
+        connection.hold_partial(-partial.held)
+        if partial.intake is not None:
+            partial.intake.abandon()
         if partial.txn_id is not None:
             connection.partial_postings[partial.txn_id] -= 1
             if connection.partial_postings[partial.txn_id] == 0:
@@ -318,7 +357,10 @@ class IncomingLink(Link):
 
 @final
 class Partial:
-    """A delivery of which not all frames have come."""
+    """A delivery of which not all frames have come.
+
+    `held` are the bytes in `pieces`; those of a large one have gone on to its `intake`.
+    """
 
     def __init__(
         self,
@@ -335,14 +377,16 @@ class Partial:
         self.resumed: Final = resumed
         self.txn_id: Final = txn_id
         self.pieces: Final[list[bytes]] = []
+        self.held: i64 = 0
+        self.intake: Intake | None = None
+        self.stays_in_memory = False
         self.size: i64 = 0
         self.transfers: i64 = 0
         self.settled = False
 
-    def add(self, piece: bytes, *, settled: bool) -> None:
-        """Take the payload of one more frame; settled on any of them is settled (2.7.5)."""
-        self.pieces.append(piece)
-        self.size += i64(len(piece))
+    def count(self, size: i64, *, settled: bool) -> None:
+        """One more frame, with so much payload; settled on any of them is settled (2.7.5)."""
+        self.size += size
         self.transfers += 1
         self.settled = self.settled or settled
 

@@ -22,8 +22,16 @@ FIELD_VALUES_MAX: Final = 10_000
 SECTIONS_MAX: Final = 10_000
 
 # What routing reads of a message (annotations, properties) must lie within this much
-# of its start, so that the rest may one day stream to disk.
+# of its start: it stays in memory, and the rest of a large message does not.
 SECTIONS_BEFORE_BODY_MAX: Final = 256 * 1024
+
+# A message of more than this, in more than one frame, streams: where the store keeps
+# contents, its body is written there as it comes, and read again as it goes.
+STREAMED_FROM: Final = 1024 * 1024
+
+# Bytes of one streamed delivery that may wait for the disk. The connection is not read
+# from until half of them have been committed.
+UNSAVED_BYTES_MAX: Final = 512 * 1024
 
 # Core spec 2.8.7.
 DELIVERY_TAG_SIZE_MAX: Final = 32
@@ -75,9 +83,9 @@ class Limits:
         self.handle_max: Final[i64] = handle_max
         self.incoming_window: Final[i64] = incoming_window
         self.max_message_size: Final[i64] = max_message_size
-        # Deliveries of a connection that are not complete yet, all together. Until messages
-        # stream, this holds them whole: less than two of the largest would refuse one of
-        # them while another link is in the middle of its own.
+        # Deliveries of a connection that are not complete yet, all together, as far as they are
+        # in memory: whole where the store keeps no contents, and less than two of the largest
+        # would then refuse one of them while another link is in the middle of its own.
         self.partial_bytes_max: Final[i64] = partial_bytes_max
         self.handshake_timeout_ms: Final[i64] = handshake_timeout_ms
         self.idle_time_out_ms: Final[i64] = idle_time_out_ms

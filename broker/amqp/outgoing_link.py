@@ -10,13 +10,16 @@ from mypy_extensions import i16, i32, i64, u8
 from broker.amqp import credit as credits
 from broker.amqp.delivery import Delivery
 from broker.amqp.encode import put_u32
-from broker.amqp.events import OutgoingOwner
+from broker.amqp.errors import LinkFault
+from broker.amqp.events import OutgoingOwner, Supply
+from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
 from broker.amqp.lifecycle import LinkState
 from broker.amqp.link import Link
 from broker.amqp.outcomes import State
 from broker.amqp.output import Output
 from broker.amqp.performatives import RCV_SECOND, SENDER, SND_SETTLED, SND_UNSETTLED, Attach
 from broker.amqp.terminus import Source, Target
+from broker.amqp.transfer import put_aborted
 
 if TYPE_CHECKING:
     from broker.amqp.session import Session
@@ -45,6 +48,9 @@ class OutgoingLink(Link):
         self._rest_at: i64 = 0
         self._rest_id: i64 = 0
         self._rest_settled = False
+        self._rest_first: bytes = b""
+        self._supply: Supply | None = None
+        self._supply_left: i64 = 0
 
     def accept(
         self,
@@ -148,6 +154,61 @@ class OutgoingLink(Link):
             out.write(payload)
         session.outgoing_window.send()
 
+    def send_large(
+        self, delivery: Delivery | None, first: bytes, supply: Supply, *, size: i64
+    ) -> None:
+        """As `send`, of `first` and what `supply` gives, `size` bytes in all.
+
+        Nothing is sent before the supply has given something.
+        """
+        session = self.session
+        delivery_id = session.next_delivery_id
+        session.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
+        self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
+        self.credit -= 1
+        if delivery is not None:
+            delivery.delivery_id = delivery_id
+            session.unsettled_out.put(delivery)
+        self._rest = b""
+        self._rest_at = 0
+        self._rest_id = delivery_id
+        self._rest_settled = delivery is None
+        self._rest_first = first
+        self._supply = supply
+        self._supply_left = size
+        if not self.send_rest():
+            session.unfinished.append(self)
+
+    def supplied(self) -> None:
+        """The supply has more to give."""
+        if self._supply is not None and self.state is LinkState.ATTACHED:
+            self.session.room_again()
+
+    def break_off(self, fault: LinkFault) -> None:
+        """The supply ends before its time: there is no such delivery, and no link any more."""
+        if self._supply is None or self.state is not LinkState.ATTACHED:
+            return
+        session = self.session
+        session.unsettled_out.take(self._rest_id)
+        if session.outgoing_window.left > 0:
+            self._put_aborted()
+            self.detach(fault)
+        else:
+            session.end(fault)
+
+    def _put_aborted(self) -> None:
+        """Sent though nothing else was: the next delivery-id must not leave this one out."""
+        out = self.output.writer()
+        start = begin_frame(out, AMQP_FRAME, self.session.our_channel)
+        put_aborted(
+            out,
+            handle=self.our_handle,
+            delivery_id=self._rest_id,
+            settled=self._rest_settled,
+        )
+        end_frame(out, start)
+        self.session.outgoing_window.send()
+
     def _put_transfer(
         self, out: BytesWriter, delivery_id: i64, *, settled: bool, more: bool, size: i64
     ) -> None:
@@ -184,6 +245,8 @@ class OutgoingLink(Link):
         rest = self._rest
         if rest is None:
             return True
+        if self._supply is not None:
+            return self._send_supplied(self._supply)
         window = self.session.outgoing_window
         output = self.output
         room = output.frame_size_max - TRANSFER_OVERHEAD
@@ -191,20 +254,56 @@ class OutgoingLink(Link):
             end = min(self._rest_at + room, i64(len(rest)))
             more = end < i64(len(rest))
             piece = rest[self._rest_at : end]
-            out = output.writer()
-            self._put_transfer(
-                out, self._rest_id, settled=self._rest_settled, more=more, size=i64(len(piece))
-            )
-            if i64(len(piece)) >= REFERENCED_FROM:
-                output.put_reference(piece)
-            else:
-                out.write(piece)
-            window.send()
+            self._put_piece(piece, more=more)
             self._rest_at = end
             if not more:
                 self._rest = None
                 return True
         return False
+
+    def _send_supplied(self, supply: Supply) -> bool:
+        window = self.session.outgoing_window
+        output = self.output
+        room = output.frame_size_max - TRANSFER_OVERHEAD
+        rest = self._rest
+        assert rest is not None
+        while window.left > 0 and output.may_write():
+            if self._rest_at == i64(len(rest)):
+                more = supply.take()
+                if more is None:
+                    return False
+                rest = self._rest_first + more if self._rest_first else more
+                self._rest_first = b""
+                self._rest = rest
+                self._rest_at = 0
+            end = min(self._rest_at + room, i64(len(rest)))
+            piece = rest[self._rest_at : end]
+            self._supply_left -= end - self._rest_at
+            self._rest_at = end
+            self._put_piece(piece, more=self._supply_left > 0)
+            if self._supply_left == 0:
+                self._drop_rest()
+                return True
+        return False
+
+    def _put_piece(self, piece: bytes, *, more: bool) -> None:
+        output = self.output
+        size = i64(len(piece))
+        out = output.writer()
+        self._put_transfer(out, self._rest_id, settled=self._rest_settled, more=more, size=size)
+        if size >= REFERENCED_FROM:
+            output.put_reference(piece)
+        else:
+            out.write(piece)
+        self.session.outgoing_window.send()
+
+    def _drop_rest(self) -> None:
+        supply = self._supply
+        self._rest = None
+        self._rest_first = b""
+        self._supply = None
+        if supply is not None:
+            supply.close()
 
     def settle(self, delivery_id: i64, outcome: State) -> None:
         """Settle a delivery whose outcome the peer gave within a transaction (core 4.4.2)."""
@@ -216,6 +315,6 @@ class OutgoingLink(Link):
     def end(self, *, closed: bool) -> None:
         owner = self.owner
         self.owner = None
-        self._rest = None
+        self._drop_rest()
         if owner is not None:
             owner.outgoing_ended(closed, self.session.unsettled_out.take_all_of(owner))

@@ -22,7 +22,7 @@ from broker.amqp.decode import (
     u32_at,
 )
 from broker.amqp.descriptors import ACCEPTED as ACCEPTED_CODE
-from broker.amqp.descriptors import DISPOSITION
+from broker.amqp.descriptors import DISPOSITION, TRANSFER
 from broker.amqp.encode import BytesWriter, put_bool, put_descriptor, put_uint
 from broker.amqp.errors import INVALID_FIELD, ConnectionFault
 from broker.amqp.limits import DELIVERY_TAG_SIZE_MAX
@@ -225,6 +225,20 @@ class Disposition:
             batchable, at = take_bool(data, at)
             self.batchable = batchable > 0
         return at
+
+
+def put_aborted(out: BytesWriter, *, handle: i64, delivery_id: i64, settled: bool) -> None:
+    """A transfer that takes back what was sent of its delivery, and settles it (2.7.5)."""
+    fields = FieldWriter()
+    fields.uint(handle)
+    fields.uint(delivery_id)
+    fields.binary(int(delivery_id).to_bytes(4, "big"))
+    fields.uint(0)
+    fields.require_boolean(settled)
+    for _ in ("more", "rcv-settle-mode", "state", "resume"):
+        fields.skip()
+    fields.require_boolean(True)
+    fields.close(out, TRANSFER)
 
 
 def put_disposition(

@@ -27,6 +27,7 @@ from broker.amqp.performatives import Open
 from broker.amqp.sections import Sections
 from broker.amqp.types import Symbol
 from broker.clock import Clock
+from broker.contents import Contents
 from broker.journal import Journal
 from broker.links.service import Service, ServiceNode
 from broker.links.uniqueness import Claim, Verdict, collide, verdict
@@ -129,6 +130,7 @@ class Container:
         self.touched: list[Peer] = []
         self.closing = False
         self.service: Service | None = None
+        self.contents: Contents | None = None
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], Holder]] = {}
         self._next_peer: i64 = 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.amqp.errors import (
+    MESSAGE_SIZE_EXCEEDED,
     NOT_FOUND,
     NOT_IMPLEMENTED,
     RESOURCE_DELETED,
@@ -14,16 +15,19 @@ from broker.amqp.errors import (
     Fault,
     LinkFault,
 )
-from broker.amqp.events import IncomingOwner
+from broker.amqp.events import IncomingOwner, Intake
 from broker.amqp.incoming_link import IncomingLink
+from broker.amqp.limits import STREAMED_FROM
 from broker.amqp.outcomes import Rejected, TransactionalState, error_of
 from broker.amqp.performatives import Attach
 from broker.amqp.sections import Sections
 from broker.amqp.terminus import LINK_DETACH, Target
 from broker.amqp.types import Char, Integer, Symbol, Timestamp
 from broker.journal import Waiter
+from broker.large import Large
 from broker.links.attach import PublishRequest, delete_policy, may_reject, offered_to_sender
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
+from broker.links.large import LargeIntake
 from broker.links.refusal import as_fault, as_link_fault
 from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.links.transactions import OpenTransaction
@@ -216,6 +220,72 @@ class LinkProducer(IncomingOwner):
             raise
         finally:
             self._within = None
+
+    def large(self) -> Intake | None:
+        contents = self._container.contents
+        if contents is None or isinstance(self._node, ServiceNode):
+            return None
+        return LargeIntake(self, self._peer, contents)
+
+    def delivered_large(
+        self,
+        delivery_id: i64,
+        head: bytes,
+        large: Large | None,
+        *,
+        fault: LinkFault | None,
+        size: i64,
+        settled: bool,
+        txn_id: bytes | None,
+    ) -> None:
+        """As `delivered`, or `posted`, of a message whose body is `large`; None with a `fault`."""
+        if self._grants is not None:
+            self._grants.used(self._credit)
+        if txn_id is not None:
+            self._within = self._peer.join(txn_id)
+            if self._within is None:
+                raise LinkFault(UNKNOWN_ID, "no such transaction on this connection")
+        try:
+            if fault is not None:
+                raise fault
+            self._put_large(delivery_id, head, large, size=size, settled=settled)
+        except RoutingError as refusal:
+            self._reject(delivery_id, as_link_fault(refusal), settled)
+        except LinkFault as reason:
+            self._reject(delivery_id, reason, settled)
+        finally:
+            self._within = None
+
+    def _put_large(
+        self, delivery_id: i64, head: bytes, large: Large | None, *, size: i64, settled: bool
+    ) -> None:
+        sections = self._container.sections
+        sections.read(head, 0, i64(len(head)))
+        node, origin = self._node, self._origin
+        if node is None:
+            node, origin = self._addressed(sections, head)
+        if isinstance(node, ServiceNode):
+            raise LinkFault(MESSAGE_SIZE_EXCEEDED, f"requests have at most {STREAMED_FROM} bytes")
+        clock = self._container.clock
+        message = read_message(sections, head, clock, origin=origin, large=large)
+        if self._within is not None:
+            self._post(delivery_id, node, message, size=i64(len(head)), settled=settled)
+            return
+        journal = self._container.journal
+        if node.duplicates is None:
+            node.put(message, journal.batch)
+        else:
+            node.duplicates.put(message, journal.batch)
+        self._container.stats.published += 1
+        self._container.stats.published_bytes += size
+        if settled:
+            return
+        if not message.durable and not node.stores_all:
+            self._link.accept_delivery(delivery_id)
+        elif node.duplicates is None:
+            journal.submit_receipt(Receipt(self._link, delivery_id))
+        else:
+            journal.submit(Receipt(self._link, delivery_id))
 
     def _post(
         self, delivery_id: i64, node: Node, message: Message, *, size: i64, settled: bool

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from mypy_extensions import i64
+
 from broker.amqp.delivery import Delivery
 from broker.amqp.errors import RESOURCE_DELETED, Fault, LinkFault
 from broker.amqp.events import OutgoingOwner
@@ -11,9 +13,11 @@ from broker.amqp.outcomes import DeliveryState, Modified, Outcome, Received, Tra
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
+from broker.large import Large
 from broker.links.attach import KINDS, OUTCOMES, ConsumeRequest, delete_policy, in_force
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
 from broker.links.ending import ending_of
+from broker.links.large import LargeSupply
 from broker.links.outcome import abandonment, cause_of, disposal
 from broker.links.precedence import precedence_of
 from broker.links.refusal import as_link_fault
@@ -21,7 +25,7 @@ from broker.links.retirement import Retirements
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, check_name, source_of, subscribe
 from broker.routing.address import MANAGEMENT
 from broker.routing.dead_letter import Cause
-from broker.routing.entry import QueueEntry
+from broker.routing.entry import NOT_STORED, QueueEntry
 from broker.routing.errors import HeldExclusively
 from broker.routing.node import QUEUE, TOPIC, Consumable, Node
 from broker.routing.party import Consumer
@@ -60,6 +64,9 @@ class Feed(Consumer):
         header = message.header(
             entry.delivery_count, container.clock, acquired_before=entry.history is not None
         )
+        if message.particulars is not None and message.large is not None:
+            self._deliver_large(entry, header, message.large)
+            return
         if link.sends_settled:
             link.send(None, header, message.encoded)
             entry.queue.accept(entry, container.journal.batch)
@@ -78,7 +85,51 @@ class Feed(Consumer):
         if not link.sends_settled:
             copy = Delivery()
             copy.sent_to = self.owner
-        link.send(copy, header, message.encoded)
+        large = message.large
+        if large is None:
+            link.send(copy, header, message.encoded)
+        else:
+            self._send_large(copy, header + message.encoded, large)
+
+    def _deliver_large(self, entry: QueueEntry, header: bytes, large: Large) -> None:
+        first = header + entry.message.encoded
+        if self._link.sends_settled:
+            self._send_large(None, first, large)
+            entry.queue.accept(entry, self._container.journal.batch)
+        else:
+            entry.sent_to = self.owner
+            self._send_large(entry, first, large)
+
+    def _send_large(self, delivery: Delivery | None, first: bytes, large: Large) -> None:
+        contents = self._container.contents
+        assert contents is not None
+        supply = LargeSupply(self, delivery, large, contents=contents)
+        size = i64(len(first)) + i64(large.size)
+        self._link.send_large(delivery, first, supply, size=size)
+        supply.begin()
+
+    def supplied(self) -> None:
+        """There is more of the large message that is being sent."""
+        self._link.supplied()
+
+    def broken_off(self, delivery: Delivery | None, fault: LinkFault) -> None:
+        """The large message that is being sent is damaged: nobody is to have it."""
+        self._link.break_off(fault)
+        if isinstance(delivery, QueueEntry):
+            self._set_aside(delivery, fault.description)
+
+    def _set_aside(self, entry: QueueEntry, reason: str) -> None:
+        container = self._container
+        batch = container.journal.batch
+        if entry.stored_number != NOT_STORED:
+            batch.content_changes().set_aside.append((int(entry.stored_number), reason))
+        container.router.notices.append(
+            f"a message of {entry.queue.address} is set aside: {reason}"
+        )
+        # it leaves the queue as if it had been consumed, but its rows stay
+        entry.stored_number = NOT_STORED
+        entry.queue.accept(entry, batch)
+        container.stats.acknowledged -= 1
 
     def nothing_waits(self) -> None:
         self._link.drained()

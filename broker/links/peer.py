@@ -57,6 +57,14 @@ class Outlet:
         """Send these, in order, when the socket takes them."""
 
     @abstractmethod
+    def pause(self) -> None:
+        """Read nothing more from the socket until `resume`."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Read from the socket again."""
+
+    @abstractmethod
     def close(self) -> None:
         """Close the socket once everything has been sent."""
 
@@ -117,6 +125,7 @@ class Peer(ConnectionOwner):
         self._outlet: Outlet | None = outlet
         self._withheld: i64 = 0
         self._is_due = False
+        self._input_holds: i64 = 0
         self._alarm: Final = Alarm(self)
         authenticator = container.authenticator
         self.connection: Final = Connection(
@@ -174,6 +183,18 @@ class Peer(ConnectionOwner):
         """The socket takes output again."""
         self.connection.output_drained()
         self.container.run_round()
+
+    def hold_input(self) -> None:
+        """Something here is slower than the peer sends; each hold is to be released."""
+        self._input_holds += 1
+        if self._input_holds == 1 and self._outlet is not None:
+            self._outlet.pause()
+
+    def release_input(self) -> None:
+        """What was slower has caught up."""
+        self._input_holds -= 1
+        if self._input_holds == 0 and self._outlet is not None:
+            self._outlet.resume()
 
     def write(self, now_ms: i64) -> None:
         """Hand everything that is to be sent to the socket."""

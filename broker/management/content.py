@@ -56,7 +56,12 @@ def content_of(message: Message) -> Mapping[str, object]:
     """Annotations, properties and body. What cannot be read or is too much is null."""
     data = message.encoded
     sections = split(data, 0, len(data))
-    kind, body, truncated = _body(data, sections)
+    large = message.large
+    if large is None:
+        kind, body, truncated = _body(data, sections)
+    else:
+        kind, body = _beginning(large.stored.beginning)
+        truncated = True
     return {
         "properties": shown(properties_of(message)),
         "application_properties": shown(_value(data, sections.application_properties)),
@@ -100,6 +105,21 @@ def _body(data: bytes, sections: Sections) -> tuple[str, object, bool]:
         return _amqp_value(data, value_at, end)
     large = end - at > BODY_BYTES_MAX
     return SEQUENCE, None if large else _sequences(data, at, end), large
+
+
+def _beginning(data: bytes) -> tuple[str, object]:
+    """The kind of a body of which only the beginning is at hand, and as much of it as is shown."""
+    code, at = descriptor_at(data, 0, len(data))
+    form = data[at]
+    if code not in (DATA, AMQP_VALUE):
+        return SEQUENCE, None
+    if form not in (0xA0, 0xA1, 0xB0, 0xB1):
+        return VALUE, None
+    first = at + (2 if form in (0xA0, 0xA1) else 5)
+    found = data[first : first + data[at + 1]] if form in (0xA0, 0xA1) else data[first:]
+    if form in (0xA0, 0xB0):
+        return BYTES, found
+    return TEXT, found.decode(errors="ignore")
 
 
 def _amqp_value(data: bytes, at: int, end: int) -> tuple[str, object, bool]:

@@ -29,6 +29,7 @@ class Pump(asyncio.Protocol, Outlet):
         self._transport: asyncio.Transport | None = None
         self._peer: Peer | None = None
         self._reading = True
+        self._paused = False
         self._gone: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -74,7 +75,8 @@ class Pump(asyncio.Protocol, Outlet):
         self._cancel_stall()
         if self._transport is not None and not self._reading:
             self._reading = True
-            self._transport.resume_reading()
+            if not self._paused:
+                self._transport.resume_reading()
         if self._peer is not None:
             self._peer.output_drained()
 
@@ -118,7 +120,18 @@ class Pump(asyncio.Protocol, Outlet):
     def _stop_reading_when_stalled(self, transport: asyncio.Transport) -> None:
         if transport.get_write_buffer_size() > STALLED_AT:
             self._reading = False
-            transport.pause_reading()
+            if not self._paused:
+                transport.pause_reading()
+
+    def pause(self) -> None:
+        self._paused = True
+        if self._transport is not None and self._reading:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        self._paused = False
+        if self._transport is not None and self._reading:
+            self._transport.resume_reading()
 
     def close(self) -> None:
         self._peer = None

@@ -5,6 +5,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.clock import Clock
+from broker.large import Keeper
 from broker.routing import address as addresses
 from broker.routing import durability, pattern
 from broker.routing.agenda import Agenda
@@ -84,6 +85,7 @@ class Router:
         self.bindings: i64 = 0
         self.subscriptions: Final = Subscriptions(self, subscriptions_max, grace_ms=grace_ms)
         self.notices: list[str] = []
+        self.contents: Keeper | None = None
         self._policies: Final = policies
         self._nodes_max: Final[i64] = nodes_max
         self._bindings_max: Final[i64] = bindings_max

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64
 
 from broker.amqp.sections import split
+from broker.large import Keeper, Large
 from broker.message import AT_ONCE, NOWHERE, Message, Origin, particulars_in
 from broker.routing.entry import QueueEntry
 from storage.records import StoredMessage
@@ -23,6 +24,7 @@ def stored_position(entry: QueueEntry) -> i64:
 def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
     """What the store keeps of `entry`, which has its place unless it waits for a delivery time."""
     message = entry.message
+    large = message.large
     return StoredMessage(
         number=entry.stored_number,
         queue=entry.queue.stored_as,
@@ -35,6 +37,7 @@ def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
         deliver_at_ms=deliver_at_ms,
         delivery_count=entry.delivery_count,
         durable=message.durable,
+        content=None if large is None else large.stored,
     )
 
 
@@ -42,7 +45,7 @@ def as_entry(
     queue: Queue, stored: StoredMessage, position: i64, *, origin: Origin = NOWHERE
 ) -> QueueEntry:
     """The entry of a record; what may have been delivered before the start says so (RCV-08)."""
-    entry = QueueEntry(queue, as_message(stored, origin), position)
+    entry = QueueEntry(queue, as_message(stored, origin, queue.router.contents), position)
     entry.stored_number = stored.number
     entry.delivery_count = stored.delivery_count
     if stored.number < queue.router.paging.suspected_below:
@@ -50,9 +53,18 @@ def as_entry(
     return entry
 
 
-def as_message(stored: StoredMessage, origin: Origin = NOWHERE) -> Message:
-    """The message of a record. The store does not keep whoever published it, under which key."""
+def as_message(
+    stored: StoredMessage, origin: Origin = NOWHERE, keeper: Keeper | None = None
+) -> Message:
+    """The message of a record. The store does not keep whoever published it, under which key.
+
+    `keeper` is asked to hold its content, where it has one.
+    """
     encoded = stored.encoded
+    large: Large | None = None
+    if stored.content is not None and keeper is not None:
+        hold = keeper.hold(int(stored.content.number))
+        large = Large(stored.content, hold, is_saved=True)
     sections = split(encoded, 0, i64(len(encoded)))
     return Message(
         encoded=encoded,
@@ -62,5 +74,5 @@ def as_message(stored: StoredMessage, origin: Origin = NOWHERE) -> Message:
         arrived_ms=stored.arrived_ms,
         expires_at_ms=stored.expires_at_ms,
         origin=origin,
-        particulars=particulars_in(sections, encoded, stored.deliver_at_ms),
+        particulars=particulars_in(sections, encoded, stored.deliver_at_ms, large=large),
     )

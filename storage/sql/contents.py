@@ -6,10 +6,11 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from storage.records import StoredMessage, StoredNode, StoredSubscription
+from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
+from storage.sql import chunks
 from storage.sql.index import NUMBERS, QUEUES, Index
 from storage.sql.quarantine import Damage, Sifted, forget_gone
-from storage.sql.reading import read_window
+from storage.sql.reading import read_places, read_window
 from storage.sql.rows import subscription_of
 from storage.sql.statements import LOAD, Texts
 from storage.sql.tables import BODY, MARK, MESSAGE, NODE, QUEUE, SUBSCRIPTION
@@ -31,6 +32,7 @@ def load(connection: Connection) -> Index:
         select(MESSAGE.c.number, MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
     ):
         index.use(row.body, row.number)
+    index.chunks = chunks.load(connection)
     highest = connection.execute(select(func.max(QUEUE.c.id))).scalar() or 0
     queues = max(mark(connection, QUEUES), highest)  # no mark: by a broker that had none
     index.speak_for(numbers=mark(connection, NUMBERS), queues=queues)
@@ -83,10 +85,18 @@ def messages(
     while True:
         rows = connection.exec_driver_sql(texts.of(LOAD), (behind, PART, 0)).all()
         sifted = Sifted(rows, index.names())
-        damaged += sifted.damaged
-        if sifted.sound or not rows:
-            return sifted.sound, damaged
+        sound, torn = chunks.complete(connection, index.chunks, sifted.sound)
+        damaged += sifted.damaged + torn
+        if sound or not rows:
+            return sound, damaged
         behind = rows[-1].number
+
+
+def places(connection: Connection, index: Index, behind: int) -> StoredPlaces:
+    """Where the next messages with numbers above `behind` are, ascending."""
+    found = read_places(connection, behind)
+    chunks.weigh(connection, index.chunks, found)
+    return found
 
 
 def window(
@@ -94,4 +104,5 @@ def window(
 ) -> tuple[list[StoredMessage], list[Damage]]:
     """The messages of those numbers that are there, ascending, and what damage was met."""
     sifted = Sifted(read_window(connection, texts, numbers), index.names())
-    return sifted.sound, sifted.damaged
+    sound, torn = chunks.complete(connection, index.chunks, sifted.sound)
+    return sound, sifted.damaged + torn

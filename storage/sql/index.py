@@ -9,6 +9,7 @@ from sqlalchemy.sql.expression import ClauseElement
 
 from storage.batch import Batch
 from storage.sql import ids
+from storage.sql.chunks import Chunks
 from storage.sql.rows import BODY as SHARED
 from storage.sql.rows import BodyRow, MessageRow, Rows, checksum, subscription_row
 from storage.sql.statements import (
@@ -63,6 +64,7 @@ class Index:
         self.queue_ids: Final[dict[str, int]] = {}
         self.numbers_up_to = 0
         self.queues_up_to = 0
+        self.chunks = Chunks()
         self._last_queue = 0
         self._bodies: Final[dict[int, int]] = {}
         self._uses: Final[dict[int, int]] = {}
@@ -99,6 +101,8 @@ class Index:
         self._change(batch, changes)
         if batch.ids is not None:
             changes.statements.extend(ids.statements_of(batch.ids))
+        if batch.contents is not None or self.chunks.uses.any():
+            changes.statements.extend(self.chunks.changes(batch))
         return changes
 
     def _change(self, batch: Batch, changes: Changes) -> None:

@@ -21,12 +21,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import contents, ids, postgres
+from storage.sql import chunks, contents, ids, postgres
 from storage.sql.contents import IN_USE
 from storage.sql.index import Changes, Index
 from storage.sql.postgres import COMMITS, AwayError
 from storage.sql.quarantine import Damage, count, set_aside
-from storage.sql.reading import read_places
 from storage.sql.rows import UnreadableError
 from storage.sql.schema import bring_up_to_date
 from storage.sql.session import Session, application_name
@@ -86,6 +85,14 @@ class PostgresStore(Store):
     @property
     def first_number(self) -> int:
         return self._first_number
+
+    @property
+    def keeps_contents(self) -> bool:
+        return True
+
+    @property
+    def first_content(self) -> int:
+        return self._index.chunks.first
 
     @property
     def was_cut_off(self) -> bool:
@@ -179,6 +186,9 @@ class PostgresStore(Store):
                 await self._write(session, changes)
             except FAILURES as error:
                 await self._return(error, changes)
+            if batch.contents is not None:
+                self._quarantined += len(batch.contents.set_aside)
+                batch.contents.chunks.clear()  # a batch is remembered for longer than they need be
 
     async def _write(self, session: Session, changes: Changes) -> None:
         """Write a batch; a session that does not answer in time is given up, never cancelled."""
@@ -294,7 +304,7 @@ class PostgresStore(Store):
         )
 
     async def places(self, behind: int) -> StoredPlaces:
-        return await self._read(partial(read_places, behind=behind))
+        return await self._read(partial(contents.places, index=self._index, behind=behind))
 
     async def load(self, numbers: list[int]) -> list[StoredMessage]:
         texts = self._ready().texts
@@ -310,6 +320,12 @@ class PostgresStore(Store):
 
     async def ids(self, behind: int) -> list[StoredId]:
         return await self._read(partial(ids.load, behind=behind))
+
+    async def read_chunk(self, content: int, index: int) -> bytes:
+        return await self._read(partial(chunks.read, content=content, index=index))
+
+    async def sweep(self) -> bool:
+        return await self._read(partial(chunks.sweep, chunks=self._index.chunks))
 
     async def _sound(
         self, sound: list[StoredMessage], damaged: list[Damage]

@@ -13,12 +13,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import contents, ids, sqlite
+from storage.sql import chunks, contents, ids, sqlite
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
 from storage.sql.lock import StoreLock
 from storage.sql.quarantine import Damage, count, set_aside
-from storage.sql.reading import read_places
 from storage.sql.rows import UnreadableError
 from storage.sql.schema import bring_up_to_date
 from storage.sql.statements import Texts
@@ -54,6 +53,14 @@ class SqliteStore(Store):
     @property
     def first_number(self) -> int:
         return self._first_number
+
+    @property
+    def keeps_contents(self) -> bool:
+        return True
+
+    @property
+    def first_content(self) -> int:
+        return self._index.chunks.first
 
     @property
     def was_cut_off(self) -> bool:
@@ -134,6 +141,9 @@ class SqliteStore(Store):
         connection, texts = self._opened()
         changes = self._index.changes(batch)
         self._in_transaction(partial(sqlite.write, connection, texts, changes))
+        if batch.contents is not None:
+            self._quarantined += len(batch.contents.set_aside)
+            batch.contents.chunks.clear()  # a batch is remembered for longer than they need be
 
     # -- what is there
 
@@ -157,7 +167,7 @@ class SqliteStore(Store):
         return sound
 
     async def places(self, behind: int) -> StoredPlaces:
-        return await self._do(lambda: read_places(self._opened()[0], behind))
+        return await self._do(lambda: contents.places(self._opened()[0], self._index, behind))
 
     async def load(self, numbers: list[int]) -> list[StoredMessage]:
         return await self._do(partial(self._window, numbers))
@@ -171,3 +181,11 @@ class SqliteStore(Store):
 
     async def ids(self, behind: int) -> list[StoredId]:
         return await self._do(lambda: ids.load(self._opened()[0], behind))
+
+    # -- contents
+
+    async def read_chunk(self, content: int, index: int) -> bytes:
+        return await self._do(lambda: chunks.read(self._opened()[0], content, index))
+
+    async def sweep(self) -> bool:
+        return await self._do(lambda: chunks.sweep(self._opened()[0], self._index.chunks))

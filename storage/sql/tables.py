@@ -110,6 +110,26 @@ REMEMBERED_ID: Final = Table(
 """Digests of the ids of messages that came to a node, in the order in which they came: what a
 repeat is known by. Bounded by the windows of the nodes."""
 
+LARGE: Final = Table(
+    "large",
+    METADATA,
+    Column("number", _SERIAL, primary_key=True, autoincrement=False),
+    Column("content", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("beginning", LargeBinary, nullable=False),
+    Column("checksum", BigInteger, nullable=False),
+)
+"""What a large message has besides its own row: a content, whose chunks make up its body."""
+
+CHUNK: Final = Table(
+    "chunk",
+    METADATA,
+    Column("number", _SERIAL, primary_key=True, autoincrement=False),
+    Column("checksum", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+"""`number` is the content's times CHUNKS_MAX, and the place of the chunk in it."""
+
 MARK: Final = Table(
     "mark",
     METADATA,

@@ -52,6 +52,12 @@ class Wire(Outlet):
     def write(self, chunks: list[bytes]) -> None:
         self._chunks += chunks
 
+    def pause(self) -> None:
+        raise AssertionError("nothing large is sent here")
+
+    def resume(self) -> None:
+        raise AssertionError("nothing large is sent here")
+
     def close(self) -> None:
         raise RuntimeError("the broker has closed the connection")
 

@@ -148,6 +148,10 @@ class BrokerProcess(Broker):
         raise RuntimeError(f"the broker did not get ready; it printed:\n{printed}")
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         return self._process.poll() is None
 

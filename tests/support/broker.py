@@ -49,11 +49,18 @@ class RecordingOutlet(Outlet):
         self.data = bytearray()
         self.writes = 0
         self.closed = False
+        self.paused = False
 
     def write(self, chunks: list[bytes]) -> None:
         assert not self.closed, "written after close"
         self.writes += 1
         self.data += b"".join(chunks)
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
 
     def close(self) -> None:
         self.closed = True

@@ -1,9 +1,10 @@
 """A store whose commits are awaited and take as long as a test wants."""
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
-from storage.api import Store, StoreError
+from storage.api import ContentError, Store, StoreError
 from storage.batch import Batch
 from storage.memory import MemoryStore
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
@@ -16,7 +17,9 @@ class GatedStore(Store):
     with `failing` raises StoreError and keeps nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_contents: bool = False) -> None:
+        self.damaged: Final[set[tuple[int, int]]] = set()
+        self._keeps_contents: Final = keeps_contents
         self.commits: Final[list[Batch]] = []
         self.is_unreadable = False
         self._memory: Final = MemoryStore()
@@ -32,6 +35,14 @@ class GatedStore(Store):
 
     @property
     def first_number(self) -> int:
+        return 1
+
+    @property
+    def keeps_contents(self) -> bool:
+        return self._keeps_contents
+
+    @property
+    def first_content(self) -> int:
         return 1
 
     @property
@@ -58,6 +69,22 @@ class GatedStore(Store):
             gate.set_exception(StoreError("the disk is full"))
         else:
             gate.set_result(None)
+
+    def let_all_through(self) -> None:
+        """Let every commit end that has begun."""
+        while self._gates:
+            self.let_through()
+
+    async def chunks(self) -> int:
+        """How many chunks of contents it has."""
+        count = 0
+        for batch in self.commits:
+            if batch.contents is not None:
+                for content, index, _ in batch.contents.chunks:
+                    with suppress(ContentError):
+                        await self._memory.read_chunk(content, index)
+                        count += 1
+        return count
 
     async def nodes(self) -> list[StoredNode]:
         return await self._memory.nodes()
@@ -87,6 +114,14 @@ class GatedStore(Store):
 
     async def ids(self, behind: int) -> list[StoredId]:
         return await self._memory.ids(behind)
+
+    async def read_chunk(self, content: int, index: int) -> bytes:
+        if (content, index) in self.damaged:
+            raise ContentError(f"chunk {index} of content {content} is damaged")
+        return await self._memory.read_chunk(content, index)
+
+    async def sweep(self) -> bool:
+        return await self._memory.sweep()
 
     async def close(self) -> None:
         assert not self._gates, "a commit is under way"

@@ -31,6 +31,10 @@ HITS: Final = {
     "SECTIONS_MAX": "amqp/test_sections.py::test_the_body_has_no_more_sections_than_its_limit",
     "SECTIONS_BEFORE_BODY_MAX": "amqp/test_sections.py"
     "::test_what_routing_reads_lies_within_so_many_bytes_of_the_start",
+    "STREAMED_FROM": "links/test_large.py"
+    "::test_a_large_message_takes_no_room_for_unfinished_deliveries",
+    "UNSAVED_BYTES_MAX": "links/test_large.py"
+    "::test_a_sender_that_is_faster_than_the_disk_is_not_read_from",
     "DELIVERY_TAG_SIZE_MAX": f"{HERE}::test_a_delivery_tag_is_short",
     "FRAME_SIZE_MIN": f"{HERE}::test_a_peer_takes_frames_of_some_size",
     "FRAME_BEFORE_OPEN": "amqp/test_connection.py::test_a_frame_before_open_is_small",

@@ -4,10 +4,13 @@ import pytest
 
 from broker.amqp.encode import BytesWriter, put_descriptor, put_value
 from broker.amqp.types import Described, Map, Symbol, ULong
+from broker.large import Large
 from broker.management.content import BODY_BYTES_MAX, content_of, properties_of, shown, text_of
-from broker.message import NEVER, Message
+from broker.message import NEVER, Message, Particulars
+from storage.records import StoredContent
 from tests.support.frames import message
 from tests.support.management import request
+from tests.unit.test_large import Recorder
 
 
 def of(encoded: bytes) -> Message:
@@ -73,6 +76,35 @@ BODIES = [
 def test_a_body(encoded: bytes, kind: str, body: object, truncated: bool) -> None:
     found = content_of(of(encoded))
     assert (found["body_kind"], found["body"], found["body_truncated"]) == (kind, body, truncated)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "kind", "body"),
+    [
+        pytest.param(section(0x75, b"x" * 999)[:100], "bytes", b"x" * 92, id="data"),
+        pytest.param(section(0x75, b"ab") + section(0x75, b"c"), "bytes", b"ab", id="short data"),
+        pytest.param(section(0x77, "\u20ac" * 300)[:100], "text", "\u20ac" * 30, id="a text"),
+        pytest.param(section(0x77, [1] * 999)[:100], "value", None, id="a list"),
+        pytest.param(section(0x76, [1] * 999)[:100], "sequence", None, id="a sequence"),
+    ],
+)
+def test_the_beginning_of_a_large_body(beginning: bytes, kind: str, body: object) -> None:
+    stored = StoredContent(number=1, size=2**21, beginning=beginning)
+    large = Large(stored, Recorder().hold(1), is_saved=True)
+    of_it = Message(
+        encoded=section(0x74, {"a": 1}),
+        durable=False,
+        priority=4,
+        ttl_ms=-1,
+        arrived_ms=0,
+        expires_at_ms=NEVER,
+        particulars=Particulars(large=large),
+    )
+    shown_of_it = content_of(of_it)
+    assert (shown_of_it["body_kind"], shown_of_it["body"]) == (kind, body)
+    assert shown_of_it["body_truncated"]
+    assert shown_of_it["application_properties"] == Map([("a", 1)])
+    assert of_it.size() == 2**21 + len(of_it.encoded)
 
 
 def test_sections_before_the_body() -> None:

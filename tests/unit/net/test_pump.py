@@ -36,12 +36,16 @@ def message(number: int) -> bytes:
     return out.getvalue()
 
 
-async def fill(sender: SocketClient) -> None:
+async def fill_link(sender: SocketClient) -> None:
     await sender.open("writer")
     await sender.begin()
     sender.send(Attach(name="out", handle=0, role=SENDER, target=Target(address="q")))
     assert isinstance(await sender.next(), Attach)
     assert isinstance(await sender.next(), Flow)
+
+
+async def fill(sender: SocketClient) -> None:
+    await fill_link(sender)
     for number in range(COUNT):
         sender.send_bytes(message(number))
         await sender.writer.drain()
@@ -91,3 +95,18 @@ async def test_a_slow_reader_gets_everything_once_it_reads(app: App) -> None:
         await fill(sender)
         for _ in range(COUNT):
             assert BODY in await reader.frame()
+
+
+async def test_input_that_is_held_waits_in_the_socket(app: App) -> None:
+    async with SocketClient(app.port) as sender:
+        await fill_link(sender)
+        (peer,) = app.container.peers()
+        peer.hold_input()
+        peer.hold_input()
+        peer.release_input()
+        sender.send_bytes(message(0))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert app.stats.published == 0
+        peer.release_input()
+        await until(lambda: app.stats.published == 1)

@@ -1,0 +1,196 @@
+"""The body of a message of which only a part is at hand: found, and walked as it comes.
+
+Says of large messages what `sections.py` says of those that lie in memory as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.constructors import (
+    FORMS,
+    NO_CONSTRUCTOR,
+    VARIABLE_8,
+    VARIABLE_32,
+    descriptor_at,
+    malformed,
+    no_constructor,
+    open_body,
+    too_deep,
+    u32_at,
+)
+from broker.amqp.descriptors import AMQP_SEQUENCE, AMQP_VALUE, DATA, FOOTER
+from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, LinkFault
+from broker.amqp.limits import DEPTH_MAX, SECTIONS_BEFORE_BODY_MAX, SECTIONS_MAX
+
+UNKNOWN_END: Final[i64] = 0x7FFF_FFFF_FFFF
+"""Stands for an end that is not at hand."""
+
+MORE: Final[i64] = -1
+"""Instead of a length: it takes more bytes to tell."""
+
+NAME_MAX: Final[i64] = 64
+"""No name of a section, nor of a described value that means anything here, is longer."""
+
+
+def find_body(data: bytes, start: i64, end: i64) -> i64:
+    """Where the body begins in a message of which `data[start:end]` is there.
+
+    That must be more than may lie before a body: LinkFault where it begins too late.
+    """
+    at = start
+    while at - start <= SECTIONS_BEFORE_BODY_MAX:
+        code, value = descriptor_at(data, at, end)
+        if code >= DATA:
+            return at
+        if value >= end:
+            break
+        form = i64(data[value])
+        if form == 0x45:
+            at = value + 1
+        elif form == 0xC0 or form == 0xC1 or form == 0xD0 or form == 0xD1:
+            at = open_body(data, value + 1, UNKNOWN_END, form)[2]
+        else:
+            raise malformed("a section that is neither list nor map")
+    raise LinkFault(
+        RESOURCE_LIMIT_EXCEEDED, f"more than {SECTIONS_BEFORE_BODY_MAX} bytes in front of the body"
+    )
+
+
+@final
+class Body:
+    """A walk over sections of a body and the footer: from size to size, whatever they contain."""
+
+    def __init__(self) -> None:
+        self._head: bytes = b""
+        self._left: i64 = 0
+        self._kind: i64 = -1
+        self._section: i64 = -1
+        self._is_descriptor = False
+        self._depth: i64 = 0
+        self._sections: i64 = 0
+        self._has_footer = False
+
+    def is_whole(self) -> bool:
+        """Whether what came so far could be all."""
+        return self._left == 0 and self._section < 0 and not self._head
+
+    def walk(self, data: bytes, at: i64, end: i64) -> None:
+        """More of it lies in `data[at:end]`. A Fault where it is malformed."""
+        while at < end:
+            if self._left > 0:
+                step = min(self._left, end - at)
+                self._left -= step
+                at += step
+                continue
+            self._head += data[at : at + 1]
+            at += 1
+            length = self._length()
+            if length != MORE:
+                self._head = b""
+                self._left = length
+
+    def _length(self) -> i64:
+        """How far it is from behind `_head` to what is to be looked at next."""
+        if self._section < 0:
+            return self._open_section()
+        if self._is_descriptor:
+            if _is_cut(self._head, 0):
+                return MORE
+            self._is_descriptor = False
+            return 0
+        return self._open_value()
+
+    def _open_section(self) -> i64:
+        head = self._head
+        if self._has_footer:
+            raise malformed("a section behind the footer")
+        if head[0] != 0:
+            raise malformed("a described value was expected")
+        if _is_cut(head, 1):
+            return MORE
+        code, _ = descriptor_at(head, 0, i64(len(head)))
+        if code == FOOTER:
+            self._has_footer = True
+        elif self._kind < 0 and DATA <= code <= AMQP_VALUE:
+            self._kind = code
+        elif code != self._kind or code == AMQP_VALUE:
+            raise malformed("a section that does not belong to the body")
+        self._sections += 1
+        if self._sections > SECTIONS_MAX:
+            raise LinkFault(
+                RESOURCE_LIMIT_EXCEEDED, f"more than {SECTIONS_MAX} sections in the body"
+            )
+        self._section = code
+        self._depth = 0
+        return 0
+
+    def _open_value(self) -> i64:
+        head = self._head
+        code = i64(head[0])
+        if self._depth == 0:
+            _check_form(self._section, code)
+        if code == 0:
+            self._depth += 1
+            if self._depth > DEPTH_MAX:
+                raise too_deep()
+            self._is_descriptor = True
+            return 0
+        length = _length_of(head, code)
+        if length != MORE:
+            self._section = -1
+        return length
+
+
+def _check_form(section: i64, code: i64) -> None:
+    """What a section's value may be (3.2.6 to 3.2.9)."""
+    if section == DATA:
+        if code != 0xA0 and code != 0xB0:
+            raise malformed("a data section that is not binary")
+    elif section == AMQP_SEQUENCE:
+        if code != 0x45 and code != 0xC0 and code != 0xD0:
+            raise malformed("a sequence section that is not a list")
+    elif section == FOOTER and code != 0xC1 and code != 0xD1:
+        raise malformed("a section that is not a map")
+
+
+def _length_of(head: bytes, code: i64) -> i64:
+    """How much of a value lies behind its beginning `head`, or MORE."""
+    size = i64(len(head))
+    form = i64(FORMS[code])
+    if form == NO_CONSTRUCTOR:
+        raise no_constructor(code)
+    if form <= 16:
+        return form
+    if form == VARIABLE_8:
+        return MORE if size < 2 else i64(head[1])
+    if form == VARIABLE_32:
+        return MORE if size < 5 else u32_at(head, 1)
+    if size < (9 if code & 0x10 else 3):
+        return MORE
+    return open_body(head, 1, UNKNOWN_END, code)[2] - size
+
+
+def _is_cut(head: bytes, at: i64) -> bool:
+    """Whether the descriptor at `at`, which stands without its 0x00, is not there as a whole."""
+    size = i64(len(head)) - at
+    if size == 0:
+        return True
+    code = i64(head[at])
+    if code == 0x53:
+        return size < 2
+    if code == 0x80:
+        return size < 9
+    if code == 0x44:
+        return False
+    if code != 0xA3 and code != 0xB3:
+        raise malformed("a descriptor is neither a ulong nor a symbol")
+    width: i64 = 1 if code == 0xA3 else 4
+    if size <= width:
+        return True
+    length = i64(head[at + 1]) if width == 1 else u32_at(head, at + 1)
+    if length > NAME_MAX:
+        raise malformed(f"the name of a type has more than {NAME_MAX} characters")
+    return size < 1 + width + length

@@ -1,0 +1,198 @@
+"""Contents of large messages in SQL: rows of chunks, and which messages have them.
+
+A chunk's number is that of its content and its own place there, so that the chunks of one
+content lie together, and no index is needed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final, final
+
+from google_crc32c import extend
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy.sql.dml import UpdateBase
+
+from storage.api import ContentError
+from storage.batch import Batch
+from storage.contents import CHUNKS_MAX, ContentChanges, ContentUses
+from storage.records import StoredContent, StoredMessage, StoredPlaces
+from storage.sql.rows import checksum
+from storage.sql.tables import CHUNK, LARGE, MESSAGE, QUARANTINE, QUEUE
+
+SWEPT_AT_ONCE: Final = 16
+"""Chunks that one step of a sweep deletes: a commit waits for no more than that."""
+
+INSERT_CHUNK: Final = insert(CHUNK)
+"""number, checksum, data"""
+
+INSERT_LARGE: Final = insert(LARGE)
+"""number, content, size, beginning, checksum"""
+
+INSERT_QUARANTINE: Final = insert(QUARANTINE)
+"""number, found_ms, reason"""
+
+DELETE_LARGE: Final = delete(LARGE).where(LARGE.c.number == bindparam("which"))
+"""number"""
+
+Rows = Sequence[tuple[object, ...]]
+
+
+@final
+class Chunks:
+    """Who uses which content, and the rows that a batch becomes by it."""
+
+    def __init__(self) -> None:
+        self.uses: Final = ContentUses()
+        self.first = 1
+        """The lowest number that no content has."""
+
+    def changes(self, batch: Batch) -> list[tuple[UpdateBase, Rows]]:
+        """What is to be written for `batch`, which is counted as written from now on."""
+        statements: list[tuple[UpdateBase, Rows]] = []
+        changes = batch.contents
+        if changes is not None:
+            for content in changes.held:
+                self.uses.hold(content)
+            rows = [_chunk(content, index, data) for content, index, data in changes.chunks]
+            statements.append((INSERT_CHUNK, rows))
+        gone = self._queues_removed(batch) if self.uses.any() else []
+        if changes is not None:
+            statements.append((INSERT_LARGE, self._added(batch)))
+        gone += self.uses.remove(batch.removed)
+        statements.append((DELETE_LARGE, [(number,) for number in gone]))
+        if changes is not None:
+            statements.append((INSERT_QUARANTINE, _set_aside(changes)))
+            for content in changes.let_go:
+                self.uses.let_go(content)
+        return [(statement, rows) for statement, rows in statements if rows]
+
+    def _queues_removed(self, batch: Batch) -> list[int]:
+        gone = [node.address for node in batch.nodes_removed if node.kind == "queue"]
+        return [
+            number
+            for queue in gone + batch.subscriptions_removed
+            for number in self.uses.remove_queue(queue)
+        ]
+
+    def _added(self, batch: Batch) -> list[tuple[int, int, int, bytes, int]]:
+        rows: list[tuple[int, int, int, bytes, int]] = []
+        for message in batch.appended:
+            if message is not None and message.content is not None:
+                rows.append(_large(int(message.number), message.content))
+                content = int(message.content.number)
+                self.uses.add(int(message.number), content, message.queue)
+        return rows
+
+
+def load(connection: Connection) -> Chunks:
+    """Find who has what, and what nobody has. Messages of queues that have gone are deleted."""
+    chunks = Chunks()
+    connection.execute(delete(LARGE).where(LARGE.c.number.not_in(select(MESSAGE.c.number))))
+    rows = connection.execute(
+        select(LARGE.c.number, LARGE.c.content, QUEUE.c.name)
+        .join(MESSAGE, MESSAGE.c.number == LARGE.c.number)
+        .join(QUEUE, QUEUE.c.id == MESSAGE.c.queue)
+    )
+    used: set[int] = set()
+    for number, content, queue in rows:
+        chunks.uses.add(number, content, queue)
+        used.add(content)
+    present = _present(connection)
+    chunks.uses.garbage.extend(content for content in present if content not in used)
+    chunks.first = max([0, *used, *present]) + 1
+    return chunks
+
+
+def complete(
+    connection: Connection, chunks: Chunks, found: list[StoredMessage]
+) -> tuple[list[StoredMessage], list[tuple[int, str]]]:
+    """Messages as their rows have them, with contents; and those of which that is damaged."""
+    if not chunks.uses.any():
+        return found, []
+    numbers = [int(message.number) for message in found]
+    large = [number for number in numbers if chunks.uses.content_of(number) is not None]
+    contents: dict[int, StoredContent] = {}
+    damaged: list[tuple[int, str]] = []
+    for row in connection.execute(select(LARGE).where(LARGE.c.number.in_(large))):
+        stored = StoredContent(number=row.content, size=row.size, beginning=row.beginning)
+        if _sum_of(row.number, stored) == row.checksum:
+            contents[row.number] = stored
+        else:
+            damaged.append((row.number, "what it has besides its row is damaged"))
+    unsound = {number for number, _ in damaged}
+    return [
+        message.with_content(contents.get(int(message.number)))
+        for message in found
+        if int(message.number) not in unsound
+    ], damaged
+
+
+def weigh(connection: Connection, chunks: Chunks, found: StoredPlaces) -> None:
+    """Add what their contents take to the sizes of large messages."""
+    if not found.numbers or not chunks.uses.any():
+        return
+    within = LARGE.c.number.between(found.numbers[0], found.numbers[-1])
+    rows = connection.execute(select(LARGE.c.number, LARGE.c.size).where(within))
+    sizes: dict[int, int] = {row.number: row.size for row in rows}
+    for index, number in enumerate(found.numbers):
+        found.sizes[index] += sizes.get(number, 0)
+
+
+def read(connection: Connection, content: int, index: int) -> bytes:
+    """A chunk; ContentError where it is not as it was written."""
+    number = content * CHUNKS_MAX + index
+    which = CHUNK.c.number == number
+    row = connection.execute(select(CHUNK.c.checksum, CHUNK.c.data).where(which)).first()
+    if row is None or checksum(number, row.data) != row.checksum:
+        raise ContentError(f"chunk {index} of content {content} is damaged or missing")
+    return bytes(row.data)
+
+
+def sweep(connection: Connection, chunks: Chunks) -> bool:
+    """Delete some chunks of what nobody uses; whether more is left. Never within a commit."""
+    garbage = chunks.uses.garbage
+    if not garbage:
+        return False
+    first = garbage[0] * CHUNKS_MAX
+    some = select(CHUNK.c.number).where(CHUNK.c.number.between(first, first + CHUNKS_MAX - 1))
+    some = some.order_by(CHUNK.c.number).limit(SWEPT_AT_ONCE)
+    done = connection.execute(delete(CHUNK).where(CHUNK.c.number.in_(some)))
+    if done.rowcount < SWEPT_AT_ONCE:
+        del garbage[0]
+    return bool(garbage)
+
+
+def _present(connection: Connection) -> list[int]:
+    """The numbers of contents that have chunks: one search each, whatever their size."""
+    found: list[int] = []
+    behind = 0
+    while True:
+        least = select(func.min(CHUNK.c.number)).where(CHUNK.c.number >= behind)
+        number = connection.execute(least).scalar()
+        if number is None:
+            return found
+        found.append(number // CHUNKS_MAX)
+        behind = (found[-1] + 1) * CHUNKS_MAX
+
+
+def _set_aside(changes: ContentChanges) -> list[tuple[int, int, str]]:
+    found_ms = time.time_ns() // 1_000_000
+    return [(number, found_ms, reason) for number, reason in changes.set_aside]
+
+
+def _chunk(content: int, index: int, data: bytes) -> tuple[int, int, bytes]:
+    number = content * CHUNKS_MAX + index
+    return number, checksum(number, data), data
+
+
+def _large(message: int, content: StoredContent) -> tuple[int, int, int, bytes, int]:
+    beginning = content.beginning
+    checked = _sum_of(message, content)
+    return message, int(content.number), int(content.size), beginning, checked
+
+
+def _sum_of(message: int, content: StoredContent) -> int:
+    facts = int(content.number).to_bytes(8) + int(content.size).to_bytes(8) + content.beginning
+    return int(extend(extend(0, message.to_bytes(8)), facts))

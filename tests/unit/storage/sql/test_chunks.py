@@ -1,0 +1,105 @@
+"""Large messages in SQL: damage, and how much a sweep does at a time."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select, update
+
+from storage.api import ContentError, StoreError
+from storage.batch import Batch
+from storage.contents import CHUNKS_MAX
+from storage.sql.chunks import SWEPT_AT_ONCE
+from storage.sql.sqlite import engine_of
+from storage.sql.store import SqliteStore
+from storage.sql.tables import CHUNK, LARGE
+from tests.contract.test_contents import append, chunk, large, let_go, write
+from tests.support.stored import stored_messages
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(tmp_path / "store.db")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+def chunks(folder: Path) -> int:
+    with engine_of(folder / "store.db").connect() as connection:
+        return connection.execute(select(func.count()).select_from(CHUNK)).scalar() or 0
+
+
+async def test_a_damaged_chunk_is_not_given_out(store: SqliteStore, tmp_path: Path) -> None:
+    await write(store, 1, 3)
+    with engine_of(tmp_path / "store.db").connect() as connection:
+        connection.execute(
+            update(CHUNK).where(CHUNK.c.number == CHUNKS_MAX + 1).values(data=b"something else")
+        )
+    assert await store.read_chunk(1, 0) == chunk(1, 0)
+    with pytest.raises(ContentError, match="chunk 1 of content 1"):
+        await store.read_chunk(1, 1)
+    assert await store.read_chunk(1, 2) == chunk(1, 2), "the store goes on"
+
+
+async def test_a_chunk_in_the_place_of_another_is_not_given_out(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    await write(store, 1, 1)
+    with engine_of(tmp_path / "store.db").connect() as connection:
+        connection.execute(update(CHUNK).values(number=CHUNKS_MAX + 5))
+    with pytest.raises(ContentError):
+        await store.read_chunk(1, 5)
+
+
+async def test_a_message_whose_content_is_unclear_is_set_aside(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    await write(store, 1, 1)
+    await append(store, large(1, 1), large(2, 1))
+    with engine_of(tmp_path / "store.db").connect() as connection:
+        connection.execute(update(LARGE).where(LARGE.c.number == 1).values(content=2))
+    assert [int(each.number) for each in await stored_messages(store, "a")] == [2]
+    assert store.quarantined == 1
+
+
+async def test_a_message_that_was_found_damaged_is_not_loaded_again(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    await write(store, 1, 1)
+    await append(store, large(1, 1), large(2, 1))
+    batch = Batch()
+    batch.content_changes().set_aside.append((2, "chunk 0 is damaged"))
+    await store.commit(batch)
+    assert store.quarantined == 1
+    assert [int(each.number) for each in await stored_messages(store, "a")] == [1]
+    await store.close()
+    again = SqliteStore(tmp_path / "store.db")
+    await again.open()
+    assert again.quarantined == 1
+    assert [int(each.number) for each in await stored_messages(again, "a")] == [1]
+    await again.close()
+
+
+async def test_a_sweep_is_done_in_bounded_steps(store: SqliteStore, tmp_path: Path) -> None:
+    count = 2 * SWEPT_AT_ONCE + 1
+    await write(store, 1, count)
+    await write(store, 2, 1)
+    await let_go(store, 1)
+    left = count + 1
+    while await store.sweep():
+        assert left - chunks(tmp_path) <= SWEPT_AT_ONCE
+        left = chunks(tmp_path)
+    assert chunks(tmp_path) == 1
+
+
+async def test_chunks_of_a_commit_that_fails_are_not_there(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    await write(store, 1, 1)
+    batch = Batch()
+    batch.content_changes().write(2, 0, b"x")
+    batch.content_changes().write(1, 0, b"twice")
+    with pytest.raises(StoreError):
+        await store.commit(batch)
+    assert chunks(tmp_path) == 1
