@@ -54,6 +54,9 @@ LOADED_AT_ONCE = 1000
 STOP_TIMEOUT_S = 8.0
 """So long a stop waits for peers to answer our close; a service manager kills after ten."""
 
+STORE_TIMEOUT_MIN_S = 1.0
+"""So long at least it then waits for the store."""
+
 
 class App:
     """One broker: store, router, container and listener, with their order of start and stop.
@@ -174,7 +177,7 @@ class App:
         self._store_failed(StoreError(str(task.exception())))
 
     def _store_failed(self, failure: StoreError) -> None:
-        self.failure = failure
+        self.failure = failure if self.failure is None else self.failure
         self.listener.stop_accepting()
         self.listener.drop_connections()
         self.ended.set()
@@ -186,6 +189,8 @@ class App:
 
     async def stop(self, patience_s: float = STOP_TIMEOUT_S) -> None:
         """Close every connection with `amqp:connection:forced`, then everything else."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + STOP_TIMEOUT_S
         self.listener.stop_accepting()
         self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
         self.container.run_round()
@@ -195,9 +200,9 @@ class App:
             await self.contents.close()
         self.journal.close()
         if self._working and self.failure is None:
-            _, late = await asyncio.wait(self._working, timeout=patience_s)
-            for task in late:
-                task.cancel()
+            left_s = max(STORE_TIMEOUT_MIN_S, ends - loop.time())
+            _, late = await asyncio.wait(self._working, timeout=left_s)
+            if late:  # not to be cancelled: a commit may be under way
                 self.failure = StoreError("the store did not answer: what was sent is in doubt")
         await self.store.close()
 

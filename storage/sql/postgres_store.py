@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar, final
 
@@ -39,6 +40,9 @@ GRACE_MS: Final = 30_000
 
 RETRY_PAUSE_S: Final = 0.2
 
+ASK_EVERY_S: Final = 5.0
+"""A session of which nothing is wanted is asked whether it is there, so often, and for so long."""
+
 FAILURES: Final = (
     OSError,
     TimeoutError,
@@ -66,6 +70,7 @@ class PostgresStore(Store):
         self._failure: StoreError | None = None
         self._when_failed: Callable[[StoreError], None] | None = None
         self._returning: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None
         self._index = Index()
         self._owner = 0
         self._number = 0
@@ -109,11 +114,12 @@ class PostgresStore(Store):
             self._session = await self._opened()
             await self._session.run(bring_up_to_date)
             await self._session.in_transaction(self._load)
-            self._watch(self._session)
         except FAILURES as error:
             if self._session is not None:
                 self._session.drop()
             raise self._fail(error) from None
+        self._watch(self._session)
+        self._asking = asyncio.get_running_loop().create_task(self._ask())
 
     async def _opened(self) -> Session:
         """A session that holds the lock."""
@@ -145,11 +151,15 @@ class PostgresStore(Store):
 
     async def close(self) -> None:
         self._closing = True
-        if self._returning is not None:
-            self._returning.cancel()
         session = self._session
         if session is None:
             return
+        if self._turn.locked():  # by somebody who waits for a database that is away
+            session.drop()
+        tasks = [task for task in (self._returning, self._asking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         try:
             if self._failure is None and session.is_open:
                 done = partial(contents.set_mark, name=IN_USE, value=0)
@@ -206,6 +216,20 @@ class PostgresStore(Store):
         if session is self._session and not self._closing and self._failure is None:
             self._returning = asyncio.get_running_loop().create_task(self._replace(session))
 
+    async def _ask(self) -> None:
+        """Find out that a link is dead, though nothing is to be written, before others do."""
+        loop = asyncio.get_running_loop()
+        while self._failure is None:
+            await asyncio.sleep(ASK_EVERY_S)
+            async with self._turn:
+                session = self._session
+                if session is None or not session.is_open:
+                    continue
+                limit = loop.call_later(ASK_EVERY_S, session.drop)
+                with suppress(*FAILURES):  # it has ended, and its watch knows
+                    await session.raw.execute("SELECT 1")
+                limit.cancel()
+
     async def _replace(self, lost: Session) -> None:
         async with self._turn:
             if lost is not self._session or self._failure is not None:
@@ -223,7 +247,7 @@ class PostgresStore(Store):
         """Come back after `error`, with `changes` written; StoreError where that cannot be."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._grace_s
-        while postgres.is_passing(error):
+        while postgres.is_passing(error) and not self._closing:
             try:
                 await self._take_over(changes)
             except StoreError as refused:

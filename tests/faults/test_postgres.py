@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.producer import Producer, drained
+from tests.faults.producer import Producer, died, drained
 from tests.faults.test_kill import port_of, send_until_killed
 from tests.interop.broker_process import BrokerProcess
 from tests.support import postgres
@@ -108,6 +108,23 @@ async def test_a_server_that_stays_away_ends_the_broker(
     assert set(producer.accepted) <= set(held)
     assert held == sorted(set(held))
     assert again.stop() == 0
+
+
+async def test_a_stop_does_not_wait_for_a_server_that_is_away(
+    server: Server, database: str, tmp_path: Path
+) -> None:
+    broker = BrokerProcess(tmp_path, settings=settings_of(server, database))
+    async with SocketClient(port_of(broker)) as client:
+        producer = Producer(client, 0)
+        await producer.attach("q")
+        await producer.run(100)
+        await asyncio.to_thread(server.stop, "immediate")
+        producer.send()
+        await client.writer.drain()
+        broker.terminate()
+        await died(client)
+    assert broker.wait() == 1
+    assert "in doubt" in broker.log.read_text()
 
 
 @pytest.mark.requirement("PRD-03")

@@ -26,6 +26,8 @@ class Proxy:
         self.lose_requests = False
         self.lose_answers = False
         self.lost = asyncio.Event()
+        self.connected: Final[asyncio.Queue[None]] = asyncio.Queue()
+        """One more for each connection that has come."""
 
     async def __aenter__(self) -> Self:
         await self.listen(0)
@@ -63,6 +65,7 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, away = await asyncio.open_unix_connection(self._server.socket)
         self._links.extend([writer, away])
+        self.connected.put_nowait(None)
         for pump in (self._requests(reader, away), self._answers(there, writer)):
             task = asyncio.create_task(pump)
             self._tasks.add(task)

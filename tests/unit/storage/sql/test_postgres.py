@@ -15,7 +15,6 @@ from storage.sql.postgres import (
     is_passing,
     is_plain,
     name_of,
-    pieces_of,
     refusal,
 )
 from tests.unit.storage.test_batch import stored
@@ -108,13 +107,6 @@ def test_errors_say_what_to_do() -> None:
     assert explained(refused, "n") is refused
 
 
-def test_bodies_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "STATEMENT_BYTES_MAX", 10)
-    rows = [(1, b"four"), (2, b"sixsix"), (3, b"1"), (4, b"more than ten"), (5, b"")]
-    assert pieces_of(rows) == [rows[:2], rows[2:3], rows[3:4], rows[4:]]
-    assert pieces_of([]) == []
-
-
 def test_no_rows_are_empty_columns() -> None:
     assert columns_of([], 2) == [(), ()]
     assert columns_of([(1, b"a"), (2, b"b")], 2) == [(1, 2), (b"a", b"b")]
@@ -122,7 +114,7 @@ def test_no_rows_are_empty_columns() -> None:
 
 def test_one_statement_takes_what_comes_and_goes() -> None:
     index = Index()
-    index.speak_for(numbers=100, queues=100)
+    index.speak_for(numbers=1000, queues=100)
     batch = Batch()
     batch.append(stored(1))
     assert not is_plain(index.changes(batch)), "its queue is new"
@@ -137,3 +129,9 @@ def test_one_statement_takes_what_comes_and_goes() -> None:
     batch = Batch()
     batch.append(stored(4).with_bytes(bytes(postgres.STATEMENT_BYTES_MAX + 1)))
     assert not is_plain(index.changes(batch)), "too large for one value"
+    batch = Batch()
+    for number in range(5, 5 + postgres.STATEMENT_MESSAGES_MAX):
+        batch.append(stored(number))
+    assert is_plain(index.changes(batch))
+    batch.append(stored(5 + postgres.STATEMENT_MESSAGES_MAX))
+    assert not is_plain(index.changes(batch)), "many are copied"

@@ -13,7 +13,9 @@ from sqlalchemy import Connection
 from storage.api import StoreError
 from storage.batch import Batch
 from storage.records import StoredNode
+from storage.sql import postgres_store
 from storage.sql.index import NUMBERS_AT_ONCE
+from storage.sql.postgres import STATEMENT_MESSAGES_MAX
 from storage.sql.postgres_store import PostgresStore
 from storage.sql.tables import METADATA
 from tests.support import postgres
@@ -189,6 +191,20 @@ async def test_a_database_that_stays_away_ends_it(
     assert await held(server, database) == []
 
 
+async def test_a_store_is_closed_though_its_database_is_away(
+    server: Server, database: str, proxy: Proxy
+) -> None:
+    store = await opened(proxy.url(database))
+    await store.commit(batch_of(1))
+    proxy.lose_requests = True
+    committing = asyncio.create_task(store.commit(batch_of(2)))
+    await proxy.lost.wait()
+    await store.close()
+    with pytest.raises(StoreError):
+        await committing
+    assert await held(server, database) == [1]
+
+
 async def test_who_was_away_too_long_does_not_come_back(
     server: Server, database: str, proxy: Proxy
 ) -> None:
@@ -272,4 +288,31 @@ async def test_copies_share_a_body_in_one_statement(server: Server, database: st
     await store.commit(batch)
     bodies = await server.sql("SELECT number FROM body", database=database)
     assert [row["number"] for row in bodies] == [4]
+    await store.close()
+
+
+async def test_many_messages_are_copied_and_once_only(database: str, proxy: Proxy) -> None:
+    store = await opened(proxy.url(database))
+    many = range(1, 3 * STATEMENT_MESSAGES_MAX)
+    await store.commit(batch_of(1))
+    proxy.lose_requests = True
+    committing = asyncio.create_task(store.commit(batch_of(*many[1:])))
+    await proxy.lost.wait()
+    proxy.cut()
+    await committing
+    assert await numbers(store) == list(many)
+    await store.close()
+
+
+async def test_a_dead_link_is_noticed_though_nothing_is_to_be_written(
+    database: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_store, "ASK_EVERY_S", 0.05)
+    store = await opened(proxy.url(database))
+    await proxy.connected.get()
+    proxy.lose_requests = True
+    await proxy.lost.wait()
+    proxy.lose_requests = False
+    await proxy.connected.get()
+    await store.commit(batch_of(1))
     await store.close()
