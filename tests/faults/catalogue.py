@@ -21,10 +21,10 @@ class Entry:
 
 FAULTS: Final[dict[str, Entry]] = {
     "F1": Entry("kill -9 at random times under mixed load", crashes.killed_at_random, 3, 200),
-    "F2": Entry("kill -9 at named points", injection.killed_at_points, 7, 140),
-    "F4": Entry("syncs that fail", injection.syncs_that_fail, 4, 40),
+    "F2": Entry("kill -9 at named points", injection.killed_at_points, 5, 140),
+    "F4": Entry("syncs that fail", injection.syncs_that_fail, 3, 40),
     "F8": Entry("two brokers on one store", injection.two_on_one_store, 1, 20),
-    "F9": Entry("syncs that take long", injection.slow_syncs, 3, 9),
+    "F9": Entry("syncs that take long", injection.slow_syncs, 2, 9),
     "F11": Entry("clients that are killed", leaving.clients_killed, 2, 30),
     "F13": Entry("outcomes that do not arrive", cutting.outcomes_cut_off, 4, 100),
     "F14": Entry("discharges whose answer does not arrive", cutting.discharges_cut_off, 4, 100),

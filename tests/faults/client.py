@@ -62,7 +62,7 @@ class Client:
         try:
             while not self._begun:
                 await self.change()
-        except Lost:
+        except BaseException:
             await self._end()
             raise
         return self

@@ -52,11 +52,11 @@ class Point:
 
 POINTS: Final = (
     Point("while the schema is made", "pwrite64", 40, "store.db-wal", fresh=True),
-    Point("before the log of a commit is written", "pwrite64", 300, "store.db-wal"),
     Point("before a commit is synced", "fdatasync", 40, "store.db-wal"),
+    Point("before the loop hears of a commit or a client of an outcome", "write", 300),
+    Point("before the log of a commit is written", "pwrite64", 300, "store.db-wal"),
     Point("before what a checkpoint wrote is synced", "fdatasync", 3, "store.db"),
     Point("while a checkpoint writes", "pwrite64", 60, "store.db"),
-    Point("before the loop hears of a commit or a client of an outcome", "write", 300),
     Point("while the loop looks for work", "epoll_pwait", 600),
 )
 
@@ -330,7 +330,7 @@ def slowness(plan: Plan) -> int:
 
 # ---- F9
 
-DELAYS_MS: Final = (5, 50, 500)
+DELAYS_MS: Final = (5, 500, 50)
 IDLE_MS: Final = 1000
 
 

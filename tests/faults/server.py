@@ -11,6 +11,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -97,6 +98,7 @@ class Server:
             stderr=subprocess.STDOUT,
             cwd=self.place.folder,
             env=self.place.environment(),
+            start_new_session=True,
         )
         self._reading = asyncio.create_task(self._read(self._process))
 
@@ -132,17 +134,21 @@ class Server:
     def signal(self, number: signal.Signals) -> None:
         """Send the broker a signal, not a program that it runs within."""
         assert self._process is not None
-        if not self.running:
-            return
-        try:
-            os.kill(self.pid or self._process.pid, number)
-        except ProcessLookupError:
-            return
+        if self.running:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid or self._process.pid, number)
 
     async def kill(self) -> int:
         """`kill -9`, and wait for that; its exit code."""
-        self.signal(signal.SIGKILL)
+        self._kill_all()
         return await self.wait()
+
+    def _kill_all(self) -> None:
+        """The broker and what it runs within: one that loses its tracer would live on."""
+        assert self._process is not None
+        if self.running:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     async def wait(self, patience_s: float = STOP_S) -> int:
         """Its exit code, once it has ended; TimeoutError where it does not, and it is killed."""
@@ -152,7 +158,7 @@ class Server:
             async with asyncio.timeout(patience_s):
                 code = await self._process.wait()
         except TimeoutError:
-            self.signal(signal.SIGKILL)
+            self._kill_all()
             await self._process.wait()
             raise
         await self._reading

@@ -20,14 +20,13 @@ from broker.amqp.outcomes import DeliveryState
 from broker.amqp.sections import put_header
 from tests.faults.client import Client
 from tests.faults.history import Action, Phase, Recorder
-from tests.faults.links import Delivery, Lost, Receiver, Refused, Sender, is_accepted
+from tests.faults.links import Delivery, Receiver, Refused, Sender, is_accepted
 
 NOISE: Final = random.Random(0).randbytes(2**21)
 """Where bodies are cut from."""
 
-GONE: Final = (OSError, EOFError, Refused, Lost)
-"""What a client sees of a broker that dies; a broker that hangs raises TimeoutError, which is not
-among them."""
+GONE: Final = (ConnectionError, EOFError, Refused)
+"""What a client sees of a broker that dies. One that hangs raises TimeoutError: that is a find."""
 
 
 def body_for(subject: str, size: int, chosen: random.Random) -> bytes:
