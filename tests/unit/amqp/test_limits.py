@@ -83,7 +83,7 @@ NO_LIMITS: Final = {
     *("password_file", "default_kind", "auto_create", "dead_letter", "expiry", "log", "address"),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms"),
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),
-    *("deliver_before_commit", "paging_window"),
+    *("deliver_before_commit", "paging_window", "store_loss_grace_ms"),
 }
 """Settings that bound no peer."""
 
