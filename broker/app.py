@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Coroutine
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,6 +29,7 @@ from broker.routing.errors import RoutingError
 from broker.routing.node import QUEUE, TOPIC
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
+from broker.routing.reserve import Reserve, Space
 from broker.routing.router import Router
 from broker.security.authenticate import is_loopback, open_users
 from broker.settings import (
@@ -50,6 +52,9 @@ PRODUCT = "jms-broker"
 
 LOADED_AT_ONCE = 1000
 """Scheduled messages that are loaded together at a start."""
+
+WRITTEN_TIMES: Final = 3
+"""A message goes into a log first and stays there for a while; pages of a file are never full."""
 
 STOP_TIMEOUT_S = 8.0
 """So long a stop waits for peers to answer our close; a service manager kills after ten."""
@@ -108,15 +113,17 @@ class App:
             product={"product": PRODUCT, "version": __version__},
         )
         _declare(router, self.journal)
-        self.container.service = Management(self.container)
+        self.container.service = Management(self.container, self.store, self._spawn)
         self.contents: Contents | None = None
         self.listener = Listener(self.container, stall_timeout_ms=settings.stall_timeout_ms)
         self.windows = Windows(self.store, self.journal, router.paging)
         self._working: list[asyncio.Task[None]] = []
+        self._beside: Final[set[asyncio.Task[None]]] = set()
 
     async def start(self) -> None:
         """Listen on the settings' address; `port` is known from then on."""
         await self._recover()
+        self._keep_reserve()
         committing = self.journal.run(self.container.run_round)
         for work in (committing, self.windows.run(self._after_load)):
             task = asyncio.get_running_loop().create_task(work)
@@ -125,6 +132,14 @@ class App:
         if self.contents is not None:
             self.contents.start(self.container.run_round)
         self.port = await self.listener.listen(self.settings.bind, self.settings.port)
+
+    def _keep_reserve(self) -> None:
+        """See to it that the disk does not run full, where there is one."""
+        least = self.settings.disk_free_min
+        if least and self.store.free_bytes() >= 0:
+            router = self.container.router
+            router.reserve = Reserve(router, StoreSpace(self.store, self.journal), least)
+            router.reserve.begin()
 
     async def _recover(self) -> None:
         """Open the store, and bring back what it holds."""
@@ -162,7 +177,7 @@ class App:
         if found > self.stats.quarantined:
             self.container.watcher.noticed(
                 f"{found} stored messages are damaged and will not be delivered;"
-                " `jms-broker store quarantine list` shows them"
+                " `jms-broker store damaged` shows them"
             )
         self.stats.quarantined = found
 
@@ -181,6 +196,11 @@ class App:
         self.listener.stop_accepting()
         self.listener.drop_connections()
         self.ended.set()
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     def url(self) -> str:
         """Where it listens, once it does."""
@@ -205,6 +225,21 @@ class App:
             if late:  # not to be cancelled: a commit may be under way
                 self.failure = StoreError("the store did not answer: what was sent is in doubt")
         await self.store.close()
+        await asyncio.gather(*self._beside)
+
+
+class StoreSpace(Space):
+    """Where a store writes, less what is on its way there."""
+
+    def __init__(self, store: Store, journal: Journal) -> None:
+        self._store: Final = store
+        self._journal: Final = journal
+
+    def free_bytes(self) -> int:
+        free = self._store.free_bytes()
+        if free < 0:
+            return free
+        return max(0, free - WRITTEN_TIMES * int(self._journal.unwritten_bytes()))
 
 
 def store_of(settings: Settings) -> Store:

@@ -156,6 +156,7 @@ class Journal:
         self.batch = self._page.batch
         self.durable_up_to: i64 = -1
         self._full: Final[list[Page]] = []
+        self._under_way: i64 = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_timed = False
         self._work: Final = asyncio.Event()
@@ -271,7 +272,9 @@ class Journal:
             page = self._full.pop(0) if self._full else self._turn()
             batch = page.batch
             if not batch.is_empty():
+                self._under_way = batch.bytes
                 await self._store.commit(batch)
+                self._under_way = 0
             self.durable_up_to = max(self.durable_up_to, batch.last_number())
             page.tell()
             after_commit()
@@ -280,6 +283,13 @@ class Journal:
                     self._work.set()
             elif self._closing:
                 return
+
+    def unwritten_bytes(self) -> i64:
+        """How many bytes of messages are noted, and not on the disk."""
+        unwritten = self._under_way + self.batch.bytes
+        for page in self._full:
+            unwritten += page.batch.bytes
+        return unwritten
 
     def close(self) -> None:
         """Let `run` return after what is gathered now."""

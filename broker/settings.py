@@ -148,6 +148,7 @@ class Settings(BaseSettings):
     store: Annotated[str, AfterValidator(_store)] = "memory"
     hold_ms: Annotated[Number, Field(ge=0, le=1000)] = 2
     store_loss_grace_ms: Annotated[Number, Field(ge=0, le=UINT_MAX)] = 30_000
+    disk_free_min: Count = 256 * 1024 * 1024
 
     # who may enter
     users_file: Path = Path("jms-broker.users")

@@ -32,6 +32,7 @@ class Stats:
         self.displaced: i64 = 0
         self.quarantined: i64 = 0
         self.duplicates: i64 = 0
+        self.disk_shortages: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
         """Every counter by its name, in the order of declaration."""
@@ -58,4 +59,5 @@ class Stats:
             "displaced": self.displaced,
             "quarantined": self.quarantined,
             "duplicates": self.duplicates,
+            "disk_shortages": self.disk_shortages,
         }

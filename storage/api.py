@@ -12,6 +12,7 @@ from collections.abc import Callable
 from mypy_extensions import mypyc_attr
 
 from storage.batch import Batch
+from storage.facts import SetAside, StoreFacts
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
 
@@ -67,6 +68,26 @@ class Store:
 
     def when_failed(self, tell: Callable[[StoreError], None]) -> None:
         """Call `tell` once where the store is lost while nobody waits for it."""
+
+    def free_bytes(self) -> int:
+        """How much more can be written, -1 where nobody knows. Costs a system call."""
+        return -1
+
+    async def facts(self) -> StoreFacts:
+        """Sizes and counts. Costs no commit any time."""
+        return StoreFacts()
+
+    async def set_aside(self, behind: int, at_most: int) -> list[SetAside]:  # noqa: ARG002
+        """Damaged messages with numbers above `behind`, ascending."""
+        return []
+
+    async def back_up(self, target: str, told: Callable[[int, int], None]) -> None:  # noqa: ARG002
+        """Copy everything into a new file; `told`, in another thread, how many bytes of how many.
+
+        Whatever was committed before is in it. StoreError where that cannot be done; the
+        store goes on.
+        """
+        raise StoreError(f"the store {self.name} cannot be backed up by the broker")
 
     @abstractmethod
     async def open(self) -> None:

@@ -197,6 +197,9 @@ NO_TEST_OF_ITS_OWN: Final = {
     "storage/sql/migrations/versions/v0003_remembered_ids.py": "the same",
     "storage/sql/migrations/versions/v0004_large_messages.py": "the same",
     "storage/sql/tables.py": "the same",
+    "storage/facts.py": "records",
+    "broker/cli/backup.py": "tests/interop/test_command_line_store.py",
+    "broker/management/later.py": "declared; tests/unit/management/test_stores.py",
     "storage/api.py": "ABCs; tests/contract holds the fillings to them",
 }
 

@@ -9,12 +9,14 @@ import typer
 
 from broker import __version__
 from broker.cli import serve as server
+from broker.cli.backup import backup
 from broker.cli.conformance import conformance
 from broker.cli.connections import connections
 from broker.cli.embed import embed
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
 from broker.cli.queued import queued
+from broker.cli.store import store as stores
 from broker.cli.subscriptions import explain, subscriptions
 from broker.cli.users import users
 
@@ -75,6 +77,7 @@ application.command()(browse)
 application.command()(conformance)
 application.command()(embed)
 application.command()(explain)
+application.command()(backup)
 
 
 @application.command()
@@ -106,3 +109,4 @@ application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")
 application.add_typer(queued, name="message")
 application.add_typer(subscriptions, name="subscription")
+application.add_typer(stores, name="store")

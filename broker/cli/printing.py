@@ -66,7 +66,7 @@ def json_of(value: object) -> str:
 
 
 @contextmanager
-def progress(text: str, total: int) -> Iterator[Bar]:
+def progress(text: str, total: int | None) -> Iterator[Bar]:
     """A bar on standard error while something takes its time, where that is a terminal."""
     if not sys.stderr.isatty():
         yield Bar(None, total, text)
@@ -81,7 +81,7 @@ def progress(text: str, total: int) -> Iterator[Bar]:
 class Bar:
     """How far something has come."""
 
-    def __init__(self, shown_in: Progress | None, total: int, text: str) -> None:
+    def __init__(self, shown_in: Progress | None, total: int | None, text: str) -> None:
         self._shown_in = shown_in
         self._task = shown_in.add_task(text, total=total) if shown_in is not None else None
 

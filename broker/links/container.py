@@ -266,6 +266,9 @@ class Container:
 
     def run_round(self) -> None:
         """Dispatch, commit and write until nothing more can be done now."""
+        reserve = self.router.reserve
+        if reserve is not None:
+            reserve.published(self.stats.published_bytes)
         if self.router.notices:
             self._pass_on_notices()
         if self.router.barred.any:

@@ -36,6 +36,7 @@ from broker.routing.errors import RoutingError
 from broker.routing.grants import Grants
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Producer
+from broker.routing.reserve import Reserve
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
@@ -63,12 +64,17 @@ class Receipt(Waiter):
 class LinkCredit(Producer):
     """A link as its node sees it: somebody whose credit can wait."""
 
-    def __init__(self, link: IncomingLink, credit: i64) -> None:
+    def __init__(self, link: IncomingLink, credit: i64, reserve: Reserve | None) -> None:
         self._link: Final = link
         self.credit: i64 = credit
+        self.reserve: Reserve | None = reserve
         self.node: Node | None = None
 
     def resume(self) -> None:
+        reserve = self.reserve
+        if reserve is not None and reserve.is_short:
+            reserve.wait(self)
+            return
         node = self.node
         if node is not None and node.grants is not None:
             node.grants.ask(self)
@@ -100,7 +106,8 @@ class LinkProducer(IncomingOwner):
         self._container: Final = peer.container
         self._link: Final = link
         self._request: Final = request
-        self._credit: Final = LinkCredit(link, peer.container.credit)
+        container = peer.container
+        self._credit: Final = LinkCredit(link, container.credit, container.router.reserve)
         self._origin = Origin(peer.container_id)
         self._node: Node | None = None
         self._creation: Creation | None = None
@@ -140,6 +147,7 @@ class LinkProducer(IncomingOwner):
             self._grants = self._node.grants
         if isinstance(self._node, ServiceNode):
             self._credit.credit = min(self._credit.credit, REQUEST_CREDIT)
+            self._credit.reserve = None  # who makes room by management needs no room for that
         self._link.accept(
             self,
             source=attach.source,
@@ -350,6 +358,8 @@ class LinkProducer(IncomingOwner):
 
     def incoming_ended(self, closed: bool) -> None:
         self._container.forget_link(self._peer.container_id, self._link, incoming=True)
+        if self._credit.reserve is not None:
+            self._credit.reserve.leave(self._credit)
         node = self._node
         self._node = None
         if node is None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
 from broker.links.peer import Peer
+from broker.management.later import Later
 from broker.management.request import Request
 from broker.management.response import Response
 
@@ -36,7 +37,7 @@ class Caller:
     peer: Peer
 
 
-Operation = Callable[[Request, Caller], Response]
+Operation = Callable[[Request, Caller], Response | Later]
 
 
 class Entity(ABC):
@@ -50,5 +51,5 @@ class Entity(ABC):
         """What may be done with one entity of this kind."""
 
     @abstractmethod
-    def query(self, request: Request) -> Response:
+    def query(self, request: Request) -> Response | Later:
         """A page of all of them."""

@@ -12,14 +12,18 @@ from broker.links.container import Container
 from broker.links.peer import Peer
 from broker.links.refusal import as_link_fault
 from broker.links.service import Service
+from broker.management.backups import Backups
 from broker.management.connections import Connections, Links
 from broker.management.entity import Caller, Entity, Operation
 from broker.management.explain import ATTACH, Explanations
+from broker.management.later import LATER_MAX, Later, Spawn
 from broker.management.messages import Messages
 from broker.management.nodes import Nodes
 from broker.management.request import (
     BAD_REQUEST,
+    BUSY,
     CONFLICT,
+    FAILED,
     FORBIDDEN,
     NOT_FOUND,
     NOT_IMPLEMENTED,
@@ -30,12 +34,14 @@ from broker.management.request import (
     read_request,
 )
 from broker.management.response import Response, as_message
+from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscriptions import Subscriptions
 from broker.message import Message
 from broker.routing.errors import NoSuchNode, RoutingError
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.paging import NotLoaded, Parked
 from broker.routing.queue import Queue
+from storage.api import Store, StoreError
 
 SELF: Final = "org.amqp.management"
 """The type of the management node itself: of QUERY, and of what asks what there is."""
@@ -81,8 +87,12 @@ class ParkedRequest(Parked):
 class Management(Service):
     """Answers requests of administrators, and tells everybody else that they may not ask."""
 
-    def __init__(self, container: Container) -> None:
+    def __init__(
+        self, container: Container, store: Store | None = None, spawn: Spawn | None = None
+    ) -> None:
         self._container: Final = container
+        self._spawn: Final = spawn
+        self._waiting = 0
         router, journal = container.router, container.journal
         entities: list[Entity] = [
             Nodes(QUEUE, router, journal),
@@ -92,6 +102,8 @@ class Management(Service):
             Messages(router, journal),
             Subscriptions(router, journal),
         ]
+        if store is not None and spawn is not None:
+            entities += [Stores(store), DamagedMessages(store), Backups(store, spawn)]
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = Explanations(container).operations()
         self._own: Final[Mapping[str, Operation]] = {
@@ -110,26 +122,52 @@ class Management(Service):
         except NotLoaded:
             self._container.router.paging.park(ParkedRequest(self, peer, request))
             return
+        if isinstance(response, Later):
+            assert self._spawn is not None, "only what may wait is asked to"
+            self._waiting += 1
+            self._spawn(self._finish(peer, envelope, response))
+        else:
+            self._respond(node, envelope, response)
+
+    def _respond(self, node: Node, envelope: Envelope, response: Response) -> None:
         message = as_message(response, envelope, self._container.clock)
         self._container.journal.submit(Answer(self._container.journal, node, message))
 
+    async def _finish(self, peer: Peer, envelope: Envelope, later: Later) -> None:
+        """Respond once the store has said what it was asked; to nobody where they have gone."""
+        try:
+            response = await later.answer()
+        except StoreError as error:
+            response = Response(status=FAILED, description=str(error))
+        finally:
+            self._waiting -= 1
+        node = self._node_for(peer, envelope)
+        if node is not None:
+            self._respond(node, envelope, response)
+            self._container.run_round()
+
     def _reply_node(self, peer: Peer, envelope: Envelope, message: Message) -> Node:
         """Where the response goes, which must be known before anything is done."""
-        node = peer.replies.get(envelope.reply_to) or self._container.router.find(
-            envelope.reply_to, ""
-        )
+        node = self._node_for(peer, envelope)
         if node is None:
             raise NoSuchNode(f"no node {envelope.reply_to:.100} to send the response to")
         if isinstance(node, Queue):
             node.check_room(message)
         return node
 
-    def _perform(self, peer: Peer, message: Message) -> Response:
+    def _node_for(self, peer: Peer, envelope: Envelope) -> Node | None:
+        own = peer.replies.get(envelope.reply_to)
+        return own or self._container.router.find(envelope.reply_to, "")
+
+    def _perform(self, peer: Peer, message: Message) -> Response | Later:
         try:
             if not self._container.authenticator.is_administrator(peer.user):
                 raise Refused(FORBIDDEN, "only an administrator may manage the broker")
             request = read_request(message)
-            return self._operation(request)(request, Caller(peer=peer))
+            found = self._operation(request)(request, Caller(peer=peer))
+            if isinstance(found, Later) and self._waiting >= LATER_MAX:
+                raise Refused(BUSY, f"{LATER_MAX} requests wait for the store; ask again later")
+            return found
         except Refused as refusal:
             return Response(status=refusal.status, description=str(refusal))
         except RoutingError as unwilling:
@@ -163,7 +201,7 @@ class Management(Service):
 
     # -- operations of the node itself
 
-    def _query(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+    def _query(self, request: Request, caller: Caller) -> Response | Later:  # noqa: ARG002
         kind = request.properties.get("entityType")
         if not isinstance(kind, str):
             raise Refused(BAD_REQUEST, "QUERY has the application property entityType")

@@ -33,7 +33,9 @@ BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
+FAILED: Final = 500
 NOT_IMPLEMENTED: Final = 501
+BUSY: Final = 503
 
 
 class Refused(Exception):  # noqa: N818 - as those of routing

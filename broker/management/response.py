@@ -17,6 +17,7 @@ from broker.message import Message, read_message
 
 OK: Final = 200
 CREATED: Final = 201
+ACCEPTED: Final = 202
 NO_CONTENT: Final = 204
 
 STATUS_CODE: Final = "statusCode"

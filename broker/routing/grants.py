@@ -119,6 +119,11 @@ class Grants(Due):
         node = self._node
         if node is None:
             return
+        reserve = self._router.reserve
+        if reserve is not None and reserve.is_short:
+            for waiting_for_disk in (*self._asking, *self._idle):
+                reserve.wait(waiting_for_disk)
+            return
         while self._asking or self._idle:
             left = node.room_for_more()
             if left <= 0:

@@ -31,6 +31,7 @@ from broker.routing.paging import Paging
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
+from broker.routing.reserve import Reserve
 from broker.routing.subscriptions import SUBSCRIPTIONS_MAX, Subscriptions
 from broker.routing.topic import Topic
 from broker.routing.wildcards import Wildcard, Wildcards
@@ -51,7 +52,8 @@ class Router:
 
     Nothing is dispatched while messages come in: `pump` does it once for all
     queues that were woken, so that output gathers (`performance.md`, rule 9).
-    `notices` are what an operator should know; whoever shows them empties it.
+    `notices` are what an operator should know; whoever shows them empties it. `reserve` is None
+    where no disk can run full.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Router:
         self.subscriptions: Final = Subscriptions(self, subscriptions_max, grace_ms=grace_ms)
         self.notices: list[str] = []
         self.contents: Keeper | None = None
+        self.reserve: Reserve | None = None
         self._policies: Final = policies
         self._nodes_max: Final[i64] = nodes_max
         self._bindings_max: Final[i64] = bindings_max

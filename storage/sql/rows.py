@@ -95,7 +95,7 @@ def damage_of(row: Row[Any], shared: object) -> str:
     values = [row[index] for index in NUMBERS]
     if not all(isinstance(value, int) and value >= NONE for value in (*values, row.checksum)):
         return "a number of its row cannot be"
-    if not 0 <= row.priority <= PRIORITY_MAX:
+    if row.number < 1 or not 0 <= row.priority <= PRIORITY_MAX:
         return "a number of its row cannot be"
     encoded = row.encoded if row.body is None else shared
     if encoded is None:

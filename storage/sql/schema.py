@@ -20,10 +20,10 @@ def version_of(connection: Connection) -> str:
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
 
 
-def bring_up_to_date(connection: Connection) -> None:
+def bring_up_to_date(connection: Connection, target: str = HEAD) -> None:
     """Make or migrate the schema; StoreError where a newer broker made it."""
     version = version_of(connection)
-    if version == HEAD:
+    if version == target:
         return
     from alembic import command
     from alembic.config import Config
@@ -43,7 +43,7 @@ def bring_up_to_date(connection: Connection) -> None:
     is_sqlite = connection.dialect.name == "sqlite"
     connection.exec_driver_sql("BEGIN IMMEDIATE" if is_sqlite else "BEGIN")
     try:
-        command.upgrade(config, "head")
+        command.upgrade(config, target)
     except BaseException:
         connection.exec_driver_sql("ROLLBACK")
         raise

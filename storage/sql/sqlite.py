@@ -140,3 +140,18 @@ def write(connection: Connection, texts: Texts, changes: Changes) -> None:
     if changes.bodies_removed:
         bodies = [(number,) for number in changes.bodies_removed]
         connection.exec_driver_sql(texts.of(DELETE_BODY), bodies)
+
+
+def free_on_disk(database: Path) -> int:
+    """Bytes that the file system has left, but for those that the log still wants in the file."""
+    found = os.statvfs(database.parent)
+    log = database.with_name(database.name + "-wal")
+    logged = log.stat().st_size if log.exists() else 0
+    return max(0, found.f_bavail * found.f_frsize - logged)
+
+
+def unused_in_file(connection: Connection) -> int:
+    """Bytes of the file that deleted rows have left; SQLite fills them before it asks for more."""
+    pages = connection.exec_driver_sql("PRAGMA freelist_count").scalar() or 0
+    size = connection.exec_driver_sql("PRAGMA page_size").scalar() or 0
+    return int(pages) * int(size)

@@ -87,16 +87,16 @@ DELETE_MESSAGES: Final = delete(MESSAGE).where(
 DELETE_BODY: Final = delete(BODY).where(BODY.c.number == bindparam("which"))
 """number"""
 
-LOADABLE: Final = (
-    select(*MESSAGE.columns, BODY.c.encoded.label("shared"))
-    .select_from(MESSAGE.outerjoin(BODY, BODY.c.number == MESSAGE.c.body))
-    .where(
-        MESSAGE.c.queue.in_(select(QUEUE.c.id)),
-        MESSAGE.c.number.not_in(select(QUARANTINE.c.number)),
-    )
-    .order_by(MESSAGE.c.number)
+MESSAGE_ROWS: Final = select(*MESSAGE.columns, BODY.c.encoded.label("shared")).select_from(
+    MESSAGE.outerjoin(BODY, BODY.c.number == MESSAGE.c.body)
 )
-"""Messages with their bytes, of the queues that there are, without those that are set aside."""
+"""Messages with their bytes: `encoded`, or `shared` where `body` names a row of that table."""
+
+LOADABLE: Final = MESSAGE_ROWS.where(
+    MESSAGE.c.queue.in_(select(QUEUE.c.id)),
+    MESSAGE.c.number.not_in(select(QUARANTINE.c.number)),
+).order_by(MESSAGE.c.number)
+"""Those of the queues that there are, without those that are set aside."""
 
 LOAD: Final = (
     LOADABLE.where(MESSAGE.c.number > bindparam("behind"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Final, TypeVar, final
 
 from sqlalchemy import Connection
@@ -12,12 +15,15 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from storage.api import Store, StoreError
 from storage.batch import Batch
+from storage.facts import SetAside, StoreFacts
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.sql import chunks, contents, ids, sqlite
+from storage.sql.backup import back_up
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
 from storage.sql.lock import StoreLock
 from storage.sql.quarantine import Damage, count, set_aside
+from storage.sql.reader import Reader
 from storage.sql.rows import UnreadableError
 from storage.sql.schema import bring_up_to_date
 from storage.sql.statements import Texts
@@ -33,6 +39,9 @@ class SqliteStore(Store):
     def __init__(self, database: Path) -> None:
         self._database: Final = database
         self._writer: Final = Writer("store")
+        self._reader: Final = Reader(database)
+        self._copying: Final = asyncio.Lock()
+        self._ending: Final = Event()
         self._lock: StoreLock | None = None
         self._connection: Connection | None = None
         self._texts: Texts | None = None
@@ -41,6 +50,7 @@ class SqliteStore(Store):
         self._first_number = 1
         self._was_cut_off = False
         self._quarantined = 0
+        self._unused = 0
 
     @property
     def name(self) -> str:
@@ -70,6 +80,35 @@ class SqliteStore(Store):
     def quarantined(self) -> int:
         return self._quarantined
 
+    def free_bytes(self) -> int:
+        """What the file has unused counts, too: as it was when this was asked the last time."""
+        self._writer.post(self._measure)
+        try:
+            return sqlite.free_on_disk(self._database) + self._unused
+        except OSError:
+            return -1
+
+    def _measure(self) -> None:
+        if self._connection is not None and self._failure is None:
+            with suppress(SQLAlchemyError):
+                self._unused = sqlite.unused_in_file(self._connection)
+
+    # -- for those who manage the broker
+
+    async def facts(self) -> StoreFacts:
+        return await self._reader.facts()
+
+    async def set_aside(self, behind: int, at_most: int) -> list[SetAside]:
+        return await self._reader.set_aside(behind, at_most)
+
+    async def back_up(self, target: str, told: Callable[[int, int], None]) -> None:
+        if self._copying.locked() or self._ending.is_set():
+            raise StoreError("one backup at a time")
+        async with self._copying:
+            await asyncio.to_thread(
+                partial(back_up, self._database, Path(target), told=told, ending=self._ending)
+            )
+
     # -- open and close
 
     async def open(self) -> None:
@@ -91,6 +130,9 @@ class SqliteStore(Store):
         contents.set_mark(connection, IN_USE, 1)
 
     async def close(self) -> None:
+        self._ending.set()
+        async with self._copying:
+            await self._reader.close()
         await self._writer.do(self._close)
         await self._writer.close()
 
@@ -125,7 +167,8 @@ class SqliteStore(Store):
         try:
             work()
         except BaseException:
-            connection.exec_driver_sql("ROLLBACK")
+            with suppress(SQLAlchemyError):  # a full disk has rolled back already
+                connection.exec_driver_sql("ROLLBACK")
             raise
         connection.exec_driver_sql("COMMIT")
 

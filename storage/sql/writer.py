@@ -39,11 +39,19 @@ class Job(Generic[T]):
 
 
 @final
+class Errand:
+    """Something to be done in the thread, for which nobody waits."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.run: Final = work
+
+
+@final
 class Writer:
     """A thread with one hop in and one out (`storage.md` 3.6): no executor, no lock, no task."""
 
     def __init__(self, name: str) -> None:
-        self._jobs: Final[SimpleQueue[Job[object] | None]] = SimpleQueue()
+        self._jobs: Final[SimpleQueue[Job[object] | Errand | None]] = SimpleQueue()
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -52,6 +60,10 @@ class Writer:
         job = Job(work)
         self._jobs.put(job)  # type: ignore[arg-type] # a queue of jobs, whatever they return
         return await job.done
+
+    def post(self, work: Callable[[], None]) -> None:
+        """Let `work`, which raises nothing, be done some time."""
+        self._jobs.put(Errand(work))
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:

@@ -81,7 +81,7 @@ HITS: Final = {
 NO_LIMITS: Final = {
     *("bind", "port", "store", "users_file", "allow_anonymous", "user", "password"),
     *("password_file", "default_kind", "auto_create", "dead_letter", "expiry", "log", "address"),
-    *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms"),
+    *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms", "disk_free_min"),
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),
     *("deliver_before_commit", "paging_window", "store_loss_grace_ms"),
 }

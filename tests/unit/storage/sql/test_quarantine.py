@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -11,31 +10,11 @@ from storage.api import StoreError
 from storage.batch import Batch
 from storage.records import StoredNode, StoredSubscription
 from storage.sql.contents import PART
+from storage.sql.offline import writing
+from storage.sql.quarantine import drop, listed, restore
 from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
-from tests.unit.storage.test_batch import stored
-
-
-async def filled(database: Path, count: int) -> None:
-    """Three messages share a body, the others have bytes of their own."""
-    store = SqliteStore(database)
-    await store.open()
-    batch = Batch()
-    batch.add_node(StoredNode(address="q", kind="queue"))
-    for number in range(1, count + 1):
-        encoded = b"shared" if number <= 3 else b"of its own %d" % number
-        batch.append(stored(number).with_bytes(encoded))
-    await store.commit(batch)
-    await store.close()
-
-
-def change(database: Path, statement: str) -> None:
-    connection = sqlite3.connect(database)
-    connection.execute("PRAGMA ignore_check_constraints=ON")
-    with connection:
-        connection.execute(statement)
-    connection.close()
-
+from tests.support.stored_files import change, filled, rows
 
 DAMAGES = [
     pytest.param("UPDATE message SET encoded=x'00' WHERE number=4", [4], id="other bytes"),
@@ -66,11 +45,9 @@ async def test_what_is_damaged_is_set_aside(tmp_path: Path, damage: str, lost: l
         assert served == [number for number in range(1, 7) if number not in lost]
         assert store.quarantined == len(lost)
         await store.close()
-    connection = sqlite3.connect(database)
-    rows = connection.execute("SELECT number, found_ms, reason FROM quarantine").fetchall()
-    connection.close()
-    assert len(rows) == len(lost)
-    assert all(row[1] > 1_600_000_000_000 and row[2] for row in rows)
+    named = rows(database, "SELECT found_ms > 1600000000000, reason FROM quarantine")
+    assert len(named) == len(lost)
+    assert all(recent and reason for recent, reason in named)
 
 
 async def test_more_damage_than_one_part_of_a_load_hides_nothing(tmp_path: Path) -> None:
@@ -131,3 +108,59 @@ async def test_filters_that_cannot_be_read_stop_the_start(tmp_path: Path) -> Non
     with pytest.raises(StoreError, match=r"filters of the subscription .*jms-broker store salvage"):
         await again.subscriptions()
     await again.close()
+
+
+async def set_aside(database: Path) -> None:
+    """Message 2 without its body, 4 and 5 with other bytes than were stored."""
+    await filled(database, 6)
+    change(
+        database,
+        "UPDATE message SET body=77 WHERE number=2",
+        "UPDATE message SET encoded=x'0011' WHERE number IN (4, 5)",
+    )
+    store = SqliteStore(database)
+    await store.open()
+    await stored_messages(store, "q")
+    await store.close()
+
+
+async def test_an_operator_sees_what_is_set_aside(tmp_path: Path) -> None:
+    await set_aside(tmp_path / "store.db")
+    with writing(tmp_path / "store.db") as connection:
+        found = listed(connection, -1, 2)
+        assert [(each.number, each.queue, each.size) for each in found] == [
+            (2, "q", 0),
+            (4, "q", 2),
+        ]
+        assert [each.number for each in listed(connection, 4, 2)] == [5]
+
+
+async def test_an_operator_restores_and_drops(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await set_aside(database)
+    with writing(database) as connection:
+        assert restore(connection, 2) == "has no bytes"
+        assert restore(connection, 4) == ""
+        assert restore(connection, 4) == "is not set aside"
+        assert drop(connection, 5) == ""
+        assert drop(connection, 5) == "is not set aside"
+    store = SqliteStore(database)
+    await store.open()
+    served = {int(each.number): each.encoded for each in await stored_messages(store, "q")}
+    assert sorted(served) == [1, 3, 4, 6]
+    assert served[4] == b"\x00\x11"
+    assert store.quarantined == 1
+    await store.close()
+
+
+async def test_a_number_that_cannot_be_is_not_restored(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await set_aside(database)
+    change(database, "UPDATE message SET priority=99 WHERE number=4")
+    with writing(database) as connection:
+        assert restore(connection, 4) == "a number of its row cannot be"
+        assert restore(connection, 40) == "is not set aside"
+    change(database, "DELETE FROM message WHERE number=5")
+    with writing(database) as connection:
+        assert restore(connection, 5) == "has no row any more"
+        assert len(listed(connection, -1, 10)) == 3

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -12,12 +11,12 @@ from sqlalchemy import inspect, text
 from sqlalchemy.exc import OperationalError
 
 from storage.api import StoreError
-from storage.sql.rows import checksum
 from storage.sql.schema import HEAD, MIGRATIONS, bring_up_to_date, version_of
 from storage.sql.sqlite import engine_of, prepare
 from storage.sql.store import SqliteStore
 from storage.sql.tables import METADATA
 from tests.support.stored import stored_messages
+from tests.support.stored_files import old_store
 
 
 def test_head_is_the_newest_migration() -> None:
@@ -49,25 +48,7 @@ async def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_row
     tmp_path: Path,
 ) -> None:
     database = tmp_path / "store.db"
-    with engine_of(database).connect() as connection:
-        prepare(connection)
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-        connection.execute(text("INSERT INTO queue (id, name) VALUES (7, 'q')"))
-        connection.execute(text("INSERT INTO node (kind, address) VALUES ('queue', 'q')"))
-        connection.execute(
-            text(
-                "INSERT INTO message (number, queue, position, priority, ttl_ms, arrived_ms,"
-                " expires_at_ms, deliver_at_ms, delivery_count, durable, checksum, body, encoded)"
-                " VALUES (5, 7, 54, 4, -1, 0, 0, 0, 2, 1, :sum, NULL, :bytes)"
-            ),
-            {"sum": checksum(5, b"old"), "bytes": b"old"},
-        )
-        connection.execute(text("INSERT INTO mark (name, value) VALUES ('numbers', 99)"))
-        connection.commit()
-        assert version_of(connection) == "0001"
+    old_store(database)
     store = SqliteStore(database)
     await store.open()
     assert [node.address for node in await store.nodes()] == ["q"]

@@ -1,0 +1,280 @@
+"""`jms-broker store`: what is in a store, what is damaged, and what helps then.
+
+`info` and `damaged` ask a running broker; all others want the store to themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from broker.cli.ending import EXIT_FAILURE, fail
+from broker.cli.managing import BrokerAt, Count, Json, at_broker
+from broker.cli.nodes import number_in
+from broker.cli.printing import json_of, print_record, print_records, progress
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from broker.cli.requests import Requests
+    from storage.facts import SetAside
+    from storage.sql.check import Findings
+    from storage.sql.salvage import Part, Salvaged
+
+EXIT_USAGE: Final = 2
+
+EXIT_STATUSES: Final = (
+    "Exit status: 0 all is well, 1 something is damaged or was lost, or nothing could be done,"
+    " 2 wrong usage."
+)
+
+store = typer.Typer(
+    help="Check, salvage and migrate a store that no broker uses; ask a running one for its own.",
+    epilog=EXIT_STATUSES,
+    no_args_is_help=True,
+)
+quarantine = typer.Typer(
+    help="Messages that are damaged: list them, deliver them nevertheless, drop them.",
+    epilog=EXIT_STATUSES,
+    no_args_is_help=True,
+)
+store.add_typer(quarantine, name="quarantine")
+
+LISTED_TOGETHER: Final = 500
+
+COLUMNS: Final = ("number", "queue", "found", "reason", "size")
+
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="STORE",
+        help="sqlite:///PATH as `serve --store` has it, or the path.",
+        show_default=False,
+    ),
+]
+Numbers = Annotated[list[int] | None, typer.Argument(help="Which, as listed.", show_default=False)]
+All = Annotated[bool, typer.Option("--all", help="All that are set aside.")]
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """End the command in one line where the store cannot do as asked."""
+    from storage.api import StoreError
+
+    try:
+        yield
+    except StoreError as error:
+        fail(str(error))
+
+
+@store.command()
+def check(place: Place, json: Json = False) -> None:
+    """Read everything, compare checksums, and say what is there and what is wrong."""
+    from storage.sql.check import check as look
+    from storage.sql.check import messages_in
+    from storage.sql.offline import database_of, reading
+
+    with told():
+        database = database_of(place)
+        with (
+            reading(database) as connection,
+            progress("checked", messages_in(connection)) as bar,
+        ):
+            found = look(connection, bar.advance)
+    size = database.stat().st_size
+    if json:
+        sound = {"store": str(database), "bytes": size, "sound": found.is_sound()}
+        typer.echo(json_of({**sound, **asdict(found)}))
+    else:
+        _print_findings(database, size, found)
+    if not found.is_sound():
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def _print_findings(database: Path, size: int, found: Findings) -> None:
+    typer.echo(f"{database}: {size} bytes, schema {found.schema or 'none'}")
+    for name, count in found.rows.items():
+        typer.echo(f"{name}  {count}")
+    for name, count in found.left_over.items():
+        if count:
+            typer.echo(f"left over, deleted at the next start: {count} {name}")
+    if found.quarantined:
+        typer.echo(f"set aside before: {found.quarantined} messages")
+    for complaint in [*found.complaints, *found.examples]:
+        typer.echo(complaint)
+    if found.is_sound():
+        typer.echo("sound")
+        return
+    typer.echo(f"damaged: {found.damaged} messages, {len(found.complaints)} complaints of SQLite")
+    if found.complaints:
+        typer.echo("`jms-broker store salvage` copies what can be read into a new store")
+    else:
+        typer.echo("a broker that starts sets them aside, and serves the others")
+
+
+@store.command()
+def salvage(
+    place: Place,
+    target: Annotated[
+        str, typer.Argument(metavar="NEW", help="The new store; no such file may be there.")
+    ],
+    json: Json = False,
+) -> None:
+    """Copy what can be read of a damaged store into a new one. The old one is not changed."""
+    from storage.sql.offline import database_of
+    from storage.sql.salvage import salvage as save
+
+    with told():
+        source, new = database_of(place), database_of(target)
+        with progress("copied", None) as bar:
+            saved = save(source, new, bar.advance)
+    if json:
+        typer.echo(json_of({"whole": saved.is_whole(), **asdict(saved)}))
+    else:
+        _print_salvaged(new, saved)
+    if not saved.is_whole():
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def _print_salvaged(target: Path, saved: Salvaged) -> None:
+    for name, part in saved.parts.items():
+        typer.echo(f"{name}  saved {part.saved}{_lost(part)}")
+    if saved.adopted:
+        typer.echo(f"messages whose queues were lost are in {saved.adopted} queues `salvaged.…`")
+    if saved.damaged:
+        typer.echo(f"{saved.damaged} of the messages are damaged: a broker will set them aside")
+    typer.echo(f"{'everything' if saved.is_whole() else 'what can be read'} is in {target}")
+
+
+def _lost(part: Part) -> str:
+    """What is not in the new store, in words."""
+    text = f", {part.refused} rows make no sense" if part.refused else ""
+    if part.gaps:
+        ranges = ", ".join(
+            f"{first}" if first == last else f"{first} to {last}" for first, last in part.gaps
+        )
+        text += f", cannot be read: whatever has a number of {ranges}"
+    return text
+
+
+@store.command()
+def migrate(place: Place) -> None:
+    """Bring an older store up to date. A broker does the same when it starts."""
+    from storage.sql.offline import database_of, present, writing
+    from storage.sql.schema import HEAD, bring_up_to_date, version_of
+
+    with told():
+        database = present(database_of(place))
+        with writing(database) as connection:
+            before = version_of(connection)
+            bring_up_to_date(connection)
+    if before == HEAD:
+        typer.echo(f"{database} has schema {HEAD}, the newest")
+    else:
+        typer.echo(f"{database} had schema {before or 'none'}, and has {HEAD} now")
+
+
+# -- the store of a broker that runs
+
+
+@store.command()
+@at_broker
+def info(at: BrokerAt, json: Json = False) -> None:
+    """Print how large the store of a running broker is, and how much room it has."""
+    with at.opened() as broker:
+        print_record(broker.ask("READ", "store", "store"), as_json=json)
+
+
+@store.command()
+@at_broker
+def damaged(at: BrokerAt, count: Count = None, json: Json = False) -> None:
+    """Print the damaged messages that a running broker has set aside."""
+    with at.opened() as broker:
+        print_records(_damaged(broker, count), COLUMNS, as_json=json)
+
+
+def _damaged(broker: Requests, count: int | None) -> Iterator[Mapping[str, object]]:
+    behind, left = -1, count
+    while left is None or left > 0:
+        wanted = LISTED_TOGETHER if left is None else min(left, LISTED_TOGETHER)
+        some, _ = broker.part("damaged-message", count=wanted, after=behind)
+        for each in some:
+            behind = int(str(each["name"]))
+            yield {**each, "number": behind, "found": _moment(number_in(each, "found_ms"))}
+        if len(some) < wanted:
+            return
+        left = None if left is None else left - len(some)
+
+
+# -- messages that are set aside
+
+
+@quarantine.command("list")
+def list_set_aside(place: Place, json: Json = False) -> None:
+    """Print the messages that are set aside, and what is wrong with each."""
+    from storage.sql.offline import database_of, reading
+
+    with told(), reading(database_of(place)) as connection:
+        print_records(map(_record, _all_set_aside(connection)), COLUMNS, as_json=json)
+
+
+@quarantine.command()
+def restore(place: Place, numbers: Numbers = None, everything: All = False) -> None:
+    """Take messages as they are now for what was stored: they are delivered after all."""
+    from storage.sql.quarantine import restore as take_back
+
+    _each(place, numbers or [], take_back, everything=everything, done="restored")
+
+
+@quarantine.command()
+def drop(place: Place, numbers: Numbers = None, everything: All = False) -> None:
+    """Delete messages that are set aside."""
+    from storage.sql.quarantine import drop as delete
+
+    _each(place, numbers or [], delete, everything=everything, done="dropped")
+
+
+Change = Callable[["Connection", int], str]
+"""Does something about one message; why not, where it does not."""
+
+
+def _each(place: str, numbers: list[int], change: Change, *, everything: bool, done: str) -> None:
+    from storage.sql.offline import database_of, present, writing
+
+    if everything == bool(numbers):
+        fail("say which messages by their numbers, or --all", EXIT_USAGE)
+    changed = 0
+    with told(), writing(present(database_of(place))) as connection:
+        if everything:
+            numbers = [each.number for each in _all_set_aside(connection)]
+        for number in numbers:
+            why_not = change(connection, number)
+            changed += not why_not
+            if why_not:
+                typer.echo(f"jms-broker: message {number} {why_not}", err=True)
+    typer.echo(f"{done} {changed}")
+    if changed < len(numbers):
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def _all_set_aside(connection: Connection) -> list[SetAside]:
+    from storage.sql.quarantine import listed
+
+    found: list[SetAside] = []
+    while some := listed(connection, found[-1].number if found else -1, LISTED_TOGETHER):
+        found += some
+    return found
+
+
+def _record(message: SetAside) -> dict[str, object]:
+    return {**asdict(message), "found": _moment(message.found_ms)}
+
+
+def _moment(wall_ms: int) -> str:
+    return datetime.fromtimestamp(wall_ms / 1000, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,123 @@
+"""The store: how large it is, and what is damaged in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.later import Later
+from broker.management.page import read_page
+from broker.management.request import BAD_REQUEST, Refused, Request
+from broker.management.response import Response
+from storage.api import Store
+from storage.facts import SetAside
+
+STORE: Final = "store"
+DAMAGED: Final = "damaged-message"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreRecord(Record):
+    """The one store. Sizes are bytes; `messages` is null where counting them takes too long."""
+
+    schema: str
+    file_bytes: int
+    log_bytes: int
+    unused_bytes: int
+    free_bytes: int
+    messages: int | None
+    quarantined: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DamagedRecord(Record):
+    """A stored message that is damaged, and will not be delivered. Its name is its number."""
+
+    queue: str
+    found_ms: int
+    reason: str
+    size: int
+
+
+class Stores(Entity):
+    """The store of this broker."""
+
+    type = STORE
+    attributes = attributes_of(StoreRecord)
+
+    def __init__(self, store: Store) -> None:
+        self._store: Final = store
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {"READ": self._read}
+
+    def query(self, request: Request) -> Later:
+        page = read_page(request, self.attributes)
+
+        async def answer() -> Response:
+            return page.response([(await self._record()).as_map()])
+
+        return Later(answer)
+
+    def _read(self, request: Request, caller: Caller) -> Later:  # noqa: ARG002
+        request.only()
+
+        async def answer() -> Response:
+            return Response(body=(await self._record()).as_map())
+
+        return Later(answer)
+
+    async def _record(self) -> StoreRecord:
+        facts = await self._store.facts()
+        return StoreRecord(
+            name=self._store.name,
+            identity=STORE,
+            type=STORE,
+            schema=facts.schema,
+            file_bytes=facts.file_bytes,
+            log_bytes=facts.log_bytes,
+            unused_bytes=facts.unused_bytes,
+            free_bytes=facts.free_bytes,
+            messages=facts.messages,
+            quarantined=facts.quarantined,
+        )
+
+
+class DamagedMessages(Entity):
+    """Those that are set aside."""
+
+    type = DAMAGED
+    attributes = attributes_of(DamagedRecord)
+
+    def __init__(self, store: Store) -> None:
+        self._store: Final = store
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {}
+
+    def query(self, request: Request) -> Later:
+        """By number; `after` is the number behind which to go on, and there is no offset."""
+        page = read_page(request, self.attributes, "after")
+        if page.offset:
+            raise Refused(BAD_REQUEST, "of damaged messages there is no offset: say after which")
+        after = request.number("after", -1, low=-1, high=2**63 - 1)
+
+        async def answer() -> Response:
+            found = await self._store.set_aside(after, page.count)
+            return page.response(_damaged(each).as_map() for each in found)
+
+        return Later(answer)
+
+
+def _damaged(message: SetAside) -> DamagedRecord:
+    return DamagedRecord(
+        name=str(message.number),
+        identity=str(message.number),
+        type=DAMAGED,
+        queue=message.queue,
+        found_ms=message.found_ms,
+        reason=message.reason,
+        size=message.size,
+    )

@@ -1,0 +1,109 @@
+"""Holding producers back while the disk is nearly full (P9): consumers go on, and make room.
+
+What is kept in reserve is what commits of consumers need, and what producers may
+still send with the credit that they have. One looks every second, and whenever
+producers have sent a sixteenth of the reserve.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64, mypyc_attr
+
+from broker.routing.agenda import Due
+from broker.routing.party import Producer
+
+if TYPE_CHECKING:
+    from broker.routing.router import Router
+
+LOOK_EVERY_MS: Final[i64] = 1000
+"""Service is back so soon after there is room again, or twice that."""
+
+LOOKS_PER_RESERVE: Final[i64] = 16
+
+SLACK_MAX: Final[i64] = 64 * 1024 * 1024
+"""So much more than the reserve, or a quarter of it, must be free before producers go on."""
+
+MEBIBYTE: Final[i64] = 1024 * 1024
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Space:
+    """Where the store writes."""
+
+    @abstractmethod
+    def free_bytes(self) -> i64:
+        """How much more can come; asking takes microseconds. -1 where that is unknown."""
+
+
+def is_short(free: i64, *, least: i64, short_now: bool) -> bool:
+    """Whether producers are to wait, with so much free: going on takes more than going on had."""
+    if free < 0:
+        return False
+    return free < (least + slack_of(least) if short_now else least)
+
+
+def slack_of(least: i64) -> i64:
+    """How much more than the reserve must be free after a shortage."""
+    return min(least // 4, SLACK_MAX)
+
+
+@final
+class Reserve(Due):
+    """Whether the disk is short of room, and the producers that wait for it."""
+
+    def __init__(self, router: Router, space: Space, least: i64) -> None:
+        self.is_short = False
+        self._router: Final = router
+        self._space: Final = space
+        self._least: Final[i64] = least
+        self._look_at_bytes: i64 = 0
+        self._waiting: dict[Producer, None] = {}
+
+    def begin(self) -> None:
+        """Look now, and every second from now on."""
+        self.due(self._router.clock.now_ms())
+
+    def due(self, now_ms: i64) -> None:
+        """A second is over."""
+        self._look()
+        self._router.agenda.at(now_ms + LOOK_EVERY_MS, self)
+
+    def published(self, total: i64) -> None:
+        """So many bytes have come from producers, since the start."""
+        if total >= self._look_at_bytes and not self.is_short:
+            self._look()
+
+    def _look(self) -> None:
+        self._look_at_bytes = self._router.stats.published_bytes + self._least // LOOKS_PER_RESERVE
+        free = self._space.free_bytes()
+        short = is_short(free, least=self._least, short_now=self.is_short)
+        if short == self.is_short:
+            return
+        self.is_short = short
+        if short:
+            self._router.stats.disk_shortages += 1
+            enough = (self._least + slack_of(self._least)) // MEBIBYTE
+            self._router.notices.append(
+                f"the disk of the store has room for {free // MEBIBYTE} MiB: producers wait until"
+                f" there is room for {enough} MiB, consumers go on"
+            )
+        else:
+            self._router.notices.append("the disk of the store has room: producers go on")
+            self._go_on()
+
+    def _go_on(self) -> None:
+        waiting = self._waiting
+        self._waiting = {}
+        for producer in waiting:
+            producer.resume()
+
+    def wait(self, producer: Producer) -> None:
+        """Resume `producer` when there is room."""
+        self._waiting[producer] = None
+
+    def leave(self, producer: Producer) -> None:
+        """`producer` has gone."""
+        self._waiting.pop(producer, None)

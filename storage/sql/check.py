@@ -1,0 +1,136 @@
+"""Is a store sound? What is in it, what is damaged, what is left over. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, bindparam, func, inspect, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from storage.sql.rows import damage_of
+from storage.sql.schema import version_of
+from storage.sql.statements import MESSAGE_ROWS
+from storage.sql.tables import BODY, MESSAGE, METADATA, QUARANTINE, QUEUE
+
+PART: Final = 1000
+"""Messages looked at together."""
+
+TOLD_MAX: Final = 20
+"""So many damaged messages are named; all are counted."""
+
+COMPLAINTS_MAX: Final = 100
+"""So much of SQLite's own complaints is kept."""
+
+Advance = Callable[[int], None]
+"""Told how many messages more have been looked at."""
+
+
+@dataclass
+class Findings:
+    """What a check has found. `left_over` is nobody's any more, and deleted at the next start."""
+
+    schema: str = ""
+    rows: dict[str, int] = field(default_factory=dict)
+    complaints: list[str] = field(default_factory=list)
+    damaged: int = 0
+    examples: list[str] = field(default_factory=list)
+    quarantined: int = 0
+    left_over: dict[str, int] = field(default_factory=dict)
+
+    def is_sound(self) -> bool:
+        """Whether everything in the store can be served: what was set aside before is known."""
+        return not self.complaints and self.damaged == 0
+
+
+def messages_in(connection: Connection) -> int | None:
+    """How many messages there are, where that can be told."""
+    try:
+        return count_of(connection, MESSAGE.name)
+    except SQLAlchemyError:
+        return None
+
+
+def count_of(connection: Connection, table: str) -> int:
+    """How many rows a table has."""
+    found = connection.execute(select(func.count()).select_from(METADATA.tables[table]))
+    return found.scalar() or 0
+
+
+def check(connection: Connection, advance: Advance) -> Findings:
+    """Look at everything, as far as it can be read."""
+    found = Findings()
+    try:
+        _look(connection, found, advance)
+    except SQLAlchemyError as error:
+        found.complaints.append(str(getattr(error, "orig", error)))
+    return found
+
+
+def _look(connection: Connection, found: Findings, advance: Advance) -> None:
+    found.schema = version_of(connection)
+    tables = [name for name in METADATA.tables if inspect(connection).has_table(name)]
+    missing = {QUEUE.name, MESSAGE.name, BODY.name} - set(tables)
+    if missing:
+        found.complaints.append(f"there is no table {', '.join(sorted(missing))}")
+        return
+    if connection.dialect.name == "sqlite":
+        found.complaints += _integrity(connection)
+    known = _set_aside(connection) if QUARANTINE.name in tables else set()
+    found.quarantined = len(known)
+    _look_at_messages(connection, found, known, advance=advance)
+    found.rows = {name: count_of(connection, name) for name in tables}
+    found.left_over = _left_over(connection)
+
+
+def _integrity(connection: Connection) -> list[str]:
+    """What SQLite itself has to say against the file."""
+    try:
+        asked = connection.execute(text(f"PRAGMA integrity_check({COMPLAINTS_MAX})"))
+        told = [str(complaint) for complaint in asked.scalars()]
+    except SQLAlchemyError as error:
+        return [str(getattr(error, "orig", error))]
+    return [] if told == ["ok"] else told
+
+
+def _set_aside(connection: Connection) -> set[int]:
+    return set(connection.execute(select(QUARANTINE.c.number)).scalars())
+
+
+def _look_at_messages(
+    connection: Connection, found: Findings, known: set[int], *, advance: Advance
+) -> None:
+    part = (
+        MESSAGE_ROWS.where(MESSAGE.c.number > bindparam("behind"))
+        .order_by(MESSAGE.c.number)
+        .limit(bindparam("part"))
+        .offset(bindparam("skipped"))
+    )
+    # as driver SQL: values come as they are in the file, whatever the column should hold
+    statement = str(part.compile(dialect=connection.dialect))
+    behind = -(2**63)
+    while rows := connection.exec_driver_sql(statement, (behind, PART, 0)).all():
+        for row in rows:
+            _look_at(row, found, known)
+        behind = rows[-1].number
+        advance(len(rows))
+
+
+def _look_at(row: Row[Any], found: Findings, known: set[int]) -> None:
+    damage = damage_of(row, row.shared)
+    if not damage or row.number in known:
+        return
+    found.damaged += 1
+    if len(found.examples) < TOLD_MAX:
+        found.examples.append(f"message {row.number}: {damage}")
+
+
+def _left_over(connection: Connection) -> dict[str, int]:
+    homeless = MESSAGE.c.queue.not_in(select(QUEUE.c.id))
+    used = select(MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
+    unused = BODY.c.number.not_in(used)
+    return {
+        "messages": connection.execute(select(func.count()).where(homeless)).scalar() or 0,
+        "bodies": connection.execute(select(func.count()).where(unused)).scalar() or 0,
+    }

@@ -1,0 +1,93 @@
+"""Files of SQLite stores for tests: filled, and then damaged."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+
+from storage.batch import Batch
+from storage.records import StoredMessage, StoredNode
+from storage.sql.rows import checksum
+from storage.sql.schema import MIGRATIONS
+from storage.sql.sqlite import engine_of, prepare
+from storage.sql.store import SqliteStore
+
+PAGE = 4096
+
+
+async def filled(database: Path, count: int, *, size: int = 20, shared: int = 3) -> None:
+    """A queue `q` with messages from 1 on; the first of them share a body."""
+    store = SqliteStore(database)
+    await store.open()
+    batch = Batch()
+    batch.add_node(StoredNode(address="q", kind="queue"))
+    body = b"shared"
+    for number in range(1, count + 1):
+        encoded = body if number <= shared else (b"%d " % number).ljust(size, b"x")
+        batch.append(_message(number, encoded))
+    await store.commit(batch)
+    await store.close()
+
+
+def old_store(database: Path) -> None:
+    """A store as the first schema had it, with message 5 of the queue `q`."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with engine_of(database).connect() as connection:
+        prepare(connection)
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.commit()
+    change(
+        database,
+        "INSERT INTO queue (id, name) VALUES (7, 'q')",
+        "INSERT INTO node (kind, address) VALUES ('queue', 'q')",
+        "INSERT INTO message (number, queue, position, priority, ttl_ms, arrived_ms,"
+        " expires_at_ms, deliver_at_ms, delivery_count, durable, checksum, body, encoded)"
+        f" VALUES (5, 7, 54, 4, -1, 0, 0, 0, 2, 1, {checksum(5, b'old')}, NULL, x'6F6C64')",
+        "INSERT INTO mark (name, value) VALUES ('numbers', 99)",
+    )
+
+
+def _message(number: int, encoded: bytes) -> StoredMessage:
+    return StoredMessage(
+        number=number,
+        queue="q",
+        position=number * 10 + 4,
+        encoded=encoded,
+        priority=4,
+        ttl_ms=-1,
+        arrived_ms=0,
+        expires_at_ms=0,
+        deliver_at_ms=0,
+        delivery_count=0,
+    )
+
+
+def change(database: Path, *statements: str) -> None:
+    """Change rows behind the store's back."""
+    connection = sqlite3.connect(database)
+    with connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+def rows(database: Path, statement: str) -> list[tuple[object, ...]]:
+    """What a file holds, read behind the store's back."""
+    connection = sqlite3.connect(database)
+    try:
+        return connection.execute(statement).fetchall()
+    finally:
+        connection.close()
+
+
+def spoil(database: Path, holding: bytes) -> None:
+    """Overwrite the page that holds these bytes: SQLite can read nothing of it any more."""
+    data = bytearray(database.read_bytes())
+    page = data.index(holding) // PAGE * PAGE
+    data[page : page + PAGE] = b"\xee" * PAGE
+    database.write_bytes(data)

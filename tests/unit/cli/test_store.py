@@ -1,0 +1,127 @@
+"""`jms-broker store …`: what the commands print, and their exit statuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from broker.cli.application import application
+from storage.sql.schema import HEAD
+from storage.sql.store import SqliteStore
+from tests.support.stored import stored_messages
+from tests.support.stored_files import change, filled, old_store, rows, spoil
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(application, ["store", *map(str, arguments)])
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> Path:
+    """A store with five messages, of which the broker has set aside 4 and 5."""
+    await filled(tmp_path / "store.db", 5)
+    change(tmp_path / "store.db", "UPDATE message SET checksum=0 WHERE number > 3")
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    await stored_messages(store, "q")
+    await store.close()
+    return tmp_path / "store.db"
+
+
+async def test_a_sound_store(database: Path) -> None:
+    done = run("check", f"sqlite:///{database}")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert lines[0].endswith(f"schema {HEAD}")
+    assert "message  5" in lines
+    assert "set aside before: 2 messages" in lines
+    assert lines[-1] == "sound"
+
+
+async def test_a_damaged_one(database: Path) -> None:
+    change(database, "UPDATE body SET encoded=x'00'", "UPDATE message SET queue=99 WHERE number=5")
+    done = run("check", database)
+    assert done.exit_code == 1
+    assert "message 1: its bytes are not those that were stored" in done.stdout
+    assert "left over, deleted at the next start: 1 messages" in done.stdout
+    assert "damaged: 3 messages, 0 complaints of SQLite" in done.stdout
+    told = json.loads(run("check", database, "--json").stdout)
+    assert (told["sound"], told["damaged"], told["schema"]) == (False, 3, HEAD)
+
+
+async def test_one_that_cannot_be_read_is_salvaged(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 100, size=700)
+    spoil(database, b"50 xxx")
+    done = run("check", database)
+    assert done.exit_code == 1
+    assert "jms-broker store salvage" in done.stdout
+    done = run("salvage", database, tmp_path / "new.db")
+    assert done.exit_code == 1
+    assert "message  saved 9" in done.stdout
+    assert "cannot be read: whatever has a number of " in done.stdout
+    assert run("check", tmp_path / "new.db").exit_code == 0
+    whole = json.loads(run("salvage", tmp_path / "new.db", tmp_path / "2.db", "--json").stdout)
+    assert whole["whole"] is True
+    assert whole["parts"]["queue"]["saved"] == 1
+
+
+async def test_what_a_broker_uses_is_refused_in_one_line(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    for command in (["check"], ["migrate"], ["quarantine", "list"], ["quarantine", "drop", "1"]):
+        done = run(*command[:2], tmp_path / "store.db", *command[2:])
+        assert done.exit_code == 1
+        (line,) = done.stderr.splitlines()
+        assert "in use by process" in line
+    assert "in use by" in run("salvage", tmp_path / "store.db", tmp_path / "new.db").stderr
+    await store.close()
+
+
+def test_what_is_not_there_is_not_made(tmp_path: Path) -> None:
+    for command in (["check"], ["migrate"], ["quarantine", "list"]):
+        done = run(*command, tmp_path / "store.db")
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert done.stderr == f"jms-broker: there is no store {tmp_path / 'store.db'}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_migrating(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    old_store(database)
+    done = run("migrate", database)
+    assert (done.exit_code, done.stdout) == (
+        0,
+        f"{database} had schema 0001, and has {HEAD} now\n",
+    )
+    assert f"has schema {HEAD}, the newest" in run("migrate", database).stdout
+    change(database, "UPDATE alembic_version SET version_num = '9999'")
+    done = run("migrate", database)
+    assert done.exit_code == 1
+    assert "a newer jms-broker made it" in done.stderr
+
+
+async def test_what_is_set_aside(database: Path) -> None:
+    header, first, second = run("quarantine", "list", database).stdout.splitlines()
+    assert header.split("\t") == ["number", "queue", "found", "reason", "size"]
+    assert first.startswith("4\tq\t20")
+    assert second.endswith("\tits bytes are not those that were stored\t20")
+    assert (
+        json.loads(run("quarantine", "list", database, "--json").stdout.splitlines()[1])["number"]
+        == 5
+    )
+
+
+async def test_restoring_and_dropping(database: Path) -> None:
+    assert run("quarantine", "restore", database).exit_code == 2
+    assert run("quarantine", "drop", database, "4", "--all").exit_code == 2
+    done = run("quarantine", "restore", database, "4", "7")
+    assert (done.exit_code, done.stdout) == (1, "restored 1\n")
+    assert done.stderr == "jms-broker: message 7 is not set aside\n"
+    done = run("quarantine", "drop", database, "--all")
+    assert (done.exit_code, done.stdout) == (0, "dropped 1\n")
+    assert rows(database, "SELECT count(*) FROM quarantine") == [(0,)]
+    assert rows(database, "SELECT count(*) FROM message") == [(4,)]

@@ -1,0 +1,85 @@
+"""What a check finds in sound, damaged and unreadable stores."""
+
+from pathlib import Path
+
+from storage.sql.check import COMPLAINTS_MAX, TOLD_MAX, Findings, check, messages_in
+from storage.sql.offline import reading
+from storage.sql.schema import HEAD
+from storage.sql.store import SqliteStore
+from tests.support.stored import stored_messages
+from tests.support.stored_files import change, filled, spoil
+
+
+def look(database: Path) -> tuple[Findings, int]:
+    """The findings, and how many messages were told to have been looked at."""
+    seen: list[int] = []
+    with reading(database) as connection:
+        found = check(connection, seen.append)
+    return found, sum(seen)
+
+
+async def test_a_sound_store(tmp_path: Path) -> None:
+    await filled(tmp_path / "store.db", 2500)
+    found, seen = look(tmp_path / "store.db")
+    assert found.is_sound()
+    assert (found.schema, seen, found.damaged, found.quarantined) == (HEAD, 2500, 0, 0)
+    assert (found.rows["message"], found.rows["body"], found.rows["queue"]) == (2500, 1, 1)
+    assert found.left_over == {"messages": 0, "bodies": 0}
+
+
+async def test_damage_that_no_broker_has_met_yet_is_counted_and_named(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 100)
+    change(
+        database,
+        "UPDATE message SET checksum=0 WHERE number > 60",
+        "UPDATE message SET number=-100 WHERE number=100",
+    )
+    found, _ = look(database)
+    assert not found.is_sound()
+    assert (found.damaged, len(found.examples)) == (40, TOLD_MAX)
+    assert found.examples[0] == "message -100: a number of its row cannot be"
+    assert found.complaints == []
+
+
+async def test_damage_that_is_known_is_not_told_again(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 5)
+    change(database, "UPDATE message SET checksum=0 WHERE number = 5")
+    store = SqliteStore(database)
+    await store.open()
+    await stored_messages(store, "q")
+    await store.close()
+    found, _ = look(database)
+    assert found.is_sound()
+    assert found.quarantined == 1
+
+
+async def test_what_is_nobodys_is_no_damage(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 5)
+    change(database, "UPDATE message SET body=NULL, encoded='' WHERE number < 4")
+    change(database, "UPDATE message SET queue=99 WHERE number = 5")
+    found, _ = look(database)
+    assert found.left_over == {"messages": 1, "bodies": 1}
+
+
+async def test_a_page_that_cannot_be_read(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 300, size=500)
+    spoil(database, b"150 xxx")
+    found, _ = look(database)
+    assert not found.is_sound()
+    assert 0 < len(found.complaints) <= COMPLAINTS_MAX + 1
+    assert any("malformed" in complaint for complaint in found.complaints)
+
+
+def test_a_file_that_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"not a database, but somebody's file" * 200)
+    (tmp_path / "empty").touch()
+    found, _ = look(tmp_path / "text")
+    assert found.complaints == ["file is not a database"]
+    found, _ = look(tmp_path / "empty")
+    assert found.complaints == ["there is no table body, message, queue"]
+    with reading(tmp_path / "empty") as connection:
+        assert messages_in(connection) is None
