@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tests.faults import crashes, cutting, injection, leaving, stopping, subscribing, timers
+from tests.faults import (
+    crashes,
+    cutting,
+    database,
+    injection,
+    leaving,
+    stopping,
+    subscribing,
+    timers,
+)
 from tests.faults.plan import Fault
 
 
@@ -28,6 +37,7 @@ FAULTS: Final[dict[str, Entry]] = {
     "F11": Entry("clients that are killed", leaving.clients_killed, 2, 30),
     "F13": Entry("outcomes that do not arrive", cutting.outcomes_cut_off, 4, 100),
     "F14": Entry("discharges whose answer does not arrive", cutting.discharges_cut_off, 4, 100),
+    "F15": Entry("PostgreSQL is lost and comes back", database.database_lost, 4, 100),
     "F21": Entry("SIGTERM", stopping.told_to_stop, 3, 45),
     "F23": Entry("kill -9 again and again, even before it is ready", crashes.crash_loop, 3, 60),
     "F26": Entry("expiry and delivery times over a restart", timers.timers_over_restarts, 1, 12),
