@@ -10,7 +10,7 @@ from sqlalchemy.sql.expression import ColumnElement
 
 from storage.records import StoredPlaces
 from storage.sql.rows import ranges
-from storage.sql.statements import WINDOW, Texts
+from storage.sql.statements import WINDOW, WINDOW_OF, Texts
 from storage.sql.tables import BODY, MESSAGE, QUARANTINE, QUEUE
 
 PLACES_AT_ONCE: Final = 20_000
@@ -59,6 +59,8 @@ def read_places(connection: Connection, behind: int) -> StoredPlaces:
 
 def read_window(connection: Connection, texts: Texts, numbers: list[int]) -> Sequence[Row[Any]]:
     """The rows of those messages that are there, ascending."""
+    if connection.dialect.name == "postgresql":
+        return connection.exec_driver_sql(texts.of(WINDOW_OF), (numbers,)).all()
     found: list[Row[Any]] = []
     for between in ranges(numbers):
         found += connection.exec_driver_sql(texts.of(WINDOW), between)

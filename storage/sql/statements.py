@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import Dialect, bindparam, delete, exists, insert, select, update
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Dialect,
+    any_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.sql.expression import ClauseElement
 
 from storage.sql.tables import BODY, MARK, MESSAGE, NODE, QUARANTINE, QUEUE, SUBSCRIPTION
@@ -107,6 +118,11 @@ LOAD: Final = (
 
 WINDOW: Final = LOADABLE.where(MESSAGE.c.number.between(bindparam("first"), bindparam("last")))
 """first, last"""
+
+WINDOW_OF: Final = LOADABLE.where(
+    MESSAGE.c.number == any_(bindparam("numbers", type_=ARRAY(BigInteger)))
+)
+"""numbers, as an array: where each statement is a journey, and there are arrays"""
 
 
 class Texts:

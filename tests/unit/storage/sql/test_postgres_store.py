@@ -316,3 +316,14 @@ async def test_a_dead_link_is_noticed_though_nothing_is_to_be_written(
     await proxy.connected.get()
     await store.commit(batch_of(1))
     await store.close()
+
+
+async def test_a_window_of_messages_that_lie_apart_is_read(server: Server, database: str) -> None:
+    store = await opened(server.url(database))
+    await store.commit(batch_of(*range(1, 30)))
+    batch = Batch()
+    batch.remove(9)
+    await store.commit(batch)
+    loaded = await store.load([1, 3, 9, 10, 20, 99])
+    assert [int(message.number) for message in loaded] == [1, 3, 10, 20]
+    await store.close()
