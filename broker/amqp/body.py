@@ -25,6 +25,9 @@ from broker.amqp.descriptors import AMQP_SEQUENCE, AMQP_VALUE, DATA, FOOTER
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, LinkFault
 from broker.amqp.limits import DEPTH_MAX, SECTIONS_BEFORE_BODY_MAX, SECTIONS_MAX
 
+ENOUGH: Final[i64] = SECTIONS_BEFORE_BODY_MAX + 512
+"""So much of the beginning of a message is enough for `find_body`, whatever is in it."""
+
 UNKNOWN_END: Final[i64] = 0x7FFF_FFFF_FFFF
 """Stands for an end that is not at hand."""
 
@@ -38,7 +41,7 @@ NAME_MAX: Final[i64] = 64
 def find_body(data: bytes, start: i64, end: i64) -> i64:
     """Where the body begins in a message of which `data[start:end]` is there.
 
-    That must be more than may lie before a body: LinkFault where it begins too late.
+    That must be ENOUGH, at least: LinkFault where the body begins too late.
     """
     at = start
     while at - start <= SECTIONS_BEFORE_BODY_MAX:

@@ -114,7 +114,7 @@ class Connection:
         self._mechanisms: Final = mechanisms
         self._requires_sasl: Final = requires_sasl
         self._open_sent = False
-        self._times: Final = Deadlines(limits, now_ms)
+        self.times: Final = Deadlines(limits, now_ms)
         self._input: Final = Input()
         self._awaiting_outcome = False
         self._data: bytes = b""
@@ -130,7 +130,7 @@ class Connection:
         """Take what the peer has sent. Frames that are not complete wait for the rest."""
         if self.is_over:
             return
-        self._times.last_input_ms = now_ms
+        self.times.last_input_ms = now_ms
         whole = self._input.join(data)
         if whole is None:
             self._check_input()
@@ -154,7 +154,7 @@ class Connection:
 
     def _keep(self, data: bytes, at: i64, now_ms: i64) -> None:
         """Keep what lies behind `at` for the next `receive`."""
-        times = self._times
+        times = self.times
         if at == i64(len(data)) or self.is_over:
             times.partial_ms = NO_DEADLINE
             return
@@ -201,7 +201,7 @@ class Connection:
         if self.state is ConnectionState.SASL:
             put_sasl_frame(out, SaslMechanisms(self._mechanisms))
         else:
-            self._times.handshake_ms = NO_DEADLINE
+            self.times.handshake_ms = NO_DEADLINE
 
     def _on_frame(self, data: bytes, at: i64, end: i64, now_ms: i64) -> None:
         body = body_at(data, at)
@@ -317,7 +317,7 @@ class Connection:
             self._over()
             return
         self.state = connection_after(self.state, ConnectionEvent.SASL_OUTCOME_OUT)
-        self._times.handshake_ms = NO_DEADLINE
+        self.times.handshake_ms = NO_DEADLINE
         if self._input.size > 0:
             self._take(self._input.take(), now_ms)
 
@@ -329,8 +329,8 @@ class Connection:
         self.output.frame_size_max = open.max_frame_size
         self.owner.opened(open)
         if not self.is_over:
-            self._times.opened(open.idle_time_out)
-            self.deadline_at(self._times.earliest())
+            self.times.opened(open.idle_time_out)
+            self.deadline_at(self.times.earliest())
 
     def accept(self, *, offered_capabilities: list[str], properties: dict[str, object]) -> None:
         """Answer the peer's open."""
@@ -430,10 +430,10 @@ class Connection:
             for session in self._owing:
                 session.flush_accepted()
             self._owing = []
-        self._times.last_output_ms = now_ms
+        self.times.last_output_ms = now_ms
         if self.state is ConnectionState.CLOSE_SENT:
-            self._times.close_written(now_ms)
-            self.deadline_at(self._times.close_ms)
+            self.times.close_written(now_ms)
+            self.deadline_at(self.times.close_ms)
         return self.output.take()
 
     def written(self) -> None:
@@ -468,7 +468,7 @@ class Connection:
         self.next_deadline_ms = self._earliest()
 
     def _do_what_is_due(self, now_ms: i64) -> None:
-        times = self._times
+        times = self.times
         if self.is_over:
             return
         if self.state is ConnectionState.CLOSE_SENT:
@@ -476,7 +476,7 @@ class Connection:
                 self._over()
         elif is_due(times.handshake_ms, now_ms):
             self._over()
-        elif is_due(times.partial_ms, now_ms):
+        elif times.is_slow(now_ms):
             self.close(ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "a frame took too long to come"))
         elif times.is_idle(now_ms):
             self.close(ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "local-idle-timeout expired"))
@@ -492,8 +492,8 @@ class Connection:
         if self.is_over:
             return NO_DEADLINE
         if self.state is ConnectionState.CLOSE_SENT:
-            return self._times.close_ms
-        found = self._times.earliest()
+            return self.times.close_ms
+        found = self.times.earliest()
         for session in self._channels.sessions:
             if session is not None:
                 found = earlier(found, session.echo_due_ms)

@@ -21,7 +21,8 @@ class Deadlines:
 
     `handshake_ms` holds until the peer is let in; between that and open it may
     take its time (client contract 13.10). A frame that has begun to come has a
-    deadline of its own, which further pieces do not move.
+    deadline of its own, which further pieces do not move. While we do not read, nothing can
+    come: `hold` and `release` say so.
     """
 
     def __init__(self, limits: Limits, now_ms: i64) -> None:
@@ -30,6 +31,7 @@ class Deadlines:
         self.close_ms: i64 = NO_DEADLINE
         self.last_input_ms: i64 = now_ms
         self.last_output_ms: i64 = now_ms
+        self._is_held = False
         self._limits: Final = limits
         self._heartbeat_ms: i64 = 0
         self._idle_ms: i64 = 0
@@ -44,6 +46,21 @@ class Deadlines:
         """Part of a frame has come."""
         self.partial_ms = now_ms + self._limits.handshake_timeout_ms
 
+    def hold(self) -> None:
+        """Nothing is read from now on."""
+        self._is_held = True
+
+    def release(self, now_ms: i64) -> None:
+        """The peer is read from again: it has all its time again, too."""
+        self._is_held = False
+        self.last_input_ms = now_ms
+        if self.partial_ms != NO_DEADLINE:
+            self.frame_begun(now_ms)
+
+    def is_slow(self, now_ms: i64) -> bool:
+        """Whether a frame takes too long to come."""
+        return not self._is_held and is_due(self.partial_ms, now_ms)
+
     def close_written(self, now_ms: i64) -> None:
         """Our close goes out; its answer is waited for, and nothing else."""
         if self.close_ms == NO_DEADLINE:
@@ -51,7 +68,9 @@ class Deadlines:
 
     def is_idle(self, now_ms: i64) -> bool:
         """Whether the peer has kept silent for longer than we bear."""
-        return self._idle_ms > 0 and now_ms - self.last_input_ms >= self._idle_ms
+        if self._idle_ms == 0 or self._is_held:
+            return False
+        return now_ms - self.last_input_ms >= self._idle_ms
 
     def owes_heartbeat(self, now_ms: i64) -> bool:
         """Whether the peer would soon find us silent for too long."""
@@ -59,8 +78,10 @@ class Deadlines:
 
     def earliest(self) -> i64:
         """The next of all while the connection lasts, or NO_DEADLINE."""
-        found = earlier(self.handshake_ms, self.partial_ms)
-        if self._idle_ms > 0:
+        found = self.handshake_ms
+        if not self._is_held:
+            found = earlier(found, self.partial_ms)
+        if self._idle_ms > 0 and not self._is_held:
             found = earlier(found, self.last_input_ms + self._idle_ms)
         if self._heartbeat_ms > 0:
             found = earlier(found, self.last_output_ms + self._heartbeat_ms)

@@ -76,7 +76,7 @@ class Intake:
 
     @abstractmethod
     def take(self, data: bytes, at: i64, end: i64) -> None:
-        """More of it lies in `data[at:end]`. The first time more than may lie before a body."""
+        """More of it lies in `data[at:end]`. The first time it is ENOUGH to find the body."""
 
     @abstractmethod
     def complete(self, delivery_id: i64, *, settled: bool, txn_id: bytes | None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.amqp import serial
+from broker.amqp.body import ENOUGH
 from broker.amqp.errors import (
     DETACH_FORCED,
     INVALID_FIELD,
@@ -19,7 +20,7 @@ from broker.amqp.errors import (
 )
 from broker.amqp.events import IncomingOwner, Intake
 from broker.amqp.lifecycle import LinkState
-from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX, STREAMED_FROM
+from broker.amqp.limits import STREAMED_FROM
 from broker.amqp.link import Link
 from broker.amqp.outcomes import State, TransactionalState, read_state
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, Attach, Transfer
@@ -210,7 +211,7 @@ class IncomingLink(Link):
         partial.held = 0
         # the first of them holds all that lies before the body; then each is freed as it is taken
         first = b""
-        while i64(len(first)) <= SECTIONS_BEFORE_BODY_MAX:
+        while i64(len(first)) < ENOUGH:
             first += partial.pieces.pop(0)
         intake.take(first, 0, i64(len(first)))
         first = b""

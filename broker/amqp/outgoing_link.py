@@ -184,17 +184,21 @@ class OutgoingLink(Link):
         if self._supply is not None and self.state is LinkState.ATTACHED:
             self.session.room_again()
 
-    def break_off(self, fault: LinkFault) -> None:
-        """The supply ends before its time: there is no such delivery, and no link any more."""
+    def break_off(self, fault: LinkFault) -> Delivery | None:
+        """The supply ends before its time: there is no such delivery, and no link any more.
+
+        The delivery is returned where the peer had not settled it yet.
+        """
         if self._supply is None or self.state is not LinkState.ATTACHED:
-            return
+            return None
         session = self.session
-        session.unsettled_out.take(self._rest_id)
+        delivery = None if self._rest_settled else session.unsettled_out.take(self._rest_id)
         if session.outgoing_window.left > 0:
             self._put_aborted()
             self.detach(fault)
         else:
             session.end(fault)
+        return delivery
 
     def _put_aborted(self) -> None:
         """Sent though nothing else was: the next delivery-id must not leave this one out."""

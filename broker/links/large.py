@@ -17,7 +17,6 @@ from storage.contents import CHUNK_SIZE
 from storage.records import StoredContent
 
 if TYPE_CHECKING:
-    from broker.amqp.delivery import Delivery
     from broker.links.incoming import LinkProducer
     from broker.links.outgoing import Feed
     from broker.links.peer import Peer
@@ -161,11 +160,8 @@ class _Saved(Waiter):
 class LargeSupply(Supply):
     """A delivery that is read from the store as it goes: a few chunks ahead of its link."""
 
-    def __init__(
-        self, feed: Feed, delivery: Delivery | None, large: Large, *, contents: Contents
-    ) -> None:
+    def __init__(self, feed: Feed, large: Large, contents: Contents) -> None:
         self._feed: Feed | None = feed
-        self._delivery = delivery
         self._large: Final = large
         self._contents: Final = contents
         self._count: Final[i64] = (i64(large.size) + CHUNK_SIZE - 1) // CHUNK_SIZE
@@ -209,9 +205,8 @@ class LargeSupply(Supply):
         """A chunk cannot be had: nobody is ever to have the message."""
         feed = self._feed
         if feed is not None:
-            feed.broken_off(self._delivery, LinkFault(INTERNAL_ERROR, reason))
+            feed.broken_off(LinkFault(INTERNAL_ERROR, reason))
 
     def close(self) -> None:
         self._feed = None
-        self._delivery = None
         self._ready.clear()

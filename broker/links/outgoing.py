@@ -103,7 +103,7 @@ class Feed(Consumer):
     def _send_large(self, delivery: Delivery | None, first: bytes, large: Large) -> None:
         contents = self._container.contents
         assert contents is not None
-        supply = LargeSupply(self, delivery, large, contents=contents)
+        supply = LargeSupply(self, large, contents)
         size = i64(len(first)) + i64(large.size)
         self._link.send_large(delivery, first, supply, size=size)
         supply.begin()
@@ -112,10 +112,13 @@ class Feed(Consumer):
         """There is more of the large message that is being sent."""
         self._link.supplied()
 
-    def broken_off(self, delivery: Delivery | None, fault: LinkFault) -> None:
+    def broken_off(self, fault: LinkFault) -> None:
         """The large message that is being sent is damaged: nobody is to have it."""
-        self._link.break_off(fault)
+        owner = self.owner
+        delivery = self._link.break_off(fault)
         if isinstance(delivery, QueueEntry):
+            if owner is not None:
+                owner.withdraw(delivery)
             self._set_aside(delivery, fault.description)
 
     def _set_aside(self, entry: QueueEntry, reason: str) -> None:
@@ -277,6 +280,11 @@ class LinkConsumer(OutgoingOwner):
         queue = self._queue
         if queue is not None:
             queue.consumer_ready(self._feed, drain=drain)
+
+    def withdraw(self, delivery: QueueEntry) -> None:
+        """Whatever the peer said of a delivery within a transaction does not count."""
+        if self._retirements is not None:
+            self._retirements.withdraw(delivery)
 
     def accepted(self, delivery: Delivery) -> None:
         if isinstance(delivery, QueueEntry):

@@ -189,12 +189,16 @@ class Peer(ConnectionOwner):
         self._input_holds += 1
         if self._input_holds == 1 and self._outlet is not None:
             self._outlet.pause()
+            self.connection.times.hold()
 
     def release_input(self) -> None:
         """What was slower has caught up."""
         self._input_holds -= 1
         if self._input_holds == 0 and self._outlet is not None:
             self._outlet.resume()
+            times = self.connection.times
+            times.release(self.container.clock.now_ms())
+            self.connection.deadline_at(times.earliest())
 
     def write(self, now_ms: i64) -> None:
         """Hand everything that is to be sent to the socket."""

@@ -40,7 +40,7 @@ class Sender:
         self._frames = 0
 
     async def attach(self, address: str) -> None:
-        await self._client.open("sender")
+        await self._client.open(f"sender of {address}")
         await self._client.begin()
         self._client.send(attach_sender(name="sender", address=address))
         await self._heard_flow()
@@ -82,7 +82,7 @@ class Sender:
 
 async def received(client: SocketClient, address: str) -> bytes:
     """The payload of the next message at `address`."""
-    await client.open("receiver")
+    await client.open(f"receiver of {address}")
     await client.begin()
     client.send(attach_receiver(name="receiver", address=address))
     client.send(flow(handle=0, credit=1, delivery_count=0, incoming_window=2**20))
@@ -175,6 +175,25 @@ async def test_one_that_is_not_durable_is_gone_after_a_restart(tmp_path: Path) -
     assert await all_swept(again, tmp_path)
     assert await drained(port_of(again), "q", 0) == []
     assert again.stop() == 0
+
+
+async def test_twenty_at_once_arrive_whole(tmp_path: Path) -> None:
+    payload, _ = large(3 * 1024 * 1024, durable=True)
+    broker = BrokerProcess(tmp_path, settings=SETTINGS)
+    port = port_of(broker)
+
+    async def there_and_back(address: str) -> bytes:
+        async with SocketClient(port, patience_s=30) as client:
+            sender = Sender(client)
+            await sender.attach(address)
+            await sender.send(payload)
+            await sender.accepted()
+        async with SocketClient(port, patience_s=30) as client:
+            return await received(client, address)
+
+    found = await asyncio.gather(*[there_and_back(f"q{number}") for number in range(20)])
+    assert all(whole.endswith(payload[-3 * 1024 * 1024 :]) for whole in found)
+    assert broker.stop() == 0
 
 
 def resident_kib(pid: int, what: str) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.amqp.body import NAME_MAX, Body, find_body
+from broker.amqp.body import ENOUGH, NAME_MAX, Body, find_body
 from broker.amqp.errors import DECODE_ERROR, RESOURCE_LIMIT_EXCEEDED, Fault
 from broker.amqp.limits import DEPTH_MAX, SECTIONS_BEFORE_BODY_MAX, SECTIONS_MAX
 from broker.amqp.sections import split
@@ -119,6 +119,19 @@ def test_the_body_is_found_behind_everything_else() -> None:
 @pytest.mark.parametrize("size", [SECTIONS_BEFORE_BODY_MAX, SECTIONS_BEFORE_BODY_MAX + 1])
 def test_the_body_begins_within_so_many_bytes(size: int) -> None:
     data = annotations(size) + DATA + b"\xb0\x00\xff\xff\xff"
+    if size <= SECTIONS_BEFORE_BODY_MAX:
+        assert find_body(data, 0, len(data)) == size
+        return
+    with pytest.raises(Fault) as found:
+        find_body(data, 0, len(data))
+    assert found.value.condition == RESOURCE_LIMIT_EXCEEDED
+
+
+@pytest.mark.parametrize("kind", [DATA, b"\x00\xa3\x10amqp:data:binary"], ids=["code", "name"])
+@pytest.mark.parametrize("size", range(SECTIONS_BEFORE_BODY_MAX - 3, SECTIONS_BEFORE_BODY_MAX + 3))
+def test_enough_is_enough(kind: bytes, size: int) -> None:
+    """Whether it begins too late or not can be told without more of it."""
+    data = (annotations(size) + kind + b"\xb0\x7f\xff\xff\xff" + bytes(1000))[:ENOUGH]
     if size <= SECTIONS_BEFORE_BODY_MAX:
         assert find_body(data, 0, len(data)) == size
         return

@@ -105,6 +105,22 @@ def test_before_open_only_the_handshake_has_a_deadline() -> None:
     assert not times.owes_heartbeat(10**12)
 
 
+def test_who_is_not_read_from_is_neither_idle_nor_slow() -> None:
+    times = opened(patience=100, peer_idle_time_out=500)
+    times.frame_begun(BEGUN_MS)
+    times.hold()
+    late = BEGUN_MS + 60_000
+    assert not times.is_idle(late)
+    assert not times.is_slow(late)
+    assert times.earliest() == BEGUN_MS + 250, "heartbeats are still owed"
+    times.release(late)
+    assert not times.is_idle(late + 99)
+    assert times.is_idle(late + 100)
+    assert times.partial_ms == late + Limits().handshake_timeout_ms
+    assert not times.is_slow(times.partial_ms - 1)
+    assert times.is_slow(times.partial_ms)
+
+
 def test_the_earliest_of_all_is_next() -> None:
     times = opened(patience=60_000, peer_idle_time_out=30_000)
     assert times.earliest() == BEGUN_MS + 15_000

@@ -140,6 +140,23 @@ async def test_a_sender_that_is_faster_than_the_disk_is_not_read_from() -> None:
         assert not client.outlet.paused, "it is read from again"
 
 
+async def test_whoever_waits_for_the_disk_is_not_idle_however_long_that_takes() -> None:
+    async with StreamingBroker() as streaming:
+        client = sender(streaming)
+        payload, _ = large(4 * STREAMED_FROM)
+        frames = pieces(payload)
+        while not client.outlet.paused:
+            client.send(frames.pop(0))
+        streaming.broker.advance(3_600_000)
+        assert not client.is_closed()
+        await streaming.work()
+        client.send(*frames)
+        await streaming.work()
+        outcome(client, Accepted)
+        streaming.broker.advance(Limits().idle_time_out_ms)
+        client.expect_close(RESOURCE_LIMIT_EXCEEDED)
+
+
 async def test_a_large_message_takes_no_room_for_unfinished_deliveries() -> None:
     async with StreamingBroker() as streaming:
         client = sender(streaming)
@@ -354,6 +371,30 @@ async def test_a_damaged_chunk_ends_the_link_and_nobody_gets_the_message() -> No
         streaming.broker.container.run_round()
         assert any("set aside" in event for event in streaming.broker.watcher.events)
         assert body_of(bytes_of(await received(streaming, receiver(streaming)))) == b"sound"
+
+
+async def test_one_that_was_settled_too_early_is_gone_though_it_is_damaged() -> None:
+    async with StreamingBroker() as streaming:
+        client = sender(streaming)
+        payload, _ = large(durable=True)
+        client.send(*pieces(payload))
+        await streaming.work()
+        streaming.store.damaged.add((1, 4))
+        consumer = streaming.broker.connect("receiver")
+        consumer.begin(incoming_window=1)
+        consumer.attach_receiver("q", credit=1)
+        consumer.flow(incoming_window=1)
+        await streaming.work()
+        await accept(streaming, consumer)
+        consumer.flow(incoming_window=1000)
+        await streaming.work()
+        last = consumer.bodies()[-1]
+        assert isinstance(last, Detach)
+        queue = streaming.broker.queue()
+        assert (queue.waiting, queue.acquired) == (0, 0)
+        noted = [each.contents.set_aside for each in streaming.store.commits if each.contents]
+        assert not any(noted)
+        assert await streaming.swept() == 0
 
 
 async def test_where_the_store_keeps_no_contents_it_stays_in_memory() -> None:
