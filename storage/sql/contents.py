@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.sql import chunks
-from storage.sql.index import NUMBERS, QUEUES, Index
+from storage.sql.index import NUMBERS, QUEUES, TIDY, Index
 from storage.sql.quarantine import Damage, Sifted, forget_gone
 from storage.sql.reading import read_places, read_window
 from storage.sql.rows import subscription_of
@@ -27,11 +27,15 @@ def load(connection: Connection) -> Index:
     index = Index()
     for row in connection.execute(select(QUEUE)):
         index.queue_ids[row.name] = row.id
-    forget_orphans(connection)
-    for row in connection.execute(
-        select(MESSAGE.c.number, MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
-    ):
-        index.use(row.body, row.number)
+    if mark(connection, TIDY) == 0:
+        forget_orphans(connection)
+        set_mark(connection, TIDY, 1)
+    forget_gone(connection)
+    if connection.execute(select(BODY.c.number).limit(1)).first() is not None:
+        for row in connection.execute(
+            select(MESSAGE.c.number, MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
+        ):
+            index.use(row.body, row.number)
     index.chunks = chunks.load(connection)
     highest = connection.execute(select(func.max(QUEUE.c.id))).scalar() or 0
     queues = max(mark(connection, QUEUES), highest)  # no mark: by a broker that had none
@@ -47,7 +51,6 @@ def forget_orphans(connection: Connection) -> None:
     connection.execute(delete(MESSAGE).where(MESSAGE.c.queue.not_in(known)))
     used = select(MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
     connection.execute(delete(BODY).where(BODY.c.number.not_in(used)))
-    forget_gone(connection)
 
 
 def mark(connection: Connection, name: str) -> int:

@@ -28,6 +28,9 @@ NUMBERS: Final = "numbers"
 QUEUES: Final = "queues"
 """The same for ids of queues: messages of a queue that has gone may still lie about."""
 
+TIDY: Final = "tidy"
+"""1 as long as no queue has gone: then there is nothing that a start would have to look for."""
+
 NUMBERS_AT_ONCE: Final = 1_000_000
 QUEUES_AT_ONCE: Final = 1000
 
@@ -144,6 +147,8 @@ class Index:
         gone = [(name,) for name in names if self.queue_ids.pop(name, None) is not None]
         nodes = [(node.kind, node.address) for node in batch.nodes_removed]
         subscriptions = [(queue,) for queue in batch.subscriptions_removed]
+        if gone:
+            changes.statements.append((SET_MARK, [(0, TIDY)]))
         for statement, rows in (
             (DELETE_QUEUE, gone),
             (DELETE_NODE, nodes),

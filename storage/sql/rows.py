@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from google_crc32c import extend
@@ -16,6 +16,10 @@ MessageRow = tuple[int, int, int, int, int, int, int, int, int, bool, int, int |
 """The columns of the table `message`; BODY is the index of the one that may name a body."""
 
 BODY: Final = 11
+
+PRIORITY: Final = 3
+CHECKSUM: Final = 10
+ENCODED: Final = 12
 
 BodyRow = tuple[int, bytes]
 
@@ -86,39 +90,40 @@ def ranges(numbers: list[int]) -> list[tuple[int, int]]:
     return found
 
 
-def damage_of(row: Row[Any], shared: object) -> str:
+def damage_of(row: Sequence[Any], shared: object) -> str:
     """Why the message of a row must not be delivered; empty where nothing is wrong with it.
 
     A flipped bit may also have made another type of a value: SQLite's rows say themselves what
     their values are.
     """
-    values = [row[index] for index in NUMBERS]
-    if not all(isinstance(value, int) and value >= NONE for value in (*values, row.checksum)):
+    values = (*row[NUMBERS.start : NUMBERS.stop], row[CHECKSUM])
+    if set(map(type, values)) != {int} or min(values) < NONE:
         return "a number of its row cannot be"
-    if row.number < 1 or not 0 <= row.priority <= PRIORITY_MAX:
+    if row[0] < 1 or not 0 <= row[PRIORITY] <= PRIORITY_MAX:
         return "a number of its row cannot be"
-    encoded = row.encoded if row.body is None else shared
+    encoded = row[ENCODED] if row[BODY] is None else shared
     if encoded is None:
         return "its bytes are missing"
-    if not isinstance(encoded, bytes) or checksum(row.number, encoded) != row.checksum:
+    if not isinstance(encoded, bytes) or checksum(row[0], encoded) != row[CHECKSUM]:
         return "its bytes are not those that were stored"
     return ""
 
 
-def message_of(row: Row[Any], queue: str, shared: bytes | None) -> StoredMessage:
+def message_of(row: Sequence[Any], queue: str, shared: bytes | None) -> StoredMessage:
     """The record of a row without damage."""
+    number, _, position, priority, ttl, arrived, expires, deliver, count, durable = row[:CHECKSUM]
     return StoredMessage(
-        number=row.number,
+        number=number,
         queue=queue,
-        position=row.position,
-        encoded=row.encoded if shared is None else shared,
-        priority=row.priority,
-        ttl_ms=row.ttl_ms,
-        arrived_ms=row.arrived_ms,
-        expires_at_ms=row.expires_at_ms,
-        deliver_at_ms=row.deliver_at_ms,
-        delivery_count=row.delivery_count,
-        durable=bool(row.durable),
+        position=position,
+        encoded=row[ENCODED] if shared is None else shared,
+        priority=priority,
+        ttl_ms=ttl,
+        arrived_ms=arrived,
+        expires_at_ms=expires,
+        deliver_at_ms=deliver,
+        delivery_count=count,
+        durable=bool(durable),
     )
 
 

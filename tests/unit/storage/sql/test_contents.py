@@ -75,3 +75,18 @@ def test_messages_come_behind_a_number(connection: Connection) -> None:
         batch.append(stored(number))
     write(connection, contents.load(connection), batch)
     assert numbers(connection, 1) == [2, 3]
+
+
+def test_a_start_looks_for_leftovers_only_where_a_queue_has_gone(connection: Connection) -> None:
+    batch = Batch()
+    batch.append(stored(1))
+    write(connection, contents.load(connection), batch)
+    connection.exec_driver_sql("UPDATE message SET queue = 99")
+    contents.load(connection)
+    count = "SELECT count(*) FROM message"
+    assert connection.exec_driver_sql(count).scalar() == 1, "nobody reads all messages for nothing"
+    gone = Batch()
+    gone.remove_node(QUEUE)
+    write(connection, contents.load(connection), gone)
+    contents.load(connection)
+    assert connection.exec_driver_sql(count).scalar() == 0
