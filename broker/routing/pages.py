@@ -158,13 +158,15 @@ class Pages:
             index += 1
         return taken
 
-    def take_expired(self, wall_ms: i64, at_most: i64) -> list[Page]:
-        """Pages that have something expired, and are not on their way."""
+    def take_expired(self, wall_ms: i64, *, at_most: i64, bytes_max: i64) -> list[Page]:
+        """Pages that have something expired, and are not on their way: one at least."""
         taken: list[Page] = []
+        size: i64 = 0
         for page in self._pages:
             if page.is_asked or not expiry.has_expired(page.first_expiry_ms, wall_ms):
                 continue
-            if i64(len(taken)) == at_most:
+            size += page.bytes
+            if i64(len(taken)) == at_most or (taken and size > bytes_max):
                 break
             page.is_asked = True
             taken.append(page)

@@ -193,7 +193,9 @@ class Paged:
 
     def ask_expired(self, wall_ms: i64, at_most: i64) -> None:
         """Want what has expired: it does so when it is loaded."""
-        self._want(self.pages.take_expired(wall_ms, at_most // PAGE))
+        self._want(
+            self.pages.take_expired(wall_ms, at_most=at_most // PAGE, bytes_max=PORTION_BYTES)
+        )
 
     def _want(self, pages: list[Page]) -> None:
         if pages:

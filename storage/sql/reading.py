@@ -12,7 +12,7 @@ from storage.sql.rows import ranges
 from storage.sql.statements import WINDOW, WINDOW_OF, Texts
 from storage.sql.tables import BODY, MESSAGE, QUARANTINE, QUEUE
 
-PLACES_AT_ONCE: Final = 20_000
+PLACES_AT_ONCE: Final = 5000
 """Messages whose places are read together at a start."""
 
 PLACES: Final = (

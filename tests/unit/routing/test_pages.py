@@ -79,9 +79,9 @@ def test_expired_pages_are_taken_wherever_they_are() -> None:
     pages = filled(1, 0, 1)
     pages.page_of(1).add(0, 50, size=10, expires_at_ms=1000)
     pages.page_of(4).add(0, 51, size=10, expires_at_ms=2000)
-    assert pages.take_expired(999, 10) == []
-    assert numbers(pages.take_expired(2000, 1)) == [1]
-    taken = pages.take_expired(2000, 10)
+    assert pages.take_expired(999, at_most=10, bytes_max=100) == []
+    assert numbers(pages.take_expired(2000, at_most=10, bytes_max=1)) == [1]
+    taken = pages.take_expired(2000, at_most=10, bytes_max=100)
     assert numbers(taken) == [4]
     pages.remove(taken)
     assert pages.size() == 3
