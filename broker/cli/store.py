@@ -111,7 +111,10 @@ def _print_findings(database: Path, size: int, found: Findings) -> None:
     if found.is_sound():
         typer.echo("sound")
         return
-    typer.echo(f"damaged: {found.damaged} messages, {len(found.complaints)} complaints of SQLite")
+    typer.echo(
+        f"damaged: {found.damaged} messages, {found.damaged_chunks} chunks of large ones,"
+        f" {len(found.complaints)} complaints of SQLite"
+    )
     if found.complaints:
         typer.echo("`jms-broker store salvage` copies what can be read into a new store")
     else:

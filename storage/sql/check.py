@@ -9,13 +9,17 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, bindparam, func, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from storage.sql.rows import damage_of
+from storage.contents import CHUNKS_MAX
+from storage.sql.rows import checksum, damage_of
 from storage.sql.schema import version_of
 from storage.sql.statements import MESSAGE_ROWS
-from storage.sql.tables import BODY, MESSAGE, METADATA, QUARANTINE, QUEUE
+from storage.sql.tables import BODY, CHUNK, MESSAGE, METADATA, QUARANTINE, QUEUE
 
 PART: Final = 1000
 """Messages looked at together."""
+
+CHUNKS_TOGETHER: Final = 16
+"""4 MiB at a time."""
 
 TOLD_MAX: Final = 20
 """So many damaged messages are named; all are counted."""
@@ -36,12 +40,13 @@ class Findings:
     complaints: list[str] = field(default_factory=list)
     damaged: int = 0
     examples: list[str] = field(default_factory=list)
+    damaged_chunks: int = 0
     quarantined: int = 0
     left_over: dict[str, int] = field(default_factory=dict)
 
     def is_sound(self) -> bool:
         """Whether everything in the store can be served: what was set aside before is known."""
-        return not self.complaints and self.damaged == 0
+        return not self.complaints and self.damaged == 0 and self.damaged_chunks == 0
 
 
 def messages_in(connection: Connection) -> int | None:
@@ -80,6 +85,8 @@ def _look(connection: Connection, found: Findings, advance: Advance) -> None:
     known = _set_aside(connection) if QUARANTINE.name in tables else set()
     found.quarantined = len(known)
     _look_at_messages(connection, found, known, advance=advance)
+    if CHUNK.name in tables:
+        _look_at_chunks(connection, found)
     found.rows = {name: count_of(connection, name) for name in tables}
     found.left_over = _left_over(connection)
 
@@ -117,13 +124,30 @@ def _look_at_messages(
         advance(len(rows))
 
 
+def _look_at_chunks(connection: Connection, found: Findings) -> None:
+    """Compare the checksums of the bodies of large messages."""
+    behind = -1
+    asked = select(CHUNK).order_by(CHUNK.c.number).limit(CHUNKS_TOGETHER)
+    while rows := connection.execute(asked.where(CHUNK.c.number > behind)).all():
+        for row in rows:
+            behind = row.number
+            if checksum(row.number, row.data) != row.checksum:
+                found.damaged_chunks += 1
+                content, index = divmod(row.number, CHUNKS_MAX)
+                _give_example(found, f"chunk {index} of content {content} is damaged")
+
+
+def _give_example(found: Findings, text: str) -> None:
+    if len(found.examples) < TOLD_MAX:
+        found.examples.append(text)
+
+
 def _look_at(row: Row[Any], found: Findings, known: set[int]) -> None:
     damage = damage_of(row, row.shared)
     if not damage or row.number in known:
         return
     found.damaged += 1
-    if len(found.examples) < TOLD_MAX:
-        found.examples.append(f"message {row.number}: {damage}")
+    _give_example(found, f"message {row.number}: {damage}")
 
 
 def _left_over(connection: Connection) -> dict[str, int]:

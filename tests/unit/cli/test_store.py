@@ -47,7 +47,7 @@ async def test_a_damaged_one(database: Path) -> None:
     assert done.exit_code == 1
     assert "message 1: its bytes are not those that were stored" in done.stdout
     assert "left over, deleted at the next start: 1 messages" in done.stdout
-    assert "damaged: 3 messages, 0 complaints of SQLite" in done.stdout
+    assert "damaged: 3 messages, 0 chunks of large ones, 0 complaints of SQLite" in done.stdout
     told = json.loads(run("check", database, "--json").stdout)
     assert (told["sound"], told["damaged"], told["schema"]) == (False, 3, HEAD)
 

@@ -1,9 +1,12 @@
 """What a check finds in sound, damaged and unreadable stores."""
 
+import sqlite3
 from pathlib import Path
 
+from storage.contents import CHUNKS_MAX
 from storage.sql.check import COMPLAINTS_MAX, TOLD_MAX, Findings, check, messages_in
 from storage.sql.offline import reading
+from storage.sql.rows import checksum
 from storage.sql.schema import HEAD
 from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
@@ -72,6 +75,25 @@ async def test_a_page_that_cannot_be_read(tmp_path: Path) -> None:
     assert not found.is_sound()
     assert 0 < len(found.complaints) <= COMPLAINTS_MAX + 1
     assert any("malformed" in complaint for complaint in found.complaints)
+
+
+async def test_chunks_of_large_messages(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 3)
+    number = 7 * CHUNKS_MAX + 2
+    rows = [(number + place, bytes([place])) for place in range(20)]
+    connection = sqlite3.connect(database)
+    with connection:
+        connection.executemany(
+            "INSERT INTO chunk (number, checksum, data) VALUES (?, ?, ?)",
+            [(each, checksum(each, data), data) for each, data in rows],
+        )
+    connection.close()
+    assert look(database)[0].is_sound()
+    change(database, f"UPDATE chunk SET data = x'FFFF' WHERE number = {number + 18}")
+    found, _ = look(database)
+    assert (found.is_sound(), found.damaged, found.damaged_chunks) == (False, 0, 1)
+    assert found.examples == ["chunk 20 of content 7 is damaged"]
 
 
 def test_a_file_that_is_no_store(tmp_path: Path) -> None:
