@@ -40,6 +40,12 @@ GRACE_MS: Final = 30_000
 
 RETRY_PAUSE_S: Final = 0.2
 
+SLOW_S: Final = 1.0
+"""A commit that takes longer counts as one to a database that is away."""
+
+PLENTY: Final = 2**62
+"""The room on a disk that is another machine's, as far as this one knows."""
+
 ASK_EVERY_S: Final = 5.0
 """A session of which nothing is wanted is asked whether it is there, so often, and for so long."""
 
@@ -78,6 +84,7 @@ class PostgresStore(Store):
         self._was_cut_off = False
         self._quarantined = 0
         self._closing = False
+        self._waits_since = 0.0
 
     @property
     def name(self) -> str:
@@ -106,6 +113,12 @@ class PostgresStore(Store):
     @property
     def quarantined(self) -> int:
         return self._quarantined
+
+    def free_bytes(self) -> int:
+        """None while the database is away: what producers send then stays in memory."""
+        since = self._waits_since
+        is_away = since > 0 and asyncio.get_running_loop().time() - since > SLOW_S
+        return 0 if is_away else PLENTY
 
     # -- open and close
 
@@ -192,10 +205,12 @@ class PostgresStore(Store):
             session = self._ready()
             changes = self._index.changes(batch)
             self._number += 1
+            self._waits_since = asyncio.get_running_loop().time()
             try:
                 await self._write(session, changes)
             except FAILURES as error:
                 await self._return(error, changes)
+            self._waits_since = 0.0
             if batch.contents is not None:
                 self._quarantined += len(batch.contents.set_aside)
                 batch.contents.chunks.clear()  # a batch is remembered for longer than they need be

@@ -327,3 +327,19 @@ async def test_a_window_of_messages_that_lie_apart_is_read(server: Server, datab
     loaded = await store.load([1, 3, 9, 10, 20, 99])
     assert [int(message.number) for message in loaded] == [1, 3, 10, 20]
     await store.close()
+
+
+async def test_there_is_no_room_while_the_database_is_away(
+    database: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_store, "SLOW_S", 0)
+    store = await opened(proxy.url(database))
+    assert store.free_bytes() > 0
+    proxy.lose_requests = True
+    committing = asyncio.create_task(store.commit(batch_of(1)))
+    await proxy.lost.wait()
+    assert store.free_bytes() == 0
+    proxy.cut()
+    await committing
+    assert store.free_bytes() > 0
+    await store.close()
