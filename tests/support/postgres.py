@@ -33,6 +33,9 @@ shared_buffers = 32MB
 max_connections = 40
 """
 
+WATCH: Final = 'cat; "$1" -w -m immediate -D "$2/data" stop; rm -rf "$2"/*'
+"""Waits for the end of whoever holds its input."""
+
 _running: Final[dict[str, Server]] = {}
 _names: Final = itertools.count(1)
 
@@ -75,17 +78,39 @@ class Server:
         with (folder / "data" / "postgresql.conf").open("a") as config:
             config.write(SETTINGS.format(folder=folder))
         self.start()
+        # whatever ends this process, a timeout too, ends the server
+        self._watch: Final = subprocess.Popen(
+            ["/bin/sh", "-c", WATCH, "watch", str(bin_folder / "pg_ctl"), str(folder)],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+            **self._account(),
+        )
+
+    def _account(self) -> dict[str, Any]:
+        """Who runs its programs."""
+        if self._user is None:
+            return {}
+        group = pwd.getpwnam(self._user).pw_gid
+        return {"user": self._user, "group": group, "extra_groups": []}
+
+    def remove(self) -> None:
+        """End it, with all that it holds."""
+        assert self._watch.stdin is not None
+        self._watch.stdin.close()
+        self._watch.wait(timeout=120)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
             [self._bin / program, "-D", str(self.folder / "data"), *arguments],
             check=True,
             cwd=self.folder,
-            user=self._user,
-            group=None if self._user is None else pwd.getpwnam(self._user).pw_gid,
-            extra_groups=None if self._user is None else [],
             stdout=subprocess.DEVNULL,
             timeout=120,
+            **self._account(),
         )
 
     def start(self) -> None:
@@ -156,5 +181,4 @@ def stop_server() -> None:
     """End the server of this process, if there is one, with all that it held."""
     running = _running.pop("server", None)
     if running is not None:
-        running.stop("immediate")
-        shutil.rmtree(running.folder)
+        running.remove()
