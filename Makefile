@@ -76,7 +76,7 @@ faults: $(STAMPS)/test
 		$(BIN)/python -m tests.faults $(ARGS); \
 	fi
 
-# Sixteen deliberate bugs, one by one: the simulation finds each, and nothing where there is none.
+# Seventeen deliberate bugs, one by one: the simulation finds each, and nothing where there is none.
 mutations: $(STAMPS)/test
 	@$(BIN)/python -m tests.scenario.mutations
 

@@ -44,6 +44,7 @@ from broker.settings import (
 from broker.stats import Stats
 from broker.windows import Windows
 from storage.api import Store, StoreError
+from storage.batch import Batch
 from storage.memory import MemoryStore
 
 T = TypeVar("T")
@@ -149,26 +150,7 @@ class App:
         if store.keeps_contents:
             self.contents = Contents(self.journal, store)
             self.container.contents = router.contents = self.contents
-        router.number_from(store.first_number)
-        recovery = Recovery(router, self.journal.batch, was_cut_off=store.was_cut_off)
-        for node in await store.nodes():
-            recovery.node(node)
-        for subscription in await store.subscriptions():
-            recovery.subscription(subscription)
-        behind = 0
-        while ids := await store.ids(behind):
-            behind = int(ids[-1].number)
-            for stored_id in ids:
-                recovery.remembered_id(stored_id)
-        behind = 0
-        while (part := await store.places(behind)).numbers:
-            behind = part.numbers[-1]
-            recovery.places(part)
-        scheduled = recovery.scheduled()
-        for first in range(0, len(scheduled), LOADED_AT_ONCE):
-            for message in await store.load(scheduled[first : first + LOADED_AT_ONCE]):
-                recovery.message(message)
-        recovery.finish()
+        await recover(store, router, self.journal.batch)
         self._tell_damaged()
 
     def _tell_damaged(self) -> None:
@@ -240,6 +222,30 @@ class StoreSpace(Space):
         if free < 0:
             return free
         return max(0, free - WRITTEN_TIMES * int(self._journal.unwritten_bytes()))
+
+
+async def recover(store: Store, router: Router, batch: Batch) -> None:
+    """Bring back what an open store holds; what that changes in it goes into `batch`."""
+    router.number_from(store.first_number)
+    recovery = Recovery(router, batch, was_cut_off=store.was_cut_off)
+    for node in await store.nodes():
+        recovery.node(node)
+    for subscription in await store.subscriptions():
+        recovery.subscription(subscription)
+    behind = 0
+    while ids := await store.ids(behind):
+        behind = int(ids[-1].number)
+        for stored_id in ids:
+            recovery.remembered_id(stored_id)
+    behind = 0
+    while (part := await store.places(behind)).numbers:
+        behind = part.numbers[-1]
+        recovery.places(part)
+    scheduled = recovery.scheduled()
+    for first in range(0, len(scheduled), LOADED_AT_ONCE):
+        for message in await store.load(scheduled[first : first + LOADED_AT_ONCE]):
+            recovery.message(message)
+    recovery.finish()
 
 
 def store_of(settings: Settings) -> Store:

@@ -115,6 +115,12 @@ MUTATIONS: Final = (
         "self._link.accept_delivery(delivery_id)",
     ),
     Mutation(
+        "the journal goes on when the store has failed",
+        "broker/journal.py",
+        "await self._store.commit(batch)",
+        "await asyncio.wait([asyncio.ensure_future(self._store.commit(batch))])",
+    ),
+    Mutation(
         "what is to end with its link goes on without it",
         "broker/routing/lifetime.py",
         "if policy == LINK_DETACH:\n        return Fate.EXPIRES",

@@ -28,6 +28,12 @@ from tests.scenario.simulation_world import Setting
 
 LENGTH: Final = 200
 
+FAILING: Final = 0.6
+"""So likely does a disk that has to be waited for fail."""
+
+FAILURES: Final = 4
+"""So often at most; each time another broker goes on with what is there."""
+
 WEIGHTS: Final = {
     "connect": 2,
     "attach_sender": 3,
@@ -86,9 +92,11 @@ def operations_of(seed: int) -> tuple[Setting, list[Operation]]:
     weights = [weight * draw.choice((0, 1, 1, 3)) for weight in WEIGHTS.values()]
     kinds = draw.choices(list(WEIGHTS), [each + 0.2 for each in weights], k=LENGTH)
     clients = draw.randint(1, CLIENTS)
-    return setting, [
-        Operation(kind, draw.randrange(clients), draw.getrandbits(32)) for kind in kinds
-    ]
+    operations = [Operation(kind, draw.randrange(clients), draw.getrandbits(32)) for kind in kinds]
+    if setting.waits_for_disk and draw.random() < FAILING:
+        for at in draw.sample(range(LENGTH), draw.randint(1, FAILURES)):
+            operations[at] = Operation("break_store", 0, draw.getrandbits(32))
+    return setting, operations
 
 
 def run(setting: Setting, operations: Sequence[Operation]) -> None:
@@ -160,12 +168,18 @@ class Ending:
             if kind == "queue" and node.owner is None and not node.rule.expiry and not node.is_loose
         ]
         for address, node in [*lasting, *world.subscriptions.stored()]:
+            entries = [each for each in node.there() if each.message.durable]
+            before = {entry.message.id for entry in entries if entry.is_from_store}
             there = [
-                (entry.message.id, entry.delivery_count)
-                for entry in node.there()
-                if entry.message.durable and not entry.message.ttl
+                (entry.message.id, max(entry.message.id in before, entry.delivery_count))
+                for entry in entries
+                if not entry.message.ttl
             ]
-            kept = [each for each in world.kept(address) if not world.sent[each[0]].message.ttl]
+            kept = [
+                (number, max(number in before, count))
+                for number, count in world.kept(address)
+                if not world.sent[number].message.ttl
+            ]
             if sorted(kept) != sorted(there):
                 raise Wrong(f"{address}: {kept} are on disk, not {there}")
 
@@ -252,6 +266,7 @@ class Ending:
         world = self.run.world
         self.run.carry_all()
         for _ in range(3):
+            world.commit(all_of_them=True)
             world.pass_time(1100)
             self.run.carry_all()
         world.commit(all_of_them=True)

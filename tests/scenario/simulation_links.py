@@ -404,6 +404,8 @@ class Session:
         elif awaited.transaction is not None:
             for node, message in awaited.transaction.posted:
                 self.world.promised(node, message)
+            if awaited.outcome is Accepted:
+                self.world.confirmed(awaited.transaction.retired)
         if awaited.message is not None and awaited.outcome is Accepted and not awaited.within:
             self.world.accepted(awaited.link, awaited.message)
 

@@ -25,6 +25,8 @@ class Model:
         self.sleepy: dict[Node, None] = {}
         self.stats: Counter[str] = Counter()
         self.now = 0
+        self.ever: dict[tuple[Node, int], Message] = {}
+        "Every message that was put into a queue, as it was put there last."
 
     def node(self, kind: str, address: str) -> Node:
         if (kind, address) not in self.nodes:
@@ -45,12 +47,17 @@ class Model:
         if limited and is_full:
             return False
         entry = Entry((0, 0), message, node)
+        self.ever[node, message.id] = message
         node.place(entry)
         if message.due > self.now:
             self._lay_down(entry, message.due)
         else:
             insort(node.waiting, entry)
         return True
+
+    def was_published(self, number: int) -> bool:
+        """Whether subscriptions had copies: nobody waits for those of non-durable ones."""
+        return any(node.topic is not None for node, each in self.ever if each == number)
 
     def _lay_down(self, entry: Entry, until: int) -> None:
         self.sleepy[entry.node] = None
@@ -82,7 +89,7 @@ class Model:
         ]
         if not free or free[0].message.is_over(now):
             raise Wrong(f"message {number} is over, or not for this consumer (again, or yet)")
-        fits = [each for each in free if (each.delivery_count, not each.is_returned) == told]
+        fits = [each for each in free if each.may_say(told)]
         if not fits:
             raise Wrong(f"message {number}: (delivery-count, first-acquirer) is {told}")
         entry = fits[0]
@@ -92,6 +99,9 @@ class Model:
             return entry
         node.waiting.remove(entry)
         node.held[entry] = consumer
+        entry.was_given = True
+        entry.delivery_count = told[0]
+        entry.is_recovered = False
         consumer.got.append(entry)
         return entry
 

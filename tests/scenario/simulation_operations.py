@@ -42,6 +42,7 @@ from tests.scenario.simulation_attaches import (
 from tests.scenario.simulation_client import ClientLink, ClientSession
 from tests.scenario.simulation_edge import MARK, NOTE
 from tests.scenario.simulation_records import Message
+from tests.scenario.simulation_restart import reborn
 from tests.scenario.simulation_run import Run
 from tests.scenario.simulation_world import Sent
 from tests.support import transactions
@@ -261,6 +262,12 @@ def commit(run: Run, who: int) -> None:  # noqa: ARG001 - there is one disk
     run.world.commit()
 
 
+def break_store(run: Run, who: int) -> None:  # noqa: ARG001 - there is one disk
+    """The commit under way fails, if there is one; another broker begins on what the disk has."""
+    if run.world.fail(applied=run.draw.random() < 0.5):
+        run.begin_with(reborn(run.world))
+
+
 def deliver(run: Run, who: int) -> None:  # noqa: ARG001 - everybody's
     run.carry_all()
 
@@ -291,6 +298,7 @@ OPERATIONS: Final[dict[str, Callable[[Run, int], None]]] = {
         echo,
         wait,
         commit,
+        break_store,
         deliver,
     )
 }

@@ -149,6 +149,13 @@ class Entry:
     delivery_count: int = 0
     failures: int = 0
     is_returned: bool = False
+    was_given: bool = False
+    "Some consumer had it, by this broker or an earlier one on the same store."
+    is_recovered: bool = False
+    "The store kept it for another broker, which has not given it yet."
+    is_from_store: bool = False
+    "So that its delivery-count may be 1 for that alone, which is not written."
+
     wakes: int = 0
     refused: set[Consumer] = field(default_factory=set)
     releases: Counter[Consumer] = field(default_factory=Counter)
@@ -157,6 +164,19 @@ class Entry:
 
     def __lt__(self, other: Entry) -> bool:
         return self.order < other.order
+
+    def may_say(self, told: tuple[int, bool]) -> bool:
+        """Whether a delivery may have that delivery-count and first-acquirer.
+
+        What is there after a failure may say that it has been delivered before, and what
+        was has to (RCV-08).
+        """
+        if self.is_recovered:
+            counts = {max(1, self.delivery_count)}
+            if not self.was_given:
+                counts.add(self.delivery_count)
+            return told[0] in counts
+        return (self.delivery_count, not self.is_returned) == told
 
     def note_release(self, consumer: Consumer) -> None:
         """One more in a row, where no attempt of that consumer has failed in between."""

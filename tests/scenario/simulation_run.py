@@ -35,6 +35,13 @@ class Run:
         self.wanted: ClientLink | None = None
         "What the next link is to steal."
 
+    def begin_with(self, world: World) -> None:
+        """Another broker is there, and everybody has lost their connections."""
+        self.world = world
+        self.clients.clear()
+        self.leaving.clear()
+        self.wanted = None
+
     # -- the network
 
     def everybody(self) -> list[Client]:

@@ -109,6 +109,9 @@ class Subscriptions:
         self.all: dict[Subscription, None] = {}
         self.named: dict[Identity, Subscription] = {}
         self.kept: dict[Key, Subscription] = {}
+        self.lasting: dict[str, Subscription] = {}
+        "Durable ones that were there at a look, by the names that the store has for their queues."
+        self.begun: list[Subscription] = []
         self._world = world
 
     def meant(self, link: Link, topic: Node, wish: Wish) -> Subscription | None:
@@ -151,6 +154,7 @@ class Subscriptions:
         terms = terms_of(link)
         begun = Subscription(identity, link.facts.is_shared, topic, queue, terms)
         self.all[begun] = None
+        self.begun.append(begun)
         if identity is not None:
             self.named[identity] = begun
         return begun
@@ -246,6 +250,8 @@ class Subscriptions:
             raise Wrong(f"subscriptions {list(there.named)}, not {list(self.named)}")
         for identity, subscription in self.named.items():
             queue = there.named[identity].queue
+            if subscription.is_durable():
+                self.lasting[queue.stored_as] = subscription
             self._world.count_queue(f"subscription {identity}", queue, subscription.queue)
             if len(queue.consumers) != len(subscription.consumers):
                 raise Wrong(f"subscription {identity} has {len(queue.consumers)} consumers")

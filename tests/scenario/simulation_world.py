@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from broker.amqp.limits import Limits
-from broker.amqp.outcomes import Accepted, Rejected
+from broker.amqp.outcomes import Accepted, Outcome, Rejected
 from broker.routing.address import TEMPORARY_PREFIX
 from broker.routing.agenda import NOTHING
 from broker.routing.policy import REJECT, AddressPolicy
 from broker.routing.queue import Queue
+from storage.api import Store, StoreError
 from storage.memory import MemoryStore
 from tests.scenario.simulation_model import Model
 from tests.scenario.simulation_records import Ending, Entry, Message, Node, Rule, Wrong
@@ -26,6 +28,8 @@ from tests.support.stores import GatedStore
 if TYPE_CHECKING:
     from tests.scenario.simulation_edge import Edge
     from tests.scenario.simulation_links import Link
+
+T = TypeVar("T")
 
 RULES: Final = {
     "small": Rule(limit=4),
@@ -69,9 +73,10 @@ class Sent:
 class World:
     """One broker, and all that is known of it."""
 
-    def __init__(self, setting: Setting) -> None:
-        self.store = GatedStore() if setting.waits_for_disk else MemoryStore()
-        self.broker = Broker(
+    def __init__(self, setting: Setting, earlier: World | None = None) -> None:
+        self.setting = setting
+        self.store: Store = _store(setting) if earlier is None else earlier.store
+        self.broker: Broker = Broker(
             store=self.store,
             watcher=Quiet(),
             limits=Limits(
@@ -84,6 +89,7 @@ class World:
             patterns=[(address, _policy(rule)) for address, rule in RULES.items()],
             credit=setting.credit,
             pacing_mark=setting.pacing_mark,
+            clock=None if earlier is None else earlier.broker.clock,
         )
         self.container = self.broker.container
         self.model = Model(RULES)
@@ -96,13 +102,18 @@ class World:
         self.ended: set[Link] = set()
         "Since the last look: the rest of a delivery may have been written before."
         self.subscriptions = Subscriptions(self)
-        self.sent: dict[int, Sent] = {}
+        self.sent: dict[int, Sent] = {} if earlier is None else earlier.sent
+        self.accepted_ids: set[int] = set() if earlier is None else earlier.accepted_ids
+        self.gone: set[tuple[Node, int]] = set()
+        "Retired by transactions that were confirmed."
         self.stored: set[int] | None = set() if setting.waits_for_disk else None
         self.perhaps_expired = 0
         self._unstored: list[Message] = []
         "Accepted since the last look, and not on disk."
         self._loop = asyncio.new_event_loop()
         self._pages_out = setting.pages_out
+        self._loads = setting.pages_out or earlier is not None
+        "Contents may have to be read: what a start brings back is not in memory."
         self._working: list[asyncio.Task[None]] = []
         if setting.waits_for_disk:
             after = self.container.run_round
@@ -165,9 +176,16 @@ class World:
 
     def promised(self, node: Node, message: Message) -> None:
         """Somebody is told that a message is kept."""
+        self.accepted_ids.add(message.id)
         is_stored = self.stored is None or message.id in self.stored
         if message.durable and not is_stored and node.owner is None:
             self._unstored.append(message)
+
+    def confirmed(self, retired: dict[Entry, Outcome]) -> None:
+        """A client is told that a transaction is committed which has retired these."""
+        for entry, outcome in retired.items():
+            if isinstance(outcome, Accepted):
+                self.gone.add((entry.node, entry.message.id))
 
     def _check_stored(self) -> None:
         """Durable messages are accepted once they are on disk, or gone from their queue (PRD-03).
@@ -179,6 +197,8 @@ class World:
             durable = [node for _, node in self.subscriptions.stored()]
             for node in [*self.model.nodes.values(), *durable]:
                 left = [each for each in node.there() if each.message.id == message.id]
+                if node.is_loose and self.model.was_published(message.id):
+                    continue
                 if left and node.kind == "queue" and not message.is_over(self.model.now):
                     raise Wrong(f"message {message.id} is accepted before it is on disk")
 
@@ -187,7 +207,7 @@ class World:
     def look(self) -> None:
         """Judge what the broker has written, and what it has not."""
         self._let_answers_out()
-        if self._pages_out and self._working:
+        if self._loads and self._working:
             self._step()
         written, self.written = self.written, []
         frames = [(edge, edge.read(data)) for edge, data in written]
@@ -204,7 +224,9 @@ class World:
                 ready.append(link)
             elif link.pieces is not None and not link.incoming and link.session.may_send():
                 raise Wrong(f"link {link.attach.name}: half a delivery, with room for the rest")
-        self.model.check_round(ready, served)
+        # what waits for its commit holds up its queue: at the end of a run nothing does
+        is_barred = self.broker.router.barred.any
+        self.model.check_round([] if is_barred else ready, served)
         if self.broker.watcher.errors:
             raise Wrong(f"a bug has shown: {self.broker.watcher.errors[0]!r}")
         self._count()
@@ -289,12 +311,38 @@ class World:
             self._let_through(store)
 
     def _step(self) -> None:
-        for _ in range(3):
-            self._loop.call_soon(self._loop.stop)
-            self._loop.run_forever()
+        self._run_on()
         for work in self._working:
             if work.done():
                 raise Wrong(f"work on the store has ended: {work.exception()!r}")
+
+    def _run_on(self) -> None:
+        for _ in range(3):
+            self._loop.call_soon(self._loop.stop)
+            self._loop.run_forever()
+
+    def fail(self, *, applied: bool) -> bool:
+        """Let the commit that is under way fail, though it may be `applied`; whether one is."""
+        store = self.store
+        if not isinstance(store, GatedStore):
+            return False
+        committing = self._working[0]
+        self._step()
+        self.look()
+        if not store.commits:
+            return False
+        batch = store.commits.pop(0)
+        store.let_through(failing=True, applied=batch if applied else None)
+        self._run_on()
+        if not committing.done() or not isinstance(committing.exception(), StoreError):
+            raise Wrong("the journal goes on though the store has failed")
+        if self.written or store.commits:
+            raise Wrong("something is answered or committed though the store has failed")
+        return True
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` returns: something of the store that waits for nobody."""
+        return self._loop.run_until_complete(work)
 
     def kept(self, address: str) -> list[tuple[int, int]]:
         """The durable messages of a queue as the store has them: number and delivery-count."""
@@ -309,9 +357,13 @@ class World:
         """Let go of the loop."""
         for work in self._working:
             work.cancel()
-            with suppress(asyncio.CancelledError):
+            with suppress(asyncio.CancelledError, StoreError):
                 self._loop.run_until_complete(work)
         self._loop.close()
+
+
+def _store(setting: Setting) -> Store:
+    return GatedStore() if setting.waits_for_disk else MemoryStore()
 
 
 def _policy(rule: Rule) -> AddressPolicy:

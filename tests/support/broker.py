@@ -154,8 +154,9 @@ class Broker:
         store: Store | None = None,
         pacing_mark: int = 2000,
         hold_us: int = 0,
+        clock: SimulatedClock | None = None,
     ) -> None:
-        self.clock = SimulatedClock()
+        self.clock = clock or SimulatedClock()
         self.stats = Stats()
         self.watcher = watcher or RecordingWatcher()
         self.store = store or MemoryStore()

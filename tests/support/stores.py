@@ -14,7 +14,8 @@ class GatedStore(Store):
     """Keeps like memory, but a commit returns only when it is `let_through`.
 
     `commits` holds the batches whose commit has begun; one that is let through
-    with `failing` raises StoreError and keeps nothing.
+    with `failing` raises StoreError, and keeps nothing unless it is `applied` all the same.
+    It can be given to another broker then, as a disk can.
     """
 
     def __init__(self, *, keeps_contents: bool = False) -> None:
@@ -24,6 +25,8 @@ class GatedStore(Store):
         self.is_unreadable = False
         self._memory: Final = MemoryStore()
         self._gates: Final[list[asyncio.Future[None]]] = []
+        self._first_number = 1
+        self._has_failed = False
 
     @property
     def name(self) -> str:
@@ -35,7 +38,7 @@ class GatedStore(Store):
 
     @property
     def first_number(self) -> int:
-        return 1
+        return self._first_number
 
     @property
     def keeps_contents(self) -> bool:
@@ -47,7 +50,7 @@ class GatedStore(Store):
 
     @property
     def was_cut_off(self) -> bool:
-        return False
+        return self._has_failed
 
     async def open(self) -> None:
         """There is nothing to be opened."""
@@ -58,14 +61,20 @@ class GatedStore(Store):
     async def commit(self, batch: Batch) -> None:
         gate = asyncio.get_running_loop().create_future()
         self.commits.append(batch)
+        for message in batch.appended:
+            if message is not None:
+                self._first_number = max(self._first_number, int(message.number) + 1)
         self._gates.append(gate)
         await gate
         self._memory.commit_now(batch)
 
-    def let_through(self, *, failing: bool = False) -> None:
-        """Let the oldest commit end."""
+    def let_through(self, *, failing: bool = False, applied: Batch | None = None) -> None:
+        """Let the oldest commit end; a batch that is `applied` though it fails is kept."""
         gate = self._gates.pop(0)
+        if applied is not None:
+            self._memory.commit_now(applied)
         if failing:
+            self._has_failed = True
             gate.set_exception(StoreError("the disk is full"))
         else:
             gate.set_result(None)

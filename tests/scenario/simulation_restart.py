@@ -1,0 +1,176 @@
+"""A store that fails under a simulated broker, and another broker on what it holds.
+
+Whether the commit that failed was applied is not known to anybody (P2). What must hold of the
+store is said here; then the model begins anew with what is there, and the run goes on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from broker.app import recover
+from storage.records import StoredMessage
+from tests.scenario.simulation_edge import MARK, NOTE
+from tests.scenario.simulation_records import Ending, Entry, Node, Wrong
+from tests.scenario.simulation_subscriptions import Subscription
+from tests.scenario.simulation_world import World
+
+
+def id_of(stored: StoredMessage) -> int:
+    at = stored.encoded.index(MARK) + len(MARK)
+    return int(stored.encoded[at : at + 6])
+
+
+def all_stored(world: World) -> list[StoredMessage]:
+    """Every message in the store, each queue's in its order."""
+    held: list[StoredMessage] = []
+    while part := world.run(world.store.messages(int(held[-1].number) if held else 0)):
+        held += part
+    return sorted(held, key=lambda each: int(each.position))
+
+
+def known_as(world: World, queue: str) -> Node | None:
+    """The model's node for a queue of the store."""
+    subscription = world.subscriptions.lasting.get(queue)
+    if subscription is not None:
+        return subscription.queue
+    if queue in {rule.expiry for rule in world.model.rules.values()}:
+        return world.model.node("queue", queue)
+    return world.model.nodes.get(("queue", queue))
+
+
+def was_there(world: World, node: Node, number: int) -> bool:
+    """Whether the model has put it there; what has expired the broker moves when it likes."""
+    return (node, number) in world.model.ever or (node.is_loose and number in world.sent)
+
+
+def find_the_short_lived(world: World) -> None:
+    """Know subscriptions that had ended, or began anew, before anybody looked."""
+    lasting = world.subscriptions.lasting
+    for kept in world.run(world.store.subscriptions()):
+        identity = (kept.container_id, kept.name, True)
+        seen = list(lasting.values())
+        unseen = [
+            each
+            for each in world.subscriptions.begun
+            if each.identity == identity and each not in seen
+        ]
+        if kept.queue not in lasting and unseen:
+            lasting[kept.queue] = unseen[-1]
+
+
+def check_store(world: World) -> None:
+    """Nothing acknowledged is lost, nothing is there that was not sent, nothing is there twice."""
+    there: Counter[tuple[Node, int]] = Counter()
+    for stored in all_stored(world):
+        node, number = known_as(world, stored.queue), id_of(stored)
+        if node is None or not was_there(world, node, number):
+            raise Wrong(f"message {number} is on disk in {stored.queue}, where it never was")
+        there[node, number] += 1
+        if there[node, number] > 1 and not node.is_loose:
+            raise Wrong(f"message {number} is on disk in {stored.queue} twice")
+        if (node, number) in world.gone and not node.is_loose:
+            raise Wrong(f"message {number} of {stored.queue} is on disk, and was confirmed gone")
+    anywhere = {number for _, number in there}
+    for node in lasting_queues(world):
+        for entry in node.there():
+            if node.is_loose and world.model.was_published(entry.message.id):
+                continue
+            message = entry.message
+            must_be = message.durable and message.id in world.accepted_ids
+            if not must_be or message.is_over(world.model.now):
+                continue
+            if message.id not in anywhere or (not node.is_loose and not there[node, message.id]):
+                raise Wrong(f"message {message.id} of {node.address} was accepted, and is lost")
+
+
+def lasting_queues(world: World) -> list[Node]:
+    """Those whose durable messages a restart brings back."""
+    queues = [
+        node for (kind, _), node in world.model.nodes.items() if kind == "queue" and not node.owner
+    ]
+    return [*queues, *(node for _, node in world.subscriptions.stored())]
+
+
+def reborn(earlier: World) -> World:
+    """Another broker on the store of one that has failed, and a model of what it begins with."""
+    find_the_short_lived(earlier)
+    check_store(earlier)
+    world = World(earlier.setting, earlier)
+    try:
+        world.run(world.store.open())
+        world.run(recover(world.store, world.broker.router, world.broker.journal.batch))
+        begin_anew(world, earlier)
+        world.container.run_round()
+        world.pass_time(0)
+    except BaseException:
+        world.close()
+        raise
+    earlier.close()
+    return world
+
+
+def begin_anew(world: World, earlier: World) -> None:
+    """The model has the nodes, subscriptions and messages that the store has."""
+    for stored in world.run(world.store.nodes()):
+        world.model.node(stored.kind, stored.address)
+    queues: dict[str, Node] = {}
+    for kept in world.run(world.store.subscriptions()):
+        before = earlier.subscriptions.lasting.get(kept.queue)
+        if before is None:
+            raise Wrong(f"the subscription {kept.name} is on disk, and never was")
+        topic = world.model.node("topic", kept.address)
+        subscription = subscribe_again(world, before, topic)
+        world.subscriptions.lasting[kept.queue] = subscription
+        queues[kept.queue] = subscription.queue
+    assert world.stored is not None
+    for message in all_stored(world):
+        world.stored.add(id_of(message))
+        known = known_as(earlier, message.queue)
+        node = queues.get(message.queue) or world.model.node("queue", message.queue)
+        assert known is not None
+        put_back(world, node, message, known, earlier)
+
+
+def subscribe_again(world: World, before: Subscription, topic: Node) -> Subscription:
+    """The same subscription without consumers: over now, or in a while, where that is its kind."""
+    assert before.identity is not None
+    subscriptions = world.subscriptions
+    queue = Node("queue", topic.address, topic.rule, topic=topic, wish=before.queue.wish)
+    topic.subscriptions.append(queue)
+    again = Subscription(before.identity, before.is_shared, topic, queue, before.terms)
+    subscriptions.all[again] = None
+    subscriptions.named[before.identity] = again
+    if again.terms.end_at(Ending.CONNECTION):
+        if again.terms.timeout:
+            again.deadline = world.model.now + again.terms.timeout
+        else:
+            subscriptions.end(again)
+    return again
+
+
+def put_back(world: World, node: Node, stored: StoredMessage, known: Node, earlier: World) -> None:
+    """The entry of a message that the store has kept."""
+    model, number = world.model, id_of(stored)
+    due = int(stored.deliver_at_ms)
+    was_given = any(
+        entry.was_given for entry in known.there() if entry.message.id == number
+    ) or number not in [entry.message.id for entry in known.there()]
+    moved = replace(world.sent[number].message, arrived=int(stored.arrived_ms), ttl=0, due=0)
+    message = earlier.model.ever.get((known, number), moved)
+    # who published is not kept: what waits for a no-local in a queue then goes to anybody
+    message = replace(message, is_noted=NOTE in stored.encoded, publisher="")
+    entry = Entry((0, 0), message, node, delivery_count=int(stored.delivery_count))
+    entry.is_recovered = entry.is_from_store = True
+    entry.was_given = was_given
+    model.ever[node, number] = message
+    if node.is_deleted:
+        return
+    node.place(entry)
+    if due:
+        model.sleepy[node] = None
+        node.lay_down(entry, due)
+    else:
+        node.waiting.append(entry)
+        node.waiting.sort()
