@@ -9,6 +9,7 @@ from tests.faults import (
     crashes,
     cutting,
     database,
+    disks,
     injection,
     leaving,
     stopping,
@@ -31,7 +32,10 @@ class Entry:
 FAULTS: Final[dict[str, Entry]] = {
     "F1": Entry("kill -9 at random times under mixed load", crashes.killed_at_random, 3, 200),
     "F2": Entry("kill -9 at named points", injection.killed_at_points, 5, 140),
+    "F3": Entry("power cuts, by images of what they leave", disks.power_cuts, 0, 10_000),
     "F4": Entry("syncs that fail", injection.syncs_that_fail, 3, 40),
+    "F5": Entry("a full disk", disks.full, 1, 3),
+    "F7": Entry("damaged files", disks.damaged_files, 0, 200),
     "F8": Entry("two brokers on one store", injection.two_on_one_store, 1, 20),
     "F9": Entry("syncs that take long", injection.slow_syncs, 2, 9),
     "F11": Entry("clients that are killed", leaving.clients_killed, 2, 30),

@@ -80,7 +80,7 @@ CONTROLS: Final = (
     ),
     Control(
         "what a kill may have repeated does not say so",
-        (change("storage/sql/store.py", "self._mark(connection, IN_USE) != 0", "False"),),
+        (change("storage/sql/store.py", "contents.mark(connection, IN_USE) != 0", "False"),),
         POWER_CUT,
         "unflagged",
     ),

@@ -1,0 +1,177 @@
+"""F5: a disk that is full: of messages, and of somebody else's file. Nothing accepted is lost.
+
+    python -m tests.faults.full_disk
+
+The disk is a file system of its own in memory, mounted where nobody else sees it; that takes
+root. `test_kill.py` has the twin that takes none: a file that may not grow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from tests.faults.producer import Producer, died, drained
+from tests.interop.broker_process import BrokerProcess, command
+from tests.support.socket_client import SocketClient
+
+DISK_MIB: Final = 12
+BALLAST_MIB: Final = 4
+"""Of a file that is not the broker's."""
+
+RESERVE_MIB: Final = 4
+"""Below this the broker asks its producers to wait."""
+
+MANY: Final = 1_000_000
+"""More messages than the disk has room for."""
+
+PID: Final = re.compile(r" pid=(\d+)$", re.MULTILINE)
+
+
+@cache
+def reason_not_to() -> str | None:
+    """Why no disk can be had here; None where one can."""
+    tried = subprocess.run(
+        ["unshare", "--mount", "mount", "-t", "tmpfs", "-o", "size=1m", "none", "/mnt"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return None if tried.returncode == 0 else f"no mounts of one's own: {tried.stderr.strip()}"
+
+
+class Disk:
+    """A small file system, seen by one process that waits, and by whatever enters its namespace."""
+
+    def __init__(self, folder: Path) -> None:
+        mount = 'mount -t tmpfs -o size="$1" none "$2" && echo mounted && exec cat'
+        self._keeper: Final = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", mount, "sh", f"{DISK_MIB}m", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._keeper.stdout is not None
+        assert self._keeper.stdout.readline() == b"mounted\n"
+        self.within: Final = Path(f"/proc/{self._keeper.pid}/root{folder}")
+
+    def program(self, *arguments: str) -> list[str]:
+        """A command that sees the disk."""
+        return ["nsenter", f"--mount=/proc/{self._keeper.pid}/ns/mnt", *arguments]
+
+    def put_ballast(self) -> None:
+        (self.within / "ballast").write_bytes(bytes(BALLAST_MIB * 2**20))
+
+    def take_ballast(self) -> None:
+        (self.within / "ballast").unlink()
+
+    def close(self) -> None:
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.close()
+        self._keeper.wait()
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Disk]:
+    disk = Disk(folder)
+    try:
+        yield disk
+    finally:
+        disk.close()
+
+
+def broker_on(disk: Disk, folder: Path, mount: Path) -> BrokerProcess:
+    config = folder / "broker.toml"
+    serving = [*command(), "serve", "--port", "0", "--config", str(config)]
+    settings = f'store = "sqlite:///{mount}/store.db"\ndisk_free_min = {RESERVE_MIB * 2**20}\n'
+    # nsenter goes to the root of the namespace: the settings name the store by its whole path
+    return BrokerProcess(folder, settings=settings, program=disk.program(*environment(), *serving))
+
+
+def environment() -> list[str]:
+    """What lets Python find the broker from another working directory."""
+    root = Path(__file__).resolve().parents[2]
+    return ["env", f"PYTHONPATH={root}"] if "-m" in command() else ["env"]
+
+
+def port_of(broker: BrokerProcess) -> int:
+    return urlsplit(broker.url).port or 0
+
+
+async def fill(broker: BrokerProcess, first: int) -> tuple[list[int], bool]:
+    """Send until the broker takes no more, or is gone; what it accepted, and whether it is."""
+    async with SocketClient(port_of(broker)) as client:
+        producer = Producer(client, first)
+        try:
+            await producer.attach("q")
+            await producer.run(MANY)
+        except TimeoutError:
+            pass  # no credit: the broker goes on
+        except (ConnectionError, asyncio.IncompleteReadError):
+            await died(client)
+            return producer.accepted, True
+        return producer.accepted, False
+
+
+async def run() -> str:
+    """Fill the disk with messages beside a foreign file, take that away, go on; what was seen."""
+    with (
+        tempfile.TemporaryDirectory() as one,
+        tempfile.TemporaryDirectory() as two,
+        small_disk(Path(two)) as disk,
+    ):
+        folder, mount = Path(one), Path(two)
+        disk.put_ballast()
+        broker = broker_on(disk, folder, mount)
+        accepted, is_gone = await fill(broker, 0)
+        stopped = f"ended with {broker.wait()}" if is_gone else "kept its clients"
+        said = broker.log.read_text()
+        is_told = "jms-broker: " in said or not is_gone
+        disk.take_ballast()
+        if is_gone:
+            broker = broker_on(disk, folder, mount)
+        held = await drained(port_of(broker), "q", 0)
+        lost = len(set(accepted) - set(held))
+        in_order = held == sorted(set(held))
+        more = await _some_more(broker, max(held) + 1)
+        broker.terminate()
+        broker.wait()
+        line = (
+            f"F5 full disk: accepted {len(accepted)}, lost {lost}, in order {in_order},"
+            f" {stopped}, {more} more once there was room"
+        )
+        holds = accepted and not lost and in_order and more and is_told
+        return f"{'passed' if holds else 'FAILED'}: {line}"
+
+
+async def _some_more(broker: BrokerProcess, first: int) -> int:
+    async with SocketClient(port_of(broker)) as client:
+        producer = Producer(client, first)
+        await producer.attach("q2")
+        await producer.run(100)
+        return len(producer.accepted)
+
+
+def main() -> int:
+    """Print the verdict."""
+    reason = reason_not_to()
+    if reason is not None:
+        print(f"SKIPPED: F5 full disk: {reason}")
+        return 0
+    verdict = asyncio.run(run())
+    print(verdict)
+    return 0 if verdict.startswith("passed") else 1
+
+
+if __name__ == "__main__":
+    os.environ.pop("JMS_BROKER_STORE", None)
+    sys.exit(main())
