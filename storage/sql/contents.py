@@ -97,7 +97,7 @@ def messages(
 
 def places(connection: Connection, index: Index, behind: int) -> StoredPlaces:
     """Where the next messages with numbers above `behind` are, ascending."""
-    found = read_places(connection, behind)
+    found = read_places(connection, index.names(), behind)
     chunks.weigh(connection, index.chunks, found)
     return found
 

@@ -65,6 +65,7 @@ class Index:
 
     def __init__(self) -> None:
         self.queue_ids: Final[dict[str, int]] = {}
+        self._names: dict[int, str] | None = None
         self.numbers_up_to = 0
         self.queues_up_to = 0
         self.chunks = Chunks()
@@ -78,8 +79,10 @@ class Index:
         self.queues_up_to = self._last_queue = queues
 
     def names(self) -> dict[int, str]:
-        """The names of queues by their ids."""
-        return {queue: name for name, queue in self.queue_ids.items()}
+        """The names of queues by their ids; made once for all that are there."""
+        if self._names is None:
+            self._names = {queue: name for name, queue in self.queue_ids.items()}
+        return self._names
 
     def use(self, body: int, number: int) -> None:
         """The message `number` has its bytes in the row `body` of that table."""
@@ -148,6 +151,7 @@ class Index:
         nodes = [(node.kind, node.address) for node in batch.nodes_removed]
         subscriptions = [(queue,) for queue in batch.subscriptions_removed]
         if gone:
+            self._names = None
             changes.statements.append((SET_MARK, [(0, TIDY)]))
         for statement, rows in (
             (DELETE_QUEUE, gone),
@@ -182,6 +186,7 @@ class Index:
 
     def _add_queue(self, name: str, rows: list[Row]) -> None:
         if name not in self.queue_ids:
+            self._names = None
             self._last_queue += 1
             self.queue_ids[name] = self._last_queue
             rows.append((self._last_queue, name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, func, select
@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, bindparam, func, select
 from storage.records import StoredPlaces
 from storage.sql.rows import ranges
 from storage.sql.statements import WINDOW, WINDOW_OF, Texts
-from storage.sql.tables import BODY, MESSAGE, QUARANTINE, QUEUE
+from storage.sql.tables import BODY, MESSAGE, QUARANTINE
 
 PLACES_AT_ONCE: Final = 5000
 """Messages whose places are read together at a start."""
@@ -32,10 +32,9 @@ PLACES: Final = (
 """Of one table: a join would cost more than all the rest. The columns lie before the bytes."""
 
 
-def read_places(connection: Connection, behind: int) -> StoredPlaces:
-    """Some of the messages with numbers above `behind`, of the queues that there are."""
+def read_places(connection: Connection, names: Mapping[int, str], behind: int) -> StoredPlaces:
+    """Some of the messages with numbers above `behind`, of the queues that have names."""
     found = StoredPlaces()
-    names = {row.id: row.name for row in connection.execute(select(QUEUE.c.id, QUEUE.c.name))}
     left_out = set(connection.execute(select(QUARANTINE.c.number)).scalars())
     while not found.numbers:
         rows = connection.execute(PLACES, {"behind": behind}).fetchall()
