@@ -126,6 +126,7 @@ class Feed(Consumer):
         batch = container.journal.batch
         if entry.stored_number != NOT_STORED:
             batch.content_changes().set_aside.append((int(entry.stored_number), reason))
+            container.stats.quarantined += 1
         container.router.notices.append(
             f"a message of {entry.queue.address} is set aside: {reason}"
         )
