@@ -68,12 +68,14 @@ fuzz: $(STAMPS)/test
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(ARGS)
 
 # Kills, failing disks, cut connections by the hundred: `make faults ARGS="F1 --cycles 500 --seed 7"`.
+FAULTS = $(BIN)/python -m tests.faults $(1) $(ARGS) \
+	$(if $(ARGS),,&& $(BIN)/python -m tests.faults $(1) --postgres --cycles 100 F1)
 faults: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
-		$(MAKE) --no-print-directory build && $(BIN)/python -m tests.faults --compiled $(ARGS); \
+		$(MAKE) --no-print-directory build && $(call FAULTS,--compiled); \
 	else \
 		echo "$(NO_COMPILER): the broker runs interpreted"; \
-		$(BIN)/python -m tests.faults $(ARGS); \
+		$(call FAULTS,); \
 	fi
 
 # Seventeen deliberate bugs, one by one: the simulation finds each, and nothing where there is none.

@@ -20,6 +20,7 @@ from rich.progress import Progress
 from tests.faults.catalogue import FAULTS, Entry
 from tests.faults.plan import Impossible, Plan, Report
 from tests.faults.server import DEFAULT_STORE, Place
+from tests.support import postgres
 
 
 def main() -> int:
@@ -34,15 +35,26 @@ def main() -> int:
     parser.add_argument("--cycles", type=int, help="how often, in place of what is usual for each")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", default=DEFAULT_STORE, help="as for `serve --store`")
+    parser.add_argument(
+        "--postgres", action="store_true", help="on a PostgreSQL server that is started for it"
+    )
     parser.add_argument("--compiled", action="store_true", help="the installed jms-broker")
     parser.add_argument("--keep", type=Path, help="a folder for stores and histories, to be kept")
     asked = parser.parse_args()
     unknown = [name for name in asked.faults if name not in FAULTS]
     if unknown:
         parser.error(f"no fault is called {', '.join(unknown)}: {', '.join(FAULTS)}")
+    if asked.postgres and postgres.binaries() is None:
+        print("SKIPPED: there is no PostgreSQL here")
+        return 0
+    if asked.postgres:
+        own = postgres.server()
+        asked.store = own.url(own.database())
     problems = 0
     for name in asked.faults or FAULTS:
         problems += len(run(name, FAULTS[name], asked).problems)
+    if asked.postgres:
+        postgres.stop_server()
     print(f"{problems or 'no'} problems")
     return 1 if problems else 0
 
