@@ -18,7 +18,7 @@ from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
 from broker.amqp.limits import Limits
 from broker.clock import Clock, SystemClock
 from broker.contents import Contents
-from broker.journal import Journal
+from broker.journal import SWITCH_INTERVAL_S, Journal
 from broker.links.container import Authenticator, Container, Watcher
 from broker.links.recovery import Recovery
 from broker.management.management import Management
@@ -227,11 +227,12 @@ class StoreSpace(Space):
 async def recover(store: Store, router: Router, batch: Batch) -> None:
     """Bring back what an open store holds; what that changes in it goes into `batch`."""
     router.number_from(store.first_number)
-    recovery = Recovery(router, batch, was_cut_off=store.was_cut_off)
+    recovery = Recovery(router, batch)
     for node in await store.nodes():
         recovery.node(node)
     for subscription in await store.subscriptions():
         recovery.subscription(subscription)
+    recovery.deliveries(await store.delivered())
     behind = 0
     while ids := await store.ids(behind):
         behind = int(ids[-1].number)
@@ -375,6 +376,8 @@ async def serve(settings: Settings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError):  # Windows: the signal ends the process
             loop.add_signal_handler(name, _on_signal, stop)
+    if not app.store.commits_at_once:
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
     await app.start()
     # whatever start-up made stays: a full collection need not walk it, and ends sooner
     gc.collect()

@@ -14,6 +14,7 @@ to be consumed stays open, up to `hold_us` for each of them: most are gone by th
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
+from time import sleep
 from typing import Final, final
 
 from mypy_extensions import i64, mypyc_attr
@@ -24,6 +25,12 @@ from storage.batch import Batch
 
 PAGE_BYTES_MAX: Final[i64] = 4 * 1024 * 1024
 """Of messages on a page, then the next begins: nobody waits for more than that to be written."""
+
+BREATH: Final[i64] = 64
+"""So many messages come or go between two breaths: some 0.2 ms (`storage.md` 3.6)."""
+
+SWITCH_INTERVAL_S: Final = 0.0005
+"""So long a thread asks for the interpreter before it insists, where there is one that commits."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -77,7 +84,7 @@ class Page:
         return True
 
     def tell_consumed(self) -> None:
-        """Tell those whose messages have all been consumed."""
+        """Tell those whose messages have all been consumed. Before places are given back."""
         consumed = self.batch.consumed
         known = len(self._receipts)
         for index in consumed:
@@ -143,7 +150,9 @@ class Page:
 class Journal:
     """Groups changes into batches and commits them one after the other, in order.
 
-    `durable_up_to` is the number up to which messages are on the disk, or consumed.
+    Up to the number `durable_up_to` messages are on the disk, or consumed; up to `durable_page`
+    pages are, as their batches are numbered.
+    `is_committing` while a commit is under way, perhaps in a thread.
     """
 
     def __init__(self, store: Store, clock: Clock | None = None, *, hold_us: i64 = 0) -> None:
@@ -155,6 +164,8 @@ class Journal:
         self._page = Page(0, is_urgent=self._hold_us == 0)
         self.batch = self._page.batch
         self.durable_up_to: i64 = -1
+        self.durable_page: i64 = -1
+        self.is_committing = False
         self._full: Final[list[Page]] = []
         self._under_way: i64 = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -216,6 +227,10 @@ class Journal:
         self.batch = self._page.batch
         return page
 
+    def is_idle(self) -> bool:
+        """Whether nothing is being written, or to be written, and nobody waits to be told."""
+        return not self.is_committing and not self._full and self._page.is_blank()
+
     # -- holding
 
     def _time(self) -> None:
@@ -229,6 +244,7 @@ class Journal:
         """See to it that nothing on the page is held for too long."""
         self._is_timed = False
         page, clock = self._page, self._clock
+        page.tell_consumed()
         if clock is None or page.is_blank() or self._loop is None:
             return
         now_us = clock.now_us()
@@ -257,6 +273,14 @@ class Journal:
 
     # -- committing
 
+    def breathe(self) -> None:
+        """Called every BREATH messages: let the thread that commits have the interpreter.
+
+        Compiled code gives it up to nobody, so a commit would wait for the end of a long round.
+        """
+        if self.is_committing:
+            sleep(0)
+
     async def run(self, after_commit: Callable[[], None]) -> None:
         """Commit until `close`; call `after_commit` when those who waited for one have been told.
 
@@ -273,8 +297,11 @@ class Journal:
             batch = page.batch
             if not batch.is_empty():
                 self._under_way = batch.bytes
+                self.is_committing = True
                 await self._store.commit(batch)
+                self.is_committing = False
                 self._under_way = 0
+            self.durable_page = batch.page
             self.durable_up_to = max(self.durable_up_to, batch.last_number())
             page.tell()
             after_commit()

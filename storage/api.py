@@ -110,6 +110,13 @@ class Store:
         """Every subscription, in the order in which they were added."""
 
     @abstractmethod
+    async def delivered(self) -> dict[str, int]:
+        """The position in each queue up to which messages may have been delivered before.
+
+        There is none where the last broker closed this: it counted what it had delivered.
+        """
+
+    @abstractmethod
     async def messages(self, behind: int) -> list[StoredMessage]:
         """Some of the messages with numbers above `behind`, ascending; none where none is left."""
 

@@ -22,11 +22,12 @@ class Batch:
 
     `consumed` are the places in `appended` of those that consumers settled since somebody
     last asked. `is_urgent`: there is something here that nobody should have to wait for.
-    `scope` tells one batch from the next, unless it is DISCHARGE.
+    `page` tells one batch from the next, and so does `scope`, unless it is DISCHARGE.
     """
 
-    def __init__(self, scope: i64 = 0) -> None:
-        self.scope: i64 = scope
+    def __init__(self, page: i64 = 0) -> None:
+        self.page: Final[i64] = page
+        self.scope: i64 = page
         self.is_urgent = False
         self.bytes: i64 = 0
         self.consumed: Final[list[int]] = []
@@ -35,6 +36,7 @@ class Batch:
         self.fallen_due: Final[list[tuple[int, int]]] = []
         self.counted: Final[list[tuple[int, int]]] = []
         self.rewritten: Final[list[tuple[int, bytes]]] = []
+        self.delivered: Final[dict[str, int]] = {}
         self.nodes_added: Final[list[StoredNode]] = []
         self.nodes_removed: Final[list[StoredNode]] = []
         self.subscriptions_added: Final[list[StoredSubscription]] = []
@@ -108,6 +110,17 @@ class Batch:
         """Remember a message's bytes anew. One that is gone stays gone."""
         self.rewritten.append((int(number), encoded))
 
+    def mark_delivered(self, queue: str, position: i64) -> None:
+        """From now on messages of `queue` up to that position may have been delivered."""
+        self.delivered[queue] = int(position)
+
+    def has(self, number: i64) -> bool:
+        """Whether the message of that number has come in this batch, and is in it."""
+        index = number - self._first
+        if not self.appended or index < 0 or index >= len(self.appended):
+            return False
+        return self.appended[index] is not None
+
     def add_node(self, node: StoredNode) -> None:
         """Remember a queue or topic. Adding it again changes nothing."""
         self.is_urgent = True
@@ -139,6 +152,7 @@ class Batch:
         self._take_back(queue)
 
     def _take_back(self, queue: str) -> None:
+        self.delivered.pop(queue, None)
         for index, message in enumerate(self.appended):
             if message is not None and message.queue == queue:
                 self._cancel(index)
@@ -172,6 +186,7 @@ class Batch:
             or self.fallen_due
             or self.counted
             or self.rewritten
+            or self.delivered
             or self.nodes_added
             or self.nodes_removed
             or self.subscriptions_added

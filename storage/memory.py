@@ -21,6 +21,7 @@ class MemoryStore(Store):
         self._ids: Final[dict[int, StoredId]] = {}
         self._chunks: Final[dict[int, dict[int, bytes]]] = {}
         self._uses: Final = ContentUses()
+        self._delivered: Final[dict[str, int]] = {}
 
     @property
     def name(self) -> str:
@@ -82,6 +83,7 @@ class MemoryStore(Store):
             old = self._message(number)
             if old is not None:
                 self._replace(old.with_bytes(encoded))
+        self._delivered.update(batch.delivered)
         for number in batch.removed:
             queue_of = self._queue_of.pop(number, None)
             if queue_of is not None:
@@ -107,6 +109,7 @@ class MemoryStore(Store):
             self._chunks.setdefault(content, {})[index] = data
 
     def _empty(self, queue: str) -> None:
+        self._delivered.pop(queue, None)
         for number in self._queues.pop(queue, {}):
             del self._queue_of[number]
         self._uses.remove_queue(queue)
@@ -126,6 +129,9 @@ class MemoryStore(Store):
 
     async def subscriptions(self) -> list[StoredSubscription]:
         return list(self._subscriptions.values())
+
+    async def delivered(self) -> dict[str, int]:
+        return self._delivered.copy()
 
     async def messages(self, behind: int) -> list[StoredMessage]:
         numbers = sorted([number for number in self._queue_of if number > behind])
@@ -169,4 +175,4 @@ class MemoryStore(Store):
         return False
 
     async def close(self) -> None:
-        """Nothing is open."""
+        self._delivered.clear()

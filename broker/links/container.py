@@ -271,8 +271,8 @@ class Container:
             reserve.published(self.stats.published_bytes)
         if self.router.notices:
             self._pass_on_notices()
-        if self.router.barred.any:
-            self.router.barred.lift(self.journal.durable_up_to)
+        if self.router.gates.any:
+            self.router.gates.lift(self.journal.durable_up_to, self.journal.durable_page)
         while True:
             self.router.pump(self.journal.batch)
             self.journal.flush()

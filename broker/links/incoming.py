@@ -23,7 +23,7 @@ from broker.amqp.performatives import Attach
 from broker.amqp.sections import Sections
 from broker.amqp.terminus import LINK_DETACH, Target
 from broker.amqp.types import Char, Integer, Symbol, Timestamp
-from broker.journal import Waiter
+from broker.journal import BREATH, Waiter
 from broker.large import Large
 from broker.links.attach import PublishRequest, delete_policy, may_reject, offered_to_sender
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
@@ -205,6 +205,8 @@ class LinkProducer(IncomingOwner):
         stats = self._container.stats
         stats.published += 1
         stats.published_bytes += end - at
+        if stats.published % BREATH == 0:
+            journal.breathe()
         if settled:
             return
         if not message.durable and not node.stores_all:

@@ -13,6 +13,7 @@ from broker.amqp.outcomes import DeliveryState, Modified, Outcome, Received, Tra
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
+from broker.journal import BREATH
 from broker.large import Large
 from broker.links.attach import KINDS, OUTCOMES, ConsumeRequest, delete_policy, in_force
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
@@ -61,6 +62,8 @@ class Feed(Consumer):
         message = entry.message
         container = self._container
         container.stats.delivered += 1
+        if container.stats.delivered % BREATH == 0:
+            container.journal.breathe()
         header = message.header(
             entry.delivery_count, container.clock, acquired_before=entry.history is not None
         )

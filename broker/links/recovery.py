@@ -7,6 +7,7 @@ from typing import Final, final
 from broker.amqp.terminus import filter_from
 from broker.links.filters import in_force
 from broker.message import AT_ONCE
+from broker.routing.gate import NOWHERE
 from broker.routing.paging import recover
 from broker.routing.queue import Queue
 from broker.routing.router import Router
@@ -27,18 +28,18 @@ class Recovery:
     """Takes records in any order within their kind: nodes, then subscriptions, then messages.
 
     Messages are not loaded but for those with a delivery time: of the others it is told where they
-    are. Where the broker `was_cut_off`, any message may have been delivered, and says so (RCV-08):
+    are. Those up to the position of `deliveries` may have been delivered, and say so (RCV-08):
     an alarm that may be false, but is never missing. Nothing is held against the redelivery limit.
     """
 
-    def __init__(self, router: Router, batch: Batch, *, was_cut_off: bool) -> None:
+    def __init__(self, router: Router, batch: Batch) -> None:
         self._router: Final = router
+        self._suspected: Final[list[Queue]] = []
         self._batch: Final = batch
         self._queues: Final[dict[str, Queue]] = {}
         self._scheduled: Final[list[int]] = []
         self._messages: Final[list[StoredMessage]] = []
-        if was_cut_off:
-            router.suspect()
+        router.suspect()
 
     def node(self, stored: StoredNode) -> None:
         """A queue or topic."""
@@ -65,6 +66,14 @@ class Recovery:
             self._batch.forget(stored.number)
         else:
             node.duplicates.bring_back(stored, self._batch)
+
+    def deliveries(self, delivered: dict[str, int]) -> None:
+        """Up to which position messages may have been delivered, by queue."""
+        for name, position in delivered.items():
+            queue = self._queue(name)
+            if queue is not None:
+                queue.gate.restore(position)
+                self._suspected.append(queue)
 
     def places(self, part: StoredPlaces) -> None:
         """Where messages are, for their queues."""
@@ -106,6 +115,9 @@ class Recovery:
                     as_entry(queue, stored, stored.position // 10), stored.deliver_at_ms
                 )
         self._messages.clear()
+        for queue in self._suspected:
+            if queue.contents() == 0:
+                queue.gate.restore(NOWHERE)  # its positions begin anew
 
 
 def _position(stored: StoredMessage) -> int:

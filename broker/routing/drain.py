@@ -50,8 +50,10 @@ class Drains:
 def _is_served(consumer: Consumer, queue: Queue) -> bool:
     """Whether `consumer` has all there is for it. With room it has, unless it has yet to judge.
 
-    What has to be loaded may be for it.
+    What has to be loaded may be for it, and so may what waits only for a commit.
     """
+    if queue.gate.is_closed and queue.waiting > 0:
+        return False
     selection = queue.selection
     if queue.browsers.has(consumer):
         wanted = None if consumer.filter is None else selection

@@ -20,6 +20,7 @@ from broker.routing.dispatch import Turn
 from broker.routing.drain import Drains
 from broker.routing.entry import NOT_STORED, QueueEntry
 from broker.routing.exclusive import Exclusivity
+from broker.routing.gate import Gate
 from broker.routing.grants import UNLIMITED, Grants
 from broker.routing.groups import Groups, join_group
 from broker.routing.node import QUEUE, Consumable
@@ -74,9 +75,8 @@ class Queue(Consumable):
         self.stored_as: Final = stored_as if is_subscription else address
         self._is_stored: Final = self.may_store and self.stored_as != ""
         self._witness: Final = router.witness
-        self.defers: Final = self.stores_all or not policy.deliver_before_commit
         self.promptness: Final = Promptness(router.hold_us)
-        self.open_up_to: i64 = keeping.EVERY_NUMBER
+        self.gate: Final = Gate(self)
         self.backlogs: Final[list[Backlog | None]] = [None] * 10
         self.top: i64 = 0
         self.turn = Turn()
@@ -286,7 +286,7 @@ class Queue(Consumable):
                 if entry is None:
                     priority -= 1
                     continue
-            if entry.stored_number > self.open_up_to:
+            if entry.stored_number != NOT_STORED and not self.gate.passes(entry, batch):
                 return None
             if entry.message.expires_at_ms != NEVER and self.expire(entry, backlog, batch):
                 continue

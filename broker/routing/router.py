@@ -23,7 +23,7 @@ from broker.routing.errors import (
     RoutingError,
 )
 from broker.routing.filter import Filter
-from broker.routing.keeping import Barred
+from broker.routing.gate import Gates
 from broker.routing.kept import GRACE_MS
 from broker.routing.lifetime import Ending, Lifetimes
 from broker.routing.node import QUEUE, TOPIC, Node
@@ -80,7 +80,7 @@ class Router:
         self.pacing_mark: Final[i64] = pacing_mark
         self.witness: Final = witness
         self.hold_us: Final[i64] = hold_us
-        self.barred: Final = Barred(in_force=commits_take_time)
+        self.gates: Final = Gates(in_force=commits_take_time)
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}
         self.wildcards: Final = Wildcards()

@@ -48,7 +48,10 @@ def as_entry(
     entry = QueueEntry(queue, as_message(stored, origin, queue.router.contents), position)
     entry.stored_number = stored.number
     entry.delivery_count = stored.delivery_count
-    if stored.number < queue.router.paging.suspected_below:
+    if (
+        stored.number < queue.router.paging.suspected_below
+        and position <= queue.gate.suspected_up_to
+    ):
         entry.delivery_count = max(1, stored.delivery_count)
     return entry
 

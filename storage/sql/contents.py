@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks
+from storage.sql import chunks, delivered
 from storage.sql.index import NUMBERS, QUEUES, TIDY, Index
 from storage.sql.quarantine import Damage, Sifted, forget_gone
 from storage.sql.reading import read_places, read_window
@@ -31,6 +31,9 @@ def load(connection: Connection) -> Index:
         forget_orphans(connection)
         set_mark(connection, TIDY, 1)
     forget_gone(connection)
+    delivered.forget_gone(connection)
+    if mark(connection, IN_USE) == 0:
+        delivered.forget_all(connection)
     if connection.execute(select(BODY.c.number).limit(1)).first() is not None:
         for row in connection.execute(
             select(MESSAGE.c.number, MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))

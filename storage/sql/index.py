@@ -8,7 +8,7 @@ from typing import Final, final
 from sqlalchemy.sql.expression import ClauseElement
 
 from storage.batch import Batch
-from storage.sql import ids
+from storage.sql import delivered, ids
 from storage.sql.chunks import Chunks
 from storage.sql.rows import BODY as SHARED
 from storage.sql.rows import BodyRow, MessageRow, Rows, checksum, subscription_row
@@ -105,6 +105,8 @@ class Index:
                 if row[SHARED] is not None:
                     self.use(row[SHARED], row[0])
         self._change(batch, changes)
+        if batch.delivered:
+            changes.statements.extend(delivered.statements_of(batch.delivered, self.queue_ids))
         if batch.ids is not None:
             changes.statements.extend(ids.statements_of(batch.ids))
         if batch.contents is not None or self.chunks.uses.any():

@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, contents, ids, postgres
+from storage.sql import chunks, contents, delivered, ids, postgres
 from storage.sql.contents import IN_USE
 from storage.sql.index import Changes, Index
 from storage.sql.postgres import COMMITS, AwayError
@@ -329,6 +329,9 @@ class PostgresStore(Store):
 
     async def nodes(self) -> list[StoredNode]:
         return await self._read(contents.nodes)
+
+    async def delivered(self) -> dict[str, int]:
+        return await self._read(delivered.positions)
 
     async def subscriptions(self) -> list[StoredSubscription]:
         return await self._read(contents.subscriptions)

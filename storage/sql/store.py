@@ -17,7 +17,7 @@ from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.facts import SetAside, StoreFacts
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, contents, ids, sqlite
+from storage.sql import chunks, contents, delivered, ids, sqlite
 from storage.sql.backup import back_up
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
@@ -192,6 +192,9 @@ class SqliteStore(Store):
 
     async def nodes(self) -> list[StoredNode]:
         return await self._do(lambda: contents.nodes(self._opened()[0]))
+
+    async def delivered(self) -> dict[str, int]:
+        return await self._do(lambda: delivered.positions(self._opened()[0]))
 
     async def subscriptions(self) -> list[StoredSubscription]:
         return await self._do(lambda: contents.subscriptions(self._opened()[0]))

@@ -130,6 +130,14 @@ CHUNK: Final = Table(
 )
 """`number` is the content's times CHUNKS_MAX, and the place of the chunk in it."""
 
+DELIVERED: Final = Table(
+    "delivered",
+    METADATA,
+    Column("queue", Integer, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, nullable=False),
+)
+"""By queue, the position up to which its messages may have been delivered."""
+
 MARK: Final = Table(
     "mark",
     METADATA,

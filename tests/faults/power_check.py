@@ -73,6 +73,7 @@ async def _read(store: Store) -> Held:
     for each in await store.subscriptions():
         names[each.queue] = subscription_queue(each.container_id, each.name)
     held.subscriptions.update(names.values())
+    delivered = await store.delivered()
     behind = 0
     while part := await store.messages(behind):
         behind = int(part[-1].number)
@@ -82,7 +83,8 @@ async def _read(store: Store) -> Held:
             if key in held.messages:
                 held.twice.append(key)
             held.messages[key] = message
-            if not store.was_cut_off and int(message.delivery_count) == 0:
+            up_to = delivered.get(message.queue, -1)
+            if message.position > up_to and int(message.delivery_count) == 0:
                 held.unflagged.add(key)
     return held
 

@@ -269,6 +269,8 @@ class Ending:
             world.commit(all_of_them=True)
             world.pass_time(1100)
             self.run.carry_all()
+            world.commit(all_of_them=True)
+            self.run.carry_all()
         world.commit(all_of_them=True)
 
     def _check_nothing_is_left(self) -> None:

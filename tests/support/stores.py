@@ -101,6 +101,9 @@ class GatedStore(Store):
     async def subscriptions(self) -> list[StoredSubscription]:
         return await self._memory.subscriptions()
 
+    async def delivered(self) -> dict[str, int]:
+        return await self._memory.delivered()
+
     async def messages(self, behind: int) -> list[StoredMessage]:
         return await self._memory.messages(behind)
 

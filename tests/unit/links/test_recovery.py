@@ -30,18 +30,20 @@ def put(routing: Routing, *numbers: int, priority: int = 4, deliver_at_ms: int =
 
 
 def restarted(
-    old: Routing, *, was_cut_off: bool = False, policy: AddressPolicy | None = None
+    old: Routing, *, delivered: int | None = None, policy: AddressPolicy | None = None
 ) -> Routing:
     """A router with what the store of `old` has; its clock goes on."""
     old.commit()
     new = Routing(store=old.store, policy=policy)
     new.clock.advance(old.clock.now_ms() - new.clock.now_ms())
     new.router.number_from(int(old.router.next_stored_number()))
-    recovery = Recovery(new.router, new.batch, was_cut_off=was_cut_off)
+    positions = {} if delivered is None else {"q": delivered}
+    recovery = Recovery(new.router, new.batch)
     for node in asyncio.run(old.store.nodes()):
         recovery.node(node)
     for subscription in asyncio.run(old.store.subscriptions()):
         recovery.subscription(subscription)
+    recovery.deliveries(positions)
     for stored_id in asyncio.run(old.store.ids(0)):
         recovery.remembered_id(stored_id)
     recovery.places(asyncio.run(old.store.places(0)))
@@ -94,12 +96,23 @@ def test_after_a_kill_whatever_may_have_been_delivered_says_so() -> None:
     consumer = old.consumer(old.queue(), 1)
     consumer.dispose(Disposal.FAIL, old.batch)
     old.consumer(old.queue(), 2)
-    new = restarted(old, was_cut_off=True)
+    new = restarted(old, delivered=1 * 10 + 9)
     entries = new.consumer(new.queue(), 2).entries
     assert [(int(entry.delivery_count), int(entry.failures)) for entry in entries] == [
         (1, 0),
         (1, 0),
     ]
+
+
+@pytest.mark.requirement("RCV-08")
+def test_what_lies_behind_that_was_not_delivered() -> None:
+    old = Routing()
+    put(old, 1, 2, 3)
+    put(old, 4, priority=9)
+    new = restarted(old, delivered=1 * 10 + 9)
+    entries = new.consumer(new.queue(), 10).entries
+    told = {entry.message.encoded: int(entry.delivery_count) for entry in entries}
+    assert told == {text(4): 1, text(1): 1, text(2): 1, text(3): 0}
 
 
 def test_what_was_held_by_a_consumer_waits_again() -> None:

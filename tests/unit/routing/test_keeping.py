@@ -30,7 +30,7 @@ class Kept(Routing):
 
     def written(self, batch: Batch) -> None:
         """The commit of `batch` has ended."""
-        self.router.barred.lift(batch.last_number())
+        self.router.gates.lift(batch.last_number(), batch.page)
         self.pump()
 
     def send(self, queue: Queue, body: bytes, *, durable: bool = True, priority: int = 4) -> None:
@@ -137,7 +137,7 @@ def test_a_queue_opens_again_when_all_that_waits_is_durable() -> None:
     kept.written(second)
     kept.send(queue, b"c")
     assert consumer.taken == [b"a", b"b", b"c"], "and c has not waited"
-    assert not kept.router.barred.any
+    assert not kept.router.gates.any
 
 
 def test_a_store_that_commits_at_once_lets_nobody_wait() -> None:
@@ -157,7 +157,7 @@ def test_a_queue_that_is_deleted_meanwhile_is_forgotten() -> None:
     kept.transact(queue, b"a")
     kept.router.delete(queue, kept.batch)
     kept.written(kept.next_batch())
-    assert not kept.router.barred.any
+    assert not kept.router.gates.any
 
 
 @pytest.mark.requirement("RCV-02")

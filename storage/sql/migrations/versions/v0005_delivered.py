@@ -1,0 +1,22 @@
+"""Up to where messages may have been delivered.
+
+Nobody has kept that before. Where the last broker never closed the store, it may have been all.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+
+
+def upgrade() -> None:
+    op.create_table(
+        "delivered",
+        sa.Column("queue", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("position", sa.BigInteger, nullable=False),
+    )
+    op.execute(
+        "INSERT INTO delivered (queue, position)"
+        " SELECT queue, MAX(position) FROM message GROUP BY queue"
+    )

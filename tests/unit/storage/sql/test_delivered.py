@@ -1,0 +1,80 @@
+"""What a SQLite store tells of deliveries after a kill, and after a stop."""
+
+from pathlib import Path
+
+import pytest
+
+from storage.batch import Batch
+from storage.records import StoredNode
+from storage.sql.store import SqliteStore
+
+pytestmark = pytest.mark.requirement("RCV-08")
+
+
+def copy_of(folder: Path, name: str) -> Path:
+    """The store in `folder` as a kill would leave it now."""
+    copied = folder / name
+    copied.mkdir()
+    for file in (folder / "data").iterdir():
+        (copied / file.name).write_bytes(file.read_bytes())
+    return copied / "store.db"
+
+
+async def told(database: Path) -> dict[str, int]:
+    """What the next broker is told."""
+    store = SqliteStore(database)
+    await store.open()
+    try:
+        return await store.delivered()
+    finally:
+        await store.close()
+
+
+async def test_positions_outlive_a_kill_and_end_with_a_stop(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "data" / "store.db")
+    await store.open()
+    for position in (9, 19):
+        batch = Batch()
+        batch.add_node(StoredNode(address="q", kind="queue"))
+        batch.mark_delivered("q", position)
+        await store.commit(batch)
+    killed = copy_of(tmp_path, "killed")
+    await store.close()
+    assert await told(killed) == {"q": 19}
+    assert await told(killed) == {}, "it was closed"
+    assert await told(tmp_path / "data" / "store.db") == {}
+
+
+async def test_a_second_kill_forgets_nothing(tmp_path: Path) -> None:
+    """What the first broker may have delivered still says so, where the second never got to it."""
+    first = SqliteStore(tmp_path / "data" / "store.db")
+    await first.open()
+    batch = Batch()
+    batch.add_node(StoredNode(address="q", kind="queue"))
+    batch.mark_delivered("q", 19)
+    await first.commit(batch)
+    second = SqliteStore(copy_of(tmp_path, "once"))
+    await second.open()
+    twice = tmp_path / "twice"
+    twice.mkdir()
+    for file in (tmp_path / "once").iterdir():
+        (twice / file.name).write_bytes(file.read_bytes())
+    assert await told(twice / "store.db") == {"q": 19}
+    await second.close()
+    await first.close()
+
+
+async def test_those_of_queues_that_have_gone_are_forgotten(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "data" / "store.db")
+    await store.open()
+    for change in ("come", "go"):
+        batch = Batch()
+        if change == "come":
+            batch.add_node(StoredNode(address="q", kind="queue"))
+            batch.mark_delivered("q", 19)
+        else:
+            batch.remove_node(StoredNode(address="q", kind="queue"))
+        await store.commit(batch)
+    killed = copy_of(tmp_path, "killed")
+    await store.close()
+    assert await told(killed) == {}
