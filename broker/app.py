@@ -95,6 +95,8 @@ class App:
             policies=policies_of(settings),
             pacing_mark=settings.pacing_backlog,
             grace_ms=settings.connection_loss_grace_ms,
+            journal_max_events=settings.journal_max_events,
+            journal_max_age_ms=settings.journal_max_age_ms,
             witness=witness,
             hold_us=hold_us,
             commits_take_time=not self.store.commits_at_once,
@@ -227,6 +229,7 @@ class StoreSpace(Space):
 async def recover(store: Store, router: Router, batch: Batch) -> None:
     """Bring back what an open store holds; what that changes in it goes into `batch`."""
     router.number_from(store.first_number)
+    router.ledger.number_from(store.first_event)
     recovery = Recovery(router, batch)
     for node in await store.nodes():
         recovery.node(node)
@@ -358,6 +361,7 @@ def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
         deliver_before_commit=_chosen(
             address.deliver_before_commit, settings.deliver_before_commit
         ),
+        journal=_chosen(address.journal, settings.journal),
     )
 
 

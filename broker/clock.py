@@ -28,6 +28,10 @@ class Clock:
     def wall_ms(self) -> i64:
         """Milliseconds since 1970-01-01T00:00Z; jumps when the operator sets the clock."""
 
+    def wall_us(self) -> i64:
+        """The same in microseconds, as far as the source tells."""
+        return self.wall_ms() * 1000
+
 
 @final
 class SystemClock(Clock):
@@ -41,3 +45,6 @@ class SystemClock(Clock):
 
     def wall_ms(self) -> i64:
         return i64(time.time_ns() // 1_000_000)
+
+    def wall_us(self) -> i64:
+        return i64(time.time_ns() // 1000)

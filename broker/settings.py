@@ -110,6 +110,7 @@ class PlaceSettings(BaseModel):
     duplicate_window: Window | None = None
     duplicate_window_ms: Count | None = None
     deliver_before_commit: bool | None = None
+    journal: bool | None = None
 
 
 class AddressSettings(PlaceSettings):
@@ -182,6 +183,10 @@ class Settings(BaseSettings):
     # how long subscribers of durable and transient topics may take to come back
     connection_loss_grace_ms: Uint = 60_000
 
+    # how much of the lifecycle journal is kept
+    journal_max_events: Count = 1_000_000
+    journal_max_age_ms: Count = 7 * 24 * 3600 * 1000
+
     # addresses, unless an [[address]] says otherwise
     default_kind: Literal["queue", "topic"] = "queue"
     auto_create: bool = True
@@ -198,6 +203,7 @@ class Settings(BaseSettings):
     duplicate_window: Window = 0
     duplicate_window_ms: Count = 0
     deliver_before_commit: bool = True
+    journal: bool = False
 
     log: LogSettings = LogSettings()
     address: tuple[AddressSettings, ...] = ()

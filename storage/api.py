@@ -12,6 +12,7 @@ from collections.abc import Callable
 from mypy_extensions import mypyc_attr
 
 from storage.batch import Batch
+from storage.events import EventPage, EventQuery
 from storage.facts import SetAside, StoreFacts
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
@@ -135,6 +136,15 @@ class Store:
     @abstractmethod
     async def ids(self, behind: int) -> list[StoredId]:
         """Some of the remembered ids with numbers above `behind`, ascending; none at the end."""
+
+    @property
+    @abstractmethod
+    def first_event(self) -> int:
+        """The lowest id that no row of the lifecycle journal has had, once the store is open."""
+
+    @abstractmethod
+    async def events(self, query: EventQuery) -> EventPage:
+        """Rows of the lifecycle journal. One call looks at a bounded part of it."""
 
     @abstractmethod
     async def read_chunk(self, content: int, index: int) -> bytes:

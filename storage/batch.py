@@ -5,6 +5,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from storage.contents import ContentChanges
+from storage.events import EventChanges, EventRow, Trim
 from storage.ids import IdChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscription
 
@@ -44,6 +45,7 @@ class Batch:
         self.subscription_changes: i64 = 0
         self.ids: IdChanges | None = None
         self.contents: ContentChanges | None = None
+        self.events: EventChanges | None = None
         self._first: i64 = 0
         self._left: i64 = 0
 
@@ -175,6 +177,18 @@ class Batch:
             self.contents = ContentChanges()
         return self.contents
 
+    def note_event(self, row: EventRow) -> None:
+        """Add to the lifecycle journal; ids ascend, also from batch to batch."""
+        if self.events is None:
+            self.events = EventChanges()
+        self.events.rows.append(row)
+
+    def trim_events(self, trim: Trim) -> None:
+        """Remove old rows of the lifecycle journal."""
+        if self.events is None:
+            self.events = EventChanges()
+        self.events.trim = trim
+
     def is_empty(self) -> bool:
         """Whether there is nothing to be written, so that a commit could be spared."""
         return self._left == 0 and not self.changes_others()
@@ -193,6 +207,7 @@ class Batch:
             or self.subscriptions_removed
             or self.ids is not None
             or self.contents is not None
+            or self.events is not None
         )
 
 

@@ -5,6 +5,7 @@ from typing import Final, final
 from storage.api import ContentError, Store
 from storage.batch import Batch
 from storage.contents import ContentChanges, ContentUses
+from storage.events import ID, EventChanges, EventPage, EventQuery, EventRow
 from storage.ids import IdChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
@@ -22,6 +23,7 @@ class MemoryStore(Store):
         self._chunks: Final[dict[int, dict[int, bytes]]] = {}
         self._uses: Final = ContentUses()
         self._delivered: Final[dict[str, int]] = {}
+        self._events: Final[list[EventRow]] = []
 
     @property
     def name(self) -> str:
@@ -94,6 +96,18 @@ class MemoryStore(Store):
         if batch.contents is not None:
             for content in batch.contents.let_go:
                 self._uses.let_go(content)
+
+        if batch.events is not None:
+            self._change_events(batch.events)
+
+    def _change_events(self, changes: EventChanges) -> None:
+        self._events.extend(changes.rows)
+        trim = changes.trim
+        if trim is None or not self._events:
+            return
+        upto = self._events[0][ID] + trim.step
+        kept = [row for row in self._events[:-1] if row[ID] >= upto or not trim.takes(row)]
+        self._events[:-1] = kept
 
     def _change_ids(self, changes: IdChanges) -> None:
         for stored in changes.remembered:
@@ -173,6 +187,19 @@ class MemoryStore(Store):
             self._chunks.pop(content, None)
         self._uses.garbage.clear()
         return False
+
+    @property
+    def first_event(self) -> int:
+        return self._events[-1][ID] + 1 if self._events else 1
+
+    async def events(self, query: EventQuery) -> EventPage:
+        found: list[EventRow] = []
+        for row in self._events:
+            if row[ID] > query.behind and query.takes(row):
+                if len(found) == query.at_most:
+                    return EventPage(found, looked_to=found[-1][ID], is_last=False)
+                found.append(row)
+        return EventPage(found, looked_to=max(query.behind, self.first_event - 1), is_last=True)
 
     async def close(self) -> None:
         self._delivered.clear()

@@ -13,6 +13,7 @@ from broker.cli.backup import backup
 from broker.cli.conformance import conformance
 from broker.cli.connections import connections
 from broker.cli.embed import embed
+from broker.cli.journal import journal
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
 from broker.cli.queued import queued
@@ -104,6 +105,7 @@ def healthcheck(
     run(url, config, timeout)
 
 
+application.command()(journal)
 application.add_typer(users, name="user")
 application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")

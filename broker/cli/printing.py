@@ -28,6 +28,15 @@ def print_records(records: Iterable[Record], columns: Sequence[str], *, as_json:
             print("\t".join(shown(record[column]) for column in columns))
 
 
+def print_as_they_come(records: Iterable[Record], columns: Sequence[str], *, as_json: bool) -> None:
+    """A line each, at once, as for programs: of records whose end is far, or never comes."""
+    if not as_json:
+        print("\t".join(columns), flush=True)
+    for record in records:
+        line = json_of(record) if as_json else "\t".join(shown(record[each]) for each in columns)
+        print(line, flush=True)
+
+
 def _table(records: Iterable[Record], columns: Sequence[str]) -> Table:
     table = Table(*[column.replace("_", " ") for column in columns])
     for record in records:

@@ -8,9 +8,11 @@ from typing import Final, final
 
 from broker.embedding.message import MessageView, view
 from broker.message import Message
+from broker.routing.dead_letter import Cause
 from broker.routing.entry import QueueEntry
 from broker.routing.party import Witness
 from broker.routing.redelivery import Disposal
+from storage.batch import Batch
 
 SETTLEMENTS_MAX: Final = 10_000
 BYTES_MAX: Final = 64 * 1024 * 1024
@@ -61,7 +63,14 @@ class Record(Witness):
         self._lines_max: Final = lines_max
         self._bytes_max: Final = bytes_max
 
-    def settled(self, entry: QueueEntry, disposal: Disposal) -> None:
+    def settled(
+        self,
+        entry: QueueEntry,
+        disposal: Disposal,
+        batch: Batch,  # noqa: ARG002 - nothing of it is stored
+        *,
+        cause: Cause | None = None,  # noqa: ARG002
+    ) -> None:
         self._lines.append(Line(entry, disposal))
         self._bytes += entry.message.size()
         while len(self._lines) > self._lines_max or self._bytes > self._bytes_max:

@@ -25,17 +25,17 @@ from broker.links.refusal import as_link_fault
 from broker.links.retirement import Retirements
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, check_name, source_of, subscribe
 from broker.routing.address import MANAGEMENT
+from broker.routing.attempt import annotate
 from broker.routing.dead_letter import Cause
 from broker.routing.entry import NOT_STORED, QueueEntry
 from broker.routing.errors import HeldExclusively
 from broker.routing.node import QUEUE, TOPIC, Consumable, Node
-from broker.routing.party import Consumer
+from broker.routing.party import Consumer, Label
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from broker.routing.subscription import Departure, Subscription
 
 if TYPE_CHECKING:
-    from broker.links.container import Container
     from broker.links.peer import Peer
 
 
@@ -46,9 +46,10 @@ class Feed(Consumer):
     There is one from the link's acceptance to its end.
     """
 
-    def __init__(self, container: Container, link: OutgoingLink) -> None:
+    def __init__(self, peer: Peer, link: OutgoingLink) -> None:
         self.owner: LinkConsumer | None = None
-        self._container: Final = container
+        self._peer: Final = peer
+        self._container: Final = peer.container
         self._link: Final = link
 
     def has_room(self) -> bool:
@@ -141,6 +142,10 @@ class Feed(Consumer):
     def nothing_waits(self) -> None:
         self._link.drained()
 
+    def label(self) -> Label:
+        peer, link = self._peer, self._link
+        return Label(peer.container_id, link.name, f"{peer.id}/{link.session.channel}")
+
     def node_deleted(self) -> None:
         owner = self.owner
         if owner is not None:
@@ -158,7 +163,7 @@ class LinkConsumer(OutgoingOwner):
         self._peer: Final = peer
         self._container: Final = peer.container
         self._link: Final = link
-        self._feed: Final = Feed(peer.container, link)
+        self._feed: Final = Feed(peer, link)
         self._default_outcome: Outcome | None = None
         self._retirements: Retirements | None = None
         self._node: Consumable | None = None
@@ -334,7 +339,7 @@ class LinkConsumer(OutgoingOwner):
     def _annotate(self, entry: QueueEntry, state: DeliveryState | None) -> None:
         if isinstance(state, Modified) and state.message_annotations is not None:
             batch = self._container.journal.batch
-            entry.queue.annotate(entry, state.message_annotations, batch)
+            annotate(entry, state.message_annotations, batch)
 
     def _return(self, entry: QueueEntry, wanted: Disposal, cause: Cause) -> None:
         entry.sent_to = None

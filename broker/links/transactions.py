@@ -57,6 +57,7 @@ class Transactions(Due):
             bytes_max=limits.transaction_bytes_max,
         )
         declared = OpenTransaction(container.next_txn_id(), work, coordinator)
+        work.id = declared.id
         self._open[declared.id] = declared
         return declared
 

@@ -16,6 +16,7 @@ from broker.management.backups import Backups
 from broker.management.connections import Connections, Links
 from broker.management.entity import Caller, Entity, Operation
 from broker.management.explain import ATTACH, Explanations
+from broker.management.history import History
 from broker.management.later import LATER_MAX, Later, Spawn
 from broker.management.messages import Messages
 from broker.management.nodes import Nodes
@@ -104,6 +105,7 @@ class Management(Service):
         ]
         if store is not None and spawn is not None:
             entities += [Stores(store), DamagedMessages(store), Backups(store, spawn)]
+            entities.append(History(store))
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = Explanations(container).operations()
         self._own: Final[Mapping[str, Operation]] = {

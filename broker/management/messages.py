@@ -12,17 +12,19 @@ from broker.management.entity import Caller, Entity, Operation, Record, attribut
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import Response
-from broker.management.subscriptions import identity_of as identity_of_subscription
 from broker.message import NEVER, Message
 from broker.routing.dead_letter import ORIGINAL_QUEUE, returned
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import RoutingError
+from broker.routing.ledger import MOVED, PURGED, depart
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.peek import check_loaded, entry_of, goes_on, peek
 from broker.routing.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import Selector, parse_selector
 from broker.routing.stored import stored_position
+from broker.routing.subscription import identity_of as identity_of_subscription
+from storage.batch import Batch
 
 MESSAGE: Final = "message"
 
@@ -174,10 +176,11 @@ class Messages(Entity):
         deleted = 0
         chosen = _Chosen(request)
         for entry in chosen.entries(queue):
+            depart(entry, PURGED, batch)
             queue.withdraw(entry, batch)
             deleted += 1
         for number in chosen.missing[:]:
-            if queue.cancel(number, batch):
+            if _cancelled(queue, number, batch):
                 chosen.missing.remove(number)
                 deleted += 1
         return chosen.response(deleted=deleted)
@@ -191,7 +194,7 @@ class Messages(Entity):
         missing = []
         for identity in _identities(request):
             if str(number_in(identity)) in scheduled:
-                cancelled += queue.cancel(number_in(identity), self._journal.batch)
+                cancelled += _cancelled(queue, number_in(identity), self._journal.batch)
             else:
                 missing.append(identity)
         return Response(body={"cancelled": cancelled, "missing": missing})
@@ -246,6 +249,7 @@ class Messages(Entity):
             except RoutingError as refusal:
                 stopped = str(refusal)
                 break
+            depart(entry, MOVED, batch, reason=f"to {node.kind} {node.address}")
             queue.withdraw(entry, batch)
             moved += 1
         reason = skipped[0] if skipped else None
@@ -335,6 +339,14 @@ class _Chosen:
         """What has been done, which of those named were not there, and where to go on."""
         missing = [str(number) for number in self.missing]
         return Response(body={**done, "missing": missing, "next": self._scan.next})
+
+
+def _cancelled(queue: Queue, number: int, batch: Batch) -> bool:
+    """Whether there was a held-back message of that number, which is gone now."""
+    entry = queue.cancel(number, batch)
+    if entry is not None:
+        depart(entry, PURGED, batch)
+    return entry is not None
 
 
 def _identities(request: Request) -> list[str]:

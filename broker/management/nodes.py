@@ -13,6 +13,7 @@ from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused,
 from broker.management.response import CREATED, NO_CONTENT, Response
 from broker.routing.address import check_new
 from broker.routing.durability import canonical
+from broker.routing.ledger import PURGED, depart
 from broker.routing.node import Node
 from broker.routing.peek import purge
 from broker.routing.queue import Queue
@@ -162,5 +163,6 @@ class Nodes(Entity):
         """Cancel what is scheduled, the first `at_most` of it; how many."""
         scheduled = queue.scheduled()[:at_most]
         for entry in scheduled:
+            depart(entry, PURGED, self._journal.batch)
             queue.cancel(stored_position(entry), self._journal.batch)
         return len(scheduled)

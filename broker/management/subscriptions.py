@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote
 
 from broker.journal import Journal
 from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
@@ -15,7 +14,7 @@ from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import NO_CONTENT, Response
 from broker.routing.peek import purge
 from broker.routing.router import Router
-from broker.routing.subscription import Identity, Subscription
+from broker.routing.subscription import Subscription, identity_of
 
 SUBSCRIPTION: Final = "subscription"
 
@@ -35,13 +34,6 @@ class SubscriptionRecord(Record):
     held: int
     bytes: int
     consumers: int
-
-
-def identity_of(identity: Identity) -> str:
-    """`durable/client/name`; the client is empty where the name is global."""
-    scope, name, durable = identity
-    kind = "durable" if durable else "volatile"
-    return f"{kind}/{quote(scope or '', safe='')}/{quote(name, safe='')}"
 
 
 def record_of(subscription: Subscription) -> SubscriptionRecord:

@@ -22,7 +22,7 @@ from broker.clock import Clock
 from broker.message import Message
 from broker.routing.selector.facts import Facts
 from broker.stats import Stats
-from storage.batch import Batch
+from storage.batch import DISCHARGE, Batch
 from storage.records import StoredId
 
 if TYPE_CHECKING:
@@ -156,7 +156,14 @@ class DuplicateWindow:
         if digest is None:
             self._node.put(message, batch)
         elif not self._is_repeat(digest, batch):
-            self._node.put(message, batch)
+            scope = batch.scope
+            if self._stores(message):
+                # whoever consumed it before its id is durable would get the repeat as well
+                batch.scope = DISCHARGE
+            try:
+                self._node.put(message, batch)
+            finally:
+                batch.scope = scope
             self._remember(digest, message, batch)
 
     def publish(self, message: Message, batch: Batch) -> None:
@@ -167,6 +174,11 @@ class DuplicateWindow:
         elif not self._is_repeat(digest, batch):
             self._node.publish(message, batch)
             self._remember(digest, message, batch)
+
+    def _stores(self, message: Message) -> bool:
+        """Whether the id of `message` outlives the broker, as the message does."""
+        node = self._node
+        return node.may_store and (message.durable or node.stores_all)
 
     def knows(self, message: Message) -> bool:
         """Whether `message` would go nowhere, so that it needs no room."""
@@ -189,7 +201,7 @@ class DuplicateWindow:
         number = NOT_STORED
         # in order, though the clock on the wall be put back
         self._latest_ms = max(self._latest_ms, self._shared.clock.wall_ms())
-        if node.may_store and (message.durable or node.stores_all):
+        if self._stores(message):
             number = self._shared.next_number()
             batch.remember(
                 StoredId(

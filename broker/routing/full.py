@@ -11,6 +11,7 @@ from broker.routing.backlog import Backlog
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import QueueFull
 from broker.routing.grants import UNLIMITED, room_left
+from broker.routing.ledger import PURGED, depart
 from broker.routing.policy import BLOCK, DROP_OLDEST
 from storage.batch import Batch
 
@@ -61,6 +62,7 @@ def make_room(queue: Queue, message: Message, batch: Batch) -> None:
         entry = least(queue.backlogs)
         if entry is None:
             return  # it is being loaded: the next message makes room
+        depart(entry, PURGED, batch, reason="displaced")
         queue.withdraw(entry, batch)
         queue.router.stats.displaced += 1
 

@@ -1,6 +1,9 @@
 """The parties of a node as it sees them: who puts messages in, who takes them out, who looks on."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
+from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -8,6 +11,24 @@ from broker.routing.entry import QueueEntry
 from broker.routing.filter import Filter
 from broker.routing.redelivery import Disposal
 from broker.routing.revisit import Revisit
+from storage.batch import Batch
+
+if TYPE_CHECKING:
+    from broker.routing.dead_letter import Cause
+    from broker.routing.queue import Queue
+
+
+@final
+class Label:
+    """By what an operator knows a consumer: its client, its link, and connection/channel."""
+
+    def __init__(self, container_id: str = "", link: str = "", session: str = "") -> None:
+        self.container_id: Final = container_id
+        self.link: Final = link
+        self.session: Final = session
+
+
+NOBODY: Final = Label()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -49,6 +70,10 @@ class Consumer:
     @abstractmethod
     def nothing_waits(self) -> None:
         """The queue holds nothing more that this consumer could take: a drain is over."""
+
+    def label(self) -> Label:
+        """By what an operator knows it."""
+        return NOBODY
 
     @abstractmethod
     def node_deleted(self) -> None:
@@ -95,8 +120,24 @@ class Producer:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Witness:
-    """Hears how deliveries end. Only an embedded broker has one."""
+    """Hears what happens to messages, as it happens; `batch` is the one that has the change.
 
-    @abstractmethod
-    def settled(self, entry: QueueEntry, disposal: Disposal) -> None:
+    Queues whose address keeps a journal have one, and all queues of an embedded broker.
+    """
+
+    def admitted(self, entry: QueueEntry, deliver_at_ms: i64, batch: Batch) -> None:
+        """`entry` waits for consumers now, or until `deliver_at_ms` first."""
+
+    def delivered(self, entry: QueueEntry, batch: Batch) -> None:
+        """`entry` goes to `entry.consumer`."""
+
+    def settled(
+        self, entry: QueueEntry, disposal: Disposal, batch: Batch, *, cause: Cause | None = None
+    ) -> None:
         """A delivery of `entry`, which is still as it was sent, ends as `disposal` says."""
+
+    def departed(self, entry: QueueEntry, kind: str, batch: Batch, *, reason: str = "") -> None:
+        """`entry` goes from its queue otherwise than to a consumer: by which event, and why."""
+
+    def dropped(self, queue: Queue, messages: i64, batch: Batch, *, why: str) -> None:
+        """So many messages went from `queue` together, unseen."""

@@ -8,6 +8,7 @@ from mypy_extensions import i64
 
 from broker.routing.backlog import Backlog
 from broker.routing.entry import QueueEntry
+from broker.routing.ledger import PURGED, depart
 from broker.routing.paging import NotLoaded, drop_pages
 from storage.batch import Batch
 
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
 def purge(queue: Queue, at_most: i64, batch: Batch) -> i64:
     """Withdraw what waits in `queue`, up to `at_most` of it; how many. None is loaded for that."""
     purged = drop_pages(queue, at_most, batch)
+    if purged > 0 and queue.witness is not None:
+        queue.witness.dropped(queue, purged, batch, why="which were not in memory")
     for backlog in queue.backlogs:
         if backlog is not None:
             for entry in backlog.loaded(-1, at_most - purged):
+                depart(entry, PURGED, batch)
                 queue.withdraw(entry, batch)
                 purged += 1
     return purged

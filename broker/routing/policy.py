@@ -35,6 +35,7 @@ class AddressPolicy:
         duplicate_window: int = 0,
         duplicate_window_ms: int = 0,
         deliver_before_commit: bool = True,
+        journal: bool = False,
     ) -> None:
         self.auto_create: Final = auto_create
         self.dead_letter: Final = dead_letter
@@ -50,6 +51,7 @@ class AddressPolicy:
         self.duplicate_window: Final[i64] = duplicate_window
         self.duplicate_window_ms: Final[i64] = duplicate_window_ms
         self.deliver_before_commit: Final = deliver_before_commit
+        self.journal: Final = journal
 
     def is_limited(self) -> bool:
         """Whether there is something to be full of."""

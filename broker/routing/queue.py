@@ -74,7 +74,7 @@ class Queue(Consumable):
         self.is_deleted = False
         self.stored_as: Final = stored_as if is_subscription else address
         self._is_stored: Final = self.may_store and self.stored_as != ""
-        self._witness: Final = router.witness
+        self.witness: Final = router.witness_of(policy)
         self.promptness: Final = Promptness(router.hold_us)
         self.gate: Final = Gate(self)
         self.backlogs: Final[list[Backlog | None]] = [None] * 10
@@ -127,6 +127,8 @@ class Queue(Consumable):
         if self._is_stored and (message.durable or self.stores_all):
             keeping.store(entry, deliver_at_ms, batch)
         self._admit(entry, backlog, deliver_at_ms)
+        if self.witness is not None:
+            self.witness.admitted(entry, deliver_at_ms, batch)
 
     def bring_back(self, entry: QueueEntry, deliver_at_ms: i64) -> None:
         """Take an entry that the store kept, with its position."""
@@ -259,6 +261,8 @@ class Queue(Consumable):
             if entry.group is not None and self.groups is not None:
                 self.groups.taken(entry, entry.group, consumer.number)
             self.acquired += 1
+            if self.witness is not None:
+                self.witness.delivered(entry, batch)
             consumer.deliver(entry)
             if not alone or self.waiting == 0 or not consumer.has_room():
                 return True
@@ -316,19 +320,11 @@ class Queue(Consumable):
 
     def accept(self, entry: QueueEntry, batch: Batch) -> None:
         """The message has been consumed (core 3.4.2)."""
-        if self._witness is not None:
-            self._witness.settled(entry, Disposal.REMOVE)
+        if self.witness is not None:
+            self.witness.settled(entry, Disposal.REMOVE, batch)
         self.acquired -= 1
         self.router.stats.acknowledged += 1
         self._forget(entry, batch, consumed=True)
-
-    def annotate(self, entry: QueueEntry, annotations: bytes, batch: Batch) -> None:
-        """Add an encoded map to the annotations of an acquired message, in this queue alone."""
-        message = entry.message.annotated(annotations)
-        self.bytes += message.size() - entry.message.size()
-        entry.message = message
-        if entry.stored_number != NOT_STORED and not self.is_deleted:
-            batch.rewrite(entry.stored_number, message.encoded)
 
     def dispose(
         self,
@@ -339,8 +335,8 @@ class Queue(Consumable):
         cause: Cause = REJECTED_UNSAID,
     ) -> None:
         """End the acquisition of `entry` as `disposal` says; `cause` is that of a rejection."""
-        if self._witness is not None:
-            self._witness.settled(entry, disposal)
+        if self.witness is not None:
+            self.witness.settled(entry, disposal, batch, cause=cause)
         self.acquired -= 1
         if disposal is Disposal.REMOVE:
             self.router.stats.acknowledged += 1
@@ -420,6 +416,8 @@ class Queue(Consumable):
         if entry.stored_number != NOT_STORED:
             batch.fall_due(entry.stored_number, stored_position(entry))
         self._join(entry, backlog)
+        if self.witness is not None:
+            self.witness.admitted(entry, AT_ONCE, batch)
 
     def resume(self, entry: QueueEntry, batch: Batch) -> None:
         """An entry that waited after a failure returns to its place."""
@@ -436,12 +434,12 @@ class Queue(Consumable):
         """The messages that wait for their delivery time, the next one first."""
         return [] if self._schedule is None else self._schedule.scheduled()
 
-    def cancel(self, position: i64, batch: Batch) -> bool:
-        """Drop the held-back message of that `stored_position`; False where there is none."""
+    def cancel(self, position: i64, batch: Batch) -> QueueEntry | None:
+        """Drop the held-back message of that `stored_position`; None where there is none."""
         entry = None if self._schedule is None else self._schedule.cancel(position)
         if entry is not None:
             self._forget(entry, batch)
-        return entry is not None
+        return entry
 
     def due(self, now_ms: i64) -> None:
         """A pause is over, or it is time to look for expired entries, or patience ends."""
@@ -473,6 +471,8 @@ class Queue(Consumable):
     def delete(self, batch: Batch) -> None:
         """Forget what waits now, and what is acquired as it comes back; the store has forgotten."""
         self.is_deleted = True
+        if self.witness is not None:
+            self.witness.dropped(self, self.contents(), batch, why="with their queue")
         self._clear(batch)
         for consumer in list(self.consumers):
             consumer.node_deleted()

@@ -25,6 +25,8 @@ from broker.routing.errors import (
 from broker.routing.filter import Filter
 from broker.routing.gate import Gates
 from broker.routing.kept import GRACE_MS
+from broker.routing.ledger import DEAD_LETTERED, PURGED, Ledger, depart
+from broker.routing.ledger import EXPIRED as EXPIRED_KIND
 from broker.routing.lifetime import Ending, Lifetimes
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.paging import Paging
@@ -71,6 +73,8 @@ class Router:
         hold_us: i64 = 0,
         commits_take_time: bool = False,
         paging_window: i64 = -1,
+        journal_max_events: i64 = 0,
+        journal_max_age_ms: i64 = 0,
     ) -> None:
         self.clock: Final = clock
         self.stats: Final = stats
@@ -81,6 +85,13 @@ class Router:
         self.witness: Final = witness
         self.hold_us: Final[i64] = hold_us
         self.gates: Final = Gates(in_force=commits_take_time)
+        self.ledger: Final = Ledger(
+            clock,
+            self.agenda,
+            witness,
+            max_events=journal_max_events,
+            max_age_ms=journal_max_age_ms,
+        )
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}
         self.wildcards: Final = Wildcards()
@@ -111,6 +122,10 @@ class Router:
         """What names one more message to the store."""
         self._last_stored_number += 1
         return self._last_stored_number
+
+    def witness_of(self, policy: AddressPolicy) -> Witness | None:
+        """Who hears what happens in the queues of an address; mostly nobody."""
+        return self.ledger if policy.journal else self.witness
 
     # -- nodes
 
@@ -389,6 +404,8 @@ class Router:
         """Dispatch every queue that was woken, until none is; producers then may go on."""
         if self.lifetimes.any_due:
             self.lifetimes.collect(batch)
+        if self.ledger.is_due:
+            self.ledger.trim(batch)
         if self._pending:
             now_ms = self.clock.now_ms()
             while self._pending:
@@ -419,14 +436,17 @@ class Router:
 
     def dead_letter(self, entry: QueueEntry, cause: Cause, batch: Batch) -> None:
         """Move a message that could not be consumed to the dead-letter node, or drop it."""
+        depart(entry, DEAD_LETTERED, batch, reason=cause.reason)
         if self._move(entry, cause, batch, target=entry.queue.policy.dead_letter):
             self.stats.dead_lettered += 1
         else:
             self.stats.dropped += 1
+            depart(entry, PURGED, batch, reason="no dead-letter node takes it")
 
     def expire(self, entry: QueueEntry, batch: Batch) -> None:
         """Drop an expired message, or move it to the node configured for them (RCV-02)."""
         self.stats.expired += 1
+        depart(entry, EXPIRED_KIND, batch)
         self._move(entry, EXPIRED, batch, target=entry.queue.policy.expiry)
 
     def _move(self, entry: QueueEntry, cause: Cause, batch: Batch, *, target: str) -> bool:

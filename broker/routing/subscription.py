@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 from typing import TYPE_CHECKING, Final, final
+from urllib.parse import quote
 
 from mypy_extensions import i64
 
@@ -34,6 +35,13 @@ NAME_BYTES_MAX: Final = 255
 Identity = tuple[str | None, str, bool]
 """Scope, name, and whether durable: subscriptions of one name that differ in these coexist
 (SUB-24). The scope is a container-id, or None for the one global name space."""
+
+
+def identity_of(identity: Identity) -> str:
+    """`durable/client/name`; the client is empty where the name is global."""
+    scope, name, durable = identity
+    kind = "durable" if durable else "volatile"
+    return f"{kind}/{quote(scope or '', safe='')}/{quote(name, safe='')}"
 
 
 class Use(Enum):

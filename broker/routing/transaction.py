@@ -14,6 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from broker.amqp.errors import Fault
 from broker.message import Message
+from broker.routing.attempt import annotate
 from broker.routing.dead_letter import REJECTED_UNSAID, Cause
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import LimitReached, NoSuchNode, RoutingError
@@ -68,7 +69,7 @@ class Retirement:
             self.holder.committed(self.entry)
         queue = self.entry.queue
         if self.annotations is not None:
-            queue.annotate(self.entry, self.annotations, batch)
+            annotate(self.entry, self.annotations, batch)
         queue.dispose(self.entry, self.outcome, batch, cause=self.cause)
 
     def roll_back(self, batch: Batch) -> None:
@@ -83,6 +84,8 @@ class Retirement:
 class Transaction:
     """What was done within one transaction. `doomed_by` says why it can only be rolled back.
 
+    `id` is what its peer calls it.
+
     A limit of 0 is none. A doomed transaction keeps no messages, but what it
     retired stays with it until its end, as the peer believes.
     """
@@ -91,6 +94,7 @@ class Transaction:
         self.doomed_by: Fault | RoutingError | None = None
         self.operations: i64 = 0
         self.bytes: i64 = 0
+        self.id = b""
         self._router: Final = router
         self._operations_max: Final[i64] = operations_max
         self._bytes_max: Final[i64] = bytes_max
@@ -140,6 +144,7 @@ class Transaction:
         except (Fault, RoutingError):
             self.roll_back(batch)
             raise
+        self._router.ledger.txn = self.id
         for retirement in self._retired.values():
             retirement.commit(batch)
         scope, batch.scope = batch.scope, DISCHARGE
@@ -178,6 +183,7 @@ class Transaction:
     def roll_back(self, batch: Batch) -> None:
         """Let nothing of it have been."""
         self._router.stats.rolled_back += 1
+        self._router.ledger.txn = self.id
         for retirement in self._retired.values():
             retirement.roll_back(batch)
         self._clear()
@@ -186,3 +192,4 @@ class Transaction:
         """Entries and links refer to each other where no collector looks: let go of them."""
         self._posted.clear()
         self._retired.clear()
+        self._router.ledger.txn = b""

@@ -8,7 +8,7 @@ from typing import Final, final
 from sqlalchemy.sql.expression import ClauseElement
 
 from storage.batch import Batch
-from storage.sql import delivered, ids
+from storage.sql import delivered, events, ids
 from storage.sql.chunks import Chunks
 from storage.sql.rows import BODY as SHARED
 from storage.sql.rows import BodyRow, MessageRow, Rows, checksum, subscription_row
@@ -46,7 +46,7 @@ class Changes:
 
     def __init__(self) -> None:
         self.statements: Final[list[tuple[ClauseElement, Sequence[Row]]]] = []
-        """What concerns queues, nodes, subscriptions, marks and remembered ids."""
+        """What concerns queues, nodes, subscriptions, marks, remembered ids and events."""
         self.messages: list[MessageRow] = []
         self.bodies: list[BodyRow] = []
         self.fallen_due: list[tuple[int, int, int]] = []
@@ -111,6 +111,8 @@ class Index:
             changes.statements.extend(ids.statements_of(batch.ids))
         if batch.contents is not None or self.chunks.uses.any():
             changes.statements.extend(self.chunks.changes(batch))
+        if batch.events is not None:
+            changes.statements.extend(events.statements_of(batch.events))
         return changes
 
     def _change(self, batch: Batch, changes: Changes) -> None:

@@ -21,8 +21,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from storage.api import Store, StoreError
 from storage.batch import Batch
+from storage.events import EventPage, EventQuery
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, contents, delivered, ids, postgres
+from storage.sql import chunks, contents, delivered, events, ids, postgres
 from storage.sql.contents import IN_USE
 from storage.sql.index import Changes, Index
 from storage.sql.postgres import COMMITS, AwayError
@@ -81,6 +82,7 @@ class PostgresStore(Store):
         self._owner = 0
         self._number = 0
         self._first_number = 1
+        self._first_event = 1
         self._was_cut_off = False
         self._quarantined = 0
         self._closing = False
@@ -152,6 +154,7 @@ class PostgresStore(Store):
         self._index = contents.load(connection)
         self._quarantined = count(connection)
         self._first_number = self._index.numbers_up_to + 1
+        self._first_event = events.first_free(connection)
         self._was_cut_off = contents.mark(connection, IN_USE) != 0
         self._owner = contents.mark(connection, OWNER) + 1
         self._number = contents.mark(connection, COMMITS)
@@ -359,6 +362,13 @@ class PostgresStore(Store):
 
     def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 - as the contract
         raise StoreError("PostgreSQL has to be waited for")
+
+    @property
+    def first_event(self) -> int:
+        return self._first_event
+
+    async def events(self, query: EventQuery) -> EventPage:
+        return await self._read(partial(events.load, query=query))
 
     async def ids(self, behind: int) -> list[StoredId]:
         return await self._read(partial(ids.load, behind=behind))

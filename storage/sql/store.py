@@ -15,9 +15,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from storage.api import Store, StoreError
 from storage.batch import Batch
+from storage.events import EventPage, EventQuery
 from storage.facts import SetAside, StoreFacts
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, contents, delivered, ids, sqlite
+from storage.sql import chunks, contents, delivered, events, ids, sqlite
 from storage.sql.backup import back_up
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
@@ -48,6 +49,7 @@ class SqliteStore(Store):
         self._failure: StoreError | None = None
         self._index = Index()
         self._first_number = 1
+        self._first_event = 1
         self._was_cut_off = False
         self._quarantined = 0
         self._unused = 0
@@ -126,6 +128,7 @@ class SqliteStore(Store):
         self._index = contents.load(connection)
         self._quarantined = count(connection)
         self._first_number = self._index.numbers_up_to + 1
+        self._first_event = events.first_free(connection)
         self._was_cut_off = contents.mark(connection, IN_USE) != 0
         contents.set_mark(connection, IN_USE, 1)
 
@@ -224,6 +227,13 @@ class SqliteStore(Store):
 
     def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 - as the contract
         raise StoreError("SQLite has to be waited for")
+
+    @property
+    def first_event(self) -> int:
+        return self._first_event
+
+    async def events(self, query: EventQuery) -> EventPage:
+        return await self._reader.do(partial(events.load, query=query))
 
     async def ids(self, behind: int) -> list[StoredId]:
         return await self._do(lambda: ids.load(self._opened()[0], behind))

@@ -138,6 +138,28 @@ DELIVERED: Final = Table(
 )
 """By queue, the position up to which its messages may have been delivered."""
 
+EVENT: Final = Table(
+    "event",
+    METADATA,
+    Column("id", _SERIAL, primary_key=True, autoincrement=False),
+    Column("at_us", BigInteger, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("vhost", String, nullable=False),
+    Column("address", String, nullable=False),
+    Column("subscription", String, nullable=False),
+    Column("message_id", String, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("consumer", String, nullable=False),
+    Column("link", String, nullable=False),
+    Column("session", String, nullable=False),
+    Column("delivery_count", BigInteger, nullable=False),
+    Column("deliver_at_us", BigInteger, nullable=False),
+    Column("txn", String, nullable=False),
+    Column("reason", String, nullable=False),
+    Column("boot", String, nullable=False),
+)
+"""The lifecycle journal: `storage.events.EVENT_COLUMNS`."""
+
 MARK: Final = Table(
     "mark",
     METADATA,

@@ -1,5 +1,6 @@
 """The parties of a node without links: they take what they are told to, and remember it."""
 
+from broker.routing.dead_letter import Cause
 from broker.routing.entry import QueueEntry
 from broker.routing.party import Consumer, Producer, Witness
 from broker.routing.redelivery import Disposal
@@ -100,5 +101,12 @@ class RecordingWitness(Witness):
     def __init__(self) -> None:
         self.heard: list[tuple[bytes, int, Disposal]] = []
 
-    def settled(self, entry: QueueEntry, disposal: Disposal) -> None:
+    def settled(
+        self,
+        entry: QueueEntry,
+        disposal: Disposal,
+        batch: Batch,  # noqa: ARG002 - it is the test's
+        *,
+        cause: Cause | None = None,  # noqa: ARG002
+    ) -> None:
         self.heard.append((entry.message.encoded, int(entry.delivery_count), disposal))

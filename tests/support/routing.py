@@ -109,6 +109,8 @@ class Routing:
         commits_take_time: bool = False,
         store: MemoryStore | None = None,
         paging_window: int = -1,
+        journal_max_events: int = 0,
+        journal_max_age_ms: int = 0,
     ) -> None:
         self.clock = SimulatedClock()
         self.stats = Stats()
@@ -126,6 +128,8 @@ class Routing:
             hold_us=hold_us,
             commits_take_time=commits_take_time,
             paging_window=paging_window,
+            journal_max_events=journal_max_events,
+            journal_max_age_ms=journal_max_age_ms,
         )
         self.shelf = Shelf(self)
         self.router.paging.reader = self.shelf

@@ -6,6 +6,7 @@ from typing import Final
 
 from storage.api import ContentError, Store, StoreError
 from storage.batch import Batch
+from storage.events import EventPage, EventQuery
 from storage.memory import MemoryStore
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
@@ -134,6 +135,13 @@ class GatedStore(Store):
 
     async def sweep(self) -> bool:
         return await self._memory.sweep()
+
+    @property
+    def first_event(self) -> int:
+        return self._memory.first_event
+
+    async def events(self, query: EventQuery) -> EventPage:
+        return await self._memory.events(query)
 
     async def close(self) -> None:
         assert not self._gates, "a commit is under way"

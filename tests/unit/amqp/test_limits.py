@@ -75,6 +75,8 @@ HITS: Final = {
     "max_bytes": "routing/test_queue.py::test_a_queue_takes_no_more_bytes_than_its_limit",
     "duplicate_window": "routing/test_duplicates.py::test_the_window_holds_the_latest_ids",
     "duplicate_window_ms": "routing/test_duplicates.py::test_an_id_is_forgotten_when_it_is_old",
+    "journal_max_events": "routing/test_ledger.py::test_with_every_thousand_rows_some_go",
+    "journal_max_age_ms": "routing/test_ledger.py::test_old_rows_go_while_nothing_comes",
     "max_delivery_count": "links/test_outcome.py::test_a_message_that_fails_too_often_is_taken_out",
 }
 
@@ -83,7 +85,7 @@ NO_LIMITS: Final = {
     *("password_file", "default_kind", "auto_create", "dead_letter", "expiry", "log", "address"),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms", "disk_free_min"),
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),
-    *("deliver_before_commit", "paging_window", "store_loss_grace_ms"),
+    *("deliver_before_commit", "paging_window", "store_loss_grace_ms", "journal"),
 }
 """Settings that bound no peer."""
 

@@ -268,6 +268,21 @@ def test_an_id_is_stored_in_the_batch_of_its_message() -> None:
     assert remembered(routing.batch) == ([1], [])
 
 
+@pytest.mark.parametrize("window", [10, 0], ids=["detecting", "not detecting"])
+def test_a_message_whose_id_is_stored_is_delivered_once_that_is_durable(window: int) -> None:
+    routing = Routing(policy=AddressPolicy(duplicate_window=window), commits_take_time=True)
+    consumer = routing.consumer(routing.queue(), 2)
+    if window:
+        send(routing, "a", durable=True)
+    else:
+        routing.queue().put(sent("a", durable=True), routing.batch)
+    routing.pump()
+    assert len(consumer.taken) == (0 if window else 1)
+    routing.router.barred.lift(1)
+    routing.pump()
+    assert len(consumer.taken) == 1
+
+
 def test_ids_of_messages_that_are_not_stored_are_not_either() -> None:
     routing = detecting()
     send(routing, "a")

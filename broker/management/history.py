@@ -1,0 +1,74 @@
+"""The lifecycle journal: what has happened to messages, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from broker.management.entity import Entity, Operation
+from broker.management.later import Later
+from broker.management.page import read_page
+from broker.management.request import BAD_REQUEST, Refused, Request
+from broker.management.response import Response
+from broker.routing.durability import canonical
+from broker.routing.ledger import KINDS
+from storage.api import Store
+from storage.events import EVENT_COLUMNS, EventPage, EventQuery
+
+JOURNAL: Final = "journal"
+
+NUMBER_MAX: Final = 2**63 - 1
+
+
+class History(Entity):
+    """The rows of the lifecycle journal, by ascending id."""
+
+    type = JOURNAL
+    attributes = EVENT_COLUMNS
+
+    def __init__(self, store: Store) -> None:
+        self._store: Final = store
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {}
+
+    def query(self, request: Request) -> Later:
+        """Rows with ids above `behind`, chosen by `address`, `kind`, `since_us` and `until_us`.
+
+        `next` of the response is where to go on, `complete` tells that nothing lies behind it
+        now. A page may have fewer rows than `count`, or none, and not be the last.
+        """
+        page = read_page(
+            request, self.attributes, "address", "kind", "since_us", "until_us", "behind"
+        )
+        kind = request.text("kind", "")
+        if kind and kind not in KINDS:
+            raise Refused(BAD_REQUEST, f"no kind {kind:.50}; known are {', '.join(KINDS)}")
+        address = request.text("address", "")
+        query = EventQuery(
+            behind=request.number("behind", 0, high=NUMBER_MAX),
+            at_most=page.count,
+            address=canonical(address) if address else "",
+            kind=kind,
+            since_us=request.number("since_us", 0, high=NUMBER_MAX),
+            until_us=request.number("until_us", 0, high=NUMBER_MAX),
+        )
+
+        async def answer() -> Response:
+            return _response(await self._store.events(query), page.attributes)
+
+        return Later(answer)
+
+
+def _response(events: EventPage, attributes: Sequence[str]) -> Response:
+    places = [EVENT_COLUMNS.index(name) for name in attributes]
+    rows: list[object] = [[row[place] for place in places] for row in events.rows]
+    return Response(
+        body={
+            "attributeNames": list(attributes),
+            "results": rows,
+            "next": int(events.looked_to),
+            "complete": events.is_last,
+        },
+        properties={"count": len(rows)},
+    )
