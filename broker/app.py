@@ -100,8 +100,7 @@ class App:
             witness=witness,
             hold_us=hold_us,
             commits_take_time=not self.store.commits_at_once,
-            # a store in memory would not free any
-            paging_window=-1 if self.store.commits_at_once else settings.paging_window,
+            paging_window=paging_window_of(settings, self.store),
         )
         self.container = Container(
             name=f"{PRODUCT}-{os.getpid()}",
@@ -264,6 +263,11 @@ def store_of(settings: Settings) -> Store:
     from storage.sql.store import SqliteStore
 
     return SqliteStore(Path(text.removeprefix(SQLITE)))
+
+
+def paging_window_of(settings: Settings, store: Store) -> int:
+    """How much of a backlog stays in memory; a store in memory would not free any."""
+    return -1 if store.commits_at_once else settings.paging_window
 
 
 def _declare(router: Router, journal: Journal) -> None:
