@@ -89,19 +89,7 @@ class App:
         clock = SystemClock() if clock is None else clock
         hold_us = 0 if self.store.commits_at_once else settings.hold_ms * 1000
         self.journal = Journal(self.store, clock, hold_us=hold_us)
-        router = Router(
-            clock=clock,
-            stats=self.stats,
-            policies=policies_of(settings),
-            pacing_mark=settings.pacing_backlog,
-            grace_ms=settings.connection_loss_grace_ms,
-            journal_max_events=settings.journal_max_events,
-            journal_max_age_ms=settings.journal_max_age_ms,
-            witness=witness,
-            hold_us=hold_us,
-            commits_take_time=not self.store.commits_at_once,
-            paging_window=paging_window_of(settings, self.store),
-        )
+        router = self._router(clock, witness, hold_us)
         self.container = Container(
             name=f"{PRODUCT}-{os.getpid()}",
             router=router,
@@ -121,6 +109,22 @@ class App:
         self.windows = Windows(self.store, self.journal, router.paging)
         self._working: list[asyncio.Task[None]] = []
         self._beside: Final[set[asyncio.Task[None]]] = set()
+
+    def _router(self, clock: Clock, witness: Witness | None, hold_us: int) -> Router:
+        settings = self.settings
+        return Router(
+            clock=clock,
+            stats=self.stats,
+            policies=policies_of(settings),
+            pacing_mark=settings.pacing_backlog,
+            grace_ms=settings.connection_loss_grace_ms,
+            journal_max_events=settings.journal_max_events,
+            journal_max_age_ms=settings.journal_max_age_ms,
+            witness=witness,
+            hold_us=hold_us,
+            commits_take_time=not self.store.commits_at_once,
+            paging_window=paging_window_of(settings, self.store),
+        )
 
     async def start(self) -> None:
         """Listen on the settings' address; `port` is known from then on."""
