@@ -85,13 +85,8 @@ class Router:
         self.witness: Final = witness
         self.hold_us: Final[i64] = hold_us
         self.gates: Final = Gates(in_force=commits_take_time)
-        self.ledger: Final = Ledger(
-            clock,
-            self.agenda,
-            witness,
-            max_events=journal_max_events,
-            max_age_ms=journal_max_age_ms,
-        )
+        most, age_ms = journal_max_events, journal_max_age_ms
+        self.ledger: Final = Ledger(clock, self.agenda, witness, max_events=most, max_age_ms=age_ms)
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}
         self.wildcards: Final = Wildcards()

@@ -57,7 +57,7 @@ async def test_one_query_looks_at_a_bounded_part(
 def test_a_store_without_the_journal_gets_it_and_keeps_what_it_has(tmp_path: Path) -> None:
     with engine_of(tmp_path / "store.db").connect() as connection:
         prepare(connection)
-        schema(connection, "0004")
+        schema(connection, "0005")
         connection.execute(text("INSERT INTO node (kind, address) VALUES ('queue', 'a')"))
         bring_up_to_date(connection)
         connection.exec_driver_sql(Texts(connection.dialect).of(events.INSERT), [row(1), row(2)])
