@@ -278,7 +278,7 @@ def test_a_message_whose_id_is_stored_is_delivered_once_that_is_durable(window: 
         routing.queue().put(sent("a", durable=True), routing.batch)
     routing.pump()
     assert len(consumer.taken) == (0 if window else 1)
-    routing.router.barred.lift(1)
+    routing.router.gates.lift(1, routing.batch.page)
     routing.pump()
     assert len(consumer.taken) == 1
 
