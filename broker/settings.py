@@ -45,6 +45,9 @@ UINT_MAX: Final = 2**32 - 1
 
 MEMORY: Final = "memory"
 SQLITE: Final = "sqlite:///"
+
+DEFAULT_STORE: Final = f"{SQLITE}data/store.db"
+"""A broker that is started by itself keeps what it accepts; embedded ones are given memory."""
 POSTGRESQL: Final = "postgresql://"
 
 
@@ -146,7 +149,7 @@ class Settings(BaseSettings):
     port: Annotated[Number, Field(ge=0, le=65535)] = 5672
 
     # where messages are kept
-    store: Annotated[str, AfterValidator(_store)] = "memory"
+    store: Annotated[str, AfterValidator(_store)] = DEFAULT_STORE
     hold_ms: Annotated[Number, Field(ge=0, le=1000)] = 2
     store_loss_grace_ms: Annotated[Number, Field(ge=0, le=UINT_MAX)] = 30_000
     disk_free_min: Count = 256 * 1024 * 1024

@@ -63,7 +63,7 @@ def serve(
         str | None,
         typer.Option(
             help="Where messages are kept: memory, sqlite:///PATH or"
-            " postgresql://USER@HOST/DATABASE. [default: memory]"
+            " postgresql://USER@HOST/DATABASE. [default: sqlite:///data/store.db]"
         ),
     ] = None,
 ) -> None:

@@ -191,7 +191,7 @@ def moved(sender: Sender, receiver: Receiver, count: int) -> tuple[float, float]
 def main() -> None:
     count = int(sys.argv[1])
     configure_logging("console", "error")
-    app = App(load_settings(None))
+    app = App(load_settings(None, store="memory"))
     receiver, sender = Receiver(app), Sender(app)
     moved(sender, receiver, max(count // 10, BATCH))  # warms caches, discarded
     cpu_us, settling_us = moved(sender, receiver, count)

@@ -108,9 +108,12 @@ class BrokerProcess(Broker):
         variables: Mapping[str, str] | None = None,
         program: Sequence[str] | None = None,
     ) -> None:
-        """`program` is run in place of `jms-broker serve`, which takes a free port."""
+        """In memory, unless `settings` name a store.
+
+        `program` is run in place of `jms-broker serve`, which takes a free port.
+        """
         config = folder / "broker.toml"
-        config.write_text(settings)
+        config.write_text(settings if "store = " in settings else f'store = "memory"\n{settings}')
         self.log: Final = folder / "broker.log"
         self._lines: Final[SimpleQueue[str]] = SimpleQueue()
         self._process: Final = subprocess.Popen(

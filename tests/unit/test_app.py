@@ -8,7 +8,7 @@ import pytest
 
 from broker.app import App, limits_of, policies_of
 from broker.routing.entry import QueueEntry
-from broker.settings import AddressSettings, Settings, SettingsError, given_settings
+from broker.settings import MEMORY, AddressSettings, Settings, SettingsError, given_settings
 from storage.batch import Batch
 from storage.records import StoredNode
 from storage.sql.store import SqliteStore
@@ -51,7 +51,7 @@ DECLARED = {
 
 
 def test_declared_nodes_are_there_from_the_start(tmp_path: Path) -> None:
-    app = App(given_settings(users_file=tmp_path / "users", **DECLARED))
+    app = App(given_settings(users_file=tmp_path / "users", store=MEMORY, **DECLARED))
     router = app.container.router
     assert sorted(router.queues) == ["orders", "plain"]
     assert sorted(router.topics) == ["orders"]
@@ -65,7 +65,9 @@ async def stored_nodes(app: App) -> list[StoredNode]:
 
 
 def test_what_a_declared_node_leaves_out_is_as_for_its_name(tmp_path: Path) -> None:
-    router = App(given_settings(users_file=tmp_path / "users", **DECLARED)).container.router
+    router = App(
+        given_settings(users_file=tmp_path / "users", store=MEMORY, **DECLARED)
+    ).container.router
     queue, topic = router.queues["orders"].policy, router.topics["orders"].policy
     assert (queue.max_delivery_count, queue.dead_letter, queue.expiry) == (9, "lost", "")
     assert (topic.max_delivery_count, topic.dead_letter, topic.expiry) == (3, "lost", "late")
@@ -76,12 +78,14 @@ def test_what_a_declared_node_leaves_out_is_as_for_its_name(tmp_path: Path) -> N
 @pytest.mark.requirement("DST-10")
 def test_a_declared_node_may_have_a_class_in_either_order(tmp_path: Path) -> None:
     declared = {"queue": ({"name": "/durable/queue/a", "max_messages": 7},)}
-    router = App(given_settings(users_file=tmp_path / "users", **declared)).container.router
+    router = App(
+        given_settings(users_file=tmp_path / "users", store=MEMORY, **declared)
+    ).container.router
     assert router.queues["/queue/durable/a"].policy.max_messages == 7
 
 
 def test_declaring_again_changes_nothing(tmp_path: Path) -> None:
-    app = App(given_settings(users_file=tmp_path / "users", **DECLARED))
+    app = App(given_settings(users_file=tmp_path / "users", store=MEMORY, **DECLARED))
     router = app.container.router
     before = dict(router.queues)
     router.declare(app.journal.batch)
@@ -105,7 +109,7 @@ def test_a_node_that_cannot_be_stops_the_start(
 ) -> None:
     nodes: dict[str, object] = {kind: ({"name": name},)}
     with pytest.raises(SettingsError, match=told):
-        App(given_settings(users_file=tmp_path / "users", **nodes))
+        App(given_settings(users_file=tmp_path / "users", store=MEMORY, **nodes))
 
 
 def test_every_limit_of_the_settings_reaches_the_engine() -> None:
@@ -139,8 +143,8 @@ def test_every_limit_of_the_settings_reaches_the_engine() -> None:
 
 
 async def test_two_brokers_live_side_by_side_in_one_loop(tmp_path: Path) -> None:
-    one = App(Settings(port=0, users_file=tmp_path / "users"))
-    other = App(Settings(port=0, users_file=tmp_path / "users"))
+    one = App(Settings(port=0, users_file=tmp_path / "users", store=MEMORY))
+    other = App(Settings(port=0, users_file=tmp_path / "users", store=MEMORY))
     await one.start()
     await other.start()
     assert one.port != other.port

@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from broker.settings import (
+    DEFAULT_STORE,
     OTHER_VARIABLES,
     AddressSettings,
     LogSettings,
@@ -32,7 +33,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_without_anything_the_defaults_count() -> None:
     settings = load_settings()
-    assert (settings.bind, settings.port, settings.store) == ("127.0.0.1", 5672, "memory")
+    assert (settings.bind, settings.port, settings.store) == ("127.0.0.1", 5672, DEFAULT_STORE)
     assert settings.allow_anonymous is None
 
 

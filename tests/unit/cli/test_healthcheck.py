@@ -28,7 +28,7 @@ from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SaslMechanisms, SaslOutc
 from broker.app import App
 from broker.cli.application import application
 from broker.cli.healthcheck import Unhealthy, check, url_of_settings
-from broker.settings import Settings
+from broker.settings import MEMORY, Settings
 
 PATIENCE_S = 20.0
 
@@ -211,7 +211,7 @@ def test_the_command_ends_with_1_and_one_line_where_it_is_down() -> None:
 
 
 async def test_a_running_broker_is_up(tmp_path: Path) -> None:
-    app = App(Settings(port=0, users_file=tmp_path / "users"))
+    app = App(Settings(port=0, users_file=tmp_path / "users", store=MEMORY))
     await app.start()
     try:
         verdict = await asyncio.to_thread(check, app.url(), PATIENCE_S)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker.app import App
-from broker.settings import Settings
+from broker.settings import MEMORY, Settings
 
 
 @pytest.fixture
@@ -17,7 +17,9 @@ def stall_timeout_ms() -> int:
 
 @pytest.fixture
 def settings(tmp_path: Path, stall_timeout_ms: int) -> Settings:
-    return Settings(port=0, users_file=tmp_path / "users", stall_timeout_ms=stall_timeout_ms)
+    return Settings(
+        port=0, users_file=tmp_path / "users", store=MEMORY, stall_timeout_ms=stall_timeout_ms
+    )
 
 
 @pytest.fixture

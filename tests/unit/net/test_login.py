@@ -9,7 +9,7 @@ from broker.amqp.performatives import Open
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SaslMechanisms, SaslOutcome
 from broker.app import App
 from broker.security.authenticate import Users
-from broker.settings import Settings
+from broker.settings import MEMORY, Settings
 from tests.support.socket_client import SocketClient
 
 
@@ -17,7 +17,7 @@ from tests.support.socket_client import SocketClient
 def settings(tmp_path: Path) -> Settings:
     users_file = tmp_path / "users"
     Users(users_file).add("ada", "engine")
-    return Settings(port=0, users_file=users_file)
+    return Settings(port=0, users_file=users_file, store=MEMORY)
 
 
 ATTEMPTS = [

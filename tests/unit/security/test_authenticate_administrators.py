@@ -6,7 +6,7 @@ import pytest
 
 from broker.app import App
 from broker.security.authenticate import Users, UsersError
-from broker.settings import Settings
+from broker.settings import MEMORY, Settings
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ EVERYBODY = [
 
 @pytest.mark.parametrize(("given", "expected"), EVERYBODY)
 def test_whether_everybody_is_one(file: Path, given: dict[str, object], expected: bool) -> None:
-    app = App(Settings(users_file=file, **given))  # type: ignore[arg-type]
+    app = App(Settings(users_file=file, store=MEMORY, **given))  # type: ignore[arg-type]
     authenticator = app.container.authenticator
     assert authenticator.is_administrator("") is expected
     assert authenticator.is_administrator("bob") is expected
