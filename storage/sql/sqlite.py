@@ -145,9 +145,20 @@ def write(connection: Connection, texts: Texts, changes: Changes) -> None:
 def free_on_disk(database: Path) -> int:
     """Bytes that the file system has left, but for those that the log still wants in the file."""
     found = os.statvfs(database.parent)
+    return max(0, found.f_bavail * found.f_frsize - log_size(database))
+
+
+def log_size(database: Path) -> int:
+    """Bytes of the file of the log."""
     log = database.with_name(database.name + "-wal")
-    logged = log.stat().st_size if log.exists() else 0
-    return max(0, found.f_bavail * found.f_frsize - logged)
+    return log.stat().st_size if log.exists() else 0
+
+
+def reusable_log(connection: Connection, database: Path) -> int:
+    """Bytes of the log that want no room in the file: all it can take of it is moved there now."""
+    _, logged, moved = connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").one()
+    size = connection.exec_driver_sql("PRAGMA page_size").scalar() or 0
+    return max(0, log_size(database) - (int(logged) - int(moved)) * int(size))
 
 
 def unused_in_file(connection: Connection) -> int:

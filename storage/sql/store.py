@@ -83,7 +83,10 @@ class SqliteStore(Store):
         return self._quarantined
 
     def free_bytes(self) -> int:
-        """What the file has unused counts, too: as it was when this was asked the last time."""
+        """What file and log have unused counts, too: as it was when this was asked the last time.
+
+        The log is looked at only where it takes more room than is left.
+        """
         self._writer.post(self._measure)
         try:
             return sqlite.free_on_disk(self._database) + self._unused
@@ -92,8 +95,11 @@ class SqliteStore(Store):
 
     def _measure(self) -> None:
         if self._connection is not None and self._failure is None:
-            with suppress(SQLAlchemyError):
-                self._unused = sqlite.unused_in_file(self._connection)
+            with suppress(SQLAlchemyError, OSError):
+                unused = sqlite.unused_in_file(self._connection)
+                if sqlite.free_on_disk(self._database) < sqlite.log_size(self._database):
+                    unused += sqlite.reusable_log(self._connection, self._database)
+                self._unused = unused
 
     # -- for those who manage the broker
 

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from storage.sql.sqlite import engine_of, explained, prepare, prepare_folder
+from storage.sql.sqlite import (
+    engine_of,
+    explained,
+    log_size,
+    prepare,
+    prepare_folder,
+    reusable_log,
+)
 
 PRAGMAS = [
     pytest.param("journal_mode", "wal", id="a log beside the file"),
@@ -48,3 +55,24 @@ ERRORS = [
 @pytest.mark.parametrize(("code", "says"), ERRORS)
 def test_errors_say_what_to_do(code: int, says: str) -> None:
     assert says in str(explained(error(code), Path("store.db")))
+
+
+@pytest.mark.parametrize("somebody_reads", [False, True], ids=["", "while somebody reads"])
+def test_the_log_that_is_in_the_file_can_be_written_again(
+    tmp_path: Path, somebody_reads: bool
+) -> None:
+    database = tmp_path / "store.db"
+    with (
+        engine_of(database).connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+        sqlite3.connect(database) as reader,
+    ):
+        prepare(connection)
+        connection.exec_driver_sql("CREATE TABLE row (body BLOB)")
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM row")
+        if not somebody_reads:
+            reader.rollback()
+        connection.exec_driver_sql("INSERT INTO row VALUES (zeroblob(100000))")
+        reusable = reusable_log(connection, database)
+        assert (reusable == log_size(database)) is not somebody_reads
+        assert reusable <= log_size(database)
