@@ -75,9 +75,8 @@ class Disk:
         (self.within / "ballast").unlink()
 
     def close(self) -> None:
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.close()
-        self._keeper.wait()
+        with self._keeper:  # closes its pipes, at which it ends
+            pass
 
 
 @contextmanager
