@@ -27,6 +27,8 @@ class Model:
         self.now = 0
         self.ever: dict[tuple[Node, int], Message] = {}
         "Every message that was put into a queue, as it was put there last."
+        self.given: set[tuple[Node, int]] = set()
+        "Every message of a queue that some consumer had."
 
     def node(self, kind: str, address: str) -> Node:
         if (kind, address) not in self.nodes:
@@ -100,6 +102,7 @@ class Model:
         node.waiting.remove(entry)
         node.held[entry] = consumer
         entry.was_given = True
+        self.given.add((entry.node, entry.message.id))
         entry.delivery_count = told[0]
         entry.is_recovered = False
         consumer.got.append(entry)

@@ -154,16 +154,15 @@ def put_back(world: World, node: Node, stored: StoredMessage, known: Node, earli
     """The entry of a message that the store has kept."""
     model, number = world.model, id_of(stored)
     due = int(stored.deliver_at_ms)
-    was_given = any(
-        entry.was_given for entry in known.there() if entry.message.id == number
-    ) or number not in [entry.message.id for entry in known.there()]
     moved = replace(world.sent[number].message, arrived=int(stored.arrived_ms), ttl=0, due=0)
     message = earlier.model.ever.get((known, number), moved)
     # who published is not kept: what waits for a no-local in a queue then goes to anybody
     message = replace(message, is_noted=NOTE in stored.encoded, publisher="")
     entry = Entry((0, 0), message, node, delivery_count=int(stored.delivery_count))
     entry.is_recovered = entry.is_from_store = True
-    entry.was_given = was_given
+    if (known, number) in earlier.model.given:
+        entry.was_given = True
+        model.given.add((node, number))
     model.ever[node, number] = message
     if node.is_deleted:
         return
