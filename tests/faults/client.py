@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -88,6 +89,8 @@ class Client:
         self._reading.cancel()
         await asyncio.gather(self._reading, return_exceptions=True)
         self._writer.close()
+        with suppress(OSError):  # how it ended has been seen by whoever read
+            await self._writer.wait_closed()
 
     def abort(self) -> None:
         """Drop the connection without a word."""
