@@ -19,18 +19,18 @@ import asyncpg
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from storage.api import Store, StoreError
+from storage.api import StoreError
 from storage.batch import Batch
 from storage.events import EventPage, EventQuery
-from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, contents, delivered, events, ids, postgres
+from storage.sql import contents, events, postgres
 from storage.sql.contents import IN_USE
-from storage.sql.index import Changes, Index
+from storage.sql.index import Changes
 from storage.sql.postgres import COMMITS, AwayError
-from storage.sql.quarantine import Damage, count, set_aside
 from storage.sql.rows import UnreadableError
 from storage.sql.schema import bring_up_to_date
 from storage.sql.session import Session, application_name
+from storage.sql.sql_store import SqlStore
+from storage.sql.statements import Texts
 
 T = TypeVar("T")
 
@@ -63,58 +63,29 @@ FAILURES: Final = (
 
 
 @final
-class PostgresStore(Store):
+class PostgresStore(SqlStore):
     """One schema of one database. After an error that does not pass nothing more is committed."""
 
     def __init__(self, url: str, *, grace_ms: int = GRACE_MS) -> None:
         """A database that is lost has `grace_ms` to come back."""
+        super().__init__()
         self._url: Final = url
         self._name: Final = postgres.name_of(url)
         self._grace_s: Final = grace_ms / 1000
         self._application: Final = application_name(os.getpid())
         self._turn: Final = asyncio.Lock()
         self._session: Session | None = None
-        self._failure: StoreError | None = None
         self._when_failed: Callable[[StoreError], None] | None = None
         self._returning: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
-        self._index = Index()
         self._owner = 0
         self._number = 0
-        self._first_number = 1
-        self._first_event = 1
-        self._was_cut_off = False
-        self._quarantined = 0
         self._closing = False
         self._waits_since = 0.0
 
     @property
     def name(self) -> str:
         return self._name
-
-    @property
-    def commits_at_once(self) -> bool:
-        return False
-
-    @property
-    def first_number(self) -> int:
-        return self._first_number
-
-    @property
-    def keeps_contents(self) -> bool:
-        return True
-
-    @property
-    def first_content(self) -> int:
-        return self._index.chunks.first
-
-    @property
-    def was_cut_off(self) -> bool:
-        return self._was_cut_off
-
-    @property
-    def quarantined(self) -> int:
-        return self._quarantined
 
     def free_bytes(self) -> int:
         """None while the database is away: what producers send then stays in memory."""
@@ -151,14 +122,10 @@ class PostgresStore(Store):
             raise
 
     def _load(self, connection: Connection) -> None:
-        self._index = contents.load(connection)
-        self._quarantined = count(connection)
-        self._first_number = self._index.numbers_up_to + 1
-        self._first_event = events.first_free(connection)
-        self._was_cut_off = contents.mark(connection, IN_USE) != 0
+        self._take_up(connection)
         self._owner = contents.mark(connection, OWNER) + 1
         self._number = contents.mark(connection, COMMITS)
-        for name, value in ((IN_USE, 1), (OWNER, self._owner), (COMMITS, self._number)):
+        for name, value in ((OWNER, self._owner), (COMMITS, self._number)):
             contents.set_mark(connection, name, value)
 
     def _watch(self, session: Session) -> None:
@@ -200,9 +167,6 @@ class PostgresStore(Store):
 
     # -- commits
 
-    def commit_now(self, batch: Batch) -> None:  # noqa: ARG002 - as the contract has it
-        raise StoreError("PostgreSQL has to be waited for")
-
     async def commit(self, batch: Batch) -> None:
         async with self._turn:
             session = self._ready()
@@ -214,9 +178,7 @@ class PostgresStore(Store):
             except FAILURES as error:
                 await self._return(error, changes)
             self._waits_since = 0.0
-            if batch.contents is not None:
-                self._quarantined += len(batch.contents.set_aside)
-                batch.contents.chunks.clear()  # a batch is remembered for longer than they need be
+            self._committed(batch)
 
     async def _write(self, session: Session, changes: Changes) -> None:
         """Write a batch; a session that does not answer in time is given up, never cancelled."""
@@ -319,7 +281,10 @@ class PostgresStore(Store):
 
     # -- what is there
 
-    async def _read(self, work: Callable[[Connection], T]) -> T:
+    def _texts(self) -> Texts:
+        return self._ready().texts
+
+    async def _run(self, work: Callable[[Connection], T]) -> T:
         async with self._turn:
             try:
                 return await self._ready().run(work)
@@ -330,59 +295,5 @@ class PostgresStore(Store):
             except FAILURES as again:
                 raise self._fail(again) from None
 
-    async def nodes(self) -> list[StoredNode]:
-        return await self._read(contents.nodes)
-
-    async def delivered(self) -> dict[str, int]:
-        return await self._read(delivered.positions)
-
-    async def subscriptions(self) -> list[StoredSubscription]:
-        return await self._read(contents.subscriptions)
-
-    async def messages(self, behind: int) -> list[StoredMessage]:
-        texts = self._ready().texts
-        index = self._index
-        return await self._sound(
-            *await self._read(
-                lambda connection: contents.messages(connection, texts, index, behind=behind)
-            )
-        )
-
-    async def places(self, behind: int) -> StoredPlaces:
-        return await self._read(partial(contents.places, index=self._index, behind=behind))
-
-    async def load(self, numbers: list[int]) -> list[StoredMessage]:
-        texts = self._ready().texts
-        index = self._index
-        return await self._sound(
-            *await self._read(
-                lambda connection: contents.window(connection, texts, index, numbers=numbers)
-            )
-        )
-
-    def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 - as the contract
-        raise StoreError("PostgreSQL has to be waited for")
-
-    @property
-    def first_event(self) -> int:
-        return self._first_event
-
     async def events(self, query: EventQuery) -> EventPage:
-        return await self._read(partial(events.load, query=query))
-
-    async def ids(self, behind: int) -> list[StoredId]:
-        return await self._read(partial(ids.load, behind=behind))
-
-    async def read_chunk(self, content: int, index: int) -> bytes:
-        return await self._read(partial(chunks.read, content=content, index=index))
-
-    async def sweep(self) -> bool:
-        return await self._read(partial(chunks.sweep, chunks=self._index.chunks))
-
-    async def _sound(
-        self, sound: list[StoredMessage], damaged: list[Damage]
-    ) -> list[StoredMessage]:
-        if damaged:
-            await self._read(partial(set_aside, damaged=damaged))
-            self._quarantined += len(damaged)
-        return sound
+        return await self._run(partial(events.load, query=query))

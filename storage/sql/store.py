@@ -13,20 +13,18 @@ from typing import Final, TypeVar, final
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from storage.api import Store, StoreError
+from storage.api import StoreError
 from storage.batch import Batch
 from storage.events import EventPage, EventQuery
 from storage.facts import SetAside, StoreFacts
-from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, contents, delivered, events, ids, sqlite
+from storage.sql import contents, events, sqlite
 from storage.sql.backup import back_up
 from storage.sql.contents import IN_USE
-from storage.sql.index import Index
 from storage.sql.lock import StoreLock
-from storage.sql.quarantine import Damage, count, set_aside
 from storage.sql.reader import Reader
 from storage.sql.rows import UnreadableError
 from storage.sql.schema import bring_up_to_date
+from storage.sql.sql_store import SqlStore
 from storage.sql.statements import Texts
 from storage.sql.writer import Writer
 
@@ -34,10 +32,11 @@ T = TypeVar("T")
 
 
 @final
-class SqliteStore(Store):
+class SqliteStore(SqlStore):
     """One file. After an error nothing more is committed: what the disk holds is in doubt (P8)."""
 
     def __init__(self, database: Path) -> None:
+        super().__init__()
         self._database: Final = database
         self._writer: Final = Writer("store")
         self._reader: Final = Reader(database)
@@ -45,42 +44,12 @@ class SqliteStore(Store):
         self._ending: Final = Event()
         self._lock: StoreLock | None = None
         self._connection: Connection | None = None
-        self._texts: Texts | None = None
-        self._failure: StoreError | None = None
-        self._index = Index()
-        self._first_number = 1
-        self._first_event = 1
-        self._was_cut_off = False
-        self._quarantined = 0
+        self._statements: Texts | None = None
         self._unused = 0
 
     @property
     def name(self) -> str:
         return f"sqlite:{self._database}"
-
-    @property
-    def commits_at_once(self) -> bool:
-        return False
-
-    @property
-    def first_number(self) -> int:
-        return self._first_number
-
-    @property
-    def keeps_contents(self) -> bool:
-        return True
-
-    @property
-    def first_content(self) -> int:
-        return self._index.chunks.first
-
-    @property
-    def was_cut_off(self) -> bool:
-        return self._was_cut_off
-
-    @property
-    def quarantined(self) -> int:
-        return self._quarantined
 
     def free_bytes(self) -> int:
         """What file and log have unused counts, too: as it was when this was asked the last time.
@@ -101,22 +70,6 @@ class SqliteStore(Store):
                     unused += sqlite.reusable_log(self._connection, self._database)
                 self._unused = unused
 
-    # -- for those who manage the broker
-
-    async def facts(self) -> StoreFacts:
-        return await self._reader.facts()
-
-    async def set_aside(self, behind: int, at_most: int) -> list[SetAside]:
-        return await self._reader.set_aside(behind, at_most)
-
-    async def back_up(self, target: str, told: Callable[[int, int], None]) -> None:
-        if self._copying.locked() or self._ending.is_set():
-            raise StoreError("one backup at a time")
-        async with self._copying:
-            await asyncio.to_thread(
-                partial(back_up, self._database, Path(target), told=told, ending=self._ending)
-            )
-
     # -- open and close
 
     async def open(self) -> None:
@@ -128,15 +81,10 @@ class SqliteStore(Store):
         connection = sqlite.engine_of(self._database).connect()
         connection = connection.execution_options(isolation_level="AUTOCOMMIT")
         self._connection = connection
-        self._texts = Texts(connection.dialect)
+        self._statements = Texts(connection.dialect)
         sqlite.prepare(connection)
         bring_up_to_date(connection)
-        self._index = contents.load(connection)
-        self._quarantined = count(connection)
-        self._first_number = self._index.numbers_up_to + 1
-        self._first_event = events.first_free(connection)
-        self._was_cut_off = contents.mark(connection, IN_USE) != 0
-        contents.set_mark(connection, IN_USE, 1)
+        self._take_up(connection)
 
     async def close(self) -> None:
         self._ending.set()
@@ -147,7 +95,7 @@ class SqliteStore(Store):
 
     def _close(self) -> None:
         if self._connection is not None:
-            if self._failure is None and self._texts is not None:
+            if self._failure is None and self._statements is not None:
                 contents.set_mark(self._connection, IN_USE, 0)
             self._connection.engine.dispose()
             self._connection = None
@@ -165,89 +113,59 @@ class SqliteStore(Store):
             self._failure = sqlite.explained(error, self._database)
             raise self._failure from error
 
-    def _opened(self) -> tuple[Connection, Texts]:
-        if self._connection is None or self._texts is None:
-            raise StoreError(f"the store {self._database} is not open")
-        return self._connection, self._texts
+    async def _run(self, work: Callable[[Connection], T]) -> T:
+        return await self._do(partial(self._in_transaction, work))
 
-    def _in_transaction(self, work: Callable[[], None]) -> None:
-        connection, _ = self._opened()
+    def _in_transaction(self, work: Callable[[Connection], T]) -> T:
+        connection = self._opened()
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         try:
-            work()
+            result = work(connection)
         except BaseException:
             with suppress(SQLAlchemyError):  # a full disk has rolled back already
                 connection.exec_driver_sql("ROLLBACK")
             raise
         connection.exec_driver_sql("COMMIT")
+        return result
+
+    def _opened(self) -> Connection:
+        if self._connection is None:
+            raise self._not_open()
+        return self._connection
+
+    def _texts(self) -> Texts:
+        if self._statements is None:
+            raise self._not_open()
+        return self._statements
+
+    def _not_open(self) -> StoreError:
+        return StoreError(f"the store {self._database} is not open")
 
     # -- commits
-
-    def commit_now(self, batch: Batch) -> None:  # noqa: ARG002 - as the contract has it
-        raise StoreError("SQLite has to be waited for")
 
     async def commit(self, batch: Batch) -> None:
         await self._do(partial(self._commit, batch))
 
     def _commit(self, batch: Batch) -> None:
-        connection, texts = self._opened()
         changes = self._index.changes(batch)
-        self._in_transaction(partial(sqlite.write, connection, texts, changes))
-        if batch.contents is not None:
-            self._quarantined += len(batch.contents.set_aside)
-            batch.contents.chunks.clear()  # a batch is remembered for longer than they need be
+        self._in_transaction(partial(sqlite.write, texts=self._texts(), changes=changes))
+        self._committed(batch)
 
-    # -- what is there
+    # -- for those who manage the broker
 
-    async def nodes(self) -> list[StoredNode]:
-        return await self._do(lambda: contents.nodes(self._opened()[0]))
-
-    async def delivered(self) -> dict[str, int]:
-        return await self._do(lambda: delivered.positions(self._opened()[0]))
-
-    async def subscriptions(self) -> list[StoredSubscription]:
-        return await self._do(lambda: contents.subscriptions(self._opened()[0]))
-
-    async def messages(self, behind: int) -> list[StoredMessage]:
-        return await self._do(partial(self._load, behind))
-
-    def _load(self, behind: int) -> list[StoredMessage]:
-        connection, texts = self._opened()
-        return self._sound(*contents.messages(connection, texts, self._index, behind=behind))
-
-    def _sound(self, sound: list[StoredMessage], damaged: list[Damage]) -> list[StoredMessage]:
-        if damaged:
-            self._in_transaction(partial(set_aside, self._opened()[0], damaged))
-            self._quarantined += len(damaged)
-        return sound
-
-    async def places(self, behind: int) -> StoredPlaces:
-        return await self._do(lambda: contents.places(self._opened()[0], self._index, behind))
-
-    async def load(self, numbers: list[int]) -> list[StoredMessage]:
-        return await self._do(partial(self._window, numbers))
-
-    def _window(self, numbers: list[int]) -> list[StoredMessage]:
-        connection, texts = self._opened()
-        return self._sound(*contents.window(connection, texts, self._index, numbers=numbers))
-
-    def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 - as the contract
-        raise StoreError("SQLite has to be waited for")
-
-    @property
-    def first_event(self) -> int:
-        return self._first_event
+    async def facts(self) -> StoreFacts:
+        return await self._reader.facts()
 
     async def events(self, query: EventQuery) -> EventPage:
         return await self._reader.do(partial(events.load, query=query))
 
-    async def ids(self, behind: int) -> list[StoredId]:
-        return await self._do(lambda: ids.load(self._opened()[0], behind))
+    async def set_aside(self, behind: int, at_most: int) -> list[SetAside]:
+        return await self._reader.set_aside(behind, at_most)
 
-    # -- contents
-
-    async def read_chunk(self, content: int, index: int) -> bytes:
-        return await self._do(lambda: chunks.read(self._opened()[0], content, index))
-
-    async def sweep(self) -> bool:
-        return await self._do(lambda: chunks.sweep(self._opened()[0], self._index.chunks))
+    async def back_up(self, target: str, told: Callable[[int, int], None]) -> None:
+        if self._copying.locked() or self._ending.is_set():
+            raise StoreError("one backup at a time")
+        async with self._copying:
+            await asyncio.to_thread(
+                partial(back_up, self._database, Path(target), told=told, ending=self._ending)
+            )

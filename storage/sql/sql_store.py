@@ -1,0 +1,145 @@
+"""What the stores in SQL have in common: what is known of the rows, and how they are read.
+
+Each has its own way to open, to commit and to fail; `SqlStore._run` is the one through which
+everything else is asked of its connection.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from storage.api import Store, StoreError
+from storage.batch import Batch
+from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
+from storage.sql import chunks, contents, delivered, events, ids
+from storage.sql.contents import IN_USE
+from storage.sql.index import Index
+from storage.sql.quarantine import Damage, count, set_aside
+from storage.sql.statements import Texts
+
+T = TypeVar("T")
+
+Found = tuple[list[StoredMessage], list[Damage]]
+"""Messages that are sound, and what damage was met among them."""
+
+
+class SqlStore(Store):
+    """A store that has to be waited for. After a failure nothing more is committed (P8)."""
+
+    def __init__(self) -> None:
+        self._failure: StoreError | None = None
+        self._index = Index()
+        self._first_number = 1
+        self._first_event = 1
+        self._was_cut_off = False
+        self._quarantined = 0
+
+    @property
+    def commits_at_once(self) -> bool:
+        return False
+
+    @property
+    def first_number(self) -> int:
+        return self._first_number
+
+    @property
+    def first_event(self) -> int:
+        return self._first_event
+
+    @property
+    def keeps_contents(self) -> bool:
+        return True
+
+    @property
+    def first_content(self) -> int:
+        return self._index.chunks.first
+
+    @property
+    def was_cut_off(self) -> bool:
+        return self._was_cut_off
+
+    @property
+    def quarantined(self) -> int:
+        return self._quarantined
+
+    @abstractmethod
+    def _texts(self) -> Texts:
+        """The statements of the connection that is open; StoreError where none is."""
+
+    @abstractmethod
+    async def _run(self, work: Callable[[Connection], T]) -> T:
+        """What `work` returned, which is given the connection, behind what was asked before.
+
+        It may be done twice. StoreError where it cannot be done.
+        """
+
+    def _take_up(self, connection: Connection) -> None:
+        """Know what is there, and note that it is in use."""
+        self._index = contents.load(connection)
+        self._quarantined = count(connection)
+        self._first_number = self._index.numbers_up_to + 1
+        self._first_event = events.first_free(connection)
+        self._was_cut_off = contents.mark(connection, IN_USE) != 0
+        contents.set_mark(connection, IN_USE, 1)
+
+    # -- commits
+
+    def commit_now(self, batch: Batch) -> None:  # noqa: ARG002 - as the contract has it
+        raise StoreError(f"{self.name} has to be waited for")
+
+    def _committed(self, batch: Batch) -> None:
+        """Count what is set aside now, and forget what is large: a batch is remembered longer."""
+        if batch.contents is not None:
+            self._quarantined += len(batch.contents.set_aside)
+            batch.contents.chunks.clear()
+
+    # -- what is there
+
+    async def nodes(self) -> list[StoredNode]:
+        return await self._run(contents.nodes)
+
+    async def subscriptions(self) -> list[StoredSubscription]:
+        return await self._run(contents.subscriptions)
+
+    async def delivered(self) -> dict[str, int]:
+        return await self._run(delivered.positions)
+
+    async def messages(self, behind: int) -> list[StoredMessage]:
+        find = partial(contents.messages, texts=self._texts(), index=self._index, behind=behind)
+        return await self._run(partial(self._sound, find))
+
+    async def places(self, behind: int) -> StoredPlaces:
+        return await self._run(partial(contents.places, index=self._index, behind=behind))
+
+    async def load(self, numbers: list[int]) -> list[StoredMessage]:
+        find = partial(contents.window, texts=self._texts(), index=self._index, numbers=numbers)
+        return await self._run(partial(self._sound, find))
+
+    def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 - as the contract
+        raise StoreError(f"{self.name} has to be waited for")
+
+    def _sound(
+        self, find: Callable[[Connection], Found], connection: Connection
+    ) -> list[StoredMessage]:
+        """What `find` found; what is damaged is set aside."""
+        sound, damaged = find(connection)
+        if damaged:
+            set_aside(connection, damaged)
+            self._quarantined += len(damaged)
+        return sound
+
+    async def ids(self, behind: int) -> list[StoredId]:
+        return await self._run(partial(ids.load, behind=behind))
+
+    # -- contents
+
+    async def read_chunk(self, content: int, index: int) -> bytes:
+        return await self._run(partial(chunks.read, content=content, index=index))
+
+    async def sweep(self) -> bool:
+        return await self._run(partial(chunks.sweep, chunks=self._index.chunks))
