@@ -11,11 +11,11 @@ from typing import Final
 
 from tests.bench import machine, report, work
 from tests.bench.client import LoadClient
-from tests.bench.peers import peer_of
+from tests.bench.peers import our_broker, peer_of
 from tests.bench.places import BenchError
 from tests.bench.report import Series
 from tests.bench.rows import ALL
-from tests.bench.server import OurBroker, Server
+from tests.bench.server import Server
 
 FILES_WANTED: Final = 10_000 + 500
 FILES_SPARE: Final = 300
@@ -105,7 +105,7 @@ class Bench:
                 self._counted(series, f"{number}/{self._repeat}", run)
 
     def _without_broker(self, one: work.Work) -> None:
-        series = Series(one, OurBroker.name, "in process")
+        series = Series(one, self._servers[0].name, "in process")
         self.series.append(series)
         for number in range(1, self._repeat + 1):
             self._counted(series, f"{number}/{self._repeat}", one.run(self._site(None)))
@@ -114,7 +114,10 @@ class Bench:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     names = [one.name for one in ALL]
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--peers", default="", help="run in turn: artemis, or a path")
+    parser.add_argument(
+        "--stores", default="sqlite", help="of ours, in turn: sqlite, postgresql, memory, or URLs"
+    )
+    parser.add_argument("--peers", default="", help="run in turn: artemis, broker-j, or a path")
     parser.add_argument("--only", action="append", choices=names, help="one row (repeatable)")
     parser.add_argument("--repeat", type=int, default=3, help="counted runs of each row")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work: figures to try")
@@ -160,7 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     facts = machine.description()
     try:
         files = machine.raise_file_limit(FILES_WANTED)
-        servers: list[Server] = [] if options.without_ours else [OurBroker()]
+        ours = [] if options.without_ours else options.stores.split(",")
+        servers = [our_broker(store) for store in ours if store]
         servers += [peer_of(name) for name in options.peers.split(",") if name]
         for server in servers:
             server.idle_connections = min(server.idle_connections, files - FILES_SPARE)

@@ -7,7 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from tests.bench.places import SOURCES, BenchError, cache_folder
+from tests.bench.build import built
+from tests.bench.places import BenchError
 
 SOURCE_NAMES: Final = (
     *("load.c", "options.c", "options.h", "transaction.c", "transaction.h"),
@@ -120,24 +121,7 @@ class LoadClient:
     @classmethod
     def build(cls) -> Self:
         """Compile the client where it is missing or older than its sources."""
-        program = cache_folder("bench") / "load"
-        sources = [SOURCES / name for name in SOURCE_NAMES]
-        if program.exists() and all(
-            program.stat().st_mtime > source.stat().st_mtime for source in sources
-        ):
-            return cls(program)
-        errors = ""
-        command = ["cc", "-O2", "-Wall", "-Wextra", "-o", str(program)]
-        command += [str(source) for source in sources if source.suffix == ".c"]
-        for libraries in LIBRARIES:
-            built = subprocess.run(command + list(libraries), capture_output=True, text=True)
-            if built.returncode == 0:
-                return cls(program)
-            errors = errors or built.stderr
-        raise BenchError(
-            "the load client does not build (apt-get install gcc libqpid-proton11-dev):\n"
-            + errors[:2000]
-        )
+        return cls(built("load", SOURCE_NAMES, LIBRARIES))
 
     def start(
         self, role: str, peer: str, address: str, *, count: int, **options: float | str

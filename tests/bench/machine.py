@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from tests.bench.disk import disk_folder, file_system_of
 from tests.bench.places import ROOT
 
 HASHED_BYTES: Final = 4_000_000
@@ -65,6 +66,7 @@ def description() -> dict[str, str]:
         "cores": f"{os.cpu_count()}, shared by broker and load clients",
         "CPU": f"{cpu_model()} ({hypervisor})",
         "memory": f"{memory_kib / 2**20:.0f} GiB",
+        "stores on": file_system_of(disk_folder()).kind,
         "kernel": platform.release(),
         "Python": platform.python_version(),
         "revision": revision(),

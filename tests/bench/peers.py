@@ -192,6 +192,11 @@ class BrokerJ(Server):
         return "JVM"
 
 
+def our_broker(store: str) -> Server:
+    """Ours on the store that `--stores` names."""
+    return OurBroker(store="" if store == "sqlite" else store)
+
+
 def peer_of(name: str) -> Server:
     """The broker that `--peers` names; a path is another installation of ours."""
     if name == "artemis":

@@ -2,33 +2,96 @@
 
 from typing import Final
 
-from tests.bench.work import (
+from tests.bench.durable import durable, durable_fill, durable_fixed, durable_small, slow_disk
+from tests.bench.filling import fill
+from tests.bench.flow import (
     CONSUMERS,
     PER_COMMIT,
     SUBSCRIBERS,
     TOPICS,
-    Measure,
-    Work,
     competing,
-    engine,
-    fill,
     fixed,
-    idle,
     large,
-    memory,
     scheduled,
-    selectors,
     shared,
     small,
     topic,
     topics,
     transacted,
 )
+from tests.bench.in_process import engine, selectors
+from tests.bench.resident import idle, memory
+from tests.bench.work import Measure, Work
 
 PER_SECOND: Final = "messages/s"
 CPU: Final = "broker's CPU, µs/message"
+SYNCS: Final = Measure("syncs_per_1000", "syncs per 1,000 messages", None, digits=2)
+WRITTEN: Final = Measure("written_per_message", "bytes written per message", None)
 
-ALL: Final = (
+DURABLE: Final = (
+    Work(
+        "durable",
+        "durable 1→1 keeping up, 1 KiB",
+        (
+            Measure("per_second", PER_SECOND, 130_000, more_is_better=True),
+            Measure("cpu_us", CPU, 6.0, digits=2),
+            SYNCS,
+            WRITTEN,
+        ),
+        durable,
+    ),
+    Work(
+        "durable-small",
+        "durable 1→1 keeping up, 100 B",
+        (
+            Measure("per_second", PER_SECOND, 200_000, more_is_better=True),
+            Measure("cpu_us", CPU, 3.0, digits=2),
+            SYNCS,
+            WRITTEN,
+        ),
+        durable_small,
+    ),
+    Work(
+        "durable-fill",
+        "durable, 1 KiB: producer alone (fill), then consumer alone (drain)",
+        (
+            Measure("per_second", "fill, messages/s", 90_000, more_is_better=True),
+            Measure("cpu_us", f"fill, {CPU}", None, digits=2),
+            SYNCS,
+            WRITTEN,
+            Measure("drain_per_second", "drain, messages/s", 180_000, more_is_better=True),
+            Measure("drain_cpu_us", f"drain, {CPU}", None, digits=2),
+            Measure("drain_syncs_per_1000", "drain, syncs per 1,000 messages", None, digits=2),
+            Measure("drain_written_per_message", "drain, bytes written per message", None),
+        ),
+        durable_fill,
+    ),
+    Work(
+        "durable-fixed",
+        "2,000 durable messages/s fixed, 1 KiB",
+        (
+            Measure("p50_us", "p50, µs", 300),
+            Measure("p99_us", "p99, µs", 900),
+            Measure("cpu_us", CPU, None, digits=2),
+            SYNCS,
+            WRITTEN,
+        ),
+        durable_fixed,
+    ),
+    Work(
+        "slow-disk",
+        "each sync 5 ms slower, durable, 1 KiB",
+        (
+            Measure("per_second", "1→1 keeping up, messages/s", 20_000, more_is_better=True),
+            SYNCS,
+            Measure("fill_per_second", "producer alone, messages/s", 20_000, more_is_better=True),
+            Measure("fill_syncs_per_1000", "alone, syncs per 1,000 messages", None, digits=2),
+        ),
+        slow_disk,
+    ),
+)
+
+NOT_DURABLE: Final = (
     Work(
         "small",
         "1→1, 100 B",
@@ -159,3 +222,5 @@ ALL: Final = (
         fresh=True,
     ),
 )
+
+ALL: Final = NOT_DURABLE + DURABLE

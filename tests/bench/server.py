@@ -11,13 +11,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from tests.bench.disk import disk_folder
 from tests.bench.places import ROOT, BenchError
+from tests.bench.syncs import Syncs
 
 START_SECONDS: Final = 90.0
 STOP_SECONDS: Final = 20.0
 POLL_SECONDS: Final = 0.02
 INSTALLED: Final = ROOT / ".venv" / "bin" / "jms-broker"
 CLOCK_OF_ALL_THREADS: Final = 2  # CPUCLOCK_SCHED, the scheduler's own count in nanoseconds
+
+
+def written_by(pid: int) -> int:
+    """Bytes that a process has had written to disks, with the children that it has waited for."""
+    accounts = Path(f"/proc/{pid}/io").read_text()
+    return int(accounts.partition("\nwrite_bytes: ")[2].partition("\n")[0])
 
 
 class Server(ABC):
@@ -32,6 +40,7 @@ class Server(ABC):
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.folder = Path()  # for the files of the process that runs now
         self.port = 0
+        self._syncs: Syncs | None = None
 
     @abstractmethod
     def command(self) -> list[str]:
@@ -64,14 +73,17 @@ class Server(ABC):
 
     def start(self) -> None:
         """Start a fresh process and return when it is ready for connections."""
-        self._temporary = tempfile.TemporaryDirectory(prefix="bench-")
+        self._temporary = tempfile.TemporaryDirectory(prefix="bench-", dir=disk_folder())
         self.folder = Path(self._temporary.name)
+        self.folder.chmod(0o711)
+        self._syncs = Syncs.of(self.folder)
         command = self.command()
         log = self.folder / "output.log"
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 command,
                 cwd=self.folder,
+                env=os.environ | self.syncs.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -107,13 +119,30 @@ class Server(ABC):
                 print(f"{self.name} did not stop; killed", file=sys.stderr)
                 process.kill()
                 process.wait()
+        if self._syncs is not None:
+            self._syncs.close()
+            self._syncs = None
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
 
+    @property
+    def syncs(self) -> Syncs:
+        """What counts the syncs of all its processes."""
+        assert self._syncs is not None, "not started"
+        return self._syncs
+
+    def processes(self) -> list[int]:
+        """All processes that do its work, by pid."""
+        return [self.pid]
+
     def cpu_seconds(self) -> float:
         """User and system time of all threads so far, from the kernel's nanosecond clock."""
-        return time.clock_gettime(~self.pid << 3 | CLOCK_OF_ALL_THREADS)
+        return sum(time.clock_gettime(~pid << 3 | CLOCK_OF_ALL_THREADS) for pid in self.processes())
+
+    def written_bytes(self) -> int:
+        """What it has had written to disks so far, as the kernel counts it: by whole pages."""
+        return sum(written_by(pid) for pid in self.processes())
 
     def rss_mib(self) -> float:
         """Resident memory now."""
@@ -122,21 +151,28 @@ class Server(ABC):
 
 
 class OurBroker(Server):
-    """This project's broker as `make run` installs it, or as it is installed elsewhere."""
+    """This project's broker as `make run` installs it, or as it is installed elsewhere.
+
+    It keeps messages in SQLite, as `serve` does by default, unless `store` is another one.
+    """
 
     name = "jms-broker"
     ready = re.compile(r"ready amqp://127\.0\.0\.1:(\d+) ")
 
-    def __init__(self, program: Path = INSTALLED) -> None:
+    def __init__(self, program: Path = INSTALLED, *, store: str = "") -> None:
         super().__init__()
         self._program = program
+        self._store = store
         if program != INSTALLED:
             self.name = f"jms-broker of {program}"
+        if store:
+            self.name += f", {store}"
 
     def command(self) -> list[str]:
         if not self._program.exists():
             raise BenchError(f"{self._program} is missing: `make build` installs it")
-        return [str(self._program), "serve", "--port", "0"]
+        command = [str(self._program), "serve", "--port", "0"]
+        return command + (["--store", self._store] if self._store else [])
 
     def manner(self) -> str:
         """Compiled where the process has the engine's shared objects mapped."""

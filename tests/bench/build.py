@@ -1,0 +1,26 @@
+"""C of this folder, compiled into the cache when it has changed."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.bench.places import SOURCES, BenchError, cache_folder
+
+
+def built(name: str, sources: Sequence[str], variants: Sequence[Sequence[str]]) -> Path:
+    """What the compiler makes of `sources` with the first variant of options that works."""
+    target = cache_folder("bench") / name
+    paths = [SOURCES / source for source in sources]
+    if target.exists() and all(target.stat().st_mtime > path.stat().st_mtime for path in paths):
+        return target
+    command = ["cc", "-O2", "-Wall", "-Wextra", "-o", str(target)]
+    command += [str(path) for path in paths if path.suffix == ".c"]
+    errors = ""
+    for options in variants:
+        ran = subprocess.run([*command, *options], capture_output=True, text=True)
+        if ran.returncode == 0:
+            return target
+        errors = errors or ran.stderr
+    raise BenchError(
+        f"{sources[0]} does not build (apt-get install gcc libqpid-proton11-dev):\n{errors[:2000]}"
+    )

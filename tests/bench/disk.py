@@ -1,0 +1,41 @@
+"""The disk on which the stores of measured brokers lie."""
+
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.bench.places import BenchError, cache_folder
+
+MEMORY: Final = {"tmpfs", "ramfs"}  # where a sync costs nothing
+
+
+class FileSystem(NamedTuple):
+    """What is mounted where a path leads to."""
+
+    kind: str
+    device: str
+
+
+def file_system(path: Path, mounts: str) -> FileSystem:
+    """The file system of `path`, by the lines of /proc/self/mounts."""
+    found, longest = FileSystem("unknown", ""), -1
+    for line in mounts.splitlines():
+        device, where, kind = line.split()[:3]
+        mounted = Path(where.replace("\\040", " "))
+        # of two on one place the later one counts
+        if path.is_relative_to(mounted) and len(mounted.parts) >= longest:
+            found, longest = FileSystem(kind, device), len(mounted.parts)
+    return found
+
+
+def file_system_of(folder: Path) -> FileSystem:
+    """The file system of that folder now."""
+    return file_system(folder.resolve(), Path("/proc/self/mounts").read_text())
+
+
+def disk_folder() -> Path:
+    """The first folder for temporary files that is not in memory."""
+    for folder in (Path(tempfile.gettempdir()), Path("/var/tmp"), cache_folder("bench")):
+        if folder.is_dir() and file_system_of(folder).kind not in MEMORY:
+            return folder
+    raise BenchError("all folders for temporary files are in memory: set TMPDIR to one on a disk")

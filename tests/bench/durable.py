@@ -1,0 +1,82 @@
+"""Rows of durable messages: accepted means on disk, so the disk's work is told beside the rest."""
+
+from typing import Final
+
+from tests.bench.client import Client
+from tests.bench.effort import Effort
+from tests.bench.flow import through
+from tests.bench.work import Run, Site, problems_of
+
+SIZE: Final = 1024
+SMALL_SIZE: Final = 100
+FIXED_RATE: Final = 2_000
+SLOWED_MS: Final = 5.0
+SLOWED_SHARE: Final = 3  # of the messages of other rows one in so many: peers take their time
+
+
+def keeping_up(site: Site, *, count: int, size: int) -> Run:
+    return through(site, kind="queue", count=count, size=size, links=1, durable=True)
+
+
+def durable(site: Site) -> Run:
+    return keeping_up(site, count=site.scale.durable, size=SIZE)
+
+
+def durable_small(site: Site) -> Run:
+    return keeping_up(site, count=site.scale.durable_small, size=SMALL_SIZE)
+
+
+def durable_fixed(site: Site) -> Run:
+    count = FIXED_RATE * site.scale.fixed_seconds
+    return through(
+        site, kind="queue", count=count, size=SIZE, links=1, rate=FIXED_RATE, durable=True
+    )
+
+
+def filled_and_drained(site: Site, *, count: int) -> Run:
+    """A producer alone; when it has ended, a consumer alone."""
+    address = site.new_address("queue")
+
+    def started(role: str) -> Client:
+        return site.client.start(
+            role, site.server.peer, address, count=count, size=SIZE, durable=1, capability="queue"
+        )
+
+    before = Effort.so_far(site.server)
+    with started("send") as sender:
+        sent = sender.finish()
+    filled = Effort.so_far(site.server)
+    held_mib = site.server.rss_mib()
+    with started("receive") as receiver:
+        got = receiver.finish()
+    filling, draining = filled - before, Effort.so_far(site.server) - filled
+    seconds = max(sent.seconds + got.seconds, 1e-6)
+    figures = {
+        "per_second": sent.per_second,
+        "cpu_us": filling.cpu_seconds * 1e6 / count,
+        "drain_per_second": got.per_second,
+        "drain_cpu_us": draining.cpu_seconds * 1e6 / count,
+        "rss_mib": held_mib,
+        "others_percent": (filling + draining).others_percent(
+            seconds, sent.cpu_seconds + got.cpu_seconds
+        ),
+    }
+    figures |= filling.on_disk(count)
+    figures |= {f"drain_{key}": value for key, value in draining.on_disk(count).items()}
+    return Run(figures, problems_of(sent, got, expected=count))
+
+
+def durable_fill(site: Site) -> Run:
+    return filled_and_drained(site, count=site.scale.durable)
+
+
+def slow_disk(site: Site) -> Run:
+    """Keeping up, and a producer alone, while every sync takes 5 ms longer."""
+    count = site.scale.durable // SLOWED_SHARE
+    with site.server.syncs.slowed(SLOWED_MS):
+        run = keeping_up(site, count=count, size=SIZE)
+        alone = filled_and_drained(site, count=count)
+    run.figures["fill_per_second"] = alone.figures["per_second"]
+    run.figures["fill_syncs_per_1000"] = alone.figures["syncs_per_1000"]
+    run.problems += alone.problems
+    return run

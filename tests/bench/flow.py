@@ -1,0 +1,129 @@
+"""Rows in which senders and receivers work at the same time."""
+
+from typing import Final
+
+from tests.bench.effort import Effort
+from tests.bench.work import Run, Site, problems_of
+
+FIXED_RATE: Final = 10_000
+TOPICS: Final = 100
+SUBSCRIBERS: Final = 10
+SCHEDULED_AHEAD_MS: Final = 1000
+PER_COMMIT: Final = 100
+CONSUMERS: Final = 10
+DURABLE: Final = 2  # unsettled-state
+
+
+def through(
+    site: Site,
+    *,
+    kind: str,
+    count: int,
+    size: int,
+    links: int,
+    rate: int = 0,
+    nodes: int = 1,
+    delay: int = 0,
+    commit: int = 0,
+    shared: bool = False,
+    durable: bool = False,
+) -> Run:
+    """`count` messages: to each of the nodes a sender, and `links` receivers attached before.
+
+    Each is due `delay` ms after its sending; latency counts from then. Both ends commit every
+    `commit` messages. Receivers get all messages each, or `shared` every message once. Where they
+    are `durable`, what the disk had to do is told too.
+    """
+    server, client, address = site.server, site.client, site.new_address(kind)
+    role = "receive" if links == 1 else "fanout"
+    options: dict[str, float | str] = {"size": size, "capability": kind, "spread": nodes}
+    options |= {"commit": commit}
+    receiving = options | (sharing(kind, address) if shared else {})
+    each = count // nodes
+    with client.start(
+        role, server.peer, address, count=each, links=links * nodes, **receiving
+    ) as receiver:
+        receiver.await_attached()
+        before = Effort.so_far(server)
+        options |= {"rate": rate, "delay": delay, "durable": int(durable)}
+        with client.start(
+            "send", server.peer, address, count=each, links=nodes, **options
+        ) as sender:
+            sent = sender.finish()
+        got = receiver.finish()
+    effort = Effort.so_far(server) - before
+    client_cpu_seconds = sent.cpu_seconds + got.cpu_seconds
+    seconds = max(got.last_ns - sent.first_ns, 1) / 1e9
+    figures = {
+        "per_second": count / seconds,
+        "cpu_us": effort.cpu_seconds * 1e6 / count,
+        "rss_mib": server.rss_mib(),
+        "p50_us": got.p50,
+        "p99_us": got.p99,
+        "p999_us": got.p999,
+        "client_cpu_us": client_cpu_seconds * 1e6 / count,
+        "seconds": seconds,
+        "others_percent": effort.others_percent(seconds, client_cpu_seconds),
+    }
+    if durable:
+        figures |= effort.on_disk(count)
+    expected = count if shared else count * links
+    return Run(figures, problems_of(sent, got, expected=expected))
+
+
+def sharing(kind: str, address: str) -> dict[str, float | str]:
+    """Options of receivers of which each message goes to one: of a queue or of a subscription."""
+    if kind == "queue":
+        return {"shared": 1}
+    subscription = {"capability": "topic,shared,global", "name": f"{address}|global"}
+    return {"shared": 1, "durability": DURABLE, **subscription}
+
+
+def small(site: Site) -> Run:
+    return through(site, kind="queue", count=site.scale.messages, size=100, links=1)
+
+
+def large(site: Site) -> Run:
+    return through(site, kind="queue", count=site.scale.large_messages, size=1024, links=1)
+
+
+def topic(site: Site) -> Run:
+    return through(site, kind="topic", count=site.scale.fanned_out, size=100, links=10)
+
+
+def topics(site: Site) -> Run:
+    count = site.scale.to_topics
+    return through(site, kind="topic", count=count, size=100, links=SUBSCRIBERS, nodes=TOPICS)
+
+
+def fixed(site: Site) -> Run:
+    count = FIXED_RATE * site.scale.fixed_seconds
+    return through(site, kind="queue", count=count, size=100, links=1, rate=FIXED_RATE)
+
+
+def scheduled(site: Site) -> Run:
+    count = FIXED_RATE * site.scale.fixed_seconds
+    return through(
+        site,
+        kind="queue",
+        count=count,
+        size=100,
+        links=1,
+        rate=FIXED_RATE,
+        delay=SCHEDULED_AHEAD_MS,
+    )
+
+
+def transacted(site: Site) -> Run:
+    count = site.scale.transacted
+    return through(site, kind="queue", count=count, size=100, links=1, commit=PER_COMMIT)
+
+
+def competing(site: Site) -> Run:
+    count = site.scale.messages
+    return through(site, kind="queue", count=count, size=100, links=CONSUMERS, shared=True)
+
+
+def shared(site: Site) -> Run:
+    count = site.scale.messages
+    return through(site, kind="topic", count=count, size=100, links=CONSUMERS, shared=True)

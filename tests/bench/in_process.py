@@ -1,0 +1,37 @@
+"""Rows without sockets: scripts that take the installed broker apart."""
+
+import json
+import subprocess
+import sys
+from typing import Final
+
+from tests.bench.places import SOURCES, BenchError
+from tests.bench.work import Run, Site
+
+IN_PROCESS_SECONDS: Final = 120
+
+
+def engine(site: Site) -> Run:
+    """The engine without sockets."""
+    return in_process("engine.py", site.scale.messages, ("cpu_us", "settling_us"))
+
+
+def selectors(site: Site) -> Run:
+    """A queue with a hundred selective consumers, without sockets."""
+    keys = ("waiting_us", "arriving_us", "longest_ms", "judged")
+    return in_process("selectors.py", site.scale.to_topics, keys)
+
+
+def in_process(script: str, count: int, keys: tuple[str, ...]) -> Run:
+    """What one of the scripts here prints, in a process of its own that takes the installation."""
+    ran = subprocess.run(
+        [sys.executable, "-P", str(SOURCES / script), str(count)],
+        capture_output=True,
+        text=True,
+        timeout=IN_PROCESS_SECONDS,
+    )
+    if ran.returncode != 0:
+        raise BenchError(f"{script} does not run:\n{ran.stderr[-2000:]}")
+    figures = json.loads(ran.stdout)
+    problems = [] if figures["compiled"] else ["the broker is interpreted"]
+    return Run({key: float(figures[key]) for key in keys}, problems)
