@@ -222,6 +222,9 @@ class StoreSpace(Space):
         self._store: Final = store
         self._journal: Final = journal
 
+    def is_away(self) -> bool:
+        return self._store.is_away()
+
     def free_bytes(self) -> int:
         free = self._store.free_bytes()
         if free < 0:

@@ -70,6 +70,10 @@ class Store:
     def when_failed(self, tell: Callable[[StoreError], None]) -> None:
         """Call `tell` once where the store is lost while nobody waits for it."""
 
+    def is_away(self) -> bool:
+        """Whether commits wait for what keeps them to come back: producers had better wait, too."""
+        return False
+
     def free_bytes(self) -> int:
         """How much more can be written, -1 where nobody knows. Costs a system call."""
         return -1

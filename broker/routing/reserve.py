@@ -1,4 +1,6 @@
-"""Holding producers back while the disk is nearly full (P9): consumers go on, and make room.
+"""Holding producers back while the disk is nearly full (P9), or the store is away.
+
+Consumers go on, and make room.
 
 What is kept in reserve is what commits of consumers need, and what producers may
 still send with the credit that they have. One looks every second, and whenever
@@ -34,6 +36,10 @@ class Space:
     """Where the store writes."""
 
     @abstractmethod
+    def is_away(self) -> bool:
+        """Whether nothing can be written for now, however much room there may be."""
+
+    @abstractmethod
     def free_bytes(self) -> i64:
         """How much more can come; asking takes microseconds. -1 where that is unknown."""
 
@@ -52,7 +58,7 @@ def slack_of(least: i64) -> i64:
 
 @final
 class Reserve(Due):
-    """Whether the disk is short of room, and the producers that wait for it."""
+    """Whether producers are to wait, which is for room mostly, and those that do."""
 
     def __init__(self, router: Router, space: Space, least: i64) -> None:
         self.is_short = False
@@ -78,21 +84,29 @@ class Reserve(Due):
 
     def _look(self) -> None:
         self._look_at_bytes = self._router.stats.published_bytes + self._least // LOOKS_PER_RESERVE
-        free = self._space.free_bytes()
-        short = is_short(free, least=self._least, short_now=self.is_short)
+        is_away, free = self._space.is_away(), self._space.free_bytes()
+        short = is_away or is_short(free, least=self._least, short_now=self.is_short)
         if short == self.is_short:
             return
         self.is_short = short
         if short:
-            self._router.stats.disk_shortages += 1
-            enough = (self._least + slack_of(self._least)) // MEBIBYTE
             self._router.notices.append(
-                f"the disk of the store has room for {free // MEBIBYTE} MiB: producers wait until"
-                f" there is room for {enough} MiB, consumers go on"
+                "the store is away: producers wait until it is back"
+                if is_away
+                else self._full(free)
             )
         else:
-            self._router.notices.append("the disk of the store has room: producers go on")
+            self._router.notices.append("the store takes messages again: producers go on")
             self._go_on()
+
+    def _full(self, free: i64) -> str:
+        """Count a disk with too little room; what an operator is told of it."""
+        self._router.stats.disk_shortages += 1
+        enough = (self._least + slack_of(self._least)) // MEBIBYTE
+        return (
+            f"the disk of the store has room for {free // MEBIBYTE} MiB: producers wait until"
+            f" there is room for {enough} MiB, consumers go on"
+        )
 
     def _go_on(self) -> None:
         waiting = self._waiting

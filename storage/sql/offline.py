@@ -21,9 +21,10 @@ SQLITE: Final = "sqlite:///"
 
 
 def database_of(place: str) -> Path:
-    """The file that a path or a URL names; StoreError where that is no SQLite store."""
+    """The file that a path or a URL names; StoreError, without its password, for other URLs."""
     if "://" in place and not place.startswith(SQLITE):
-        raise StoreError(f"{place} is no SQLite store: {SQLITE}PATH or the path of a file is")
+        scheme = place.partition("://")[0]
+        raise StoreError(f"{scheme}://… is no SQLite store: {SQLITE}PATH or the path of a file is")
     return Path(place.removeprefix(SQLITE))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
@@ -169,18 +168,26 @@ async def facts_of(session: asyncpg.Connection) -> Facts:
 
 
 def name_of(url: str) -> str:
-    """The URL as everybody may see it: without user, password and options."""
-    parts = urlsplit(url)
-    return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    """The URL as everybody may see it: without user, password and options.
+
+    What is ahead of the last @ may be the password, whatever else it looks like.
+    """
+    plain = url.partition("://")[2].partition("?")[0]
+    return f"postgresql://{plain.rpartition('@')[2]}"
 
 
 async def connect(url: str, application: str) -> asyncpg.Connection:
     """A session with the settings of this file."""
-    return await asyncpg.connect(
-        url,
-        timeout=CONNECT_TIMEOUT_S,
-        server_settings=SETTINGS | {"application_name": application},
-    )
+    try:
+        return await asyncpg.connect(
+            url,
+            timeout=CONNECT_TIMEOUT_S,
+            server_settings=SETTINGS | {"application_name": application},
+        )
+    except ValueError:  # whose text may quote the password
+        raise StoreError(
+            f"the URL of the store {name_of(url)} cannot be read: see host, port and options"
+        ) from None
 
 
 # -- writing

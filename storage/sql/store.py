@@ -56,7 +56,7 @@ class SqliteStore(SqlStore):
 
         The log is looked at only where it takes more room than is left.
         """
-        self._writer.post(self._measure)
+        self._writer.post(self._measure)  # nobody does it any more once this is closed
         try:
             return sqlite.free_on_disk(self._database) + self._unused
         except OSError:
@@ -89,9 +89,10 @@ class SqliteStore(SqlStore):
     async def close(self) -> None:
         self._ending.set()
         async with self._copying:
-            await self._reader.close()
-        await self._writer.do(self._close)
-        await self._writer.close()
+            if not self._writer.is_closed:
+                await self._reader.close()
+                await self._writer.do(self._close)
+                await self._writer.close()
 
     def _close(self) -> None:
         if self._connection is not None:
@@ -107,6 +108,8 @@ class SqliteStore(SqlStore):
         """What `work` returned in the thread; StoreError for whatever the driver raises."""
         if self._failure is not None:
             raise self._failure
+        if self._writer.is_closed:
+            raise self._not_open()
         try:
             return await self._writer.do(work)
         except (SQLAlchemyError, OSError, UnreadableError) as error:

@@ -54,9 +54,11 @@ class Writer:
         self._jobs: Final[SimpleQueue[Job[object] | Errand | None]] = SimpleQueue()
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+        self.is_closed = False
 
     async def do(self, work: Callable[[], T]) -> T:
-        """What `work` returned in the thread, or its error."""
+        """What `work` returned in the thread, or its error. Not once this is closed."""
+        assert not self.is_closed, "there is no thread any more"
         job = Job(work)
         self._jobs.put(job)  # type: ignore[arg-type] # a queue of jobs, whatever they return
         return await job.done
@@ -70,7 +72,9 @@ class Writer:
             job.run()
 
     async def close(self) -> None:
-        """End the thread when everything has been done."""
-        await self.do(lambda: None)
-        self._jobs.put(None)
-        self._thread.join()
+        """End the thread when everything has been done; once is enough."""
+        if not self.is_closed:
+            await self.do(lambda: None)
+            self.is_closed = True
+            self._jobs.put(None)
+            self._thread.join()

@@ -110,4 +110,4 @@ def test_the_log_says_so() -> None:
     setting.has_free(2 * LEAST)
     low, high = setting.broker.watcher.events
     assert low.startswith("noticed the disk of the store has room for 5 MiB: producers wait")
-    assert high == "noticed the disk of the store has room: producers go on"
+    assert high == "noticed the store takes messages again: producers go on"

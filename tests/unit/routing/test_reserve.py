@@ -49,7 +49,11 @@ class Disk(Space):
 
     def __init__(self) -> None:
         self.free = LEAST
+        self.away = False
         self.looks = 0
+
+    def is_away(self) -> bool:
+        return self.away
 
     def free_bytes(self) -> int:
         self.looks += 1
@@ -112,8 +116,21 @@ def test_an_operator_is_told_once_each_way() -> None:
     setting.disk.free = LEAST * 2
     setting.second()
     setting.second()
-    assert setting.router.notices[1:] == ["the disk of the store has room: producers go on"]
+    assert setting.router.notices[1:] == ["the store takes messages again: producers go on"]
     assert setting.router.stats.disk_shortages == 1
+
+
+def test_a_store_that_is_away_is_not_called_a_full_disk() -> None:
+    setting = Setting()
+    setting.disk.free = LEAST * 2
+    setting.disk.away = True
+    setting.second()
+    assert setting.looked() == (2, True)
+    assert setting.router.notices == ["the store is away: producers wait until it is back"]
+    assert setting.router.stats.disk_shortages == 0
+    setting.disk.away = False
+    setting.second()
+    assert setting.looked() == (3, False)
 
 
 def test_who_waits_goes_on_once() -> None:

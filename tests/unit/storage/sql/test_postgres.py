@@ -11,6 +11,7 @@ from storage.sql.postgres import (
     AwayError,
     Facts,
     columns_of,
+    connect,
     explained,
     is_passing,
     is_plain,
@@ -61,6 +62,7 @@ def test_what_would_not_be_durable_is_refused(given: Facts, says: str) -> None:
 NAMES = [
     pytest.param("postgresql://me:secret@db.example:5433/jms?sslmode=require", "db.example:5433"),
     pytest.param("postgresql://me:se@cret@db.example/jms", "db.example"),
+    pytest.param("postgresql://me:se@/cret@db.example/jms", "db.example"),
     pytest.param("postgresql://db.example/jms", "db.example"),
     pytest.param("postgresql:///jms?host=%2Ftmp&password=secret", ""),
 ]
@@ -69,6 +71,12 @@ NAMES = [
 @pytest.mark.parametrize(("url", "host"), NAMES)
 def test_a_name_tells_no_secret(url: str, host: str) -> None:
     assert name_of(url) == f"postgresql://{host}/jms"
+
+
+async def test_a_url_that_cannot_be_read_is_told_without_its_password() -> None:
+    with pytest.raises(StoreError, match="see host, port and options") as refused:
+        await connect("postgresql://me:secret@db.example:port/jms", "test")
+    assert "secret" not in str(refused.value)
 
 
 def server_error(code: str) -> Exception:

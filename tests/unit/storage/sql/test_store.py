@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
 
@@ -57,6 +58,17 @@ async def test_a_store_that_was_not_closed_says_so(tmp_path: Path) -> None:
     await cut_off.open()
     assert cut_off.was_cut_off
     await cut_off.close()
+
+
+async def test_a_store_that_is_closed_twice_is_closed(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    await asyncio.gather(store.close(), store.close())
+    await store.close()
+    with pytest.raises(StoreError, match="is not open"):
+        await store.nodes()
+    again = await opened(tmp_path)
+    assert not again.was_cut_off
+    await again.close()
 
 
 async def test_numbers_are_never_given_again(tmp_path: Path) -> None:

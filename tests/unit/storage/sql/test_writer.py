@@ -23,6 +23,13 @@ async def test_everything_is_done_in_one_thread_and_in_order() -> None:
     assert len({thread for _, thread in seen} | {threading.get_ident()}) == 2
 
 
+async def test_one_that_is_closed_twice_is_closed() -> None:
+    writer = Writer("test")
+    await writer.close()
+    await writer.close()
+    assert writer.is_closed
+
+
 async def test_an_error_reaches_whoever_waits_and_nobody_else() -> None:
     writer = Writer("test")
 
