@@ -79,7 +79,7 @@ class LinkCredit(Producer):
         if node is not None and node.grants is not None:
             node.grants.ask(self)
         else:
-            self._link.grant(self.credit)
+            self._link.grant(self.credit if node is None else min(self.credit, node.headway()))
 
     def most(self) -> i64:
         return self.credit

@@ -97,6 +97,10 @@ class Node(Due):
             router.agenda.at(pacing.deadline_ms, self)
         return False
 
+    def headway(self) -> i64:
+        """How many messages each producer may be ahead of consumers that are to keep up."""
+        return UNLIMITED
+
     def room_for_more(self) -> i64:
         """For how many messages credit may be granted, beside what has been granted."""
         return UNLIMITED

@@ -10,6 +10,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from broker.routing.headway import Headway
+
 NOTHING: Final[i64] = 0
 """No message has this number."""
 
@@ -38,6 +40,7 @@ class Promptness:
         self.is_prompt = False
         self.lag_us: i64 = SLOW * hold_us
         self.hold_us: Final[i64] = hold_us
+        self.headway: Final = Headway(hold_us)
         self._since_us: i64 = 0
 
     def arrived(self, number: i64, scope: i64, now_us: i64) -> None:
@@ -49,6 +52,7 @@ class Promptness:
                 return
             # it went to the disk unsettled: what came with it waited in vain
             self._learn(max(waited_us, self.lag_us))
+            self.headway.measured(waited_us, now_us)
             self.is_prompt = False
             if waited_us < GIVEN_UP_AFTER * self.hold_us:
                 return
@@ -59,6 +63,7 @@ class Promptness:
         """The message that was being timed has been consumed."""
         lag_us = now_us - self._since_us
         self._learn(lag_us)
+        self.headway.measured(lag_us, now_us)
         if self.lag_us <= self.hold_us // 2:
             self.is_prompt = True
         elif self.lag_us > self.hold_us:

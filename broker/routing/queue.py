@@ -106,6 +106,9 @@ class Queue(Consumable):
         if self._is_limited:
             full.check(self, message)
 
+    def headway(self) -> i64:
+        return self.promptness.headway.of_each(len(self.producers))
+
     def room_for_more(self) -> i64:
         return UNLIMITED if self.grants is None else full.room_beside(self, self.grants.granted)
 

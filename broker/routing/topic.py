@@ -87,6 +87,13 @@ class Topic(Node):
         if self.grants is not None:
             self.grants.serve()
 
+    def headway(self) -> i64:
+        """Of the subscription that leaves least of it."""
+        least = UNLIMITED
+        for queue in self.subscriptions:
+            least = min(least, queue.promptness.headway.of_each(len(self.producers)))
+        return least
+
     def room_for_more(self) -> i64:
         """As much as the fullest subscription has; those that drop or reject hold nobody up."""
         left = UNLIMITED
