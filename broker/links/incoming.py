@@ -188,23 +188,32 @@ class LinkProducer(IncomingOwner):
             if node is None:
                 node, origin = self._addressed(sections, data)
             message = read_message(sections, data, self._container.clock, origin=origin)
-            journal = self._container.journal
             if self._within is not None:
                 self._post(delivery_id, node, message, size=end - at, settled=settled)
                 return
-            if node.duplicates is None:
-                node.put(message, journal.batch)
-            else:
-                node.duplicates.put(message, journal.batch)
+            self._put(message, node)
         except RoutingError as refusal:
             self._reject(delivery_id, as_link_fault(refusal), settled)
             return
         except LinkFault as fault:
             self._reject(delivery_id, fault, settled)
             return
-        stats = self._container.stats
+        self._taken(delivery_id, message, node, size=end - at, settled=settled)
+
+    def _put(self, message: Message, node: Node) -> None:
+        batch = self._container.journal.batch
+        if node.duplicates is None:
+            node.put(message, batch)
+        else:
+            node.duplicates.put(message, batch)
+
+    def _taken(
+        self, delivery_id: i64, message: Message, node: Node, *, size: i64, settled: bool
+    ) -> None:
+        """Count a message that `node` has, and let its sender know once that is durable."""
+        journal, stats = self._container.journal, self._container.stats
         stats.published += 1
-        stats.published_bytes += end - at
+        stats.published_bytes += size
         if stats.published % BREATH == 0:
             journal.breathe()
         if settled:
@@ -281,21 +290,8 @@ class LinkProducer(IncomingOwner):
         if self._within is not None:
             self._post(delivery_id, node, message, size=i64(len(head)), settled=settled)
             return
-        journal = self._container.journal
-        if node.duplicates is None:
-            node.put(message, journal.batch)
-        else:
-            node.duplicates.put(message, journal.batch)
-        self._container.stats.published += 1
-        self._container.stats.published_bytes += size
-        if settled:
-            return
-        if not message.durable and not node.stores_all:
-            self._link.accept_delivery(delivery_id)
-        elif node.duplicates is None:
-            journal.submit_receipt(Receipt(self._link, delivery_id))
-        else:
-            journal.submit(Receipt(self._link, delivery_id))
+        self._put(message, node)
+        self._taken(delivery_id, message, node, size=size, settled=settled)
 
     def _post(
         self, delivery_id: i64, node: Node, message: Message, *, size: i64, settled: bool

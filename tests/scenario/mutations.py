@@ -111,8 +111,8 @@ MUTATIONS: Final = (
     Mutation(
         "a durable message is accepted before it is on disk",
         "broker/links/incoming.py",
-        "journal.submit_receipt(Receipt(self._link, delivery_id))\n        else:  # a repeat",
-        "self._link.accept_delivery(delivery_id)\n        else:  # a repeat",
+        "journal.submit_receipt(Receipt(self._link, delivery_id))",
+        "self._link.accept_delivery(delivery_id)",
     ),
     Mutation(
         "the journal goes on when the store has failed",
