@@ -3,7 +3,7 @@
 import pytest
 
 from broker.amqp.outcomes import ACCEPTED
-from broker.amqp.performatives import RECEIVER, Attach, Flow
+from broker.amqp.performatives import RECEIVER, Flow
 from broker.amqp.terminus import Source
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, Transfer, attach_sender, message
