@@ -7,17 +7,12 @@ to an address that says so. In such a queue nothing overtakes what waits for its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mypy_extensions import i64
 
 from broker.message import AT_ONCE
 from broker.routing.entry import QueueEntry
 from broker.routing.stored import as_stored
 from storage.batch import DISCHARGE, Batch
-
-if TYPE_CHECKING:
-    pass
 
 
 def store(entry: QueueEntry, deliver_at_ms: i64, batch: Batch) -> None:

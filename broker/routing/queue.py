@@ -30,7 +30,7 @@ from broker.routing.passing import Passing
 from broker.routing.policy import BLOCK, DROP_OLDEST, AddressPolicy
 from broker.routing.promptness import Promptness
 from broker.routing.redelivery import Disposal
-from broker.routing.schedule import Schedule
+from broker.routing.schedule import Schedule, held_back
 from broker.routing.selection import Selection
 from broker.routing.stored import stored_position
 from broker.routing.sweep import Sweep
@@ -85,7 +85,7 @@ class Queue(Consumable):
         self.exclusivity: Final = Exclusivity(by_address=policy.exclusive)
         self.groups: Groups | None = None
         self.sweep: Final = Sweep()
-        self._schedule: Schedule | None = None
+        self.schedule: Schedule | None = None
         self.selection: Selection | None = None
         self._last_number: i64 = 0
         self.attends = False  # somebody waits for what consumers hold, or for room
@@ -156,7 +156,7 @@ class Queue(Consumable):
             self._join(entry, backlog)
         else:
             backlog.next_position += 1
-            self._held_back().hold(entry)
+            held_back(self).hold(entry)
 
     def _join(self, entry: QueueEntry, backlog: Backlog) -> None:
         """Let `entry` wait behind everything else."""
@@ -167,11 +167,6 @@ class Queue(Consumable):
         if entry.message.priority > self.top:
             self.top = entry.message.priority
         self.router.wake(self)
-
-    def _held_back(self) -> Schedule:
-        if self._schedule is None:
-            self._schedule = Schedule(self)
-        return self._schedule
 
     # -- out
 
@@ -222,8 +217,8 @@ class Queue(Consumable):
 
     def dispatch(self, now_ms: i64, batch: Batch) -> None:
         """Hand waiting entries to consumers with room; then let browsers look, and end drains."""
-        if self._schedule is not None and self._schedule.is_due:
-            self._schedule.release(batch)
+        if self.schedule is not None and self.schedule.is_due:
+            self.schedule.release(batch)
         if self.attends:
             attend(self)
         if self.sweep.is_due:
@@ -359,7 +354,7 @@ class Queue(Consumable):
             entry.consumer = None
             entry.sent_to = None
             if self.policy.redelivery_delay_ms > 0 and redelivery.is_failure(disposal):
-                self._held_back().pause(entry, attempt.delay_of(entry, self.policy))
+                held_back(self).pause(entry, attempt.delay_of(entry, self.policy))
             else:
                 self._return(entry)
 
@@ -431,15 +426,15 @@ class Queue(Consumable):
 
     def held(self) -> i64:
         """How many entries wait for their delivery time, or after a failure."""
-        return i64(0) if self._schedule is None else self._schedule.size()
+        return i64(0) if self.schedule is None else self.schedule.size()
 
     def scheduled(self) -> list[QueueEntry]:
         """The messages that wait for their delivery time, the next one first."""
-        return [] if self._schedule is None else self._schedule.scheduled()
+        return [] if self.schedule is None else self.schedule.scheduled()
 
     def cancel(self, position: i64, batch: Batch) -> QueueEntry | None:
         """Drop the held-back message of that `stored_position`; None where there is none."""
-        entry = None if self._schedule is None else self._schedule.cancel(position)
+        entry = None if self.schedule is None else self.schedule.cancel(position)
         if entry is not None:
             self._forget(entry, batch)
         return entry
@@ -497,7 +492,7 @@ class Queue(Consumable):
                 backlog.drop_pages(backlog.waiting)
         self.backlogs[:] = [None] * 10
         self.waiting = 0
-        if self._schedule is not None:
-            for entry in self._schedule.entries():
+        if self.schedule is not None:
+            for entry in self.schedule.entries():
                 self._forget(entry, batch)
-            self._schedule.close()
+            self.schedule.close()

@@ -206,6 +206,13 @@ class Schedule(Due):
         self._paused.clear()
 
 
+def held_back(queue: Queue) -> Schedule:
+    """The schedule of `queue`, made for the first entry that has to wait."""
+    if queue.schedule is None:
+        queue.schedule = Schedule(queue)
+    return queue.schedule
+
+
 def end_of_wait(message: Message) -> i64:
     """When a scheduled message is to be looked at: its delivery time, or its end before that."""
     if message.expires_at_ms != NEVER:
