@@ -290,7 +290,7 @@ def test_what_was_cancelled_is_not_kept() -> None:
     for _ in range(1000):
         put_later(routing, queue, b"x", 10**6)
         assert queue.cancel(stored_position(queue.scheduled()[0]), routing.batch)
-    schedule = queue._schedule
+    schedule = queue.schedule
     assert schedule is not None
     assert len(schedule._by_wall._heap) < 100
 
