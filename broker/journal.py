@@ -227,6 +227,10 @@ class Journal:
         self.batch = self._page.batch
         return page
 
+    def is_durable(self, page: i64) -> bool:
+        """Whether what was noted on that page has survived any crash; -1 is from before all."""
+        return self._at_once or page <= self.durable_page
+
     def is_idle(self) -> bool:
         """Whether nothing is being written, or to be written, and nobody waits to be told."""
         return not self.is_committing and not self._full and self._page.is_blank()

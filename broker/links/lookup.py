@@ -26,6 +26,7 @@ class Lookup(OutgoingOwner):
     """The owner of a link that was attached without a source: it makes and takes nothing."""
 
     def __init__(self, peer: Peer, link: OutgoingLink) -> None:
+        self._peer: Final[Peer] = peer
         self._container: Final[Container] = peer.container
         self._container_id: Final = peer.container_id
         self._link: Final = link
@@ -48,6 +49,8 @@ class Lookup(OutgoingOwner):
         )
         found = subscriptions.find(row)
         assert found is not None
+        if not container.journal.is_durable(found.begun_on):
+            self._peer.withhold()
         self._identity = row.identity
         container.hold(container_id, self._link, incoming=False, facts=facts)
         self._link.accept(
@@ -77,6 +80,9 @@ class Lookup(OutgoingOwner):
         if not closed or identity is None:
             return
         try:
-            container.router.subscriptions.unsubscribe(identity, container.journal.batch)
+            ended = container.router.subscriptions.unsubscribe(identity, container.journal.batch)
         except HeldExclusively as refusal:
             self._link.parting = as_link_fault(refusal)
+            return
+        if not ended:  # whoever has ended it may still wait for the disk
+            self._peer.withhold()

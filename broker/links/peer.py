@@ -150,10 +150,10 @@ class Peer(ConnectionOwner):
         changes = batch.subscription_changes
         self.connection.receive(data, self.container.clock.now_ms())
         if batch.subscription_changes != changes:
-            self._withhold()
+            self.withhold()
         self.container.run_round()
 
-    def _withhold(self) -> None:
+    def withhold(self) -> None:
         """Write nothing until what is noted now is durable: an answer in the output says it is.
 
         Whoever is told that it subscribes must get what is published then, and who has left

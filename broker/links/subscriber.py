@@ -65,6 +65,8 @@ def subscribe(
         assert goes_on is not None
         joined = _own(peer, link.name, request, made=goes_on)
         subscriptions.join(joined, consumer)
+    if not container.journal.is_durable(joined.begun_on):
+        peer.withhold()
     subscriptions.give_up((peer.container_id, link.name), batch)
     container.hold(
         peer.container_id, link, incoming=False, facts=request.facts, subscription=joined

@@ -270,7 +270,8 @@ class Subscription(Mortal):
     """A queue of its own for what is published to a topic from its beginning to its end.
 
     Its lease counts once the last consumer has left; `kept_as` tells who may then have it
-    back, where it has no name by which anybody could.
+    back, where it has no name by which anybody could. `begun_on` is the page of the journal
+    from which it is durable, -1 where it is from the store, or never will be.
     """
 
     def __init__(
@@ -283,6 +284,7 @@ class Subscription(Mortal):
         terms: Terms,
         queue: Queue,
         grace_ms: i64 = 0,
+        begun_on: i64 = -1,
     ) -> None:
         self.identity: Final = identity
         self.is_shared: Final = is_shared
@@ -292,6 +294,7 @@ class Subscription(Mortal):
         self.lease: Final = Lease(
             self, LeaseTerms(terms.expiry_policy, timeout_s=terms.timeout_s, grace_ms=grace_ms)
         )
+        self.begun_on: Final[i64] = begun_on
         self.kept_as: tuple[str, str] | None = None
         self.is_over = False
         self._home: Final = home

@@ -128,6 +128,7 @@ class Subscriptions:
             terms=terms,
             queue=queue,
             grace_ms=self._grace_ms if has_grace(identity, interest.address) else 0,
+            begun_on=batch.page if is_durable else -1,
         )
         self.of[queue] = subscription
         if identity is not None:
@@ -235,17 +236,18 @@ class Subscriptions:
             if subscription is not None and not wildcards.has(queue):
                 self.end(subscription, batch)
 
-    def unsubscribe(self, identity: Identity, batch: Batch) -> None:
+    def unsubscribe(self, identity: Identity, batch: Batch) -> bool:
         """End whatever subscription has this identity now; HeldExclusively while it has consumers.
 
-        Where it has ended meanwhile, that is what was wanted.
+        False where it has ended meanwhile, which is what was wanted.
         """
         subscription = self.named.get(identity)
         if subscription is None:
-            return
+            return False
         if subscription.queue.consumers:
             raise HeldExclusively(f"others consume from subscription {subscription.name()}")
         self.end(subscription, batch)
+        return True
 
     def end(self, subscription: Subscription, batch: Batch) -> None:
         """It is over, and all of its messages with it; its consumers are told. Twice is once."""

@@ -12,7 +12,7 @@ from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, message
 from tests.support.stored import stored_messages
 from tests.support.stores import GatedStore
-from tests.support.subscriptions import subscribing
+from tests.support.subscriptions import looking_up, subscribing
 
 
 def accepted(client: Client, first: int, last: int | None = None) -> None:
@@ -183,6 +183,51 @@ async def test_who_unsubscribes_is_answered_once_the_subscription_has_left_the_d
     await journaled.work()
     assert client.expect_last(Detach).closed
     assert await journaled.store.subscriptions() == []
+    await journaled.stop()
+
+
+@pytest.mark.requirement("SUB-02")
+async def test_who_joins_a_subscription_is_answered_once_that_is_on_disk() -> None:
+    journaled = Journaled()
+    words = "shared global durable"
+    first, second, looking = [journaled.broker.session(name) for name in ("a", "b", "c")]
+    first.send(subscribing(words))
+    await journaled.work()
+    second.send(subscribing(words))
+    looking.send(looking_up("shared global"))
+    await journaled.work()
+    for client in (first, second, looking):
+        client.expect_nothing()
+    journaled.store.let_through()
+    await journaled.work()
+    for client in (first, second, looking):
+        assert client.expect_last(Attach).source is not None
+    assert len(journaled.store.commits) == 1, "there was nothing else to be written"
+    await journaled.stop()
+
+
+@pytest.mark.requirement("SUB-34")
+async def test_who_unsubscribes_behind_another_is_answered_with_that_one() -> None:
+    journaled = Journaled()
+    clients = [journaled.broker.session(name) for name in ("a", "b")]
+    clients[0].send(subscribing("shared global durable"))
+    await journaled.work()
+    journaled.store.let_through()
+    await journaled.work()
+    clients[0].send(Detach(handle=0))
+    for client in clients:
+        client.frames()
+        client.send(looking_up("shared global", handle=9))
+        client.expect_last(Attach)
+    for client in clients:
+        client.send(Detach(handle=9, closed=True))
+        await journaled.work()
+    for client in clients:
+        client.expect_nothing()
+    journaled.store.let_through()
+    await journaled.work()
+    for client in clients:
+        assert client.expect_last(Detach).error is None
     await journaled.stop()
 
 
