@@ -167,7 +167,7 @@ class Journal:
         self.durable_page: i64 = -1
         self.is_committing = False
         self._full: Final[list[Page]] = []
-        self._under_way: i64 = 0
+        self._under_way: Batch | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_timed = False
         self._work: Final = asyncio.Event()
@@ -300,11 +300,11 @@ class Journal:
             page = self._full.pop(0) if self._full else self._turn()
             batch = page.batch
             if not batch.is_empty():
-                self._under_way = batch.bytes
+                self._under_way = batch
                 self.is_committing = True
                 await self._store.commit(batch)
                 self.is_committing = False
-                self._under_way = 0
+                self._under_way = None
             self.durable_page = batch.page
             self.durable_up_to = max(self.durable_up_to, batch.last_number())
             page.tell()
@@ -317,9 +317,20 @@ class Journal:
 
     def unwritten_bytes(self) -> i64:
         """How many bytes of messages are noted, and not on the disk."""
-        unwritten = self._under_way + self.batch.bytes
+        unwritten = self.batch.bytes
+        if self._under_way is not None:
+            unwritten += self._under_way.bytes
         for page in self._full:
             unwritten += page.batch.bytes
+        return unwritten
+
+    def unwritten_memory(self) -> i64:
+        """About how many bytes of memory that takes."""
+        unwritten = self.batch.memory()
+        if self._under_way is not None:
+            unwritten += self._under_way.memory()
+        for page in self._full:
+            unwritten += page.batch.memory()
         return unwritten
 
     def close(self) -> None:

@@ -9,6 +9,9 @@ from storage.events import EventChanges, EventRow, Trim
 from storage.ids import IdChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscription
 
+OVERHEAD: Final[i64] = 512
+"""Bytes of memory that a message takes beside its content, where it waits for a commit."""
+
 DISCHARGE: Final[i64] = -2
 """The scope of what may reach nobody before it is durable: the messages of a transaction."""
 
@@ -92,6 +95,10 @@ class Batch:
         """Give back the places of the first messages, which are all cancelled."""
         del self.appended[: int(count)]
         self._first += count
+
+    def memory(self) -> i64:
+        """About how many bytes the messages take until they are written."""
+        return self.bytes + self._left * OVERHEAD
 
     def last_number(self) -> i64:
         """The highest number of a message here, cancelled or not; -1 where there is none."""

@@ -266,6 +266,7 @@ class Container:
 
     def run_round(self) -> None:
         """Dispatch, commit and write until nothing more can be done now."""
+        self.router.lag.look(self.journal.unwritten_memory())
         reserve = self.router.reserve
         if reserve is not None:
             reserve.published(self.stats.published_bytes)

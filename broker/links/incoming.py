@@ -34,12 +34,14 @@ from broker.links.transactions import OpenTransaction
 from broker.message import Message, Origin, read_message
 from broker.routing.errors import RoutingError
 from broker.routing.grants import Grants
+from broker.routing.lag import Lag
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Producer
 from broker.routing.reserve import Reserve
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
+    from broker.routing.router import Router
 
 DESTINATION: Final = b"x-opt-jms-dest"
 DESTINATION_TYPE: Final = b"x-opt-to-type"
@@ -64,22 +66,38 @@ class Receipt(Waiter):
 class LinkCredit(Producer):
     """A link as its node sees it: somebody whose credit can wait."""
 
-    def __init__(self, link: IncomingLink, credit: i64, reserve: Reserve | None) -> None:
+    def __init__(self, link: IncomingLink, credit: i64, router: Router) -> None:
         self._link: Final = link
         self.credit: i64 = credit
-        self.reserve: Reserve | None = reserve
+        self._reserve: Reserve | None = router.reserve
+        self._lag: Lag | None = router.lag
         self.node: Node | None = None
 
     def resume(self) -> None:
-        reserve = self.reserve
+        reserve, lag = self._reserve, self._lag
         if reserve is not None and reserve.is_short:
             reserve.wait(self)
+            return
+        if lag is not None and lag.is_behind:
+            lag.wait(self)
             return
         node = self.node
         if node is not None and node.grants is not None:
             node.grants.ask(self)
         else:
             self._link.grant(self.credit if node is None else min(self.credit, node.headway()))
+
+    def wait_for_no_store(self) -> None:
+        """What comes over this link is not stored, and may be what makes room."""
+        self._reserve = None
+        self._lag = None
+
+    def leave(self) -> None:
+        """The link has gone."""
+        if self._reserve is not None:
+            self._reserve.leave(self)
+        if self._lag is not None:
+            self._lag.leave(self)
 
     def most(self) -> i64:
         return self.credit
@@ -107,7 +125,7 @@ class LinkProducer(IncomingOwner):
         self._link: Final = link
         self._request: Final = request
         container = peer.container
-        self._credit: Final = LinkCredit(link, container.credit, container.router.reserve)
+        self._credit: Final = LinkCredit(link, container.credit, container.router)
         self._origin = Origin(peer.container_id)
         self._node: Node | None = None
         self._creation: Creation | None = None
@@ -147,7 +165,7 @@ class LinkProducer(IncomingOwner):
             self._grants = self._node.grants
         if isinstance(self._node, ServiceNode):
             self._credit.credit = min(self._credit.credit, REQUEST_CREDIT)
-            self._credit.reserve = None  # who makes room by management needs no room for that
+            self._credit.wait_for_no_store()
         self._link.accept(
             self,
             source=attach.source,
@@ -356,8 +374,7 @@ class LinkProducer(IncomingOwner):
 
     def incoming_ended(self, closed: bool) -> None:
         self._container.forget_link(self._peer.container_id, self._link, incoming=True)
-        if self._credit.reserve is not None:
-            self._credit.reserve.leave(self._credit)
+        self._credit.leave()
         node = self._node
         self._node = None
         if node is None:

@@ -25,6 +25,7 @@ from broker.routing.errors import (
 from broker.routing.filter import Filter
 from broker.routing.gate import Gates
 from broker.routing.kept import GRACE_MS
+from broker.routing.lag import Lag
 from broker.routing.ledger import DEAD_LETTERED, PURGED, Ledger, depart
 from broker.routing.ledger import EXPIRED as EXPIRED_KIND
 from broker.routing.lifetime import Ending, Lifetimes
@@ -95,6 +96,7 @@ class Router:
         self.notices: list[str] = []
         self.contents: Keeper | None = None
         self.reserve: Reserve | None = None
+        self.lag: Final = Lag()
         self._policies: Final = policies
         self._nodes_max: Final[i64] = nodes_max
         self._bindings_max: Final[i64] = bindings_max

@@ -15,10 +15,11 @@ async def test_what_is_not_on_the_disk_is_counted() -> None:
     awaited.journal.flush()
     append(awaited.journal, 3, b"123")
     assert awaited.journal.unwritten_bytes() == 5 + PAGE_BYTES_MAX + 1 + 3, "full, and open"
+    assert awaited.journal.unwritten_memory() > awaited.journal.unwritten_bytes()
     awaited.journal.flush()
     for _ in range(3):
         awaited.store.let_through()
         await settle()
-    assert awaited.journal.unwritten_bytes() == 0
+    assert awaited.journal.unwritten_bytes() == awaited.journal.unwritten_memory() == 0
     awaited.journal.close()
     await awaited.running
