@@ -80,7 +80,19 @@ CONTROLS: Final = (
     ),
     Control(
         "what a kill may have repeated does not say so",
-        (change("storage/sql/store.py", "contents.mark(connection, IN_USE) != 0", "False"),),
+        (change("storage/sql/sql_store.py", "contents.mark(connection, IN_USE) != 0", "False"),),
+        POWER_CUT,
+        "unflagged",
+    ),
+    Control(
+        "mark not raised",
+        (
+            change(
+                "storage/batch.py",
+                "self.delivered[queue] = int(position)",
+                "assert position >= 0",
+            ),
+        ),
         POWER_CUT,
         "unflagged",
     ),
