@@ -11,7 +11,8 @@ from typing import Final
 
 from tests.bench import machine, report, work
 from tests.bench.client import LoadClient
-from tests.bench.peers import our_broker, peer_of
+from tests.bench.ours import ours_on
+from tests.bench.peers import peer_of
 from tests.bench.places import BenchError
 from tests.bench.report import Series
 from tests.bench.rows import ALL
@@ -115,7 +116,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     names = [one.name for one in ALL]
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument(
-        "--stores", default="sqlite", help="of ours, in turn: sqlite, postgresql, memory, or URLs"
+        "--stores", default="sqlite", help="of ours, in turn: sqlite, postgresql, memory"
     )
     parser.add_argument("--peers", default="", help="run in turn: artemis, broker-j, or a path")
     parser.add_argument("--only", action="append", choices=names, help="one row (repeatable)")
@@ -164,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         files = machine.raise_file_limit(FILES_WANTED)
         ours = [] if options.without_ours else options.stores.split(",")
-        servers = [our_broker(store) for store in ours if store]
+        servers: list[Server] = [ours_on(store) for store in ours if store]
         servers += [peer_of(name) for name in options.peers.split(",") if name]
         for server in servers:
             server.idle_connections = min(server.idle_connections, files - FILES_SPARE)

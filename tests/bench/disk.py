@@ -1,11 +1,14 @@
 """The disk on which the stores of measured brokers lie."""
 
+import math
+import os
 import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.bench.places import BenchError, cache_folder
 
+SECTOR_BYTES: Final = 512  # in which the kernel counts, whatever a disk has
 MEMORY: Final = {"tmpfs", "ramfs"}  # where a sync costs nothing
 
 
@@ -39,3 +42,12 @@ def disk_folder() -> Path:
         if folder.is_dir() and file_system_of(folder).kind not in MEMORY:
             return folder
     raise BenchError("all folders for temporary files are in memory: set TMPDIR to one on a disk")
+
+
+def written_bytes(folder: Path) -> float:
+    """What was written so far to the block device of that folder; not a number if unknown."""
+    device = folder.stat().st_dev
+    counts = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
+    if not counts.exists():  # a file system on several devices, or on another file system
+        return math.nan
+    return int(counts.read_text().split()[6]) * SECTOR_BYTES

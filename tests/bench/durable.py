@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.bench.client import Client
-from tests.bench.effort import Effort
+from tests.bench.effort import Meter
 from tests.bench.flow import through
 from tests.bench.work import Run, Site, problems_of
 
@@ -42,14 +42,15 @@ def filled_and_drained(site: Site, *, count: int) -> Run:
             role, site.server.peer, address, count=count, size=SIZE, durable=1, capability="queue"
         )
 
-    before = Effort.so_far(site.server)
+    meter = Meter(site.server)
     with started("send") as sender:
         sent = sender.finish()
-    filled = Effort.so_far(site.server)
+    filling = meter.effort()
     held_mib = site.server.rss_mib()
+    meter = Meter(site.server)
     with started("receive") as receiver:
         got = receiver.finish()
-    filling, draining = filled - before, Effort.so_far(site.server) - filled
+    draining = meter.effort()
     seconds = max(sent.seconds + got.seconds, 1e-6)
     figures = {
         "per_second": sent.per_second,

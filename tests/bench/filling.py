@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tests.bench.client import Outcome
-from tests.bench.effort import Effort
+from tests.bench.effort import Effort, Meter
 from tests.bench.work import Run, Site, problems_of
 
 FILL_PAIRS: Final = 2
@@ -28,12 +28,12 @@ class Filling:
     def fill(self, site: Site, address: str) -> Outcome:
         """Send into one queue more; the sender's own account of it."""
         server, count = site.server, site.scale.filled
-        before = Effort.so_far(server)
+        meter = Meter(server)
         with site.client.start(
             "send", server.peer, address, count=count, size=100, capability="queue"
         ) as sender:
             sent = sender.finish()
-        self.effort += Effort.so_far(server) - before
+        self.effort += meter.effort()
         self.client_cpu_seconds += sent.cpu_seconds
         self.messages += sent.count
         self.seconds += sent.seconds

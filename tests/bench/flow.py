@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.bench.effort import Effort
+from tests.bench.effort import Meter
 from tests.bench.work import Run, Site, problems_of
 
 FIXED_RATE: Final = 10_000
@@ -44,14 +44,14 @@ def through(
         role, server.peer, address, count=each, links=links * nodes, **receiving
     ) as receiver:
         receiver.await_attached()
-        before = Effort.so_far(server)
+        meter = Meter(server)
         options |= {"rate": rate, "delay": delay, "durable": int(durable)}
         with client.start(
             "send", server.peer, address, count=each, links=nodes, **options
         ) as sender:
             sent = sender.finish()
         got = receiver.finish()
-    effort = Effort.so_far(server) - before
+    effort = meter.effort()
     client_cpu_seconds = sent.cpu_seconds + got.cpu_seconds
     seconds = max(got.last_ns - sent.first_ns, 1) / 1e9
     figures = {

@@ -13,8 +13,9 @@ import tarfile
 from pathlib import Path
 from typing import Final
 
+from tests.bench.ours import ours_at
 from tests.bench.places import BenchError, cache_folder
-from tests.bench.server import OurBroker, Server
+from tests.bench.server import Server
 
 ARTEMIS_VERSION: Final = "2.40.0"
 BROKER_J_VERSION: Final = "9.2.1"
@@ -192,11 +193,6 @@ class BrokerJ(Server):
         return "JVM"
 
 
-def our_broker(store: str) -> Server:
-    """Ours on the store that `--stores` names."""
-    return OurBroker(store="" if store == "sqlite" else store)
-
-
 def peer_of(name: str) -> Server:
     """The broker that `--peers` names; a path is another installation of ours."""
     if name == "artemis":
@@ -204,7 +200,7 @@ def peer_of(name: str) -> Server:
     if name == "broker-j":
         return BrokerJ()
     if Path(name).is_file():
-        return OurBroker(Path(name).absolute())
+        return ours_at(Path(name))
     raise BenchError(f"no such peer: {name} (there are artemis, broker-j, and paths)")
 
 

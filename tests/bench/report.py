@@ -7,7 +7,6 @@ from typing import Final
 from tests.bench.work import Measure, Run, Work
 
 NOTHING: Final = "-"
-ROUNDED_FROM: Final = 10_000
 ALSO: Final = (
     ("per_second", "{:,.0f} msg/s"),
     ("beside_per_second", "{:,.0f} msg/s beside a slow consumer"),
@@ -62,6 +61,8 @@ class Series:
 
     def cell(self, measure: Measure) -> str:
         """The best run's figure, and the range over all runs where there was more than one."""
+        if measure.key not in self.best.figures:
+            return NOTHING
         values = sorted(run.figures[measure.key] for run in self.runs)
         best = shown(self.best.figures[measure.key], measure)
         if len(values) == 1:
@@ -71,8 +72,8 @@ class Series:
 
 def shown(value: float, measure: Measure) -> str:
     """Three or more leading digits, no more than the measurement bears."""
-    if value >= ROUNDED_FROM:
-        return f"{round(value, -3):,.0f}"
+    if value >= 10_000:
+        return f"{round(value, -3 if value >= 100_000 else -2):,.0f}"
     return f"{value:,.{measure.digits}f}"
 
 
@@ -99,36 +100,24 @@ def verdict(series: Series, measure: Measure) -> str:
     return "yes" if reached else "**no**"
 
 
-def advantage(ours: Series, theirs: Series, measure: Measure) -> str:
-    """How many times better we are; below 1 they are."""
-    mine, other = ours.best.figures[measure.key], theirs.best.figures[measure.key]
-    if min(mine, other) <= 0:
-        return NOTHING
-    return f"{mine / other if measure.more_is_better else other / mine:.1f} x"
-
-
 def table(ours: Sequence[Series], theirs: Mapping[str, Sequence[Series]]) -> str:
-    """Markdown: a row per figure, with a pair of columns for every other broker."""
-    heads = ["work", "figure", "reach", ours[0].broker, "reached"]
-    for name in theirs:
-        heads += [name, "better by"]
-    lines = [heads, ["---"] * len(heads)]
+    """Markdown: a row per figure, with a column for every other broker."""
+    lines = [["work", "figure", "reach", ours[0].broker, "reached", *theirs]]
+    lines.append(["---"] * len(lines[0]))
     for series in ours:
         for measure in series.work.measures:
             title = series.work.title if measure is series.work.measures[0] else ""
             row = [title, measure.unit, reach_of(measure), series.cell(measure)]
             row.append(verdict(series, measure))
-            for others in theirs.values():
-                row += peer_cells(series, others, measure)
+            row += [cell_beside(series, others, measure) for others in theirs.values()]
             lines.append(row)
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def peer_cells(ours: Series, others: Sequence[Series], measure: Measure) -> list[str]:
-    for series in others:
-        if series.work is ours.work and series.runs:
-            return [series.cell(measure), advantage(ours, series, measure)]
-    return [NOTHING, NOTHING]
+def cell_beside(ours: Series, others: Sequence[Series], measure: Measure) -> str:
+    """The figure of another broker for the same work, where it did that."""
+    cells = (series.cell(measure) for series in others if series.work is ours.work and series.runs)
+    return next(cells, NOTHING)
 
 
 def problems(all_series: Sequence[Series]) -> list[str]:

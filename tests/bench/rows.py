@@ -20,6 +20,7 @@ from tests.bench.flow import (
     transacted,
 )
 from tests.bench.in_process import engine, selectors
+from tests.bench.jms import PRODUCERS, jms_many, jms_sync, jms_transacted
 from tests.bench.resident import idle, memory
 from tests.bench.work import Measure, Work
 
@@ -88,6 +89,45 @@ DURABLE: Final = (
             Measure("fill_syncs_per_1000", "alone, syncs per 1,000 messages", None, digits=2),
         ),
         slow_disk,
+    ),
+)
+
+JMS: Final = (
+    Work(
+        "jms-sync",
+        "Qpid JMS, one producer, blocking persistent sends, 1 KiB",
+        (
+            Measure("per_second", "sends/s", 2_000, more_is_better=True),
+            Measure("p50_us", "p50, µs", 350),
+            Measure("cpu_us", CPU, None, digits=2),
+            SYNCS,
+            WRITTEN,
+        ),
+        jms_sync,
+    ),
+    Work(
+        "jms-many",
+        f"Qpid JMS, {PRODUCERS} producers, blocking persistent sends, 1 KiB",
+        (
+            Measure("per_second", "sends/s", 4_500, more_is_better=True),
+            Measure("p50_us", "p50, µs", None),
+            Measure("cpu_us", CPU, None, digits=2),
+            SYNCS,
+            WRITTEN,
+        ),
+        jms_many,
+    ),
+    Work(
+        "jms-transacted",
+        f"Qpid JMS, one producer, {PER_COMMIT} persistent messages per commit, 1 KiB",
+        (
+            Measure("per_second", PER_SECOND, 10_000, more_is_better=True),
+            Measure("p50_us", "commit p50, µs", None),
+            Measure("cpu_us", CPU, None, digits=2),
+            SYNCS,
+            WRITTEN,
+        ),
+        jms_transacted,
     ),
 )
 
@@ -223,4 +263,4 @@ NOT_DURABLE: Final = (
     ),
 )
 
-ALL: Final = NOT_DURABLE + DURABLE
+ALL: Final = NOT_DURABLE + DURABLE + JMS

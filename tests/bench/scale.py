@@ -18,8 +18,8 @@ from tests.bench import declare, machine
 from tests.bench.client import LoadClient, Outcome
 from tests.bench.declare import Declaring
 from tests.bench.disk import disk_folder
+from tests.bench.ours import INSTALLED, OurBroker
 from tests.bench.places import BenchError
-from tests.bench.server import INSTALLED, OurBroker
 
 MEBIBYTE: Final = 2**20
 CALM_SECONDS: Final = 1.5

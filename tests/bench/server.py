@@ -7,25 +7,19 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from tests.bench.disk import disk_folder
-from tests.bench.places import ROOT, BenchError
+from tests.bench.places import BenchError
 from tests.bench.syncs import Syncs
 
 START_SECONDS: Final = 90.0
 STOP_SECONDS: Final = 20.0
 POLL_SECONDS: Final = 0.02
-INSTALLED: Final = ROOT / ".venv" / "bin" / "jms-broker"
 CLOCK_OF_ALL_THREADS: Final = 2  # CPUCLOCK_SCHED, the scheduler's own count in nanoseconds
-
-
-def written_by(pid: int) -> int:
-    """Bytes that a process has had written to disks, with the children that it has waited for."""
-    accounts = Path(f"/proc/{pid}/io").read_text()
-    return int(accounts.partition("\nwrite_bytes: ")[2].partition("\n")[0])
 
 
 class Server(ABC):
@@ -77,10 +71,17 @@ class Server(ABC):
         self.folder = Path(self._temporary.name)
         self.folder.chmod(0o711)
         self._syncs = Syncs.of(self.folder)
+        try:
+            self._process = self._launched(self.folder / "output.log")
+            self._await_ready(self.folder / "output.log")
+        except BaseException:
+            self.stop()
+            raise
+
+    def _launched(self, log: Path) -> subprocess.Popen[bytes]:
         command = self.command()
-        log = self.folder / "output.log"
         with log.open("wb") as output:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 command,
                 cwd=self.folder,
                 env=os.environ | self.syncs.environment,
@@ -88,11 +89,6 @@ class Server(ABC):
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        try:
-            self._await_ready(log)
-        except BenchError:
-            self.stop()
-            raise
 
     def _await_ready(self, log: Path) -> None:
         assert self._process is not None
@@ -138,43 +134,13 @@ class Server(ABC):
 
     def cpu_seconds(self) -> float:
         """User and system time of all threads so far, from the kernel's nanosecond clock."""
-        return sum(time.clock_gettime(~pid << 3 | CLOCK_OF_ALL_THREADS) for pid in self.processes())
-
-    def written_bytes(self) -> int:
-        """What it has had written to disks so far, as the kernel counts it: by whole pages."""
-        return sum(written_by(pid) for pid in self.processes())
+        spent = 0.0
+        for pid in self.processes():
+            with suppress(OSError):  # it has ended meanwhile
+                spent += time.clock_gettime(~pid << 3 | CLOCK_OF_ALL_THREADS)
+        return spent
 
     def rss_mib(self) -> float:
         """Resident memory now."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-class OurBroker(Server):
-    """This project's broker as `make run` installs it, or as it is installed elsewhere.
-
-    It keeps messages in SQLite, as `serve` does by default, unless `store` is another one.
-    """
-
-    name = "jms-broker"
-    ready = re.compile(r"ready amqp://127\.0\.0\.1:(\d+) ")
-
-    def __init__(self, program: Path = INSTALLED, *, store: str = "") -> None:
-        super().__init__()
-        self._program = program
-        self._store = store
-        if program != INSTALLED:
-            self.name = f"jms-broker of {program}"
-        if store:
-            self.name += f", {store}"
-
-    def command(self) -> list[str]:
-        if not self._program.exists():
-            raise BenchError(f"{self._program} is missing: `make build` installs it")
-        command = [str(self._program), "serve", "--port", "0"]
-        return command + (["--store", self._store] if self._store else [])
-
-    def manner(self) -> str:
-        """Compiled where the process has the engine's shared objects mapped."""
-        maps = Path(f"/proc/{self.pid}/maps").read_text()
-        return "compiled" if re.search(r"/broker/amqp/\w+\.cpython\S+\.so", maps) else "interpreted"

@@ -23,6 +23,8 @@ class Scale:
     filled: int
     durable: int
     durable_small: int
+    jms_warm_seconds: float
+    jms_seconds: float
     idle_share: float  # of a broker's number of idle connections
 
 
@@ -36,6 +38,8 @@ FULL: Final = Scale(
     filled=500_000,
     durable=300_000,
     durable_small=500_000,
+    jms_warm_seconds=4.0,
+    jms_seconds=6.0,
     idle_share=1.0,
 )
 QUICK: Final = Scale(
@@ -48,6 +52,8 @@ QUICK: Final = Scale(
     filled=100_000,
     durable=60_000,
     durable_small=100_000,
+    jms_warm_seconds=2.0,
+    jms_seconds=2.0,
     idle_share=0.1,
 )
 

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -29,9 +29,13 @@ PASSWORD: Final = "open-sesame"
 SETTINGS: Final = """
 listen_addresses = ''
 unix_socket_directories = '{folder}'
+"""
+
+SMALL: Final = """
 shared_buffers = 32MB
 max_connections = 40
 """
+"""Several of them run beside each other in tests."""
 
 WATCH: Final = 'cat; "$1" -w -m immediate -D "$2/data" stop; rm -rf "$2"/*'
 """Waits for the end of whoever holds its input."""
@@ -66,17 +70,29 @@ def unprivileged() -> str | None:
 
 
 class Server:
-    """One cluster; `database` makes a new database in it."""
+    """One cluster; `database` makes a new database in it.
 
-    def __init__(self, folder: Path, bin_folder: Path) -> None:
+    Beyond where it listens, its configuration is PostgreSQL's own and `settings`. Its processes
+    have `variables` in their environment.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        bin_folder: Path,
+        *,
+        settings: str = SMALL,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder: Final = folder
         self._bin: Final = bin_folder
+        self._environment: Final = os.environ | (variables or {})
         self._user: Final = unprivileged()
         if self._user is not None:
             shutil.chown(folder, self._user)
         self._run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
         with (folder / "data" / "postgresql.conf").open("a") as config:
-            config.write(SETTINGS.format(folder=folder))
+            config.write(SETTINGS.format(folder=folder) + settings)
         self.start()
         # whatever ends this process, a timeout too, ends the server
         self._watch: Final = subprocess.Popen(
@@ -110,6 +126,7 @@ class Server:
             cwd=self.folder,
             stdout=subprocess.DEVNULL,
             timeout=120,
+            env=self._environment,
             **self._account(),
         )
 
@@ -125,6 +142,11 @@ class Server:
         """Start it again, where a test has left it stopped."""
         if not (self.folder / "data" / "postmaster.pid").exists():
             self.start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that starts all others."""
+        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
 
     @property
     def socket(self) -> str:

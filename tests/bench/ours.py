@@ -1,0 +1,105 @@
+"""This project's broker, on each of its stores."""
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tests.bench.disk import disk_folder
+from tests.bench.places import ROOT, BenchError
+from tests.bench.server import Server
+from tests.support import postgres
+
+INSTALLED: Final = ROOT / ".venv" / "bin" / "jms-broker"
+
+
+class OurBroker(Server):
+    """This project's broker as `make run` installs it, or as it is installed elsewhere.
+
+    Without a `store` on the one that `serve` has by default, SQLite.
+    """
+
+    ready = re.compile(r"ready amqp://127\.0\.0\.1:(\d+) ")
+
+    def __init__(
+        self, program: Path = INSTALLED, *, name: str = "jms-broker", store: str = ""
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self._program = program
+        self._store = store
+
+    def command(self) -> list[str]:
+        if not self._program.exists():
+            raise BenchError(f"{self._program} is missing: `make build` installs it")
+        command = [str(self._program), "serve", "--port", "0"]
+        return command + (["--store", self._store] if self._store else [])
+
+    def manner(self) -> str:
+        """Compiled where the process has the engine's shared objects mapped."""
+        maps = Path(f"/proc/{self.pid}/maps").read_text()
+        return "compiled" if re.search(r"/broker/amqp/\w+\.cpython\S+\.so", maps) else "interpreted"
+
+
+class OnPostgres(OurBroker):
+    """This project's broker on a PostgreSQL server of its own, whose processes count as its own.
+
+    The server is as `initdb` makes it, but for where it listens.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="PostgreSQL")
+        self._database: postgres.Server | None = None
+
+    @property
+    def database(self) -> postgres.Server:
+        assert self._database is not None, "not started"
+        return self._database
+
+    def command(self) -> list[str]:
+        programs = postgres.binaries()
+        if programs is None:
+            raise BenchError(
+                f"no PostgreSQL {postgres.OLDEST} or newer: apt-get install postgresql"
+            )
+        folder = Path(tempfile.mkdtemp(prefix="bench-pg-", dir=disk_folder()))
+        variables = self.syncs.environment
+        self._database = postgres.Server(folder, programs, settings="", variables=variables)
+        self._store = self.database.url(self.database.database())
+        return super().command()
+
+    def stop(self) -> None:
+        super().stop()
+        if self._database is not None:
+            self._database.remove()
+            self._database = None
+
+    def processes(self) -> list[int]:
+        """The broker, the server's first process, and all that it has started."""
+        first = self.database.pid
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        return [self.pid, first, *map(int, children)]
+
+    def cpu_seconds(self) -> float:
+        """With that of the server's processes that have ended."""
+        fields = Path(f"/proc/{self.database.pid}/stat").read_text().rpartition(")")[2].split()
+        user, system = int(fields[13]), int(fields[14])
+        return super().cpu_seconds() + (user + system) / os.sysconf("SC_CLK_TCK")
+
+
+def ours_on(store: str) -> OurBroker:
+    """This project's broker on the store that `--stores` names."""
+    match store:
+        case "sqlite":
+            return OurBroker(name="SQLite")
+        case "postgresql":
+            return OnPostgres()
+        case "memory":
+            return OurBroker(name="memory", store=store)
+    raise BenchError(f"no such store: {store} (there are sqlite, postgresql and memory)")
+
+
+def ours_at(program: Path) -> OurBroker:
+    """Another installation of it, on its own default store."""
+    return OurBroker(program.absolute(), name=f"jms-broker of {program}")
