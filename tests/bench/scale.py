@@ -18,6 +18,7 @@ from tests.bench import declare, machine
 from tests.bench.client import LoadClient, Outcome
 from tests.bench.declare import Declaring
 from tests.bench.disk import disk_folder
+from tests.bench.effort import Meter
 from tests.bench.ours import INSTALLED, OurBroker
 from tests.bench.places import BenchError
 
@@ -180,13 +181,13 @@ def subscriptions(scale: Scale, options: argparse.Namespace) -> Iterator[Figure]
     made = [declare.subscriber(number, TOPIC) for number in range(count)]
     yield from declared(scale, made, "subscription")
     yield from scale.restart()
-    before, written = scale.rest(), scale.broker.written_bytes()
+    before, meter = scale.rest(), Meter(scale.broker)
     seconds = []
     for _ in range(PUBLISHED):
         outcome = scale.load("send", TOPIC, 1, size=options.size, capability="topic")
         seconds.append(outcome.seconds)
     yield Figure("a message to all: to its accept", 1000 * statistics.median(seconds), "ms")
-    written = scale.broker.written_bytes() - written
+    written = meter.effort().written_bytes
     yield Figure("written for each stored copy", written / PUBLISHED / count, "B")
     grown = (scale.rest() - before) * MEBIBYTE
     yield Figure("memory for each stored copy", grown / PUBLISHED / count, "B")
