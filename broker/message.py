@@ -100,7 +100,8 @@ class Message:
 
     `origin` has the container-id of who sent it, and what its address says behind the topic
     (DST-05). Both matter until it has been published: a store keeps neither, and a message
-    that a restart brings back has none. `group` is its JMSXGroupID, empty for none.
+    that a restart brings back has none. `group` is its JMSXGroupID, empty for none. `size` is
+    what it counts for in limits, in bytes, be they in memory or not.
     """
 
     def __init__(
@@ -123,6 +124,10 @@ class Message:
         self.expires_at_ms: Final[i64] = expires_at_ms
         self.origin: Final = origin
         self.particulars: Final = particulars
+        size = i64(len(encoded))
+        if particulars is not None and particulars.large is not None:
+            size += i64(particulars.large.size)
+        self.size: Final[i64] = size
         self.first_header: Final = (DURABLE_HEADERS if durable else PLAIN_HEADERS)[priority]
 
     @property
@@ -148,13 +153,6 @@ class Message:
     @property
     def large(self) -> Large | None:
         return None if self.particulars is None else self.particulars.large
-
-    def size(self) -> i64:
-        """What the message counts for in limits, in bytes, be they in memory or not."""
-        size = i64(len(self.encoded))
-        if self.particulars is not None and self.particulars.large is not None:
-            size += i64(self.particulars.large.size)
-        return size
 
     def subject(self) -> str:
         """The properties' subject, empty where there is none: searched for at every call."""

@@ -72,9 +72,9 @@ class Record(Witness):
         cause: Cause | None = None,  # noqa: ARG002
     ) -> None:
         self._lines.append(Line(entry, disposal))
-        self._bytes += entry.message.size()
+        self._bytes += entry.message.size
         while len(self._lines) > self._lines_max or self._bytes > self._bytes_max:
-            self._bytes -= self._lines.popleft().message.size()
+            self._bytes -= self._lines.popleft().message.size
 
     def of(self, address: str) -> list[Settlement]:
         """The settlements of messages from `address`, the oldest first."""

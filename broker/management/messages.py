@@ -78,7 +78,7 @@ def record_of(entry: QueueEntry, state: str) -> MessageRecord:
         subject=text_of(properties.get("subject"), ID_CHARACTERS),
         priority=int(message.priority),
         durable=message.durable,
-        size=int(message.size()),
+        size=int(message.size),
         delivery_count=int(entry.delivery_count),
         expires_at=int(message.expires_at_ms) if message.expires_at_ms != NEVER else None,
         deliver_at=int(message.deliver_at_ms) if state == SCHEDULED else None,

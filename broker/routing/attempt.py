@@ -39,7 +39,7 @@ def annotate(entry: QueueEntry, annotations: bytes, batch: Batch) -> None:
     """Add an encoded map to the annotations of an acquired message, in its queue alone."""
     queue = entry.queue
     message = entry.message.annotated(annotations)
-    queue.bytes += message.size() - entry.message.size()
+    queue.bytes += message.size - entry.message.size
     entry.message = message
     if entry.stored_number != NOT_STORED and not queue.is_deleted:
         batch.rewrite(entry.stored_number, message.encoded)

@@ -318,9 +318,7 @@ def _page_out(chunk: Chunk, paged: Paged) -> None:
         if page is None:
             page = paged.pages.page_of(chunk.number)
         message = entry.message
-        page.add(
-            slot, entry.stored_number, size=message.size(), expires_at_ms=message.expires_at_ms
-        )
+        page.add(slot, entry.stored_number, size=message.size, expires_at_ms=message.expires_at_ms)
         page.came_from(slot, message.origin)
         if entry.group is not None:
             if page.groups is None:

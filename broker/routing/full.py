@@ -27,8 +27,8 @@ def check(queue: Queue, message: Message) -> None:
     policy = queue.policy
     if policy.full != DROP_OLDEST:
         twice = policy.full == BLOCK
-        check_all(queue, 1, message.size(), max_bytes=policy.max_bytes * (2 if twice else 1))
-    elif 0 < policy.max_bytes < message.size():
+        check_all(queue, 1, message.size, max_bytes=policy.max_bytes * (2 if twice else 1))
+    elif 0 < policy.max_bytes < message.size:
         raise QueueFull(f"{queue.address} holds its {policy.max_bytes} bytes")
 
 
@@ -57,7 +57,7 @@ def make_room(queue: Queue, message: Message, batch: Batch) -> None:
         max_bytes=policy.max_bytes,
         messages=queue.contents(),
         size=queue.bytes,
-        more=message.size(),
+        more=message.size,
     ):
         entry = least(queue.backlogs)
         if entry is None:

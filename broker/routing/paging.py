@@ -251,7 +251,7 @@ class Load:
             entry = as_entry(queue, stored, start + slot, origin=page.origin_of(slot))
             message = entry.message
             lost -= 1
-            lost_bytes -= message.size()
+            lost_bytes -= message.size
             backlog.bring_in(entry)
             group = None if page.groups is None else page.groups.get(slot)
             if group is not None:

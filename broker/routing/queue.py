@@ -149,7 +149,7 @@ class Queue(Consumable):
 
     def _admit(self, entry: QueueEntry, backlog: Backlog, deliver_at_ms: i64) -> None:
         """Let `entry` wait for consumers, or for its delivery time first."""
-        self.bytes += entry.message.size()
+        self.bytes += entry.message.size
         if entry.message.expires_at_ms != NEVER:
             self.sweep.joined(self)
         if deliver_at_ms == AT_ONCE:
@@ -161,12 +161,14 @@ class Queue(Consumable):
     def _join(self, entry: QueueEntry, backlog: Backlog) -> None:
         """Let `entry` wait behind everything else."""
         backlog.append(entry)
-        if entry.message.particulars is not None and entry.message.group:
+        message = entry.message
+        if message.particulars is not None and message.group:
             join_group(entry, self)
         self.waiting += 1
-        if entry.message.priority > self.top:
-            self.top = entry.message.priority
-        self.router.wake(self)
+        if message.priority > self.top:
+            self.top = message.priority
+        if not self.is_pending:
+            self.router.wake(self)
 
     # -- out
 
@@ -377,7 +379,7 @@ class Queue(Consumable):
         if entry.group is not None and self.groups is not None:
             self.groups.gone(entry, entry.group, self)
         entry.consumer = None
-        self.bytes -= message.size()
+        self.bytes -= message.size
         if self.attends:
             self.router.wake(self)
         if message.expires_at_ms != NEVER:

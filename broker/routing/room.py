@@ -47,14 +47,14 @@ class Room:
         if demand is None:
             demand = self._demands[queue] = Demand()
         demand.messages += 1
-        demand.bytes += message.size()
+        demand.bytes += message.size
 
     def give_back(self, entry: QueueEntry) -> None:
         """`entry` leaves its queue at the same moment. Call it behind every `add`."""
         demand = self._demands.get(entry.queue)
         if demand is not None:
             demand.messages -= 1
-            demand.bytes -= entry.message.size()
+            demand.bytes -= entry.message.size
 
     def check(self) -> None:
         """Raise QueueFull where a queue's limit leaves less room than is asked for."""

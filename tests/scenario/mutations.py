@@ -93,7 +93,7 @@ MUTATIONS: Final = (
     Mutation(
         "the bytes of what is consumed still count",
         "broker/routing/queue.py",
-        "self.bytes -= message.size()",
+        "self.bytes -= message.size",
         "self.bytes -= 0",
     ),
     Mutation(

@@ -79,7 +79,7 @@ def test_the_message_is_kept_byte_for_byte_from_its_annotations_on(
     expected = ANNOTATIONS + BODY if kept is None else kept
     message = read(data)
     assert message.encoded == expected
-    assert message.size() == len(expected)
+    assert message.size == len(expected)
 
 
 FIELDS = {

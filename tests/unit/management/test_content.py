@@ -104,7 +104,7 @@ def test_the_beginning_of_a_large_body(beginning: bytes, kind: str, body: object
     assert (shown_of_it["body_kind"], shown_of_it["body"]) == (kind, body)
     assert shown_of_it["body_truncated"]
     assert shown_of_it["application_properties"] == Map([("a", 1)])
-    assert of_it.size() == 2**21 + len(of_it.encoded)
+    assert of_it.size == 2**21 + len(of_it.encoded)
 
 
 def test_sections_before_the_body() -> None:

@@ -237,7 +237,7 @@ def test_what_cannot_be_read_is_left_out_and_told(routing: Routing) -> None:
     consumer = routing.consumer(queue, 10)
     assert bodies(consumer.entries) == texts(0, 1, *range(3, 10))
     assert queue.waiting == 0
-    assert queue.bytes == sum(entry.message.size() for entry in consumer.entries)
+    assert queue.bytes == sum(entry.message.size for entry in consumer.entries)
     (notice,) = routing.router.notices
     assert "1 messages of q" in notice
 
