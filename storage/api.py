@@ -58,11 +58,6 @@ class Store:
         """The lowest number that no content has now, once the store is open."""
 
     @property
-    @abstractmethod
-    def was_cut_off(self) -> bool:
-        """Whether it was never closed the last time: its messages may have been delivered then."""
-
-    @property
     def quarantined(self) -> int:
         """How many messages are set aside, because they were found damaged."""
         return 0

@@ -45,10 +45,6 @@ class MemoryStore(Store):
     def first_content(self) -> int:
         return 1
 
-    @property
-    def was_cut_off(self) -> bool:
-        return False
-
     async def open(self) -> None:
         """There is nothing to be opened."""
 

@@ -36,7 +36,6 @@ class SqlStore(Store):
         self._index = Index()
         self._first_number = 1
         self._first_event = 1
-        self._was_cut_off = False
         self._quarantined = 0
 
     @property
@@ -60,10 +59,6 @@ class SqlStore(Store):
         return self._index.chunks.first
 
     @property
-    def was_cut_off(self) -> bool:
-        return self._was_cut_off
-
-    @property
     def quarantined(self) -> int:
         return self._quarantined
 
@@ -84,7 +79,6 @@ class SqlStore(Store):
         self._quarantined = count(connection)
         self._first_number = self._index.numbers_up_to + 1
         self._first_event = events.first_free(connection)
-        self._was_cut_off = contents.mark(connection, IN_USE) != 0
         contents.set_mark(connection, IN_USE, 1)
 
     # -- commits

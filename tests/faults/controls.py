@@ -80,7 +80,7 @@ CONTROLS: Final = (
     ),
     Control(
         "what a kill may have repeated does not say so",
-        (change("storage/sql/sql_store.py", "contents.mark(connection, IN_USE) != 0", "False"),),
+        (change("storage/sql/contents.py", "mark(connection, IN_USE) == 0", "True"),),
         POWER_CUT,
         "unflagged",
     ),

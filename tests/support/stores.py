@@ -27,7 +27,6 @@ class GatedStore(Store):
         self._memory: Final = MemoryStore()
         self._gates: Final[list[asyncio.Future[None]]] = []
         self._first_number = 1
-        self._has_failed = False
 
     @property
     def name(self) -> str:
@@ -48,10 +47,6 @@ class GatedStore(Store):
     @property
     def first_content(self) -> int:
         return 1
-
-    @property
-    def was_cut_off(self) -> bool:
-        return self._has_failed
 
     async def open(self) -> None:
         """There is nothing to be opened."""
@@ -75,7 +70,6 @@ class GatedStore(Store):
         if applied is not None:
             self._memory.commit_now(applied)
         if failing:
-            self._has_failed = True
             gate.set_exception(StoreError("the disk is full"))
         else:
             gate.set_result(None)

@@ -43,23 +43,6 @@ async def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> No
     await again.close()
 
 
-@pytest.mark.requirement("RCV-08")
-async def test_a_store_that_was_not_closed_says_so(tmp_path: Path) -> None:
-    store = await opened(tmp_path)
-    assert not store.was_cut_off, "a new one"
-    (tmp_path / "copy").mkdir()
-    for file in (tmp_path / "data").iterdir():  # what a kill would leave
-        (tmp_path / "copy" / file.name).write_bytes(file.read_bytes())
-    await store.close()
-    closed = await opened(tmp_path)
-    assert not closed.was_cut_off
-    await closed.close()
-    cut_off = SqliteStore(tmp_path / "copy" / "store.db")
-    await cut_off.open()
-    assert cut_off.was_cut_off
-    await cut_off.close()
-
-
 async def test_a_store_that_is_closed_twice_is_closed(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     await asyncio.gather(store.close(), store.close())
@@ -67,7 +50,6 @@ async def test_a_store_that_is_closed_twice_is_closed(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is not open"):
         await store.nodes()
     again = await opened(tmp_path)
-    assert not again.was_cut_off
     await again.close()
 
 
