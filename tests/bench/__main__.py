@@ -46,11 +46,18 @@ class Bench:
     """One invocation: the brokers, the scale, and the figures as they come in."""
 
     def __init__(
-        self, servers: Sequence[Server], client: LoadClient, *, scale: work.Scale, repeat: int
+        self,
+        servers: Sequence[Server],
+        client: LoadClient,
+        *,
+        scale: work.Scale,
+        warm: int,
+        repeat: int,
     ) -> None:
         self._servers = servers
         self._client = client
         self._scale = scale
+        self._warm = warm
         self._repeat = repeat
         self.series: list[Series] = []
 
@@ -78,24 +85,28 @@ class Bench:
         print(report.run_line(series, number, run), flush=True)
 
     def _in_turn(self, one: work.Work) -> None:
-        """A discarded run on each broker, then the brokers in turn, A B A B."""
+        """Discarded runs on each broker, then the brokers in turn, A B A B."""
         sites = [
             (Series(one, server.name, server.manner()), self._site(server))
-            for server in self._servers
+            for server in self._able(one)
         ]
         self.series += [series for series, _ in sites]
         for series, site in sites:
-            say(f"{one.name}: warming {series.broker}")
-            await_calm(self._servers)
-            discarded = one.run(site)
-            say(report.run_line(series, "discarded", discarded))
+            for _ in range(self._warm):
+                say(f"{one.name}: warming {series.broker}")
+                await_calm(self._servers)
+                say(report.run_line(series, "discarded", one.run(site)))
         for number in range(1, self._repeat + 1):
             for series, site in sites:
                 await_calm(self._servers)
                 self._counted(series, f"{number}/{self._repeat}", one.run(site))
 
+    def _able(self, one: work.Work) -> list[Server]:
+        """The brokers that can do that work."""
+        return [server for server in self._servers if server.has_topics or not one.topics]
+
     def _on_fresh_brokers(self, one: work.Work) -> None:
-        for server in self._servers:
+        for server in self._able(one):
             series = Series(one, server.name, "")
             self.series.append(series)
             for number in range(1, self._repeat + 1):
@@ -121,6 +132,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--peers", default="", help="run in turn: artemis, broker-j, or a path")
     parser.add_argument("--only", action="append", choices=names, help="one row (repeatable)")
     parser.add_argument("--repeat", type=int, default=3, help="counted runs of each row")
+    parser.add_argument("--warm", type=int, default=1, help="discarded runs before them")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work: figures to try")
     parser.add_argument("--json", type=Path, help="write every run to this file")
     parser.add_argument("--without-ours", action="store_true", help="measure only the peers")
@@ -169,8 +181,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         servers += [peer_of(name) for name in options.peers.split(",") if name]
         for server in servers:
             server.idle_connections = min(server.idle_connections, files - FILES_SPARE)
-        scale = work.QUICK if options.quick else work.FULL
-        bench = Bench(servers, LoadClient.build(), scale=scale, repeat=max(options.repeat, 1))
+        bench = Bench(
+            servers,
+            LoadClient.build(),
+            scale=work.QUICK if options.quick else work.FULL,
+            warm=options.warm,
+            repeat=max(options.repeat, 1),
+        )
         if options.without_ours:
             works = [one for one in works if not one.alone]
         bench.run(works)

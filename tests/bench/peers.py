@@ -26,7 +26,7 @@ CREATE_SECONDS: Final = 120
 CREATE_OPTIONS: Final = (
     *("--user", "admin", "--password", "admin", "--allow-anonymous", "--host", "127.0.0.1"),
     *("--no-web", "--no-mqtt-acceptor", "--no-stomp-acceptor", "--no-hornetq-acceptor"),
-    *("--nio", "--no-autotune", "--silent"),
+    *("--nio", "--silent"),
 )
 
 
@@ -146,7 +146,7 @@ def broker_j_configuration(port: int) -> dict[str, object]:
         "attributes": {"holdOnPublishEnabled": "true"},
     }
     host = {
-        "type": "DERBY",
+        "type": "BDB",
         "storePath": "${qpid.work_dir}/store",
         "nodeAutoCreationPolicies": [topics, queues],
     }
@@ -181,6 +181,7 @@ class BrokerJ(Server):
 
     name = f"broker-j-{BROKER_J_VERSION}"
     ready = re.compile(r"BRK-1004")
+    has_topics = False  # none for a subscriber that comes before the publisher
 
     def command(self) -> list[str]:
         self.port = free_port()

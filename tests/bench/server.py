@@ -27,6 +27,7 @@ class Server(ABC):
 
     name: str
     ready: re.Pattern[str]  # group 1 is the port, where the line tells it
+    has_topics = True
     idle_connections = 10_000  # what the row of idle connections opens
 
     def __init__(self) -> None:
