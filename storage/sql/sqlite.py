@@ -108,10 +108,15 @@ def unreadable(database: Path, why: str) -> StoreError:
     )
 
 
+def code_of(error: Exception) -> int:
+    """What SQLite calls an error of the driver, 0 where it is none of its."""
+    return int(getattr(getattr(error, "orig", error), "sqlite_errorcode", 0)) & 0xFF
+
+
 def explained(error: Exception, database: Path) -> StoreError:
     """`error` of the driver, as what an operator can do about it."""
     original = getattr(error, "orig", error)
-    code = getattr(original, "sqlite_errorcode", 0) & 0xFF
+    code = code_of(error)
     if code in UNREADABLE or isinstance(error, UnreadableError):
         return unreadable(database, str(original))
     if code == sqlite3.SQLITE_FULL:
@@ -156,9 +161,18 @@ def log_size(database: Path) -> int:
 
 def reusable_log(connection: Connection, database: Path) -> int:
     """Bytes of the log that want no room in the file: all it can take of it is moved there now."""
-    _, logged, moved = connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").one()
+    logged, moved = checkpoint(connection)
     size = connection.exec_driver_sql("PRAGMA page_size").scalar() or 0
-    return max(0, log_size(database) - (int(logged) - int(moved)) * int(size))
+    return max(0, log_size(database) - (logged - moved) * int(size))
+
+
+def checkpoint(connection: Connection) -> tuple[int, int]:
+    """Move what can be moved from the log to the file; the log's pages, and those that are there.
+
+    The next write begins the log anew once all of them have been synced there.
+    """
+    _, logged, moved = connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").one()
+    return int(logged), int(moved)
 
 
 def unused_in_file(connection: Connection) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -19,6 +20,7 @@ from storage.events import EventPage, EventQuery
 from storage.facts import SetAside, StoreFacts
 from storage.sql import contents, events, sqlite
 from storage.sql.backup import back_up
+from storage.sql.checkpoints import Checkpoints
 from storage.sql.contents import IN_USE
 from storage.sql.lock import StoreLock
 from storage.sql.reader import Reader
@@ -45,6 +47,7 @@ class SqliteStore(SqlStore):
         self._lock: StoreLock | None = None
         self._connection: Connection | None = None
         self._statements: Texts | None = None
+        self._checkpoints: Final = Checkpoints()
         self._unused = 0
 
     @property
@@ -63,12 +66,18 @@ class SqliteStore(SqlStore):
             return -1
 
     def _measure(self) -> None:
-        if self._connection is not None and self._failure is None:
-            with suppress(SQLAlchemyError, OSError):
-                unused = sqlite.unused_in_file(self._connection)
-                if sqlite.free_on_disk(self._database) < sqlite.log_size(self._database):
-                    unused += sqlite.reusable_log(self._connection, self._database)
-                self._unused = unused
+        if self._connection is None or self._failure is not None:
+            return
+        try:
+            unused = sqlite.unused_in_file(self._connection)
+            if sqlite.free_on_disk(self._database) < sqlite.log_size(self._database):
+                unused += sqlite.reusable_log(self._connection, self._database)
+            self._unused = unused
+        except OSError:
+            return  # `free_bytes` finds the same
+        except SQLAlchemyError as error:
+            if sqlite.code_of(error) != sqlite3.SQLITE_FULL:
+                self._failure = sqlite.explained(error, self._database)
 
     # -- open and close
 
@@ -85,6 +94,7 @@ class SqliteStore(SqlStore):
         sqlite.prepare(connection)
         bring_up_to_date(connection)
         self._take_up(connection)
+        connection.exec_driver_sql("PRAGMA wal_autocheckpoint=0")
 
     async def close(self) -> None:
         self._ending.set()
@@ -152,7 +162,20 @@ class SqliteStore(SqlStore):
     def _commit(self, batch: Batch) -> None:
         changes = self._index.changes(batch)
         self._in_transaction(partial(sqlite.write, texts=self._texts(), changes=changes))
+        self._checkpoints.written(batch)
         self._committed(batch)
+        if self._checkpoints.is_due():
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """Move the log into the file. Where that finds no room, the next commit tries again."""
+        try:
+            logged, _ = sqlite.checkpoint(self._opened())
+        except SQLAlchemyError as error:
+            if sqlite.code_of(error) != sqlite3.SQLITE_FULL:
+                raise
+        else:
+            self._checkpoints.moved(logged)
 
     # -- for those who manage the broker
 

@@ -10,8 +10,10 @@ import pytest
 
 from storage.api import StoreError
 from storage.batch import Batch
+from storage.contents import CHUNK_SIZE
 from storage.records import StoredNode
 from storage.sql.index import NUMBERS_AT_ONCE
+from storage.sql.sqlite import log_size
 from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
 from tests.unit.storage.test_batch import stored
@@ -119,3 +121,17 @@ async def test_after_an_error_nothing_more_is_committed(tmp_path: Path) -> None:
     again = await opened(tmp_path)
     assert [int(message.number) for message in await stored_messages(again, "q")] == [1]
     await again.close()
+
+
+async def test_the_log_does_not_grow_with_what_is_written(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    batch = Batch()
+    batch.content_changes().held.append(1)
+    sizes = []
+    for index in range(40):  # 10 MiB, as two and a half times 1,000 pages
+        batch.content_changes().write(1, index, bytes(CHUNK_SIZE))
+        await store.commit(batch)
+        batch = Batch()
+        sizes.append(log_size(tmp_path / "data" / "store.db"))
+    assert max(sizes) < 6 * 1024 * 1024
+    await store.close()
