@@ -393,10 +393,12 @@ async def serve(settings: Settings) -> None:
             loop.add_signal_handler(name, _on_signal, stop)
     if not app.store.commits_at_once:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
-    await app.start()
-    # whatever start-up made stays: a full collection need not walk it, and ends sooner
     gc.collect()
+    # what a start makes stays: it is not looked through while it grows, nor ever after
+    gc.disable()
+    await app.start()
     gc.freeze()
+    gc.enable()
     sys.stdout.write(f"ready {app.url()} store={app.store.name} pid={os.getpid()}\n")
     sys.stdout.flush()
     await stop.wait()

@@ -25,8 +25,8 @@ PART: Final = 1000
 def load(connection: Connection) -> Index:
     """The index of what is there. What belongs to no queue any more is deleted first."""
     index = Index()
-    for row in connection.execute(select(QUEUE)):
-        index.queue_ids[row.name] = row.id
+    for queue, name in connection.execute(select(QUEUE.c.id, QUEUE.c.name)):
+        index.queue_ids[name] = queue
     if mark(connection, TIDY) == 0:
         forget_orphans(connection)
         set_mark(connection, TIDY, 1)
@@ -70,8 +70,8 @@ def set_mark(connection: Connection, name: str, value: int) -> None:
 
 def nodes(connection: Connection) -> list[StoredNode]:
     """Every node, in the order in which they were added."""
-    rows = connection.execute(select(NODE).order_by(NODE.c.id))
-    return [StoredNode(address=row.address, kind=row.kind) for row in rows]
+    rows = connection.execute(select(NODE.c.kind, NODE.c.address).order_by(NODE.c.id))
+    return [StoredNode(address=address, kind=kind) for kind, address in rows]
 
 
 def subscriptions(connection: Connection) -> list[StoredSubscription]:
