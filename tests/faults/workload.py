@@ -314,8 +314,8 @@ class Consumer(Worker):
         receiver = await self.attach(client)
         while not self.station.stopping:
             delivery = await receiver.next(0.05)
-            if delivery is None:
-                continue
+            if delivery is None or self.station.stopping:
+                continue  # what another gave back when it left comes late, and nobody had seen it
             subject = self.received(delivery, self._place)
             if self.chosen.random() < self._gives_back:
                 self.given_back(subject, self._place)
