@@ -43,6 +43,10 @@ class Headway:
         """How many messages each of so many may be ahead, one at least."""
         return FREE if self.most == FREE else max(1, self.most // max(1, producers))
 
+    def forget(self) -> None:
+        """There is nobody to be ahead of."""
+        self.most = FREE
+
     def measured(self, lag_us: i64, now_us: i64) -> None:
         """A message has been settled so long after it came, or is still to be."""
         if now_us - self._measured_us > TRIAL_US:

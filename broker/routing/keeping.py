@@ -38,9 +38,10 @@ def _judge(entry: QueueEntry, batch: Batch) -> None:
     if batch.is_urgent and promptness.hold_us == 0:
         promptness.scope = batch.scope
         return
-    if not queue.consumers:
-        promptness.nobody_consumes()
-    promptness.arrived(entry.stored_number, batch.scope, queue.router.clock.now_us())
+    if queue.consumers:
+        promptness.arrived(entry.stored_number, batch.scope, queue.router.clock.now_us())
+    else:
+        promptness.nobody_consumes(batch.scope)
     if not promptness.is_prompt:
         batch.is_urgent = True
 

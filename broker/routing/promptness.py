@@ -75,9 +75,12 @@ class Promptness:
         self.timed = NOTHING
         self.scope = NEVER_SEEN
 
-    def nobody_consumes(self) -> None:
-        """There is nobody to be prompt."""
+    def nobody_consumes(self, scope: i64) -> None:
+        """A message has come, and there is nobody to be prompt."""
+        self.left()
+        self.scope = scope
         self.is_prompt = False
+        self.headway.forget()
 
     def _learn(self, lag_us: i64) -> None:
         self.lag_us += (min(lag_us, SLOW * self.hold_us) - self.lag_us) // 4

@@ -21,6 +21,7 @@ class Producer:
         self.accepted: Final[list[int]] = []
         self.sent = first
         self._first: Final = first
+        self._credited = 0
         self._client: Final = client
 
     async def attach(self, address: str) -> None:
@@ -28,8 +29,8 @@ class Producer:
         await self._client.open("producer")
         await self._client.begin()
         self._client.send(attach_sender(name="producer", address=address))
-        while not isinstance(await self._client.next(), Flow):
-            pass
+        while self._credited == 0:
+            await self._hear()
 
     def send(self) -> None:
         """One message more."""
@@ -48,12 +49,14 @@ class Producer:
     async def run(self, count: int) -> None:
         """Send until so many have been accepted; whatever the broker says meanwhile is noted."""
         while len(self.accepted) < count:
-            while self.sent - self._first - len(self.accepted) < WINDOW:
+            while self.sent - self._first < min(len(self.accepted) + WINDOW, self._credited):
                 self.send()
             await self._hear()
 
     async def _hear(self) -> None:
         body = read_frame(await self._client.frame()).body
+        if isinstance(body, Flow) and body.handle >= 0:
+            self._credited = body.delivery_count + body.link_credit
         if isinstance(body, Disposition):
             last = body.first if body.last is None else body.last
             self.accepted.extend(self._first + each for each in range(body.first, last + 1))

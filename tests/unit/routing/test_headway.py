@@ -76,3 +76,10 @@ def test_what_each_of_several_producers_gets(producers: int, each: int) -> None:
 
 def test_each_of_several_is_free_where_all_are() -> None:
     assert Headway(HOLD_US).of_each(7) == FREE
+
+
+def test_where_nobody_consumes_producers_are_free() -> None:
+    measured = Measured()
+    measured.measure(HOLD_US, 50)
+    measured.headway.forget()
+    assert measured.headway.most == FREE

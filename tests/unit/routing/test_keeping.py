@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.routing.grants import UNLIMITED
 from broker.routing.policy import AddressPolicy
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
@@ -249,3 +250,23 @@ def test_purging_a_queue_teaches_nothing() -> None:
     queue.withdraw(entry, kept.batch)
     assert queue.promptness.lag_us == 4 * HOLD_US
     assert kept.batch.consumed == [], "its sender is told with the commit"
+
+
+# -- how far producers may be ahead
+
+
+def test_who_comes_late_has_producers_that_are_less_far_ahead_and_nobody_has_free_ones() -> None:
+    kept = Kept()
+    queue = kept.queue()
+    consumer = kept.consumer(queue, credit=10)
+    for _ in range(3):
+        kept.send(queue, b"a")
+        kept.clock.advance(HOLD_US // 1000 + 1)
+        kept.next_batch()
+    assert queue.headway() < UNLIMITED
+    kept.leave(queue, consumer, Disposal.RELEASE)
+    for _ in range(3):
+        kept.send(queue, b"a")
+        kept.clock.advance(HOLD_US // 1000 + 1)
+        kept.next_batch()
+    assert queue.headway() == UNLIMITED

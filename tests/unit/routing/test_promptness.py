@@ -123,7 +123,7 @@ def test_a_message_that_stays_unsettled_for_long_is_not_waited_for() -> None:
 
 def test_without_consumers_there_is_nobody_to_be_prompt() -> None:
     timed = prompt()
-    timed.promptness.nobody_consumes()
+    timed.promptness.nobody_consumes(timed.number)
     assert not timed.promptness.is_prompt
     timed.settle(100)
     assert timed.promptness.is_prompt, "what was measured before still counts"
