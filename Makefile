@@ -37,7 +37,7 @@ test: $(STAMPS)/test
 		$(MAKE) --no-print-directory build && \
 		$(BIN)/python -m pytest --numprocesses auto \
 			tests/unit tests/wire tests/scenario tests/fuzz tests/test_tidy.py && \
-		$(BIN)/pytest --compiled tests; \
+		$(BIN)/pytest --compiled --numprocesses auto --dist loadfile tests; \
 	elif [ "$$CI" = true ]; then \
 		echo "$(NO_COMPILER): the compiled broker cannot be tested"; exit 1; \
 	else \
