@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Connection, Row, bindparam, func, inspect, select, text
+from sqlalchemy import Connection, func, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from storage.contents import CHUNKS_MAX
-from storage.sql.rows import checksum, damage_of
+from storage.sql.packing import numbers_of
+from storage.sql.reading import following_with_bytes
+from storage.sql.rows import checksum
 from storage.sql.schema import version_of
-from storage.sql.statements import MESSAGE_ROWS
-from storage.sql.tables import BODY, CHUNK, MESSAGE, METADATA, QUARANTINE, QUEUE
-
-PART: Final = 1000
-"""Messages looked at together."""
+from storage.sql.segment import RECORD, Segment, damage_at, queue_at
+from storage.sql.statements import Texts
+from storage.sql.tables import BODY, CHUNK, METADATA, QUARANTINE, QUEUE, SEGMENT
 
 CHUNKS_TOGETHER: Final = 16
 """4 MiB at a time."""
@@ -36,13 +36,13 @@ class Findings:
     """What a check has found. `left_over` is nobody's any more, and deleted at the next start."""
 
     schema: str = ""
-    rows: dict[str, int] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=lambda: {"message": 0})
     complaints: list[str] = field(default_factory=list)
     damaged: int = 0
     examples: list[str] = field(default_factory=list)
     damaged_chunks: int = 0
     quarantined: int = 0
-    left_over: dict[str, int] = field(default_factory=dict)
+    left_over: dict[str, int] = field(default_factory=lambda: {"messages": 0, "bodies": 0})
 
     def is_sound(self) -> bool:
         """Whether everything in the store can be served: what was set aside before is known."""
@@ -52,13 +52,13 @@ class Findings:
 def messages_in(connection: Connection) -> int | None:
     """How many messages there are, where that can be told."""
     try:
-        return count_of(connection, MESSAGE.name)
+        lengths = func.sum(func.length(SEGMENT.c.facts))
+        return int(connection.execute(select(lengths)).scalar() or 0) // int(RECORD)
     except SQLAlchemyError:
         return None
 
 
-def count_of(connection: Connection, table: str) -> int:
-    """How many rows a table has."""
+def _count_of(connection: Connection, table: str) -> int:
     found = connection.execute(select(func.count()).select_from(METADATA.tables[table]))
     return found.scalar() or 0
 
@@ -76,7 +76,7 @@ def check(connection: Connection, advance: Advance) -> Findings:
 def _look(connection: Connection, found: Findings, advance: Advance) -> None:
     found.schema = version_of(connection)
     tables = [name for name in METADATA.tables if inspect(connection).has_table(name)]
-    missing = {QUEUE.name, MESSAGE.name, BODY.name} - set(tables)
+    missing = {QUEUE.name, SEGMENT.name, BODY.name} - set(tables)
     if missing:
         found.complaints.append(f"there is no table {', '.join(sorted(missing))}")
         return
@@ -87,8 +87,8 @@ def _look(connection: Connection, found: Findings, advance: Advance) -> None:
     _look_at_messages(connection, found, known, advance=advance)
     if CHUNK.name in tables:
         _look_at_chunks(connection, found)
-    found.rows = {name: count_of(connection, name) for name in tables}
-    found.left_over = _left_over(connection)
+    found.rows |= {name: _count_of(connection, name) for name in tables}
+    found.left_over["bodies"] = _bodies_left_over(connection)
 
 
 def _integrity(connection: Connection) -> list[str]:
@@ -108,20 +108,27 @@ def _set_aside(connection: Connection) -> set[int]:
 def _look_at_messages(
     connection: Connection, found: Findings, known: set[int], *, advance: Advance
 ) -> None:
-    part = (
-        MESSAGE_ROWS.where(MESSAGE.c.number > bindparam("behind"))
-        .order_by(MESSAGE.c.number)
-        .limit(bindparam("part"))
-        .offset(bindparam("skipped"))
-    )
-    # as driver SQL: values come as they are in the file, whatever the column should hold
-    statement = str(part.compile(dialect=connection.dialect))
+    queues = set(connection.execute(select(QUEUE.c.id)).scalars())
+    texts = Texts(connection.dialect)
     behind = -(2**63)
-    while rows := connection.exec_driver_sql(statement, (behind, PART, 0)).all():
-        for row in rows:
-            _look_at(row, found, known)
-        behind = rows[-1].number
-        advance(len(rows))
+    while segments := following_with_bytes(connection, texts, behind):
+        for segment in segments:
+            _look_at(segment, found, known, queues=queues)
+            advance(int(segment.slots()))
+        behind = max(segments[-1].last, segments[-1].number)
+
+
+def _look_at(segment: Segment, found: Findings, known: set[int], *, queues: set[int]) -> None:
+    facts = segment.facts
+    for slot, number in enumerate(numbers_of(segment)):
+        at = slot * int(RECORD)
+        damage = damage_at(facts, at, segment.body)
+        found.rows["message"] += 1
+        if damage and number not in known:
+            found.damaged += 1
+            _give_example(found, f"message {number}: {damage}")
+        if not damage and queue_at(facts, at) not in queues:
+            found.left_over["messages"] += 1
 
 
 def _look_at_chunks(connection: Connection, found: Findings) -> None:
@@ -142,19 +149,6 @@ def _give_example(found: Findings, text: str) -> None:
         found.examples.append(text)
 
 
-def _look_at(row: Row[Any], found: Findings, known: set[int]) -> None:
-    damage = damage_of(row, row.shared)
-    if not damage or row.number in known:
-        return
-    found.damaged += 1
-    _give_example(found, f"message {row.number}: {damage}")
-
-
-def _left_over(connection: Connection) -> dict[str, int]:
-    homeless = MESSAGE.c.queue.not_in(select(QUEUE.c.id))
-    used = select(MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
-    unused = BODY.c.number.not_in(used)
-    return {
-        "messages": connection.execute(select(func.count()).where(homeless)).scalar() or 0,
-        "bodies": connection.execute(select(func.count()).where(unused)).scalar() or 0,
-    }
+def _bodies_left_over(connection: Connection) -> int:
+    unused = BODY.c.number.not_in(select(SEGMENT.c.number))
+    return connection.execute(select(func.count()).where(unused)).scalar() or 0

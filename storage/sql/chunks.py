@@ -7,7 +7,7 @@ content lie together, and no index is needed.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 from google_crc32c import extend
@@ -18,8 +18,10 @@ from storage.api import ContentError
 from storage.batch import Batch
 from storage.contents import CHUNKS_MAX, ContentChanges, ContentUses
 from storage.records import StoredContent, StoredMessage, StoredPlaces
+from storage.sql.quarantine import NOBODYS, find
 from storage.sql.rows import checksum
-from storage.sql.tables import CHUNK, LARGE, MESSAGE, QUARANTINE, QUEUE
+from storage.sql.statements import Texts
+from storage.sql.tables import CHUNK, LARGE, QUARANTINE
 
 SWEPT_AT_ONCE: Final = 16
 """Chunks that one step of a sweep deletes: a commit waits for no more than that."""
@@ -86,19 +88,20 @@ class Chunks:
         return rows
 
 
-def load(connection: Connection) -> Chunks:
+def load(connection: Connection, texts: Texts, names: Mapping[int, str]) -> Chunks:
     """Find who has what, and what nobody has. Messages of queues that have gone are deleted."""
     chunks = Chunks()
-    connection.execute(delete(LARGE).where(LARGE.c.number.not_in(select(MESSAGE.c.number))))
-    rows = connection.execute(
-        select(LARGE.c.number, LARGE.c.content, QUEUE.c.name)
-        .join(MESSAGE, MESSAGE.c.number == LARGE.c.number)
-        .join(QUEUE, QUEUE.c.id == MESSAGE.c.queue)
-    )
     used: set[int] = set()
-    for number, content, queue in rows:
-        chunks.uses.add(number, content, queue)
-        used.add(content)
+    for row in connection.execute(select(LARGE.c.number, LARGE.c.content)).all():
+        found = find(connection, texts, row.number)
+        if found is None:
+            connection.execute(delete(LARGE).where(LARGE.c.number == row.number))
+            continue
+        queue = names.get(found.queue())
+        if queue is not None:
+            chunks.uses.add(row.number, row.content, queue)
+        if queue is not None or found.queue() == NOBODYS:
+            used.add(row.content)
     present = _present(connection)
     chunks.uses.garbage.extend(content for content in present if content not in used)
     chunks.first = max([0, *used, *present]) + 1

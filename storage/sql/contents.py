@@ -7,39 +7,32 @@ from typing import Final
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, delivered
+from storage.sql import chunks, delivered, reading
 from storage.sql.index import NUMBERS, QUEUES, TIDY, Index
-from storage.sql.quarantine import Damage, Sifted, forget_gone
-from storage.sql.reading import read_places, read_window
+from storage.sql.packing import Sifting
+from storage.sql.quarantine import forget_gone
 from storage.sql.rows import subscription_of
-from storage.sql.statements import LOAD, Texts
-from storage.sql.tables import BODY, MARK, MESSAGE, NODE, QUEUE, SUBSCRIPTION
+from storage.sql.segment import Damage, Segment
+from storage.sql.statements import CHANGE_SEGMENT, DELETE_BODY, DELETE_SEGMENT, Texts
+from storage.sql.tables import BODY, MARK, NODE, QUEUE, SEGMENT, SUBSCRIPTION
 
 IN_USE: Final = "in use"
 """1 from the opening to the close: whoever finds it so knows that there was no close."""
 
-PART: Final = 1000
-"""Messages loaded together at a start."""
 
-
-def load(connection: Connection) -> Index:
+def load(connection: Connection, texts: Texts) -> Index:
     """The index of what is there. What belongs to no queue any more is deleted first."""
     index = Index()
     for queue, name in connection.execute(select(QUEUE.c.id, QUEUE.c.name)):
         index.queue_ids[name] = queue
     if mark(connection, TIDY) == 0:
-        forget_orphans(connection)
+        forget_orphans(connection, texts, set(index.queue_ids.values()))
         set_mark(connection, TIDY, 1)
-    forget_gone(connection)
+    index.left_out = forget_gone(connection, texts)
     delivered.forget_gone(connection)
     if mark(connection, IN_USE) == 0:
         delivered.forget_all(connection)
-    if connection.execute(select(BODY.c.number).limit(1)).first() is not None:
-        for row in connection.execute(
-            select(MESSAGE.c.number, MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
-        ):
-            index.use(row.body, row.number)
-    index.chunks = chunks.load(connection)
+    index.chunks = chunks.load(connection, texts, index.names())
     highest = connection.execute(select(func.max(QUEUE.c.id))).scalar() or 0
     queues = max(mark(connection, QUEUES), highest)  # no mark: by a broker that had none
     index.speak_for(numbers=mark(connection, NUMBERS), queues=queues)
@@ -48,12 +41,21 @@ def load(connection: Connection) -> Index:
     return index
 
 
-def forget_orphans(connection: Connection) -> None:
-    """Delete what is left of queues that have gone: their messages lie all over the table."""
-    known = select(QUEUE.c.id)
-    connection.execute(delete(MESSAGE).where(MESSAGE.c.queue.not_in(known)))
-    used = select(MESSAGE.c.body).where(MESSAGE.c.body.is_not(None))
-    connection.execute(delete(BODY).where(BODY.c.number.not_in(used)))
+def forget_orphans(connection: Connection, texts: Texts, queues: set[int]) -> None:
+    """Delete what is left of queues that have gone: their messages lie all over the segments."""
+
+    def look(segment: Segment) -> None:
+        before = segment.facts
+        segment.keep_queues(queues)
+        if not segment.facts:
+            connection.exec_driver_sql(texts.of(DELETE_SEGMENT), (segment.number,))
+            connection.exec_driver_sql(texts.of(DELETE_BODY), (segment.number,))
+        elif segment.facts is not before:
+            row = (segment.size, segment.facts, segment.number)
+            connection.exec_driver_sql(texts.of(CHANGE_SEGMENT), row)
+
+    reading.every(connection, texts, look)
+    connection.execute(delete(BODY).where(BODY.c.number.not_in(select(SEGMENT.c.number))))
 
 
 def mark(connection: Connection, name: str) -> int:
@@ -87,28 +89,46 @@ def messages(
 
     No message where none is left.
     """
-    damaged: list[Damage] = []
-    while True:
-        rows = connection.exec_driver_sql(texts.of(LOAD), (behind, PART, 0)).all()
-        sifted = Sifted(rows, index.names())
-        sound, torn = chunks.complete(connection, index.chunks, sifted.sound)
-        damaged += sifted.damaged + torn
-        if sound or not rows:
+    sifting = Sifting(index.names(), index.left_out)
+    damaged = sifting.damaged
+    while found := reading.following_with_bytes(connection, texts, behind):
+        for segment in found:
+            sifting.take(segment, None, behind)
+        sound, torn = chunks.complete(connection, index.chunks, sifting.sound)
+        damaged += torn
+        if sound:
             return sound, damaged
-        behind = rows[-1].number
+        behind = max(found[-1].last, found[-1].number)
+    return [], damaged
 
 
-def places(connection: Connection, index: Index, behind: int) -> StoredPlaces:
-    """Where the next messages with numbers above `behind` are, ascending."""
-    found = read_places(connection, index.names(), behind)
+def places(
+    connection: Connection, texts: Texts, index: Index, *, behind: int
+) -> tuple[StoredPlaces, list[Damage]]:
+    """Where the next messages with numbers above `behind` are, and what damage was met."""
+    found = StoredPlaces()
+    sifting = Sifting(index.names(), index.left_out)
+    while not found.numbers:
+        segments = reading.following(connection, texts, behind)
+        if not segments:
+            break
+        for segment in segments:
+            sifting.place(segment, found, behind)
+            index.segments.notice(segment)
+        behind = max(segments[-1].last, segments[-1].number)
     chunks.weigh(connection, index.chunks, found)
-    return found
+    return found, sifting.damaged
 
 
 def window(
     connection: Connection, texts: Texts, index: Index, *, numbers: list[int]
 ) -> tuple[list[StoredMessage], list[Damage]]:
     """The messages of those numbers that are there, ascending, and what damage was met."""
-    sifted = Sifted(read_window(connection, texts, numbers), index.names())
-    sound, torn = chunks.complete(connection, index.chunks, sifted.sound)
-    return sound, sifted.damaged + torn
+    sifting = Sifting(index.names(), index.left_out)
+    wanted = set(numbers)
+    for segment in reading.holding(connection, texts, numbers, with_bytes=True):
+        sifting.take(segment, wanted)
+        segment.body = None
+        index.segments.learn(segment)
+    sound, torn = chunks.complete(connection, index.chunks, sifting.sound)
+    return sound, sifting.damaged + torn

@@ -1,4 +1,4 @@
-"""What is remembered of what a store holds, and the rows that a batch becomes by it."""
+"""What is remembered of what a store holds, and what is to be written of a batch by it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from sqlalchemy.sql.expression import ClauseElement
 from storage.batch import Batch
 from storage.sql import delivered, events, ids
 from storage.sql.chunks import Chunks
-from storage.sql.rows import BODY as SHARED
-from storage.sql.rows import BodyRow, MessageRow, Rows, checksum, subscription_row
+from storage.sql.packing import unknown_queues
+from storage.sql.rows import subscription_row
+from storage.sql.segments import SegmentChanges, Segments
 from storage.sql.statements import (
     DELETE_NODE,
     DELETE_QUEUE,
@@ -39,29 +40,17 @@ Row = tuple[object, ...]
 
 @final
 class Changes:
-    """A batch as rows. Their order is that of the attributes; no message is in two of them.
-
-    But for those that fall due, are counted or rewritten, and are then removed.
-    """
+    """What is to be written of a batch, in the order of the attributes."""
 
     def __init__(self) -> None:
         self.statements: Final[list[tuple[ClauseElement, Sequence[Row]]]] = []
         """What concerns queues, nodes, subscriptions, marks, remembered ids and events."""
-        self.messages: list[MessageRow] = []
-        self.bodies: list[BodyRow] = []
-        self.fallen_due: list[tuple[int, int, int]] = []
-        """position, 0, number"""
-        self.counted: list[tuple[int, int]] = []
-        """delivery_count, number"""
-        self.rewritten: list[tuple[int, None, bytes, int]] = []
-        """checksum, None, encoded, number"""
-        self.removed: list[int] = []
-        self.bodies_removed: list[int] = []
+        self.segments = SegmentChanges()
 
 
 @final
 class Index:
-    """Ids of queues, uses of shared bodies, and up to where numbers are spoken for."""
+    """Ids of queues, segments, what was found damaged, and up to where numbers are spoken for."""
 
     def __init__(self) -> None:
         self.queue_ids: Final[dict[str, int]] = {}
@@ -70,8 +59,8 @@ class Index:
         self.queues_up_to = 0
         self.chunks = Chunks()
         self._last_queue = 0
-        self._bodies: Final[dict[int, int]] = {}
-        self._uses: Final[dict[int, int]] = {}
+        self.segments: Final = Segments()
+        self.left_out: set[int] = set()
 
     def speak_for(self, *, numbers: int, queues: int) -> None:
         """Begin behind the numbers and ids that have been spoken for."""
@@ -84,27 +73,19 @@ class Index:
             self._names = {queue: name for name, queue in self.queue_ids.items()}
         return self._names
 
-    def use(self, body: int, number: int) -> None:
-        """The message `number` has its bytes in the row `body` of that table."""
-        self._bodies[number] = body
-        self._uses[body] = self._uses.get(body, 0) + 1
-
     def changes(self, batch: Batch) -> Changes:
-        """What is to be written for `batch`, which is counted as written from now on."""
+        """What is to be written for `batch`, which is counted as written from now on.
+
+        `segments` has learned what it wanted to know.
+        """
         changes = Changes()
         if batch.nodes_removed or batch.subscriptions_removed:
             self._remove(batch, changes)
         self._add(batch, changes)
-        rows = Rows(batch.appended, self.queue_ids)
-        changes.messages, changes.bodies = rows.messages, rows.bodies
-        if rows.messages and rows.messages[-1][0] > self.numbers_up_to:
-            self.numbers_up_to = rows.messages[-1][0] + NUMBERS_AT_ONCE
+        if batch.last_number() > self.numbers_up_to:
+            self.numbers_up_to = batch.last_number() + NUMBERS_AT_ONCE
             changes.statements.append((SET_MARK, [(self.numbers_up_to, NUMBERS)]))
-        if rows.bodies:
-            for row in rows.messages:
-                if row[SHARED] is not None:
-                    self.use(row[SHARED], row[0])
-        self._change(batch, changes)
+        changes.segments = self.segments.changes(batch, self.queue_ids)
         if batch.delivered:
             changes.statements.extend(delivered.statements_of(batch.delivered, self.queue_ids))
         if batch.ids is not None:
@@ -114,38 +95,6 @@ class Index:
         if batch.events is not None:
             changes.statements.extend(events.statements_of(batch.events))
         return changes
-
-    def _change(self, batch: Batch, changes: Changes) -> None:
-        """What becomes of messages that there are: what was said last counts."""
-        if batch.fallen_due:
-            places = dict(batch.fallen_due)
-            changes.fallen_due = [(place, 0, number) for number, place in places.items()]
-        if batch.counted:
-            counts = dict(batch.counted)
-            changes.counted = [(count, number) for number, count in counts.items()]
-        if batch.rewritten:
-            contents = dict(batch.rewritten)
-            changes.rewritten = [
-                (checksum(number, encoded), None, encoded, number)
-                for number, encoded in contents.items()
-            ]
-            self._leave_bodies(list(contents), changes)
-        if batch.removed:
-            changes.removed = batch.removed
-            self._leave_bodies(batch.removed, changes)
-
-    def _leave_bodies(self, numbers: list[int], changes: Changes) -> None:
-        """These messages have no use for a shared body any more; the last one takes it along."""
-        if not self._bodies:
-            return
-        for number in numbers:
-            body = self._bodies.pop(number, None)
-            if body is None:
-                continue
-            self._uses[body] -= 1
-            if self._uses[body] == 0:
-                del self._uses[body]
-                changes.bodies_removed.append(body)
 
     def _remove(self, batch: Batch, changes: Changes) -> None:
         """Forget queues by name; their messages are orphans, which a start deletes."""
@@ -173,9 +122,8 @@ class Index:
                 self._add_queue(node.address, queues)
         for subscription in batch.subscriptions_added:
             self._add_queue(subscription.queue, queues)
-        for message in batch.appended:
-            if message is not None and message.queue not in self.queue_ids:
-                self._add_queue(message.queue, queues)
+        for name in unknown_queues(batch.appended, self.queue_ids):
+            self._add_queue(name, queues)
         if self._last_queue > self.queues_up_to:
             self.queues_up_to = self._last_queue + QUEUES_AT_ONCE
             changes.statements.append((SET_MARK, [(self.queues_up_to, QUEUES)]))

@@ -12,12 +12,11 @@ from typing import Final
 
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
-from sqlalchemy.dialects.postgresql import asyncpg as asyncpg_dialect
 
 from storage.api import StoreError
 from storage.sql.index import Changes, Row
-from storage.sql.statements import COUNT, FALL_DUE, REWRITE, Texts
-from storage.sql.tables import MESSAGE
+from storage.sql.segments import SegmentChanges
+from storage.sql.statements import CHANGE_BODY, Texts
 
 VERSION: Final = 150000
 """The oldest server that is taken, as it tells its version."""
@@ -46,30 +45,30 @@ SETTINGS: Final = {
 STATEMENT_BYTES_MAX: Final = 16 * 1024 * 1024
 """More goes to the server as a stream (COPY): one value cannot be a gigabyte."""
 
-STATEMENT_MESSAGES_MAX: Final = 200
-"""From here on COPY, with its two round trips more, takes half the time."""
-
-_DIALECT: Final = asyncpg_dialect.dialect()  # type: ignore[no-untyped-call]
-_TYPES: Final = [column.type.compile(_DIALECT) for column in MESSAGE.columns]
-WIDTH: Final = len(_TYPES)
-"""The columns of a message."""
-
-DELETE_MESSAGES: Final = "DELETE FROM message WHERE number = ANY($1::bigint[])"
+DELETE_SEGMENTS: Final = "DELETE FROM segment WHERE number = ANY($1::bigint[])"
 
 DELETE_BODIES: Final = "DELETE FROM body WHERE number = ANY($1::bigint[])"
 
-_ARRAYS: Final = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_TYPES, 1))
+CHANGE_SEGMENTS: Final = """
+UPDATE segment SET size = new.size, facts = new.facts
+FROM unnest($1::bigint[], $2::bytea[], $3::bigint[]) new (size, facts, number)
+WHERE segment.number = new.number
+"""
+"""sizes, facts, numbers"""
 
 PLAIN: Final = f"""
-WITH gone AS (DELETE FROM message WHERE number = ANY(${WIDTH + 1}::bigint[])),
-freed AS (DELETE FROM body WHERE number = ANY(${WIDTH + 2}::bigint[])),
-shared AS (
-    INSERT INTO body SELECT * FROM unnest(${WIDTH + 3}::bigint[], ${WIDTH + 4}::bytea[])
+WITH gone AS (DELETE FROM segment WHERE number = ANY($1::bigint[])),
+freed AS (DELETE FROM body WHERE number = ANY($1::bigint[])),
+changed AS (
+    UPDATE segment SET size = new.size, facts = new.facts
+    FROM unnest($2::bigint[], $3::bytea[], $4::bigint[]) new (size, facts, number)
+    WHERE segment.number = new.number
 ),
-counted AS (UPDATE mark SET value = ${WIDTH + 5} WHERE name = '{COMMITS}')
-INSERT INTO message SELECT * FROM unnest({_ARRAYS})
+filled AS (INSERT INTO body SELECT * FROM unnest($5::bigint[], $6::bytea[])),
+counted AS (UPDATE mark SET value = $7 WHERE name = '{COMMITS}')
+INSERT INTO segment SELECT * FROM unnest($8::bigint[], $9::bigint[], $10::bytea[])
 """  # noqa: S608 - nothing of a peer's is in it
-"""A batch: columns of messages; messages, bodies removed; columns of bodies; its number."""
+"""A batch: segments removed; columns of those changed; of new bodies; its number; new segments."""
 
 PASSING: Final = frozenset(
     {
@@ -194,16 +193,10 @@ async def connect(url: str, application: str) -> asyncpg.Connection:
 
 
 def is_plain(changes: Changes) -> bool:
-    """Whether `PLAIN` says it all: messages come and go, few of them, and none large."""
-    return not (
-        changes.statements
-        or len(changes.messages) > STATEMENT_MESSAGES_MAX
-        or changes.fallen_due
-        or changes.counted
-        or changes.rewritten
-        or sum(len(row[-1] or b"") for row in changes.messages) > STATEMENT_BYTES_MAX
-        or sum(len(row[-1]) for row in changes.bodies) > STATEMENT_BYTES_MAX
-    )
+    """Whether `PLAIN` says it all: messages come and go, and their bytes are not too many."""
+    segments = changes.segments
+    size = sum(len(encoded) for _, encoded in segments.bodies)
+    return not changes.statements and not segments.rebuilt and size <= STATEMENT_BYTES_MAX
 
 
 def columns_of(rows: Sequence[Row], width: int) -> list[Sequence[object]]:
@@ -213,12 +206,13 @@ def columns_of(rows: Sequence[Row], width: int) -> list[Sequence[object]]:
 
 async def write_plain(statement: PreparedStatement, changes: Changes, number: int) -> None:
     """Write and commit a batch that `is_plain`; `statement` is `PLAIN`, prepared."""
+    segments = changes.segments
     await statement.fetch(
-        *columns_of(changes.messages, WIDTH),
-        changes.removed,
-        changes.bodies_removed,
-        *columns_of(changes.bodies, 2),
+        segments.removed,
+        *columns_of(segments.changed, 3),
+        *columns_of(segments.bodies, 2),
         number,
+        *columns_of(segments.segments, 3),
     )
 
 
@@ -231,23 +225,23 @@ async def write(
     )
     for statement, rows in changes.statements:
         await session.executemany(texts.of(statement), rows)
-    if changes.messages:
-        await session.copy_records_to_table("message", records=changes.messages)
-    if changes.bodies:
-        await session.copy_records_to_table("body", records=changes.bodies)
-    updates: list[tuple[str, Sequence[Row]]] = [
-        (texts.of(FALL_DUE), changes.fallen_due),
-        (texts.of(COUNT), changes.counted),
-        (texts.of(REWRITE), changes.rewritten),
-    ]
-    for text, rows in updates:
-        if rows:
-            await session.executemany(text, rows)
-    if changes.removed:
-        await session.execute(DELETE_MESSAGES, changes.removed)
-    if changes.bodies_removed:
-        await session.execute(DELETE_BODIES, changes.bodies_removed)
+    await _write_segments(session, texts, changes.segments)
     await session.execute("COMMIT")
+
+
+async def _write_segments(
+    session: asyncpg.Connection, texts: Texts, changes: SegmentChanges
+) -> None:
+    if changes.segments:
+        await session.copy_records_to_table("segment", records=changes.segments)
+        await session.copy_records_to_table("body", records=changes.bodies)
+    if changes.changed:
+        await session.execute(CHANGE_SEGMENTS, *columns_of(changes.changed, 3))
+    if changes.rebuilt:
+        await session.executemany(texts.of(CHANGE_BODY), changes.rebuilt)
+    if changes.removed:
+        await session.execute(DELETE_SEGMENTS, changes.removed)
+        await session.execute(DELETE_BODIES, changes.removed)
 
 
 # -- errors

@@ -26,6 +26,7 @@ from storage.sql import contents, events, postgres
 from storage.sql.contents import IN_USE
 from storage.sql.index import Changes
 from storage.sql.postgres import COMMITS, AwayError
+from storage.sql.reading import learn
 from storage.sql.rows import UnreadableError
 from storage.sql.schema import bring_up_to_date
 from storage.sql.session import Session, application_name
@@ -171,6 +172,13 @@ class PostgresStore(SqlStore):
     async def commit(self, batch: Batch) -> None:
         async with self._turn:
             session = self._ready()
+            segments = self._index.segments
+            wanted = segments.wanted(batch)
+            if wanted.any():
+                await self._asked(
+                    partial(learn, texts=self._texts(), segments=segments, wanted=wanted)
+                )
+                session = self._ready()
             changes = self._index.changes(batch)
             self._number += 1
             self._waits_since = asyncio.get_running_loop().time()
@@ -287,14 +295,17 @@ class PostgresStore(SqlStore):
 
     async def _run(self, work: Callable[[Connection], T]) -> T:
         async with self._turn:
-            try:
-                return await self._ready().run(work)
-            except FAILURES as error:
-                await self._return(error, None)
-            try:
-                return await self._ready().run(work)
-            except FAILURES as again:
-                raise self._fail(again) from None
+            return await self._asked(work)
+
+    async def _asked(self, work: Callable[[Connection], T]) -> T:
+        try:
+            return await self._ready().run(work)
+        except FAILURES as error:
+            await self._return(error, None)
+        try:
+            return await self._ready().run(work)
+        except FAILURES as again:
+            raise self._fail(again) from None
 
     async def events(self, query: EventQuery) -> EventPage:
         return await self._run(partial(events.load, query=query))

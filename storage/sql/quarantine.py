@@ -1,39 +1,33 @@
 """Messages that are damaged: set aside where they are found, and never loaded again (P10).
 
-A row of the table `quarantine` names the message. The row of the message itself stays where
-it lies, so nothing more is written to a file that has shown to be unreliable than has to be.
+A row of the table `quarantine` names the message. Its record and bytes stay where
+they lie, so nothing more is written to a file that has shown to be unreliable than has to be.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select
 
 from storage.facts import SetAside
-from storage.records import StoredMessage
-from storage.sql.rows import checksum, damage_of, message_of
-from storage.sql.statements import MESSAGE_ROWS
-from storage.sql.tables import BODY, MESSAGE, QUARANTINE, QUEUE
+from storage.sql.packing import numbers_of
+from storage.sql.reading import holding
+from storage.sql.segment import (
+    RECORD,
+    Damage,
+    Segment,
+    bytes_at,
+    damage_at,
+    is_sound,
+    queue_at,
+)
+from storage.sql.statements import CHANGE_SEGMENT, Texts
+from storage.sql.tables import QUARANTINE, QUEUE
 
-Damage = tuple[int, str]
-"""The number of a message, and what is wrong with it."""
-
-
-class Sifted:
-    """Rows of messages, the sound apart from the damaged."""
-
-    def __init__(self, rows: Sequence[Row[Any]], names: dict[int, str]) -> None:
-        self.sound: Final[list[StoredMessage]] = []
-        self.damaged: Final[list[Damage]] = []
-        for row in rows:
-            damage = damage_of(row, row.shared)
-            if damage:
-                self.damaged.append((row.number, damage))
-            else:
-                self.sound.append(message_of(row, names[row.queue], row.shared))
+NOBODYS: Final = 0
+"""No queue has this id."""
 
 
 def set_aside(connection: Connection, damaged: list[Damage]) -> None:
@@ -50,58 +44,82 @@ def count(connection: Connection) -> int:
     return connection.execute(select(func.count()).select_from(QUARANTINE)).scalar() or 0
 
 
-def forget_gone(connection: Connection) -> None:
-    """Forget those whose rows are gone, with their queues for instance."""
-    connection.execute(
-        delete(QUARANTINE).where(QUARANTINE.c.number.not_in(select(MESSAGE.c.number)))
-    )
+def forget_gone(connection: Connection, texts: Texts) -> set[int]:
+    """Forget those whose rows are gone, with their queues for instance; which are left."""
+    left = set()
+    for number in connection.execute(select(QUARANTINE.c.number)).scalars().all():
+        if find(connection, texts, number) is None:
+            connection.execute(delete(QUARANTINE).where(QUARANTINE.c.number == number))
+        else:
+            left.add(number)
+    return left
 
 
 # -- what an operator may do about them
 
 
+class Found:
+    """The segment that has a message which may be damaged, and where its record begins."""
+
+    def __init__(self, segment: Segment, at: int) -> None:
+        self.segment: Final = segment
+        self.at: Final = at
+
+    def queue(self) -> int:
+        """The id of its queue, NOBODYS where that cannot be told."""
+        facts = self.segment.facts
+        return int(queue_at(facts, self.at)) if is_sound(facts, self.at) else NOBODYS
+
+    def encoded(self) -> bytes:
+        """Its bytes as far as they are there."""
+        facts, body = self.segment.facts, self.segment.body
+        return bytes_at(facts, self.at, body) if body and is_sound(facts, self.at) else b""
+
+
+def find(connection: Connection, texts: Texts, number: int) -> Found | None:
+    """Where a message is, be it damaged; None where it is not there."""
+    for segment in holding(connection, texts, [number], with_bytes=True):
+        numbers = numbers_of(segment)
+        if number in numbers:
+            return Found(segment, numbers.index(number) * int(RECORD))
+    return None
+
+
 def listed(connection: Connection, behind: int, at_most: int) -> list[SetAside]:
     """Those with numbers above `behind`, ascending."""
-    stored = func.coalesce(MESSAGE.c.encoded, BODY.c.encoded)
+    texts = Texts(connection.dialect)
     rows = connection.execute(
-        select(
-            QUARANTINE.c.number,
-            func.coalesce(QUEUE.c.name, "").label("queue"),
-            QUARANTINE.c.found_ms,
-            QUARANTINE.c.reason,
-            func.coalesce(func.length(stored), 0).label("size"),
-        )
-        .select_from(
-            QUARANTINE.outerjoin(MESSAGE, MESSAGE.c.number == QUARANTINE.c.number)
-            .outerjoin(BODY, BODY.c.number == MESSAGE.c.body)
-            .outerjoin(QUEUE, QUEUE.c.id == MESSAGE.c.queue)
-        )
+        select(QUARANTINE)
         .where(QUARANTINE.c.number > behind)
         .order_by(QUARANTINE.c.number)
         .limit(at_most)
-    )
-    return [SetAside(row.number, row.queue, row.found_ms, row.reason, row.size) for row in rows]
+    ).all()
+    return [_told(connection, texts, row) for row in rows]
+
+
+def _told(connection: Connection, texts: Texts, row: Row[Any]) -> SetAside:
+    found = find(connection, texts, row.number)
+    named = select(QUEUE.c.name).where(QUEUE.c.id == (NOBODYS if found is None else found.queue()))
+    queue = connection.execute(named).scalar() or ""
+    size = 0 if found is None else len(found.encoded())
+    return SetAside(row.number, queue, row.found_ms, row.reason, size)
 
 
 def restore(connection: Connection, number: int) -> str:
     """Take a message as it is now for what was stored; why not, where that cannot be."""
     if connection.execute(select(QUARANTINE).where(QUARANTINE.c.number == number)).first() is None:
         return "is not set aside"
-    asked = MESSAGE_ROWS.where(MESSAGE.c.number == bindparam("which"))
-    text = str(asked.compile(dialect=connection.dialect))
-    row = connection.exec_driver_sql(text, (number,)).first()
-    if row is None:
+    texts = Texts(connection.dialect)
+    found = find(connection, texts, number)
+    if found is None:
         return "has no row any more"
-    encoded = row.encoded if row.body is None else row.shared
-    if not isinstance(encoded, bytes):
-        return "has no bytes"
-    anew = update(MESSAGE).where(MESSAGE.c.number == number)
-    connection.execute(anew.values(checksum=checksum(number, encoded)))
-    repaired = connection.exec_driver_sql(text, (number,)).one()
-    damage = damage_of(repaired, repaired.shared)
-    if not damage:
-        connection.execute(delete(QUARANTINE).where(QUARANTINE.c.number == number))
-    return damage
+    encoded = found.encoded()
+    if not encoded:
+        return damage_at(found.segment.facts, found.at, found.segment.body) or "has no bytes"
+    found.segment.vouch(found.at, encoded)
+    _write(connection, texts, found.segment)
+    connection.execute(delete(QUARANTINE).where(QUARANTINE.c.number == number))
+    return ""
 
 
 def drop(connection: Connection, number: int) -> str:
@@ -109,5 +127,14 @@ def drop(connection: Connection, number: int) -> str:
     gone = connection.execute(delete(QUARANTINE).where(QUARANTINE.c.number == number))
     if gone.rowcount == 0:
         return "is not set aside"
-    connection.execute(delete(MESSAGE).where(MESSAGE.c.number == number))
+    texts = Texts(connection.dialect)
+    found = find(connection, texts, number)
+    if found is not None:
+        found.segment.cut(found.at)
+        _write(connection, texts, found.segment)
     return ""
+
+
+def _write(connection: Connection, texts: Texts, segment: Segment) -> None:
+    row = (int(segment.size), segment.facts, int(segment.number))
+    connection.exec_driver_sql(texts.of(CHANGE_SEGMENT), row)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
-from sqlalchemy import Connection, event, select
+from sqlalchemy import Connection, event, func, select
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -23,16 +23,19 @@ from storage.sql import sqlite
 from storage.sql.quarantine import count as count_set_aside
 from storage.sql.quarantine import listed
 from storage.sql.schema import version_of
-from storage.sql.tables import MESSAGE
+from storage.sql.segment import RECORD
+from storage.sql.tables import SEGMENT
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 T = TypeVar("T")
 
-COUNTED_TOGETHER: Final = 10_000
+COUNTED_TOGETHER: Final = 1000
+"""Segments."""
+
 COUNTING_MAX_S: Final = 1.0
-"""Counting reads the bodies, too: where that takes longer, it is given up."""
+"""Where counting takes longer, it is given up."""
 
 PRAGMAS: Final = ("PRAGMA query_only=ON", "PRAGMA wal_autocheckpoint=0")
 
@@ -69,11 +72,11 @@ class Reader:
         ends_at = time.monotonic() + COUNTING_MAX_S
         found, behind = 0, -1
         while time.monotonic() < ends_at:
-            numbers = await self.do(partial(_numbers, behind=behind))
-            found += len(numbers)
-            if len(numbers) < COUNTED_TOGETHER:
+            rows = await self.do(partial(_lengths, behind=behind))
+            found += sum(length for _, length in rows) // int(RECORD)
+            if len(rows) < COUNTED_TOGETHER:
                 return found
-            behind = numbers[-1]
+            behind = rows[-1][0]
         return None
 
     async def do(self, work: Callable[[Connection], T]) -> T:
@@ -97,10 +100,10 @@ class Reader:
                 await self._engine.dispose()
 
 
-def _numbers(connection: Connection, *, behind: int) -> list[int]:
-    some = select(MESSAGE.c.number).where(MESSAGE.c.number > behind)
-    ordered = some.order_by(MESSAGE.c.number).limit(COUNTED_TOGETHER)
-    return list(connection.execute(ordered).scalars())
+def _lengths(connection: Connection, *, behind: int) -> list[tuple[int, int]]:
+    some = select(SEGMENT.c.number, func.length(SEGMENT.c.facts))
+    ordered = some.where(SEGMENT.c.number > behind).order_by(SEGMENT.c.number)
+    return [(row[0], row[1]) for row in connection.execute(ordered.limit(COUNTED_TOGETHER))]
 
 
 def _engine(database: Path) -> AsyncEngine:

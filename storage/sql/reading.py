@@ -1,71 +1,99 @@
-"""What is read of messages: their places without contents, and windows by number."""
+"""What is read of segments: by the numbers of their messages, or one after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, func, select
+from sqlalchemy import Connection
 
-from storage.records import StoredPlaces
 from storage.sql.rows import ranges
-from storage.sql.statements import WINDOW, WINDOW_OF, Texts
-from storage.sql.tables import BODY, MESSAGE, QUARANTINE
-
-PLACES_AT_ONCE: Final = 5000
-"""Messages whose places are read together at a start."""
-
-PLACES: Final = (
-    select(
-        MESSAGE.c.number,
-        MESSAGE.c.queue,
-        MESSAGE.c.position,
-        func.length(MESSAGE.c.encoded),
-        MESSAGE.c.expires_at_ms,
-        MESSAGE.c.deliver_at_ms,
-        MESSAGE.c.body,
-    )
-    .where(MESSAGE.c.number > bindparam("behind"))
-    .order_by(MESSAGE.c.number)
-    .limit(PLACES_AT_ONCE)
+from storage.sql.segment import Segment
+from storage.sql.segments import Segments, Wanted
+from storage.sql.statements import (
+    BETWEEN,
+    BETWEEN_WITH_BYTES,
+    FOLLOWING,
+    FOLLOWING_WITH_BYTES,
+    HOLDING,
+    HOLDING_WITH_BYTES,
+    Texts,
 )
-"""Of one table: a join would cost more than all the rest. The columns lie before the bytes."""
+
+RANGES_MAX: Final = 8
+"""More than these are asked for in one statement, where there are arrays."""
+
+SEGMENTS_AT_ONCE: Final = 512
+"""So many are read together at a start: up to 32,768 messages."""
+
+BODIES_AT_ONCE: Final = 16
+"""The same with their bytes: up to 4 MiB where none is of one larger message."""
 
 
-def read_places(connection: Connection, names: Mapping[int, str], behind: int) -> StoredPlaces:
-    """Some of the messages with numbers above `behind`, of the queues that have names."""
-    found = StoredPlaces()
-    left_out = set(connection.execute(select(QUARANTINE.c.number)).scalars())
-    while not found.numbers:
-        rows = connection.execute(PLACES, {"behind": behind}).fetchall()
-        if not rows:
-            break
-        last: int = rows[-1][0]
-        shared = [row[6] for row in rows if row[6] is not None]
-        sizes = _sizes(connection, min(shared), max(shared)) if shared else {}
-        kept = [row for row in rows if row[1] in names and row[0] not in left_out]
-        found.numbers.extend([row[0] for row in kept])
-        found.queues.extend([names[row[1]] for row in kept])
-        found.positions.extend([row[2] for row in kept])
-        found.sizes.extend([sizes.get(row[6], 0) if row[3] is None else row[3] for row in kept])
-        found.expires_at_ms.extend([row[4] for row in kept])
-        found.deliver_at_ms.extend([row[5] for row in kept])
-        behind = last
+def segment_of(row: Sequence[Any]) -> Segment:
+    """A segment as its row has it. What a flipped bit has made another type of is not there."""
+    number, size, facts, *body = row
+    encoded = body[0] if body and isinstance(body[0], bytes) else None
+    return Segment(
+        number,
+        size if isinstance(size, int) else 0,
+        facts if isinstance(facts, bytes) else b"",
+        body=encoded,
+    )
+
+
+def following(connection: Connection, texts: Texts, behind: int) -> list[Segment]:
+    """Some of the segments with messages behind that one, none where none is left."""
+    return _following(connection, texts.of(FOLLOWING), behind=behind, part=SEGMENTS_AT_ONCE)
+
+
+def following_with_bytes(connection: Connection, texts: Texts, behind: int) -> list[Segment]:
+    """The same with their bytes."""
+    return _following(
+        connection, texts.of(FOLLOWING_WITH_BYTES), behind=behind, part=BODIES_AT_ONCE
+    )
+
+
+def _following(connection: Connection, text: str, *, behind: int, part: int) -> list[Segment]:
+    rows = connection.exec_driver_sql(text, (behind + 1, part, 0)).all()
+    found = [segment_of(row) for row in rows]
+    # the first may end before: its last message, if any, is then that one
+    return [each for each in found if each.last > behind or each is not found[0]]
+
+
+def every(connection: Connection, texts: Texts, look: Callable[[Segment], None]) -> None:
+    """Have all segments looked at, in their order; each may be changed or removed meanwhile."""
+    behind = -1
+    while found := following(connection, texts, behind):
+        for segment in found:
+            look(segment)
+        behind = max(found[-1].last, found[-1].number)
+
+
+def holding(
+    connection: Connection, texts: Texts, numbers: list[int], *, with_bytes: bool
+) -> list[Segment]:
+    """The segments that have messages of these numbers, which ascend, and some others."""
+    spans = ranges(numbers)
+    if connection.dialect.name == "postgresql" and len(spans) > RANGES_MAX:
+        text = texts.of(HOLDING_WITH_BYTES if with_bytes else HOLDING)
+        return [segment_of(row) for row in connection.exec_driver_sql(text, (numbers,))]
+    text = texts.of(BETWEEN_WITH_BYTES if with_bytes else BETWEEN)
+    found: list[Segment] = []
+    behind = -1
+    for first, last in spans:
+        if last > behind:
+            rows = connection.exec_driver_sql(text, (max(first, behind + 1), last)).all()
+            found += [segment_of(row) for row in rows if not found or row[0] > found[-1].number]
+            behind = found[-1].last if found else -1
     return found
 
 
-def _sizes(connection: Connection, first: int, last: int) -> dict[int, int]:
-    """The sizes of the shared bodies from `first` to `last`, by number."""
-    bodies = select(BODY.c.number, func.length(BODY.c.encoded))
-    rows = connection.execute(bodies.where(BODY.c.number.between(first, last)))
-    return {row[0]: row[1] for row in rows}
-
-
-def read_window(connection: Connection, texts: Texts, numbers: list[int]) -> Sequence[Row[Any]]:
-    """The rows of those messages that are there, ascending."""
-    if connection.dialect.name == "postgresql":
-        return connection.exec_driver_sql(texts.of(WINDOW_OF), (numbers,)).all()
-    found: list[Row[Any]] = []
-    for between in ranges(numbers):
-        found += connection.exec_driver_sql(texts.of(WINDOW), between).all()
-    return found
+def learn(connection: Connection, texts: Texts, *, segments: Segments, wanted: Wanted) -> None:
+    """Read what the next batch has to know."""
+    if wanted.numbers:
+        for segment in holding(connection, texts, wanted.numbers, with_bytes=False):
+            segments.learn(segment)
+    if wanted.with_bytes:
+        for segment in holding(connection, texts, wanted.with_bytes, with_bytes=True):
+            segments.learn(segment)

@@ -14,15 +14,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, insert, select, union, update
+from sqlalchemy import Connection, delete, func, insert, select, union, update
 
 from storage.api import StoreError
 from storage.sql.check import check
 from storage.sql.contents import IN_USE, mark, set_mark
 from storage.sql.index import NUMBERS, NUMBERS_AT_ONCE
 from storage.sql.offline import present, reading, writing
+from storage.sql.packing import queues_of
+from storage.sql.reading import every
 from storage.sql.schema import HEAD, bring_up_to_date
-from storage.sql.tables import MESSAGE, METADATA, NODE, QUEUE, SUBSCRIPTION
+from storage.sql.statements import Texts
+from storage.sql.tables import BODY, METADATA, NODE, QUEUE, SEGMENT, SUBSCRIPTION
 
 PART: Final = 500
 """Rows written together."""
@@ -32,6 +35,9 @@ FAILURES_MAX: Final = 20_000
 
 FAR: Final = 2**24
 """So far behind the last row that is known the search goes on in a table whose end is damaged."""
+
+FORMER: Final = ("message",)
+"""Tables that older schemas have, and today's has not."""
 
 Row = tuple[Any, ...]
 Advance = Callable[[int], None]
@@ -169,6 +175,7 @@ def salvage(source: Path, target: Path, advance: Advance) -> Salvaged:
             bring_up_to_date(new, _version(driver))
             parts = _copy(driver, columns, new=new, advance=advance)
             bring_up_to_date(new)
+            _drop_halves(new)
             adopted = _adopt(new) if _owners_are_lost(parts) else 0
             _see_to_marks(new)
             return Salvaged(parts, check(new, lambda _: None).damaged, adopted)
@@ -187,7 +194,7 @@ def _columns(source: sqlite3.Connection, database: Path) -> dict[str, list[str]]
     """The tables of ours that the damaged file has, each with its columns."""
     found: dict[str, list[str]] = {}
     try:
-        for name in METADATA.tables:
+        for name in (*METADATA.tables, *FORMER):
             told = source.execute(f'PRAGMA table_info("{name}")').fetchall()
             if told:
                 found[name] = [row[1] for row in told]
@@ -256,7 +263,7 @@ def _adopt(new: Connection) -> int:
     )
     named = set(new.execute(select(QUEUE.c.id).where(QUEUE.c.name.in_(owned))).scalars())
     known = set(new.execute(select(QUEUE.c.id)).scalars())
-    lost = set(new.execute(select(MESSAGE.c.queue).distinct()).scalars()) - named
+    lost = _queues_of_messages(new) - named
     for queue in lost:
         name = f"salvaged.{queue}"
         if queue in known:
@@ -267,8 +274,20 @@ def _adopt(new: Connection) -> int:
     return len(lost)
 
 
+def _drop_halves(new: Connection) -> None:
+    """Of a segment whose bytes are lost nothing is left to be served, nor the other way round."""
+    new.execute(delete(SEGMENT).where(SEGMENT.c.number.not_in(select(BODY.c.number))))
+    new.execute(delete(BODY).where(BODY.c.number.not_in(select(SEGMENT.c.number))))
+
+
+def _queues_of_messages(new: Connection) -> set[int]:
+    found: set[int] = set()
+    every(new, Texts(new.dialect), lambda segment: found.update(queues_of(segment)))
+    return found
+
+
 def _see_to_marks(new: Connection) -> None:
     """No number is given again, and everything may have been delivered."""
-    highest = new.execute(select(func.max(MESSAGE.c.number))).scalar() or 0
+    highest = new.execute(select(func.max(SEGMENT.c.number))).scalar() or 0
     set_mark(new, NUMBERS, max(mark(new, NUMBERS), highest + NUMBERS_AT_ONCE))
     set_mark(new, IN_USE, 1)

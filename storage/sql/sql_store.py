@@ -19,13 +19,14 @@ from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, S
 from storage.sql import chunks, contents, delivered, events, ids
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
-from storage.sql.quarantine import Damage, count, set_aside
+from storage.sql.quarantine import count, set_aside
+from storage.sql.segment import Damage
 from storage.sql.statements import Texts
 
 T = TypeVar("T")
 
-Found = tuple[list[StoredMessage], list[Damage]]
-"""Messages that are sound, and what damage was met among them."""
+Found = tuple[T, list[Damage]]
+"""What is sound of messages, and what damage was met among them."""
 
 
 class SqlStore(Store):
@@ -75,7 +76,7 @@ class SqlStore(Store):
 
     def _take_up(self, connection: Connection) -> None:
         """Know what is there, and note that it is in use."""
-        self._index = contents.load(connection)
+        self._index = contents.load(connection, self._texts())
         self._quarantined = count(connection)
         self._first_number = self._index.numbers_up_to + 1
         self._first_event = events.first_free(connection)
@@ -89,6 +90,7 @@ class SqlStore(Store):
     def _committed(self, batch: Batch) -> None:
         """Count what is set aside now, and forget what is large: a batch is remembered longer."""
         if batch.contents is not None:
+            self._index.left_out.update(number for number, _ in batch.contents.set_aside)
             self._quarantined += len(batch.contents.set_aside)
             batch.contents.chunks.clear()
 
@@ -108,7 +110,8 @@ class SqlStore(Store):
         return await self._run(partial(self._sound, find))
 
     async def places(self, behind: int) -> StoredPlaces:
-        return await self._run(partial(contents.places, index=self._index, behind=behind))
+        find = partial(contents.places, texts=self._texts(), index=self._index, behind=behind)
+        return await self._run(partial(self._sound, find))
 
     async def load(self, numbers: list[int]) -> list[StoredMessage]:
         find = partial(contents.window, texts=self._texts(), index=self._index, numbers=numbers)
@@ -117,13 +120,12 @@ class SqlStore(Store):
     def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 - as the contract
         raise StoreError(f"{self.name} has to be waited for")
 
-    def _sound(
-        self, find: Callable[[Connection], Found], connection: Connection
-    ) -> list[StoredMessage]:
+    def _sound(self, find: Callable[[Connection], Found[T]], connection: Connection) -> T:
         """What `find` found; what is damaged is set aside."""
         sound, damaged = find(connection)
         if damaged:
             set_aside(connection, damaged)
+            self._index.left_out.update(number for number, _ in damaged)
             self._quarantined += len(damaged)
         return sound
 

@@ -12,20 +12,22 @@ from typing import Final
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    ColumnElement,
     Dialect,
-    any_,
+    Integer,
     bindparam,
+    column,
     delete,
     exists,
+    func,
     insert,
+    literal_column,
     select,
     update,
 )
 from sqlalchemy.sql.expression import ClauseElement
 
-from storage.sql.tables import BODY, MARK, MESSAGE, NODE, QUARANTINE, QUEUE, SUBSCRIPTION
-
-MESSAGE_COLUMNS: Final = tuple(column.name for column in MESSAGE.columns)
+from storage.sql.tables import BODY, MARK, NODE, QUEUE, SEGMENT, SUBSCRIPTION
 
 DELETE_QUEUE: Final = delete(QUEUE).where(QUEUE.c.name == bindparam("which"))
 """name"""
@@ -63,66 +65,82 @@ SET_MARK: Final = (
 )
 """value, name"""
 
-INSERT_MESSAGE: Final = insert(MESSAGE)
-"""The columns of MESSAGE, in their order."""
+INSERT_SEGMENT: Final = insert(SEGMENT)
+"""number, size, facts"""
 
 INSERT_BODY: Final = insert(BODY)
 """number, encoded"""
 
-FALL_DUE: Final = (
-    update(MESSAGE)
-    .where(MESSAGE.c.number == bindparam("which"))
-    .values(position=bindparam("place"), deliver_at_ms=0)
+CHANGE_SEGMENT: Final = (
+    update(SEGMENT)
+    .where(SEGMENT.c.number == bindparam("which"))
+    .values(size=bindparam("bytes"), facts=bindparam("records"))
 )
-"""position, 0, number"""
+"""size, facts, number"""
 
-COUNT: Final = (
-    update(MESSAGE)
-    .where(MESSAGE.c.number == bindparam("which"))
-    .values(delivery_count=bindparam("count"))
+CHANGE_BODY: Final = (
+    update(BODY).where(BODY.c.number == bindparam("which")).values(encoded=bindparam("bytes"))
 )
-"""delivery_count, number"""
+"""encoded, number"""
 
-REWRITE: Final = (
-    update(MESSAGE)
-    .where(MESSAGE.c.number == bindparam("which"))
-    .values(checksum=bindparam("sum"), body=None, encoded=bindparam("bytes"))
-)
-"""checksum, None, encoded, number"""
-
-DELETE_MESSAGES: Final = delete(MESSAGE).where(
-    MESSAGE.c.number.between(bindparam("first"), bindparam("last"))
-)
-"""first, last"""
+DELETE_SEGMENT: Final = delete(SEGMENT).where(SEGMENT.c.number == bindparam("which"))
+"""number"""
 
 DELETE_BODY: Final = delete(BODY).where(BODY.c.number == bindparam("which"))
 """number"""
 
-MESSAGE_ROWS: Final = select(*MESSAGE.columns, BODY.c.encoded.label("shared")).select_from(
-    MESSAGE.outerjoin(BODY, BODY.c.number == MESSAGE.c.body)
+SEGMENTS: Final = select(SEGMENT).order_by(SEGMENT.c.number)
+"""number, size, facts"""
+
+WITH_BYTES: Final = (
+    select(*SEGMENT.columns, BODY.c.encoded)
+    .select_from(SEGMENT.outerjoin(BODY, BODY.c.number == SEGMENT.c.number))
+    .order_by(SEGMENT.c.number)
 )
-"""Messages with their bytes: `encoded`, or `shared` where `body` names a row of that table."""
+"""The same, and encoded, null where that is lost."""
 
-LOADABLE: Final = MESSAGE_ROWS.where(
-    MESSAGE.c.queue.in_(select(QUEUE.c.id)),
-    MESSAGE.c.number.not_in(select(QUARANTINE.c.number)),
-).order_by(MESSAGE.c.number)
-"""Those of the queues that there are, without those that are set aside."""
+_LOWER: Final = SEGMENT.alias()
 
-LOAD: Final = (
-    LOADABLE.where(MESSAGE.c.number > bindparam("behind"))
-    .limit(bindparam("part"))
-    .offset(bindparam("skipped"))
+
+def _from(number: ColumnElement[int]) -> ColumnElement[int]:
+    """The number of the last segment that begins at `number` or before, else 0."""
+    lower = select(func.max(_LOWER.c.number)).where(_LOWER.c.number <= number)
+    return func.coalesce(lower.scalar_subquery(), literal_column("0"))
+
+
+_BEHIND: Final = SEGMENT.c.number >= _from(bindparam("behind", type_=BigInteger))
+_PART: Final = bindparam("part", type_=Integer)
+_SKIPPED: Final = bindparam("skipped", type_=Integer)
+
+FOLLOWING: Final = SEGMENTS.where(_BEHIND).limit(_PART).offset(_SKIPPED)
+"""number, how many, 0: segments from that message on"""
+
+FOLLOWING_WITH_BYTES: Final = WITH_BYTES.where(_BEHIND).limit(_PART).offset(_SKIPPED)
+"""the same"""
+
+_RANGE: Final = (
+    SEGMENT.c.number >= _from(bindparam("first", type_=BigInteger)),
+    SEGMENT.c.number <= bindparam("last", type_=BigInteger),
 )
-"""number, how many, 0"""
 
-WINDOW: Final = LOADABLE.where(MESSAGE.c.number.between(bindparam("first"), bindparam("last")))
-"""first, last"""
+BETWEEN: Final = SEGMENTS.where(*_RANGE)
+"""first, last: segments that may have messages with these numbers"""
 
-WINDOW_OF: Final = LOADABLE.where(
-    MESSAGE.c.number == any_(bindparam("numbers", type_=ARRAY(BigInteger)))
+BETWEEN_WITH_BYTES: Final = WITH_BYTES.where(*_RANGE)
+"""the same"""
+
+_ASKED: Final = (
+    func.unnest(bindparam("numbers", type_=ARRAY(BigInteger)))
+    .table_valued(column("number", BigInteger), name="asked")
+    .render_derived()
 )
+_OF_ANY: Final = SEGMENT.c.number.in_(select(_from(_ASKED.c.number)).select_from(_ASKED))
+
+HOLDING: Final = SEGMENTS.where(_OF_ANY)
 """numbers, as an array: where each statement is a journey, and there are arrays"""
+
+HOLDING_WITH_BYTES: Final = WITH_BYTES.where(_OF_ANY)
+"""the same"""
 
 
 class Texts:

@@ -24,6 +24,7 @@ from storage.sql.checkpoints import Checkpoints
 from storage.sql.contents import IN_USE
 from storage.sql.lock import StoreLock
 from storage.sql.reader import Reader
+from storage.sql.reading import learn
 from storage.sql.rows import UnreadableError
 from storage.sql.schema import bring_up_to_date
 from storage.sql.sql_store import SqlStore
@@ -122,7 +123,7 @@ class SqliteStore(SqlStore):
             raise self._not_open()
         try:
             return await self._writer.do(work)
-        except (SQLAlchemyError, OSError, UnreadableError) as error:
+        except (SQLAlchemyError, sqlite3.Error, OSError, UnreadableError) as error:
             self._failure = sqlite.explained(error, self._database)
             raise self._failure from error
 
@@ -160,8 +161,13 @@ class SqliteStore(SqlStore):
         await self._do(partial(self._commit, batch))
 
     def _commit(self, batch: Batch) -> None:
-        changes = self._index.changes(batch)
-        self._in_transaction(partial(sqlite.write, texts=self._texts(), changes=changes))
+        connection, texts = self._opened(), self._texts()
+        wanted = self._index.segments.wanted(batch)
+        if wanted.any():
+            learn(connection, texts, segments=self._index.segments, wanted=wanted)
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        sqlite.write(driver, texts, self._index.changes(batch))
         self._checkpoints.written(batch)
         self._committed(batch)
         if self._checkpoints.is_due():

@@ -1,6 +1,6 @@
 """The tables of a store. `migrations` makes them; a test holds both to one shape.
 
-Messages lie in the order of their numbers, which is the order of commits, and
+Messages lie in segments in the order of their numbers, which is the order of commits, and
 have no other index: a commit then writes next to what the last one wrote,
 however many queues there are (`storage.md` 3.2). The order within a queue is
 put together in memory, once, at the start.
@@ -62,24 +62,14 @@ SUBSCRIPTION: Final = Table(
     sqlite_autoincrement=True,
 )
 
-MESSAGE: Final = Table(
-    "message",
+SEGMENT: Final = Table(
+    "segment",
     METADATA,
     Column("number", _SERIAL, primary_key=True, autoincrement=False),
-    Column("queue", Integer, nullable=False),
-    Column("position", BigInteger, nullable=False),
-    Column("priority", Integer, nullable=False),
-    Column("ttl_ms", BigInteger, nullable=False),
-    Column("arrived_ms", BigInteger, nullable=False),
-    Column("expires_at_ms", BigInteger, nullable=False),
-    Column("deliver_at_ms", BigInteger, nullable=False),
-    Column("delivery_count", BigInteger, nullable=False),
-    Column("durable", Boolean, nullable=False),
-    Column("checksum", BigInteger, nullable=False),
-    Column("body", BigInteger, nullable=True),
-    Column("encoded", LargeBinary, nullable=True),
+    Column("size", BigInteger, nullable=False),
+    Column("facts", LargeBinary, nullable=False),
 )
-"""`encoded` is null where the bytes are those of the row `body` in the table of that name."""
+"""Messages that came together, under the lowest of their numbers: `storage.sql.segment`."""
 
 BODY: Final = Table(
     "body",
@@ -87,7 +77,7 @@ BODY: Final = Table(
     Column("number", _SERIAL, primary_key=True, autoincrement=False),
     Column("encoded", LargeBinary, nullable=False),
 )
-"""The bytes of a message that several queues hold: once, under the number of the first."""
+"""The bytes of all messages of the segment of that number, `size` of them."""
 
 QUARANTINE: Final = Table(
     "quarantine",

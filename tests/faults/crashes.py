@@ -181,9 +181,9 @@ def stored_bytes(plan: Plan) -> int:
 
 
 def rows_left(plan: Plan) -> int:
-    """Messages and bodies in the tables; the broker must not run."""
+    """Segments of messages and their bodies in the tables; the broker must not run."""
     with closing(sqlite3.connect(plan.place.database)) as database:
         return sum(
             int(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-            for table in ("message", "body")
+            for table in ("segment", "body")
         )

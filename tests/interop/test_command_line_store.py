@@ -9,7 +9,7 @@ import pytest
 
 from tests.interop.broker_process import BrokerProcess
 from tests.interop.typed import Client
-from tests.support.stored_files import change
+from tests.support.stored_files import flip
 
 SETTINGS = 'store = "sqlite:///store.db"\n'
 
@@ -43,7 +43,7 @@ def test_what_a_running_broker_says_of_its_store(tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path, settings=SETTINGS)
     kept(Client(broker.url), "a", "b", "c")
     assert broker.stop() == 0
-    change(tmp_path / "store.db", "UPDATE message SET checksum = 0 WHERE number = 2")
+    flip(tmp_path / "store.db", 2)
     broker = BrokerProcess(tmp_path, settings=SETTINGS)
     client = Client(broker.url)
     assert client.prints("browse", "kept") == b"a\nc\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
 from pathlib import Path
 
 from alembic import command
@@ -16,6 +17,10 @@ from storage.sql.sqlite import engine_of, prepare
 from storage.sql.store import SqliteStore
 
 PAGE = 4096
+RECORD = 76
+OFFSET = 56
+POSITION = 8
+QUEUE = 48
 
 
 async def filled(database: Path, count: int, *, size: int = 20, shared: int = 3) -> None:
@@ -74,6 +79,29 @@ def change(database: Path, *statements: str) -> None:
         for statement in statements:
             connection.execute(statement)
     connection.close()
+
+
+def flip(database: Path, *numbers: int, record_at: int | None = None) -> None:
+    """Change a bit of messages: the first of their bytes, or one of their records."""
+    connection = sqlite3.connect(database)
+    with connection:
+        for segment, facts in connection.execute("SELECT number, facts FROM segment").fetchall():
+            for at in range(0, len(facts), RECORD):
+                (number,) = struct.unpack_from("<q", facts, at)
+                if number in numbers and record_at is not None:
+                    facts = _flipped(facts, at + record_at)
+                elif number in numbers:
+                    (offset,) = struct.unpack_from("<i", facts, at + OFFSET)
+                    asked = "SELECT encoded FROM body WHERE number = ?"
+                    ((encoded,),) = connection.execute(asked, (segment,))
+                    changed = (_flipped(encoded, offset), segment)
+                    connection.execute("UPDATE body SET encoded = ? WHERE number = ?", changed)
+            connection.execute("UPDATE segment SET facts = ? WHERE number = ?", (facts, segment))
+    connection.close()
+
+
+def _flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]
 
 
 def rows(database: Path, statement: str) -> list[tuple[object, ...]]:

@@ -1,7 +1,6 @@
 """Settings reach the parts that they are for, and a broker starts and stops as a whole."""
 
 import asyncio
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from storage.sql.store import SqliteStore
 from tests.support.broker import RecordingWatcher
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import encoded
+from tests.support.stored_files import flip
 from tests.unit.storage.test_batch import stored
 
 ADDRESSES = [
@@ -189,9 +189,7 @@ async def test_damaged_messages_are_told_once_and_counted(tmp_path: Path) -> Non
         batch.append(stored(number).fallen_due(number * 10 + 4).with_bytes(encoded(b"x")))
     await store.commit(batch)
     await store.close()
-    with sqlite3.connect(database) as connection:
-        connection.execute("UPDATE message SET checksum = 0 WHERE number < 3")
-    connection.close()
+    flip(database, 1, 2)
     watcher = RecordingWatcher()
     settings = Settings(port=0, users_file=tmp_path / "users", store=f"sqlite:///{database}")
     app = App(settings, watcher=watcher)

@@ -12,7 +12,7 @@ from broker.cli.application import application
 from storage.sql.schema import HEAD
 from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
-from tests.support.stored_files import change, filled, old_store, rows, spoil
+from tests.support.stored_files import change, filled, flip, old_store, rows, spoil
 
 
 def run(*arguments: str | Path) -> Result:
@@ -23,7 +23,7 @@ def run(*arguments: str | Path) -> Result:
 async def database(tmp_path: Path) -> Path:
     """A store with five messages, of which the broker has set aside 4 and 5."""
     await filled(tmp_path / "store.db", 5)
-    change(tmp_path / "store.db", "UPDATE message SET checksum=0 WHERE number > 3")
+    flip(tmp_path / "store.db", 4, 5)
     store = SqliteStore(tmp_path / "store.db")
     await store.open()
     await stored_messages(store, "q")
@@ -42,11 +42,12 @@ async def test_a_sound_store(database: Path) -> None:
 
 
 async def test_a_damaged_one(database: Path) -> None:
-    change(database, "UPDATE body SET encoded=x'00'", "UPDATE message SET queue=99 WHERE number=5")
+    flip(database, 1)
+    change(database, "INSERT INTO body (number, encoded) VALUES (7, 'x')")
     done = run("check", database)
     assert done.exit_code == 1
     assert "message 1: its bytes are not those that were stored" in done.stdout
-    assert "left over, deleted at the next start: 1 messages" in done.stdout
+    assert "left over, deleted at the next start: 1 bodies" in done.stdout
     assert "damaged: 3 messages, 0 chunks of large ones, 0 complaints of SQLite" in done.stdout
     told = json.loads(run("check", database, "--json").stdout)
     assert (told["sound"], told["damaged"], told["schema"]) == (False, 3, HEAD)
@@ -61,7 +62,7 @@ async def test_one_that_cannot_be_read_is_salvaged(tmp_path: Path) -> None:
     assert "jms-broker store salvage" in done.stdout
     done = run("salvage", database, tmp_path / "new.db")
     assert done.exit_code == 1
-    assert "message  saved 9" in done.stdout
+    assert "segment  saved 2" in done.stdout
     assert "cannot be read: whatever has a number of " in done.stdout
     assert run("check", tmp_path / "new.db").exit_code == 0
     whole = json.loads(run("salvage", tmp_path / "new.db", tmp_path / "2.db", "--json").stdout)
@@ -124,4 +125,4 @@ async def test_restoring_and_dropping(database: Path) -> None:
     done = run("quarantine", "drop", database, "--all")
     assert (done.exit_code, done.stdout) == (0, "dropped 1\n")
     assert rows(database, "SELECT count(*) FROM quarantine") == [(0,)]
-    assert rows(database, "SELECT count(*) FROM message") == [(4,)]
+    assert rows(database, "SELECT length(facts) / 76 FROM segment") == [(4,)]

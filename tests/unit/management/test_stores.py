@@ -17,7 +17,7 @@ from tests.support.broker import Broker
 from tests.support.frames import Transfer
 from tests.support.management import Manager, Reply, read_reply, request
 from tests.support.stored import stored_messages
-from tests.support.stored_files import change, filled
+from tests.support.stored_files import filled, flip
 
 
 class Setting:
@@ -56,7 +56,7 @@ class Setting:
 async def store(tmp_path: Path) -> SqliteStore:
     """With five messages, of which 4 and 5 are set aside."""
     await filled(tmp_path / "store.db", 5)
-    change(tmp_path / "store.db", "UPDATE message SET checksum=0 WHERE number > 3")
+    flip(tmp_path / "store.db", 4, 5)
     store = SqliteStore(tmp_path / "store.db")
     await store.open()
     await stored_messages(store, "q")

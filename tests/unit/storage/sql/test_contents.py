@@ -1,5 +1,6 @@
 """What is read back at a start."""
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from storage.records import StoredNode
 from storage.sql import contents, sqlite
 from storage.sql.index import QUEUES_AT_ONCE, Index
 from storage.sql.schema import bring_up_to_date
+from storage.sql.segment import RECORD
 from storage.sql.statements import Texts
 from tests.unit.storage.test_batch import stored
 
@@ -26,12 +28,18 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
         yield made
 
 
+def load(connection: Connection) -> Index:
+    return contents.load(connection, Texts(connection.dialect))
+
+
 def write(connection: Connection, index: Index, batch: Batch) -> None:
-    sqlite.write(connection, Texts(connection.dialect), index.changes(batch))
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    sqlite.write(driver, Texts(connection.dialect), index.changes(batch))
 
 
 def numbers(connection: Connection, behind: int) -> list[int]:
-    index = contents.load(connection)
+    index = load(connection)
     texts = Texts(connection.dialect)
     sound, damaged = contents.messages(connection, texts, index, behind=behind)
     assert damaged == []
@@ -42,30 +50,30 @@ def test_ids_of_queues_are_never_given_again(connection: Connection) -> None:
     batch = Batch()
     batch.add_node(QUEUE)
     batch.append(stored(1))
-    write(connection, contents.load(connection), batch)
+    write(connection, load(connection), batch)
     gone = Batch()
     gone.remove_node(QUEUE)
-    write(connection, contents.load(connection), gone)
-    index = contents.load(connection)
+    write(connection, load(connection), gone)
+    index = load(connection)
     assert (index.queue_ids, index.queues_up_to) == ({}, 1 + QUEUES_AT_ONCE)
 
 
 def test_ids_continue_behind_those_of_a_broker_that_had_no_mark(connection: Connection) -> None:
     connection.exec_driver_sql("INSERT INTO queue (id, name) VALUES (7, 'q')")
-    assert contents.load(connection).queues_up_to == 7
+    assert load(connection).queues_up_to == 7
 
 
 def test_what_belongs_to_no_queue_is_deleted(connection: Connection) -> None:
     batch = Batch()
     for number in (1, 2):  # they share a body
         batch.append(stored(number))
-    write(connection, contents.load(connection), batch)
+    write(connection, load(connection), batch)
     assert numbers(connection, 0) == [1, 2]
     gone = Batch()
     gone.remove_node(QUEUE)
-    write(connection, contents.load(connection), gone)
-    contents.load(connection)
-    for table in ("message", "body"):
+    write(connection, load(connection), gone)
+    load(connection)
+    for table in ("segment", "body"):
         assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
 
 
@@ -73,20 +81,22 @@ def test_messages_come_behind_a_number(connection: Connection) -> None:
     batch = Batch()
     for number in (1, 2, 3):
         batch.append(stored(number))
-    write(connection, contents.load(connection), batch)
+    write(connection, load(connection), batch)
     assert numbers(connection, 1) == [2, 3]
 
 
 def test_a_start_looks_for_leftovers_only_where_a_queue_has_gone(connection: Connection) -> None:
     batch = Batch()
-    batch.append(stored(1))
-    write(connection, contents.load(connection), batch)
-    connection.exec_driver_sql("UPDATE message SET queue = 99")
-    contents.load(connection)
-    count = "SELECT count(*) FROM message"
-    assert connection.exec_driver_sql(count).scalar() == 1, "nobody reads all messages for nothing"
+    for number, queue in ((1, "q"), (2, "r")):
+        batch.append(stored(number, queue))
+    write(connection, load(connection), batch)
+    connection.exec_driver_sql("UPDATE queue SET id = 99 WHERE name = 'r'")
+    load(connection)
+    size = "SELECT length(facts) FROM segment"
+    assert connection.exec_driver_sql(size).scalar() == 2 * RECORD, "nobody reads all for nothing"
     gone = Batch()
-    gone.remove_node(QUEUE)
-    write(connection, contents.load(connection), gone)
-    contents.load(connection)
-    assert connection.exec_driver_sql(count).scalar() == 0
+    gone.remove_node(StoredNode(address="s", kind="queue"))
+    gone.remove_subscription("r")
+    write(connection, load(connection), gone)
+    load(connection)
+    assert connection.exec_driver_sql(size).scalar() == RECORD

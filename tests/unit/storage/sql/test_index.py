@@ -3,6 +3,7 @@
 from storage.batch import Batch
 from storage.records import StoredNode
 from storage.sql.index import NUMBERS_AT_ONCE, QUEUES_AT_ONCE, Index
+from storage.sql.segment import queue_at
 from storage.sql.statements import DELETE_QUEUE, INSERT_NODE, INSERT_QUEUE, SET_MARK
 from tests.unit.storage.test_batch import stored
 
@@ -40,32 +41,5 @@ def test_a_queue_that_is_made_anew_has_another_id() -> None:
     assert by_statement[DELETE_QUEUE] == [("q",)]
     assert by_statement[INSERT_QUEUE] == [(102, "q")]
     assert by_statement[INSERT_NODE] == [("queue", "q", "queue", "q")]
-    assert changes.messages[0][1] == 102
-
-
-def test_what_was_said_last_counts() -> None:
-    batch = Batch()
-    batch.count(1, 1)
-    batch.count(1, 2)
-    batch.fall_due(1, 7)
-    batch.fall_due(1, 8)
-    batch.rewrite(1, b"old")
-    batch.rewrite(1, b"new")
-    changes = Index().changes(batch)
-    assert changes.counted == [(2, 1)]
-    assert changes.fallen_due == [(8, 0, 1)]
-    assert [row[2] for row in changes.rewritten] == [b"new"]
-
-
-def test_the_last_user_of_a_body_takes_it_along() -> None:
-    index = Index()
-    for number in (1, 2):
-        index.use(1, number)
-    batch = Batch()
-    batch.rewrite(2, b"new")
-    assert index.changes(batch).bodies_removed == []
-    batch = Batch()
-    batch.remove(1)
-    batch.remove(99)
-    changes = index.changes(batch)
-    assert (changes.removed, changes.bodies_removed) == ([1, 99], [1])
+    ((_, _, facts),) = changes.segments.segments
+    assert queue_at(facts, 0) == 102

@@ -51,9 +51,9 @@ async def test_reading_changes_nothing(tmp_path: Path) -> None:
     database = tmp_path / "store.db"
     await filled(database, 3)
     before = database.read_bytes()
-    count, delete = text("SELECT count(*) FROM message"), text("DELETE FROM message")
+    count, delete = text("SELECT count(*) FROM queue"), text("DELETE FROM queue")
     with reading(database) as connection:
-        assert connection.execute(count).scalar() == 3
+        assert connection.execute(count).scalar() == 1
     with pytest.raises(StoreError, match="readonly"), reading(database) as connection:
         connection.execute(delete)
     assert database.read_bytes() == before
@@ -63,6 +63,6 @@ async def test_what_another_command_has_done_is_there_for_the_next(tmp_path: Pat
     database = tmp_path / "store.db"
     await filled(database, 3)
     with writing(database) as connection:
-        connection.execute(text("DELETE FROM message WHERE number = 1"))
+        connection.execute(text("DELETE FROM queue"))
     with reading(database) as connection:
-        assert connection.execute(text("SELECT count(*) FROM message")).scalar() == 2
+        assert connection.execute(text("SELECT count(*) FROM queue")).scalar() == 0

@@ -15,8 +15,9 @@ from storage.batch import Batch
 from storage.records import StoredNode
 from storage.sql import postgres_store
 from storage.sql.index import NUMBERS_AT_ONCE
-from storage.sql.postgres import STATEMENT_MESSAGES_MAX
+from storage.sql.packing import numbers_of
 from storage.sql.postgres_store import PostgresStore
+from storage.sql.reading import segment_of
 from storage.sql.tables import METADATA
 from tests.support import postgres
 from tests.support.postgres import Server
@@ -61,8 +62,8 @@ async def numbers(store: PostgresStore) -> list[int]:
 
 
 async def held(server: Server, database: str) -> list[int]:
-    rows = await server.sql("SELECT number FROM message ORDER BY number", database=database)
-    return [row["number"] for row in rows]
+    rows = await server.sql("SELECT * FROM segment ORDER BY number", database=database)
+    return [number for row in rows for number in numbers_of(segment_of(row))]
 
 
 async def end_sessions(server: Server, database: str) -> None:
@@ -281,25 +282,43 @@ async def test_after_an_error_that_does_not_pass_nothing_more_is_committed(
     await again.close()
 
 
-async def test_copies_share_a_body_in_one_statement(server: Server, database: str) -> None:
+async def test_a_segment_goes_with_its_last_message(server: Server, database: str) -> None:
     store = await opened(server.url(database))
     await store.commit(batch_of(1))
     await store.commit(batch_of(2, 3))
     await store.commit(batch_of(4, 5, 6))
-    bodies = await server.sql("SELECT number FROM body ORDER BY number", database=database)
-    assert [row["number"] for row in bodies] == [2, 4]
+    bodies = await server.sql("SELECT * FROM body ORDER BY number", database=database)
+    assert [tuple(row) for row in bodies] == [(1, b"x"), (2, b"x"), (4, b"x")]
     batch = Batch()
     for number in (1, 2, 3, 4):
         batch.remove(number)
     await store.commit(batch)
     bodies = await server.sql("SELECT number FROM body", database=database)
     assert [row["number"] for row in bodies] == [4]
+    assert await held(server, database) == [5, 6]
     await store.close()
+
+
+async def test_many_messages_here_and_there_are_found(server: Server, database: str) -> None:
+    """Their segments are asked for in one statement."""
+    store = await opened(server.url(database))
+    for first in range(1, 600, 30):
+        await store.commit(batch_of(*range(first, first + 30)))
+    await store.close()
+    again = await opened(server.url(database))
+    scattered = list(range(1, 600, 40))
+    assert [int(message.number) for message in await again.load(scattered)] == scattered
+    batch = Batch()
+    for number in scattered:
+        batch.remove(number)
+    await again.commit(batch)
+    assert set(range(1, 601)) - set(await held(server, database)) == set(scattered)
+    await again.close()
 
 
 async def test_many_messages_are_copied_and_once_only(database: str, proxy: Proxy) -> None:
     store = await opened(proxy.url(database))
-    many = range(1, 3 * STATEMENT_MESSAGES_MAX)
+    many = range(1, 600)
     await store.commit(batch_of(1))
     proxy.lose_requests = True
     committing = asyncio.create_task(store.commit(batch_of(*many[1:])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,35 +10,44 @@ import pytest
 from storage.api import StoreError
 from storage.batch import Batch
 from storage.records import StoredNode, StoredSubscription
-from storage.sql.contents import PART
 from storage.sql.offline import writing
 from storage.sql.quarantine import drop, listed, restore
+from storage.sql.reading import BODIES_AT_ONCE
+from storage.sql.segment import MESSAGES_MAX
 from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
-from tests.support.stored_files import change, filled, rows
+from tests.support.stored_files import OFFSET, POSITION, QUEUE, RECORD, change, filled, flip, rows
+
+
+def sql(statement: str) -> Callable[[Path], None]:
+    return lambda database: change(database, statement)
+
 
 DAMAGES = [
-    pytest.param("UPDATE message SET encoded=x'00' WHERE number=4", [4], id="other bytes"),
-    pytest.param("UPDATE message SET encoded=NULL WHERE number=4", [4], id="no bytes"),
-    pytest.param("UPDATE message SET encoded=12345678901 WHERE number=4", [4], id="a number"),
+    pytest.param(lambda file: flip(file, 4), [4], id="a byte of it"),
+    pytest.param(lambda file: flip(file, 2), [1, 2, 3], id="a byte of three"),
+    pytest.param(lambda file: flip(file, 4, record_at=0), [4], id="its number"),
+    pytest.param(lambda file: flip(file, 4, record_at=POSITION), [4], id="its place"),
+    pytest.param(lambda file: flip(file, 4, record_at=QUEUE), [4], id="its queue"),
+    pytest.param(lambda file: flip(file, 6, record_at=OFFSET), [6], id="where its bytes are"),
+    pytest.param(lambda file: flip(file, 6, record_at=RECORD - 1), [6], id="its checksum"),
+    pytest.param(sql("UPDATE body SET encoded = x''"), [1, 2, 3, 4, 5, 6], id="no bytes"),
+    pytest.param(sql("UPDATE body SET encoded = 12345678901"), [1, 2, 3, 4, 5, 6], id="a number"),
+    pytest.param(sql("DELETE FROM body"), [1, 2, 3, 4, 5, 6], id="no body"),
     pytest.param(
-        "UPDATE message SET encoded=CAST(x'FFFE' AS TEXT) WHERE number=4", [4], id="broken text"
+        sql("UPDATE segment SET facts = substr(facts, 1, 400)"), [6], id="a record cut off"
     ),
-    pytest.param("UPDATE message SET checksum=checksum+1 WHERE number=5", [5], id="checksum"),
-    pytest.param("UPDATE message SET number=40 WHERE number=4", [4], id="the bytes of another"),
-    pytest.param("UPDATE message SET position=x'01' WHERE number=4", [4], id="a place of bytes"),
-    pytest.param("UPDATE message SET priority=99 WHERE number=6", [6], id="no such priority"),
-    pytest.param("UPDATE message SET ttl_ms=-2 WHERE number=6", [6], id="a time that cannot be"),
-    pytest.param("UPDATE body SET encoded=x'00'", [1, 2, 3], id="a body of three"),
-    pytest.param("UPDATE message SET body=77 WHERE number=2", [2], id="a body that is not there"),
+    pytest.param(sql("UPDATE body SET encoded = substr(encoded, 1, 60)"), [6], id="bytes cut off"),
 ]
 
 
 @pytest.mark.parametrize(("damage", "lost"), DAMAGES)
-async def test_what_is_damaged_is_set_aside(tmp_path: Path, damage: str, lost: list[int]) -> None:
+async def test_what_is_damaged_is_set_aside(
+    tmp_path: Path, damage: Callable[[Path], None], lost: list[int]
+) -> None:
     database = tmp_path / "store.db"
     await filled(database, 6)
-    change(database, damage)
+    damage(database)
     for _ in range(2):  # found once, and not again
         store = SqliteStore(database)
         await store.open()
@@ -52,21 +62,22 @@ async def test_what_is_damaged_is_set_aside(tmp_path: Path, damage: str, lost: l
 
 async def test_more_damage_than_one_part_of_a_load_hides_nothing(tmp_path: Path) -> None:
     database = tmp_path / "store.db"
-    await filled(database, 2 * PART + 5)
-    change(database, f"UPDATE message SET checksum=0 WHERE number <= {2 * PART + 1}")
+    count = 2 * int(MESSAGES_MAX) * BODIES_AT_ONCE
+    await filled(database, count + 5)
+    flip(database, *range(1, count + 2))
     store = SqliteStore(database)
     await store.open()
     assert [int(message.number) for message in await stored_messages(store, "q")] == [
-        2 * PART + number for number in (2, 3, 4, 5)
+        count + number for number in (2, 3, 4, 5)
     ]
-    assert store.quarantined == 2 * PART + 1
+    assert store.quarantined == count + 1
     await store.close()
 
 
 async def test_what_is_set_aside_goes_with_its_queue(tmp_path: Path) -> None:
     database = tmp_path / "store.db"
     await filled(database, 4)
-    change(database, "UPDATE message SET checksum=0 WHERE number=4")
+    flip(database, 4)
     store = SqliteStore(database)
     await store.open()
     await stored_messages(store, "q")
@@ -111,13 +122,10 @@ async def test_filters_that_cannot_be_read_stop_the_start(tmp_path: Path) -> Non
 
 
 async def set_aside(database: Path) -> None:
-    """Message 2 without its body, 4 and 5 with other bytes than were stored."""
+    """Message 2 with a record that is damaged, 4 and 5 with other bytes than were stored."""
     await filled(database, 6)
-    change(
-        database,
-        "UPDATE message SET body=77 WHERE number=2",
-        "UPDATE message SET encoded=x'0011' WHERE number IN (4, 5)",
-    )
+    flip(database, 2, record_at=POSITION)
+    flip(database, 4, 5)
     store = SqliteStore(database)
     await store.open()
     await stored_messages(store, "q")
@@ -129,8 +137,8 @@ async def test_an_operator_sees_what_is_set_aside(tmp_path: Path) -> None:
     with writing(tmp_path / "store.db") as connection:
         found = listed(connection, -1, 2)
         assert [(each.number, each.queue, each.size) for each in found] == [
-            (2, "q", 0),
-            (4, "q", 2),
+            (2, "", 0),
+            (4, "q", 20),
         ]
         assert [each.number for each in listed(connection, 4, 2)] == [5]
 
@@ -139,28 +147,29 @@ async def test_an_operator_restores_and_drops(tmp_path: Path) -> None:
     database = tmp_path / "store.db"
     await set_aside(database)
     with writing(database) as connection:
-        assert restore(connection, 2) == "has no bytes"
+        assert restore(connection, 2) == "its record is not as it was written"
         assert restore(connection, 4) == ""
         assert restore(connection, 4) == "is not set aside"
+        assert restore(connection, 40) == "is not set aside"
         assert drop(connection, 5) == ""
         assert drop(connection, 5) == "is not set aside"
     store = SqliteStore(database)
     await store.open()
     served = {int(each.number): each.encoded for each in await stored_messages(store, "q")}
     assert sorted(served) == [1, 3, 4, 6]
-    assert served[4] == b"\x00\x11"
+    assert served[4] == b"0 xxxxxxxxxxxxxxxxxx"
     assert store.quarantined == 1
     await store.close()
 
 
-async def test_a_number_that_cannot_be_is_not_restored(tmp_path: Path) -> None:
+async def test_what_has_no_bytes_or_no_row_is_not_restored(tmp_path: Path) -> None:
     database = tmp_path / "store.db"
     await set_aside(database)
-    change(database, "UPDATE message SET priority=99 WHERE number=4")
+    change(database, "DELETE FROM body")
     with writing(database) as connection:
-        assert restore(connection, 4) == "a number of its row cannot be"
-        assert restore(connection, 40) == "is not set aside"
-    change(database, "DELETE FROM message WHERE number=5")
+        assert restore(connection, 4) == "its bytes are missing"
+    change(database, "DELETE FROM segment")
     with writing(database) as connection:
         assert restore(connection, 5) == "has no row any more"
-        assert len(listed(connection, -1, 10)) == 3
+        assert drop(connection, 5) == ""
+        assert len(listed(connection, -1, 10)) == 2

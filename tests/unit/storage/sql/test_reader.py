@@ -14,14 +14,14 @@ from storage.sql.reader import Reader
 from storage.sql.schema import HEAD
 from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
-from tests.support.stored_files import change, filled
+from tests.support.stored_files import filled, flip
 
 
 async def test_the_facts_of_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COUNTED_TOGETHER", 7)
     database = tmp_path / "store.db"
     await filled(database, 20)
-    change(database, "UPDATE message SET checksum=0 WHERE number > 18")
+    flip(database, 19, 20)
     store = SqliteStore(database)
     await store.open()
     await stored_messages(store, "q")
@@ -53,7 +53,7 @@ async def test_counting_is_given_up_where_it_takes_too_long(
 async def test_nothing_can_be_written_with_it(tmp_path: Path) -> None:
     await filled(tmp_path / "store.db", 2)
     reader = Reader(tmp_path / "store.db")
-    delete = text("DELETE FROM message")
+    delete = text("DELETE FROM segment")
     with pytest.raises(StoreError, match="readonly"):
         await reader.do(lambda connection: connection.execute(delete))
     assert (await reader.facts()).messages == 2

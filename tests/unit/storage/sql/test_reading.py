@@ -7,6 +7,7 @@ import pytest
 
 from storage.batch import Batch
 from storage.sql import reading
+from storage.sql.segment import COPIES_MAX
 from storage.sql.store import SqliteStore
 from tests.unit.storage.test_batch import stored
 
@@ -22,12 +23,14 @@ async def filled(folder: Path, count: int) -> SqliteStore:
 
 
 async def test_places_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "PLACES", reading.PLACES.limit(2))
-    store = await filled(tmp_path, 3)
+    monkeypatch.setattr(reading, "SEGMENTS_AT_ONCE", 2)
+    store = await filled(tmp_path, 600)
     first = await store.places(0)
     second = await store.places(first.numbers[-1])
-    assert (first.numbers, second.numbers) == ([1, 2], [3])
-    assert (await store.places(3)).numbers == []
+    assert first.numbers == list(range(1, 2 * COPIES_MAX + 1))
+    assert second.numbers == list(range(2 * COPIES_MAX + 1, 601))
+    assert (await store.places(599)).numbers == [600]
+    assert (await store.places(600)).numbers == []
     await store.close()
 
 
@@ -35,10 +38,10 @@ async def test_a_damaged_message_has_its_place_and_is_not_loaded(tmp_path: Path)
     store = await filled(tmp_path, 2)
     await store.close()
     with sqlite3.connect(tmp_path / "store.db") as database:
-        database.execute("UPDATE message SET checksum = 0 WHERE number = 2")
+        database.execute("UPDATE body SET encoded = x'00'")
     again = SqliteStore(tmp_path / "store.db")
     await again.open()
     assert (await again.places(0)).numbers == [1, 2]
-    assert [int(message.number) for message in await again.load([1, 2])] == [1]
+    assert [int(message.number) for message in await again.load([2])] == []
     assert (await again.places(0)).numbers == [1], "it has been set aside"
     await again.close()

@@ -11,12 +11,13 @@ from sqlalchemy import inspect, text
 from sqlalchemy.exc import OperationalError
 
 from storage.api import StoreError
+from storage.sql.rows import checksum
 from storage.sql.schema import HEAD, MIGRATIONS, bring_up_to_date, version_of
 from storage.sql.sqlite import engine_of, prepare
 from storage.sql.store import SqliteStore
 from storage.sql.tables import METADATA
 from tests.support.stored import stored_messages
-from tests.support.stored_files import old_store
+from tests.support.stored_files import change, old_store, rows
 
 
 def test_head_is_the_newest_migration() -> None:
@@ -77,3 +78,39 @@ def test_a_migration_is_done_whole_or_not_at_all(tmp_path: Path) -> None:
         connection.execute(text("DROP TABLE mark"))
         bring_up_to_date(connection)
         assert version_of(connection) == HEAD
+
+
+async def test_messages_become_segments_and_what_was_damaged_stays_so(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    old_store(database)
+    columns = (
+        "INSERT INTO message (number, queue, position, priority, ttl_ms, arrived_ms,"
+        " expires_at_ms, deliver_at_ms, delivery_count, durable, checksum, body, encoded)"
+        " VALUES ({}, 7, {}, {}, -1, 1, 2, 3, 0, 1, {}, {}, {})"
+    )
+    shared = [
+        columns.format(number, number * 10, 4, checksum(number, b"same"), 6, "NULL")
+        for number in (6, 7)
+    ]
+    many = [
+        columns.format(number, number * 10, 4, checksum(number, b"own"), "NULL", "x'6F776E'")
+        for number in range(11, 111)
+    ]
+    change(
+        database,
+        "INSERT INTO body (number, encoded) VALUES (6, x'73616D65')",
+        *shared,
+        columns.format(8, 80, 4, 0, "NULL", "x'00'"),
+        columns.format(9, 90, 99, checksum(9, b"own"), "NULL", "x'6F776E'"),
+        columns.format(10, "x'01'", 4, checksum(10, b"own"), "NULL", "x'6F776E'"),
+        *many,
+    )
+    store = SqliteStore(database)
+    await store.open()
+    found = {int(each.number): each for each in await stored_messages(store, "q")}
+    assert set(found) == {5, 6, 7, *range(11, 111)}
+    assert (found[6].encoded, found[7].encoded, found[110].encoded) == (b"same", b"same", b"own")
+    assert (found[7].ttl_ms, found[7].expires_at_ms, found[7].deliver_at_ms) == (-1, 2, 3)
+    assert store.quarantined == 3
+    await store.close()
+    assert rows(database, "SELECT count(*) FROM segment") == [(2,)]

@@ -87,7 +87,7 @@ async def test_a_queue_that_was_made_anew_does_not_get_old_messages(tmp_path: Pa
     assert [int(message.number) for message in await stored_messages(again, "q")] == [2]
     await again.close()
     with connect(tmp_path) as connection:
-        assert connection.execute("SELECT number FROM message").fetchall() == [(2,)]
+        assert connection.execute("SELECT number FROM segment").fetchall() == [(2,)]
 
 
 async def test_a_second_process_is_told_who_has_the_store(tmp_path: Path) -> None:

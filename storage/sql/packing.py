@@ -1,0 +1,204 @@
+"""Messages packed into segments, and what is read back of them: sound ones apart from damaged."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from storage.records import StoredMessage, StoredPlaces
+from storage.sql.segment import (
+    BYTES_MAX,
+    COPIES_MAX,
+    MESSAGES_MAX,
+    RECORD,
+    Damage,
+    Segment,
+    bytes_at,
+    damage_at,
+    delivery_time_at,
+    expiry_at,
+    is_sound,
+    message_at,
+    number_at,
+    position_at,
+    put_record,
+    queue_at,
+    size_at,
+)
+
+
+@final
+class Packing:
+    """A segment that is being filled. Copies of one message, which follow each other, share bytes.
+
+    They share one object for them, too: that is how they are known.
+    """
+
+    def __init__(self, first: StoredMessage) -> None:
+        self._number: Final[i64] = first.number
+        self._records: Final = BytesWriter()
+        self._parts: Final[list[bytes]] = []
+        self._size: i64 = 0
+        self._count: i64 = 0
+        self._newest = b""
+
+    def takes(self, message: StoredMessage) -> bool:
+        """Whether there is room."""
+        if message.encoded is self._newest:
+            return self._count < COPIES_MAX
+        return self._count < MESSAGES_MAX and self._size + len(message.encoded) <= BYTES_MAX
+
+    def add(self, message: StoredMessage, queue: i64) -> None:
+        """Put a message behind the others."""
+        encoded = message.encoded
+        if self._count == 0 or encoded is not self._newest:
+            self._parts.append(encoded)
+            self._size += len(encoded)
+            self._newest = encoded
+        put_record(self._records, message, queue=queue, offset=self._size - len(encoded))
+        self._count += 1
+
+    def segment(self) -> Segment:
+        """All of it."""
+        body = self._newest if len(self._parts) == 1 else b"".join(self._parts)
+        return Segment(self._number, self._size, self._records.getvalue(), body=body)
+
+
+def segments_of(appended: list[StoredMessage | None], queue_ids: dict[str, int]) -> list[Segment]:
+    """The messages that are left of a batch, in segments."""
+    found: list[Segment] = []
+    packing: Packing | None = None
+    for message in appended:
+        if message is None:
+            continue
+        if packing is None:
+            packing = Packing(message)
+        elif not packing.takes(message):
+            found.append(packing.segment())
+            packing = Packing(message)
+        packing.add(message, queue_ids[message.queue])
+    if packing is not None:
+        found.append(packing.segment())
+    return found
+
+
+def unknown_queues(appended: list[StoredMessage | None], queue_ids: dict[str, int]) -> list[str]:
+    """The queues of messages that have no id yet, each once."""
+    unknown: dict[str, None] = {}
+    last = ""
+    for message in appended:
+        if message is None or message.queue is last:
+            continue
+        last = message.queue
+        if last not in queue_ids:
+            unknown[last] = None
+    return list(unknown)
+
+
+# -- reading
+
+
+def numbers_of(segment: Segment) -> list[int]:
+    """The numbers of its messages. One whose record is damaged is known by those around it."""
+    facts = segment.facts
+    found: list[int] = []
+    previous = segment.number - 1
+    for slot in range(segment.slots()):
+        at = slot * RECORD
+        number = number_at(facts, at) if at + RECORD <= i64(len(facts)) else i64(0)
+        if not is_sound(facts, at) and not (
+            previous < number < _next_sound(facts, at + RECORD, segment.last + 1)
+        ):
+            number = previous + 1
+        found.append(int(number))
+        previous = number
+    return found
+
+
+def queues_of(segment: Segment) -> set[int]:
+    """The ids of the queues that its messages are in."""
+    found: set[int] = set()
+    at: i64 = 0
+    while at < i64(len(segment.facts)):
+        if is_sound(segment.facts, at):
+            found.add(int(queue_at(segment.facts, at)))
+        at += RECORD
+    return found
+
+
+def _next_sound(facts: bytes, at: i64, otherwise: i64) -> i64:
+    """The number of the first sound record from there on."""
+    while at + RECORD <= i64(len(facts)):
+        if is_sound(facts, at):
+            return number_at(facts, at)
+        at += RECORD
+    return otherwise
+
+
+@final
+class Sifting:
+    """Messages of segments, the sound apart from the damaged.
+
+    `names` are those of queues by their ids: messages of others are nobody's. Those that are
+    in `left_out` were found damaged before.
+    """
+
+    def __init__(self, names: dict[int, str], left_out: set[int]) -> None:
+        self.sound: Final[list[StoredMessage]] = []
+        self.damaged: Final[list[Damage]] = []
+        self._names: Final = names
+        self._left_out: Final = left_out
+
+    def take(self, segment: Segment, wanted: set[int] | None, behind: i64 = 0) -> None:
+        """Sift a segment, with its bytes: those of its messages that are wanted, or all.
+
+        But none with a number up to `behind`.
+        """
+        facts, body = segment.facts, segment.body
+        names, left_out = self._names, self._left_out
+        at: i64 = 0
+        while at + RECORD <= i64(len(facts)):
+            number = number_at(facts, at)
+            if number > behind and (wanted is None or int(number) in wanted):
+                queue = names.get(int(queue_at(facts, at)))
+                if body is None or queue is None or damage_at(facts, at, body):
+                    self._look_closer(segment, at, wanted)
+                elif not left_out or int(number) not in left_out:
+                    self.sound.append(
+                        message_at(facts, at, queue=queue, encoded=bytes_at(facts, at, body))
+                    )
+            elif not is_sound(facts, at):
+                self._look_closer(segment, at, wanted)
+            at += RECORD
+        if at < i64(len(facts)):
+            self._look_closer(segment, at, wanted)
+
+    def place(self, segment: Segment, found: StoredPlaces, behind: i64) -> None:
+        """Add to `found` where its messages are, whatever their bytes."""
+        facts = segment.facts
+        names, left_out = self._names, self._left_out
+        at: i64 = 0
+        while at + RECORD <= i64(len(facts)):
+            number = number_at(facts, at)
+            queue = names.get(int(queue_at(facts, at)))
+            if not is_sound(facts, at):
+                self._look_closer(segment, at, None)
+            elif queue is not None and number > behind and int(number) not in left_out:
+                found.numbers.append(int(number))
+                found.queues.append(queue)
+                found.positions.append(int(position_at(facts, at)))
+                found.sizes.append(int(size_at(facts, at)))
+                found.expires_at_ms.append(int(expiry_at(facts, at)))
+                found.deliver_at_ms.append(int(delivery_time_at(facts, at)))
+            at += RECORD
+        if at < i64(len(facts)):
+            self._look_closer(segment, at, None)
+
+    def _look_closer(self, segment: Segment, at: i64, wanted: set[int] | None) -> None:
+        """Something is wrong with a message, or it is of a queue that has gone."""
+        damage = damage_at(segment.facts, at, segment.body)
+        number = numbers_of(segment)[at // RECORD]
+        if damage and number not in self._left_out and (wanted is None or number in wanted):
+            self.damaged.append((number, damage))
