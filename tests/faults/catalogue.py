@@ -38,6 +38,7 @@ FAULTS: Final[dict[str, Entry]] = {
     "F7": Entry("damaged files", disks.damaged_files, 0, 200),
     "F8": Entry("two brokers on one store", injection.two_on_one_store, 1, 20),
     "F9": Entry("syncs that take long", injection.slow_syncs, 2, 9),
+    "F9-stall": Entry("one sync that takes 30 s", injection.stalled_sync, 0, 1),
     "F11": Entry("clients that are killed", leaving.clients_killed, 2, 30),
     "F13": Entry("outcomes that do not arrive", cutting.outcomes_cut_off, 4, 100),
     "F14": Entry("discharges whose answer does not arrive", cutting.discharges_cut_off, 4, 100),

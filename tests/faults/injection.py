@@ -329,6 +329,11 @@ def slowness(plan: Plan) -> int:
 # ---- F9
 
 DELAYS_MS: Final = (5, 500, 50)
+WATCHED_S: Final = 2.5
+STALL_S: Final = 30.0
+STALLED_SYNC: Final = 60
+"""The sync that stalls: the queues have been made by then."""
+
 IDLE_MS: Final = 1000
 
 
@@ -338,32 +343,54 @@ async def slow_syncs(plan: Plan) -> Report:
     report = Report()
     for number in range(plan.cycles):
         delay_ms = DELAYS_MS[number % len(DELAYS_MS)]
-        load = Load(plan, f"f9-{number}")
-        server = Server(plan.place)
-        try:
-            await server.start(within=strace(f"fdatasync:delay_enter={delay_ms * 1000}"))
-            load.station.came_up(server.port)
-            load.begin()
-            silence, dropped = await idle_connection(server.port, 2.5)
-            await load.finish()
-            reading = await load.reading(server.port)
-            report.check(await server.stop() == 0, "F9: the broker did not end well")
-        finally:
-            await load.cancel()
-            await server.close()
-        verdict = judge(reading)
-        report.add(f"F9 syncs of {delay_ms} ms", verdict, recorder=load.recorder, plan=plan)
-        attaches = max(worker.attaches for worker in load.workers)
-        report.check(attaches == 1, f"F9 {delay_ms} ms: a client was dropped")
-        report.check(not dropped, f"F9 {delay_ms} ms: an idle connection was dropped")
-        report.check(silence < IDLE_MS / 1000, f"F9 {delay_ms} ms: silent for {silence:.2f} s")
-        waits = told_after_ms(load.recorder)
-        report.lines.append(
-            f"   accepted {verdict.acked / 2.5:.0f}/s, told after ms: {spread(waits)}, longest"
-            f" silence {silence * 1000:.0f} ms"
-        )
+        injection = f"fdatasync:delay_enter={delay_ms * 1000}"
+        await watched(plan, report, f"{delay_ms} ms", injection=injection, seconds=WATCHED_S)
         plan.step()
     return report
+
+
+async def stalled_sync(plan: Plan) -> Report:
+    """F9: one sync takes half a minute, and nobody is dropped meanwhile either."""
+    need_strace(plan)
+    report = Report()
+    for _ in range(plan.cycles):
+        injection = f"fdatasync:delay_enter={STALL_S * 1e6:.0f}:when={STALLED_SYNC}"
+        what = f"{STALL_S:.0f} s, once"
+        longest = await watched(plan, report, what, injection=injection, seconds=STALL_S + 10)
+        report.check(longest > STALL_S * 1000 / 2, f"F9 {what}: nobody had to wait")
+        plan.step()
+    return report
+
+
+async def watched(
+    plan: Plan, report: Report, what: str, *, injection: str, seconds: float
+) -> float:
+    """Load while syncs take so long, and whoever is idle beside it; the longest wait, in ms."""
+    load = Load(plan, f"f9-{len(report.lines)}")
+    server = Server(plan.place)
+    try:
+        await server.start(within=strace(injection))
+        load.station.came_up(server.port)
+        load.begin()
+        silence, dropped = await idle_connection(server.port, seconds)
+        await load.finish()
+        reading = await load.reading(server.port)
+        report.check(await server.stop() == 0, "F9: the broker did not end well")
+    finally:
+        await load.cancel()
+        await server.close()
+    verdict = judge(reading)
+    report.add(f"F9 syncs of {what}", verdict, recorder=load.recorder, plan=plan)
+    attaches = max(worker.attaches for worker in load.workers)
+    report.check(attaches == 1, f"F9 {what}: a client was dropped")
+    report.check(not dropped, f"F9 {what}: an idle connection was dropped")
+    report.check(silence < IDLE_MS / 1000, f"F9 {what}: silent for {silence:.2f} s")
+    waits = told_after_ms(load.recorder)
+    report.lines.append(
+        f"   accepted {verdict.acked / seconds:.0f}/s, told after ms: {spread(waits)}, longest"
+        f" silence {silence * 1000:.0f} ms"
+    )
+    return max(waits, default=0.0)
 
 
 async def idle_connection(port: int, seconds: float) -> tuple[float, bool]:
