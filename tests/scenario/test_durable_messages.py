@@ -35,6 +35,12 @@ class Journaled:
             self.broker.journal.run(self.broker.container.run_round)
         )
 
+    async def commit(self) -> None:
+        """Let what is under way reach the disk, and everybody be told."""
+        await self.work()
+        self.store.let_through()
+        await self.work()
+
     async def work(self) -> None:
         """Let the journal go on as far as it can."""
         for _ in range(5):
@@ -44,6 +50,15 @@ class Journaled:
         self.committing.cancel()
         with suppress(asyncio.CancelledError, StoreError):
             await self.committing
+
+
+async def subscribed(journaled: Journaled) -> Client:
+    """Somebody with a durable subscription that is on the disk."""
+    client = journaled.broker.session("subscriber")
+    client.send(subscribing("durable"))
+    await journaled.commit()
+    client.expect_last(Attach)
+    return client
 
 
 @pytest.mark.requirement("PRD-03")
@@ -170,12 +185,7 @@ async def test_a_durable_subscriber_is_answered_once_its_subscription_is_on_disk
 @pytest.mark.requirement("SUB-34")
 async def test_who_unsubscribes_is_answered_once_the_subscription_has_left_the_disk() -> None:
     journaled = Journaled()
-    client = journaled.broker.session("subscriber")
-    client.send(subscribing("durable"))
-    await journaled.work()
-    journaled.store.let_through()
-    await journaled.work()
-    client.expect_last(Attach)
+    client = await subscribed(journaled)
     client.send(Detach(handle=0, closed=True))
     await journaled.work()
     client.expect_nothing()
@@ -246,12 +256,7 @@ async def test_a_subscriber_that_has_gone_is_not_answered_late() -> None:
 
 async def test_a_subscriber_who_finds_its_subscription_does_not_wait_for_the_disk() -> None:
     journaled = Journaled()
-    client = journaled.broker.session("subscriber")
-    client.send(subscribing("durable"))
-    await journaled.work()
-    journaled.store.let_through()
-    await journaled.work()
-    client.expect_last(Attach)
+    client = await subscribed(journaled)
     client.send(Detach(handle=0))
     client.expect_last(Detach)
     client.send(subscribing("durable"))

@@ -74,6 +74,15 @@ async def end_sessions(server: Server, database: str) -> None:
     )
 
 
+async def committing_in_vain(store: PostgresStore, proxy: Proxy) -> asyncio.Task[None]:
+    """Commit one batch, and begin another that never arrives."""
+    await store.commit(batch_of(1))
+    proxy.lose_requests = True
+    committing = asyncio.create_task(store.commit(batch_of(2)))
+    await proxy.lost.wait()
+    return committing
+
+
 @pytest.mark.requirement("PRD-03")
 async def test_what_was_committed_is_there_after_a_restart(server: Server, database: str) -> None:
     url = server.url(database)
@@ -155,10 +164,7 @@ async def test_a_batch_that_never_arrived_is_written_again(
     server: Server, database: str, proxy: Proxy
 ) -> None:
     store = await opened(proxy.url(database))
-    await store.commit(batch_of(1))
-    proxy.lose_requests = True
-    committing = asyncio.create_task(store.commit(batch_of(2)))
-    await proxy.lost.wait()
+    committing = await committing_in_vain(store, proxy)
     assert await held(server, database) == [1]
     proxy.cut()
     await committing
@@ -171,10 +177,7 @@ async def test_a_link_that_only_swallows_is_given_up(
 ) -> None:
     """The last session still holds the lock on the server: the next one ends it."""
     store = await opened(proxy.url(database), grace_ms=1500)
-    await store.commit(batch_of(1))
-    proxy.lose_requests = True
-    committing = asyncio.create_task(store.commit(batch_of(2)))
-    await proxy.lost.wait()
+    committing = await committing_in_vain(store, proxy)
     proxy.lose_requests = False
     await committing
     assert await held(server, database) == [1, 2]
