@@ -70,9 +70,9 @@ CONTROLS: Final = (
         "no checksum",
         (
             change(
-                "storage/sql/rows.py",
-                "return int(extend(extend(0, number.to_bytes(8)), encoded))",
-                "return int(extend(0, b''))",
+                "storage/sql/segment.py",
+                "found: i64 = int(extend(0, data))",
+                "found: i64 = int(extend(0, b''))",
             ),
         ),
         DAMAGE,
