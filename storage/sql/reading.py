@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from storage.sql.rows import ranges
+from storage.sql.ranges import ranges
 from storage.sql.segment import Segment
 from storage.sql.segments import Segments, Wanted
 from storage.sql.statements import (
@@ -72,21 +73,35 @@ def every(connection: Connection, texts: Texts, look: Callable[[Segment], None])
 
 def holding(
     connection: Connection, texts: Texts, numbers: list[int], *, with_bytes: bool
-) -> list[Segment]:
-    """The segments that have messages of these numbers, which ascend, and some others."""
+) -> Iterator[Segment]:
+    """The segments that have messages of these numbers, which ascend, and some others.
+
+    One after the other: the bytes of the next can lie in memory where those of the last lay.
+    """
     spans = ranges(numbers)
     if connection.dialect.name == "postgresql" and len(spans) > RANGES_MAX:
         text = texts.of(HOLDING_WITH_BYTES if with_bytes else HOLDING)
-        return [segment_of(row) for row in connection.exec_driver_sql(text, (numbers,))]
+        yield from map(segment_of, connection.exec_driver_sql(text, (numbers,)))
+        return
     text = texts.of(BETWEEN_WITH_BYTES if with_bytes else BETWEEN)
-    found: list[Segment] = []
-    behind = -1
+    number = behind = -1
     for first, last in spans:
         if last > behind:
-            rows = connection.exec_driver_sql(text, (max(first, behind + 1), last)).all()
-            found += [segment_of(row) for row in rows if not found or row[0] > found[-1].number]
-            behind = found[-1].last if found else -1
-    return found
+            for row in _rows(connection, text, (max(first, behind + 1), last)):
+                if row[0] > number:
+                    segment = segment_of(row)
+                    number, behind = int(segment.number), int(segment.last)
+                    yield segment
+
+
+def _rows(
+    connection: Connection, text: str, parameters: tuple[int, ...]
+) -> Iterable[Sequence[Any]]:
+    """Rows, from SQLite's own driver where that is below: a window is read with every portion."""
+    driver = connection.connection.driver_connection
+    if isinstance(driver, sqlite3.Connection):
+        return driver.execute(text, parameters)
+    return connection.exec_driver_sql(text, parameters)
 
 
 def learn(connection: Connection, texts: Texts, *, segments: Segments, wanted: Wanted) -> None:

@@ -1,4 +1,4 @@
-"""Rows made of records, and read back into them; ranges of numbers, and checksums of rows."""
+"""Rows made of records, and read back into them, and checksums of rows."""
 
 from __future__ import annotations
 
@@ -19,17 +19,6 @@ class UnreadableError(Exception):
 def checksum(number: int, data: bytes) -> int:
     """CRC-32C over number and content: a row found in another's place is noticed too."""
     return int(extend(extend(0, number.to_bytes(8)), data))
-
-
-def ranges(numbers: list[int]) -> list[tuple[int, int]]:
-    """The numbers as ranges, first and last, in ascending order: few statements for many rows."""
-    found: list[tuple[int, int]] = []
-    for number in sorted(numbers):
-        if found and number <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(number, found[-1][1]))
-        else:
-            found.append((number, number))
-    return found
 
 
 def subscription_row(subscription: StoredSubscription) -> tuple[object, ...]:

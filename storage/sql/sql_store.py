@@ -1,7 +1,7 @@
 """What the stores in SQL have in common: what is known of the rows, and how they are read.
 
 Each has its own way to open, to commit and to fail; `SqlStore._run` is the one through which
-everything else is asked of its connection.
+everything else is asked of its connection. That reads, but for a statement now and then.
 """
 
 from __future__ import annotations
@@ -71,8 +71,13 @@ class SqlStore(Store):
     async def _run(self, work: Callable[[Connection], T]) -> T:
         """What `work` returned, which is given the connection, behind what was asked before.
 
-        It may be done twice. StoreError where it cannot be done.
+        Each of its statements is a transaction: nobody else writes meanwhile. It may be done
+        twice. StoreError where it cannot be done.
         """
+
+    def _at_once(self, connection: Connection, work: Callable[[Connection], None]) -> None:
+        """Do `work`, which is part of what `_run` does, and writes many rows."""
+        work(connection)
 
     def _take_up(self, connection: Connection) -> None:
         """Know what is there, and note that it is in use."""
@@ -124,7 +129,7 @@ class SqlStore(Store):
         """What `find` found; what is damaged is set aside."""
         sound, damaged = find(connection)
         if damaged:
-            set_aside(connection, damaged)
+            self._at_once(connection, partial(set_aside, damaged=damaged))
             self._index.left_out.update(number for number, _ in damaged)
             self._quarantined += len(damaged)
         return sound

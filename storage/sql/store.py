@@ -128,19 +128,21 @@ class SqliteStore(SqlStore):
             raise self._failure from error
 
     async def _run(self, work: Callable[[Connection], T]) -> T:
-        return await self._do(partial(self._in_transaction, work))
+        return await self._do(partial(self._with, work))
 
-    def _in_transaction(self, work: Callable[[Connection], T]) -> T:
-        connection = self._opened()
+    def _with(self, work: Callable[[Connection], T]) -> T:
+        return work(self._opened())
+
+    def _at_once(self, connection: Connection, work: Callable[[Connection], None]) -> None:
+        """One sync for all rows."""
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         try:
-            result = work(connection)
+            work(connection)
         except BaseException:
             with suppress(SQLAlchemyError):  # a full disk has rolled back already
                 connection.exec_driver_sql("ROLLBACK")
             raise
         connection.exec_driver_sql("COMMIT")
-        return result
 
     def _opened(self) -> Connection:
         if self._connection is None:

@@ -45,6 +45,17 @@ async def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> No
     await again.close()
 
 
+async def test_who_loads_waits_for_no_writer(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    batch = Batch()
+    batch.append(stored(1))
+    await store.commit(batch)
+    with connect(tmp_path) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert [int(message.number) for message in await store.load([1])] == [1]
+    await store.close()
+
+
 async def test_a_store_that_is_closed_twice_is_closed(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     await asyncio.gather(store.close(), store.close())

@@ -1,0 +1,54 @@
+"""Numbers that ascend, as they are removed and asked for: mostly without gaps, and in order."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from mypy_extensions import i64
+
+Range = tuple[int, int]
+"""first, last"""
+
+
+def ascending(numbers: list[int]) -> list[int]:
+    """The numbers in ascending order, each once: the same list where they are so."""
+    previous: i64 = -1
+    for each in numbers:
+        number = i64(each)
+        if number <= previous:
+            return sorted(set(numbers))
+        previous = number
+    return numbers
+
+
+def index_of(numbers: list[int], number: i64, near: i64) -> i64:
+    """Where in `numbers`, which ascend, the first is that is not below `number`.
+
+    It is the one at `near`, or the next, as a rule.
+    """
+    count = i64(len(numbers))
+    if 0 < near <= count and i64(numbers[near - 1]) < number:
+        if near == count or i64(numbers[near]) >= number:
+            return near
+        if near + 1 == count or i64(numbers[near + 1]) >= number:
+            return near + 1
+    return i64(bisect_left(numbers, int(number)))
+
+
+def ranges(numbers: list[int]) -> list[Range]:
+    """The numbers as ranges, in ascending order: few statements for many rows."""
+    ordered = ascending(numbers)
+    if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:
+        return [(ordered[0], ordered[-1])]
+    return joined([(number, number) for number in ordered])
+
+
+def joined(apart: list[Range]) -> list[Range]:
+    """Ranges, which ascend, as fewer: those that follow each other directly are one."""
+    found: list[Range] = []
+    for first, last in apart:
+        if found and first == found[-1][1] + 1:
+            found[-1] = (found[-1][0], last)
+        else:
+            found.append((first, last))
+    return found
