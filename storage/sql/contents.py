@@ -13,7 +13,7 @@ from storage.sql.packing import Sifting
 from storage.sql.quarantine import forget_gone
 from storage.sql.rows import subscription_of
 from storage.sql.segment import Damage, Segment
-from storage.sql.statements import CHANGE_SEGMENT, DELETE_BODY, DELETE_SEGMENT, Texts
+from storage.sql.statements import CHANGE_SEGMENT, DELETE_BODIES, DELETE_SEGMENTS, Texts
 from storage.sql.tables import BODY, MARK, NODE, QUEUE, SEGMENT, SUBSCRIPTION
 
 IN_USE: Final = "in use"
@@ -48,8 +48,8 @@ def forget_orphans(connection: Connection, texts: Texts, queues: set[int]) -> No
         before = segment.facts
         segment.keep_queues(queues)
         if not segment.facts:
-            connection.exec_driver_sql(texts.of(DELETE_SEGMENT), (segment.number,))
-            connection.exec_driver_sql(texts.of(DELETE_BODY), (segment.number,))
+            for statement in (DELETE_SEGMENTS, DELETE_BODIES):
+                connection.exec_driver_sql(texts.of(statement), (segment.number, segment.number))
         elif segment.facts is not before:
             row = (segment.size, segment.facts, segment.number)
             connection.exec_driver_sql(texts.of(CHANGE_SEGMENT), row)
@@ -125,9 +125,8 @@ def window(
 ) -> tuple[list[StoredMessage], list[Damage]]:
     """The messages of those numbers that are there, ascending, and what damage was met."""
     sifting = Sifting(index.names(), index.left_out)
-    wanted = set(numbers)
     for segment in reading.holding(connection, texts, numbers, with_bytes=True):
-        sifting.take(segment, wanted)
+        sifting.take(segment, numbers)
         segment.body = None
         index.segments.learn(segment)
     sound, torn = chunks.complete(connection, index.chunks, sifting.sound)

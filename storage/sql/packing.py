@@ -8,6 +8,7 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from storage.records import StoredMessage, StoredPlaces
+from storage.sql.ranges import index_of
 from storage.sql.segment import (
     BYTES_MAX,
     COPIES_MAX,
@@ -19,6 +20,7 @@ from storage.sql.segment import (
     damage_at,
     delivery_time_at,
     expiry_at,
+    has_bytes,
     is_sound,
     message_at,
     number_at,
@@ -150,30 +152,46 @@ class Sifting:
         self.damaged: Final[list[Damage]] = []
         self._names: Final = names
         self._left_out: Final = left_out
+        # the queue of the last message
+        self._queue: i64 = -1
+        self._name: str | None = None
 
-    def take(self, segment: Segment, wanted: set[int] | None, behind: i64 = 0) -> None:
+    def take(self, segment: Segment, wanted: list[int] | None, behind: i64 = 0) -> None:
         """Sift a segment, with its bytes: those of its messages that are wanted, or all.
 
-        But none with a number up to `behind`.
+        But none with a number up to `behind`. Numbers that are wanted ascend.
         """
-        facts, body = segment.facts, segment.body
-        names, left_out = self._names, self._left_out
+        facts = segment.facts
+        index: i64 = 0
         at: i64 = 0
-        while at + RECORD <= i64(len(facts)):
-            number = number_at(facts, at)
-            if number > behind and (wanted is None or int(number) in wanted):
-                queue = names.get(int(queue_at(facts, at)))
-                if body is None or queue is None or damage_at(facts, at, body):
-                    self._look_closer(segment, at, wanted)
-                elif not left_out or int(number) not in left_out:
-                    self.sound.append(
-                        message_at(facts, at, queue=queue, encoded=bytes_at(facts, at, body))
-                    )
-            elif not is_sound(facts, at):
+        while at < i64(len(facts)):
+            if not is_sound(facts, at):
                 self._look_closer(segment, at, wanted)
+            elif wanted is None:
+                if number_at(facts, at) > behind:
+                    self._take(segment, at)
+            else:
+                number = number_at(facts, at)
+                index = index_of(wanted, number, index)
+                if index < i64(len(wanted)) and i64(wanted[index]) == number:
+                    self._take(segment, at)
             at += RECORD
-        if at < i64(len(facts)):
-            self._look_closer(segment, at, wanted)
+
+    def _take(self, segment: Segment, at: i64) -> None:
+        """Sift a message whose record is sound. Of a queue that has gone, it is nobody's."""
+        facts, body = segment.facts, segment.body
+        encoded = b"" if body is None else bytes_at(facts, at, body)
+        if body is None or not has_bytes(facts, at, encoded):
+            self._look_closer(segment, at, None)
+            return
+        queue = queue_at(facts, at)
+        if queue != self._queue:
+            self._queue = queue
+            self._name = self._names.get(int(queue))
+        name = self._name
+        left_out = self._left_out
+        if name is not None and (not left_out or int(number_at(facts, at)) not in left_out):
+            self.sound.append(message_at(facts, at, queue=name, encoded=encoded))
 
     def place(self, segment: Segment, found: StoredPlaces, behind: i64) -> None:
         """Add to `found` where its messages are, whatever their bytes."""
@@ -196,9 +214,8 @@ class Sifting:
         if at < i64(len(facts)):
             self._look_closer(segment, at, None)
 
-    def _look_closer(self, segment: Segment, at: i64, wanted: set[int] | None) -> None:
-        """Something is wrong with a message, or it is of a queue that has gone."""
-        damage = damage_at(segment.facts, at, segment.body)
+    def _look_closer(self, segment: Segment, at: i64, wanted: list[int] | None) -> None:
+        """Something is wrong with a message."""
         number = numbers_of(segment)[at // RECORD]
-        if damage and number not in self._left_out and (wanted is None or number in wanted):
-            self.damaged.append((number, damage))
+        if number not in self._left_out and (wanted is None or number in wanted):
+            self.damaged.append((number, damage_at(segment.facts, at, segment.body)))

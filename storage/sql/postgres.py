@@ -208,7 +208,7 @@ async def write_plain(statement: PreparedStatement, changes: Changes, number: in
     """Write and commit a batch that `is_plain`; `statement` is `PLAIN`, prepared."""
     segments = changes.segments
     await statement.fetch(
-        segments.removed,
+        [number for number, _ in segments.removed],
         *columns_of(segments.changed, 3),
         *columns_of(segments.bodies, 2),
         number,
@@ -240,8 +240,9 @@ async def _write_segments(
     if changes.rebuilt:
         await session.executemany(texts.of(CHANGE_BODY), changes.rebuilt)
     if changes.removed:
-        await session.execute(DELETE_SEGMENTS, changes.removed)
-        await session.execute(DELETE_BODIES, changes.removed)
+        removed = [number for number, _ in changes.removed]
+        await session.execute(DELETE_SEGMENTS, removed)
+        await session.execute(DELETE_BODIES, removed)
 
 
 # -- errors

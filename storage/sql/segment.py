@@ -11,9 +11,10 @@ from typing import Final, final
 
 from google_crc32c import extend
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
-from mypy_extensions import i32, i64
+from mypy_extensions import i32, i64, mypyc_attr
 
 from storage.records import StoredMessage
+from storage.sql.ranges import ascending, index_of
 
 MESSAGES_MAX: Final[i64] = 64
 """In a segment: reading one of them reads all, and a page that is lost may take them along."""
@@ -53,6 +54,7 @@ def checksum(data: bytes) -> i64:
     return found - ((found >> 31) << 32)
 
 
+@mypyc_attr(acyclic=True)
 @final
 class Segment:
     """One segment as it is, or will be, in the store. `number` is the lowest that it ever had.
@@ -115,14 +117,20 @@ class Segment:
         """The message with its record there, or what is left of it, goes."""
         self.facts = self.facts[:at] + self.facts[at + RECORD :]
 
-    def remove(self, numbers: set[int]) -> None:
-        """Some messages go; their bytes stay, until the segment is rebuilt or goes itself."""
+    def remove(self, numbers: list[int]) -> None:
+        """Messages of these numbers, which ascend, go.
+
+        Their bytes stay, until the segment is rebuilt or goes itself.
+        """
         facts = self.facts
         kept = BytesWriter()
+        index: i64 = 0
         start: i64 = 0
         at: i64 = 0
         while at + RECORD <= i64(len(facts)):
-            if int(read_i64_le(facts, at)) in numbers:
+            number = read_i64_le(facts, at)
+            index = index_of(numbers, number, index)
+            if index < i64(len(numbers)) and i64(numbers[index]) == number:
                 if start < at:
                     kept.write(facts[start:at])
                 start = at + RECORD
@@ -134,13 +142,13 @@ class Segment:
     def keep_queues(self, queues: set[int]) -> None:
         """Messages of all other queues go."""
         facts = self.facts
-        gone = set()
+        gone = []
         at: i64 = 0
         while at + RECORD <= i64(len(facts)):
             if int(read_i32_le(facts, at + _QUEUE)) not in queues and is_sound(facts, at):
-                gone.add(int(read_i64_le(facts, at)))
+                gone.append(int(read_i64_le(facts, at)))
             at += RECORD
-        self.remove(gone)
+        self.remove(ascending(gone))
 
     def is_sparse(self) -> bool:
         """Whether less than a quarter of its bytes, of a page at least, is anybody's."""
@@ -226,13 +234,18 @@ def bytes_at(facts: bytes, at: i64, body: bytes) -> bytes:
     return body if length == i64(len(body)) else body[offset : offset + length]
 
 
+def has_bytes(facts: bytes, at: i64, encoded: bytes) -> bool:
+    """Whether these are the bytes that the message with its record there was stored with."""
+    return i64(read_i32_le(facts, at + _CONTENT_SUM)) == checksum(encoded)
+
+
 def damage_at(facts: bytes, at: i64, body: bytes | None) -> str:
     """Why the message with its record there must not be delivered; empty where all is well."""
     if not is_sound(facts, at):
         return "its record is not as it was written"
     if body is None:
         return "its bytes are missing"
-    if i64(read_i32_le(facts, at + _CONTENT_SUM)) != checksum(bytes_at(facts, at, body)):
+    if not has_bytes(facts, at, bytes_at(facts, at, body)):
         return "its bytes are not those that were stored"
     return ""
 

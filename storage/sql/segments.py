@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from storage.batch import Batch
 from storage.sql.packing import segments_of
+from storage.sql.ranges import Range, ascending, index_of
 from storage.sql.segment import Segment
 
 REMEMBERED_MAX: Final = 1024
@@ -42,7 +43,8 @@ class SegmentChanges:
         """size, facts, number"""
         self.rebuilt: Final[list[tuple[bytes, int]]] = []
         """encoded, number"""
-        self.removed: Final[list[int]] = []
+        self.removed: Final[list[Range]] = []
+        """number, and the last that it had"""
 
 
 @final
@@ -118,8 +120,7 @@ class Segments:
 
     def _want_segments(self, batch: Batch, wanted: list[int]) -> None:
         coming = _first_of(batch)
-        numbers = sorted(batch.removed)
-        numbers += [number for number, _ in batch.fallen_due]
+        numbers = ascending(batch.removed) + [number for number, _ in batch.fallen_due]
         numbers += [number for number, _ in batch.counted]
         segment: Segment | None = None
         for number in numbers:
@@ -178,19 +179,19 @@ class Segments:
             segment.rebuild(rewritten)
 
     def _remove(self, removed: list[int], touched: dict[int, Segment]) -> None:
-        gone = set(removed)
-        segment: Segment | None = None
-        for number in sorted(gone):
-            if segment is not None and segment.number <= number <= segment.last:
-                continue
-            segment = self.find(number)
+        numbers = ascending(removed)
+        index: i64 = 0
+        while index < i64(len(numbers)):
+            segment = self.find(numbers[index])
             if segment is None:
+                index += 1
                 continue
             before = segment.facts
-            segment.remove(gone)
+            segment.remove(numbers)
             if segment.facts is not before:
                 touched[int(segment.number)] = segment
                 self.notice(segment)
+            index = index_of(numbers, segment.last + 1, index)
 
     def _written(
         self, added: list[Segment], touched: dict[int, Segment], rebuilt: dict[int, Segment]
@@ -209,7 +210,7 @@ class Segments:
                 if number in rebuilt and segment.body is not None:
                     changes.rebuilt.append((segment.body, number))
             else:
-                changes.removed.append(number)
+                changes.removed.append((number, int(segment.last)))
                 self._sparse.pop(number, None)
                 self._forget(number)
             segment.body = None

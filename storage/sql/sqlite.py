@@ -15,13 +15,14 @@ from sqlalchemy.pool import StaticPool
 
 from storage.api import StoreError
 from storage.sql.index import Changes
+from storage.sql.ranges import joined
 from storage.sql.rows import UnreadableError
 from storage.sql.segments import SegmentChanges
 from storage.sql.statements import (
     CHANGE_BODY,
     CHANGE_SEGMENT,
-    DELETE_BODY,
-    DELETE_SEGMENT,
+    DELETE_BODIES,
+    DELETE_SEGMENTS,
     INSERT_BODY,
     INSERT_SEGMENT,
     Texts,
@@ -150,9 +151,9 @@ def _write_segments(driver: sqlite3.Connection, texts: Texts, changes: SegmentCh
     if changes.rebuilt:
         driver.executemany(texts.of(CHANGE_BODY), changes.rebuilt)
     if changes.removed:
-        removed = [(number,) for number in changes.removed]
-        driver.executemany(texts.of(DELETE_SEGMENT), removed)
-        driver.executemany(texts.of(DELETE_BODY), removed)
+        removed = joined(sorted(changes.removed))
+        driver.executemany(texts.of(DELETE_SEGMENTS), removed)
+        driver.executemany(texts.of(DELETE_BODIES), removed)
 
 
 def free_on_disk(database: Path) -> int:

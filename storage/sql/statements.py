@@ -83,11 +83,15 @@ CHANGE_BODY: Final = (
 )
 """encoded, number"""
 
-DELETE_SEGMENT: Final = delete(SEGMENT).where(SEGMENT.c.number == bindparam("which"))
-"""number"""
+DELETE_SEGMENTS: Final = delete(SEGMENT).where(
+    SEGMENT.c.number.between(bindparam("first"), bindparam("last"))
+)
+"""first, last"""
 
-DELETE_BODY: Final = delete(BODY).where(BODY.c.number == bindparam("which"))
-"""number"""
+DELETE_BODIES: Final = delete(BODY).where(
+    BODY.c.number.between(bindparam("first"), bindparam("last"))
+)
+"""the same"""
 
 SEGMENTS: Final = select(SEGMENT).order_by(SEGMENT.c.number)
 """number, size, facts"""

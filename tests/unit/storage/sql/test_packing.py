@@ -31,7 +31,7 @@ def test_a_message_comes_back_as_it_went() -> None:
     )
     (segment,) = segments_of([None, message, None], IDS)
     sifting = Sifting({8: "r"}, set())
-    sifting.take(segment, {2**40})
+    sifting.take(segment, [2**40])
     (back,) = sifting.sound
     for name in ("number", "queue", "position", "encoded", "priority", "ttl_ms", "arrived_ms"):
         assert getattr(back, name) == getattr(message, name)
@@ -91,7 +91,7 @@ def test_what_is_damaged_is_known_by_what_lies_around_it() -> None:
 def test_what_is_wanted_is_taken() -> None:
     (segment,) = segments_of([own(1), own(2), own(3), stored(4, "r")], IDS)
     sifting = Sifting({7: "q"}, {3})
-    sifting.take(segment, {2, 3, 4})
+    sifting.take(segment, [2, 3, 4])
     assert [int(message.number) for message in sifting.sound] == [2], (
         "3 was set aside, 4 is nobody's"
     )

@@ -1,7 +1,7 @@
 """Records of segments, and what becomes of them."""
 
 from storage.records import StoredMessage
-from storage.sql.packing import Sifting, segments_of
+from storage.sql.packing import Sifting, numbers_of, segments_of
 from storage.sql.segment import RECORD, Segment, checksum, damage_at, is_sound
 from tests.unit.storage.test_batch import stored
 
@@ -63,14 +63,21 @@ def test_a_message_falls_due_and_is_counted() -> None:
 
 def test_messages_go() -> None:
     segment = segment_with(*[message(number, b"%d" % number) for number in range(1, 6)])
-    segment.remove({1, 3, 99})
+    segment.remove([1, 3, 99])
     assert {number: each.encoded for number, each in held(segment).items()} == {
         2: b"2",
         4: b"4",
         5: b"5",
     }
-    segment.remove({2, 4, 5})
+    segment.remove([2, 4, 5])
     assert segment.facts == b""
+
+
+def test_a_damaged_number_keeps_no_other_message_from_going() -> None:
+    segment = segment_with(*[message(number, b"%d" % number) for number in range(1, 6)])
+    segment.facts = flipped(segment.facts, int(RECORD) + 6)
+    segment.remove([2, 3, 4])
+    assert numbers_of(segment) == [1, 2, 5], "2 stays where it lies"
 
 
 def test_messages_of_other_queues_go() -> None:
@@ -82,9 +89,9 @@ def test_messages_of_other_queues_go() -> None:
 
 def test_a_segment_with_little_left_is_packed_anew() -> None:
     segment = segment_with(*[message(number, bytes([number]) * 1000) for number in range(1, 21)])
-    segment.remove(set(range(1, 16)))
+    segment.remove(list(range(1, 16)))
     assert not segment.is_sparse()
-    segment.remove({16, 17})
+    segment.remove([16, 17])
     assert segment.is_sparse()
     segment.rebuild({})
     assert (segment.size, len(segment.body or b"")) == (3000, 3000)

@@ -45,7 +45,7 @@ def test_a_segment_is_made_changed_and_removed() -> None:
     changes = segments.changes(batch, IDS)
     assert left(changes) == [[2]]
     changes = segments.changes(removing(2), IDS)
-    assert (changes.removed, changes.changed) == ([1], [])
+    assert (changes.removed, changes.changed) == ([(1, 3)], [])
     assert told(segments.wanted(removing(2))) == ([2], []), "it is forgotten"
 
 
@@ -96,6 +96,16 @@ def test_what_was_said_last_counts() -> None:
     assert (size, number) == (20, 1)
 
 
+def test_what_is_looked_for_does_not_go() -> None:
+    segments = Segments()
+    added(segments, 1, 2, 3)
+    batch = removing(1)
+    batch.count(2, 1)
+    batch.fall_due(3, 7)
+    assert not segments.wanted(batch).any()
+    assert left(segments.changes(batch, IDS)) == [[2, 3]]
+
+
 def test_one_that_is_rewritten_and_goes() -> None:
     segments = Segments()
     ((number, size, facts),) = added(segments, 1, 2).segments
@@ -124,7 +134,7 @@ def test_little_that_is_left_is_packed_anew_after_a_while(monkeypatch: pytest.Mo
     added(segments, 11)
     assert told(segments.wanted(Batch())) == ([], [1])
     kept = Segment(number, size, facts, body=b"".join(bytes([n]) * 1000 for n in range(1, 11)))
-    kept.remove(set(range(1, 10)))
+    kept.remove(list(range(1, 10)))
     segments.learn(kept)
     changes = segments.changes(Batch(), IDS)
     assert changes.rebuilt == [(bytes([10]) * 1000, 1)]
