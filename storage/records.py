@@ -2,9 +2,10 @@
 
 from typing import Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 
+@mypyc_attr(acyclic=True)
 @final
 class StoredContent:
     """The body of a large message, which a store keeps in chunks, apart from the message.
@@ -19,6 +20,7 @@ class StoredContent:
         self.beginning: Final = beginning
 
 
+@mypyc_attr(acyclic=True)
 @final
 class StoredMessage:
     """One message in one queue: its `number` is its own for ever, `position` its place there.
