@@ -86,12 +86,13 @@ def holding(
     text = texts.of(BETWEEN_WITH_BYTES if with_bytes else BETWEEN)
     number = behind = -1
     for first, last in spans:
-        if last > behind:
-            for row in _rows(connection, text, (max(first, behind + 1), last)):
-                if row[0] > number:
-                    segment = segment_of(row)
-                    number, behind = int(segment.number), int(segment.last)
-                    yield segment
+        if last <= behind:
+            continue
+        for row in _rows(connection, text, (max(first, behind + 1), last)):
+            if row[0] > number:
+                segment = segment_of(row)
+                number, behind = int(segment.number), int(segment.last)
+                yield segment
 
 
 def _rows(
