@@ -87,8 +87,8 @@ class Client:
         if self._beat is not None:
             self._beat.cancel()
         self._reading.cancel()
+        self._writer.close()  # whoever is cancelled while it waits here has closed it
         await asyncio.gather(self._reading, return_exceptions=True)
-        self._writer.close()
         with suppress(OSError):  # how it ended has been seen by whoever read
             await self._writer.wait_closed()
 
@@ -107,7 +107,9 @@ class Client:
             raise Lost(str(self.error.condition if self.error else "cut off"))
         self._changed.clear()
         try:
-            await asyncio.wait_for(self._changed.wait(), patience_s)
+            # not wait_for: Python 3.11's forgets a cancellation that comes together with the frame
+            async with asyncio.timeout(patience_s):
+                await self._changed.wait()
         except TimeoutError:
             if patience_s >= PATIENCE_S:
                 raise

@@ -1,12 +1,9 @@
 """Which segments a batch makes, changes and removes."""
 
-import pytest
-
 from storage.batch import Batch
-from storage.sql import segments as module
 from storage.sql.packing import numbers_of
 from storage.sql.segment import Segment
-from storage.sql.segments import SegmentChanges, Segments, Wanted
+from storage.sql.segments import PATIENCE, REMEMBERED_MAX, SegmentChanges, Segments, Wanted
 from tests.unit.storage.test_batch import stored
 
 IDS = {"q": 7}
@@ -117,21 +114,21 @@ def test_one_that_is_rewritten_and_goes() -> None:
     assert [each for _, each in changes.rebuilt] == [1]
 
 
-def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REMEMBERED_MAX", 2)
+def test_the_oldest_are_forgotten() -> None:
     segments = Segments()
-    for number in (1, 2, 3):
+    numbers = range(1, REMEMBERED_MAX + 2)
+    for number in numbers:
         added(segments, number)
-    assert told(segments.wanted(removing(1, 2, 3))) == ([1], [])
+    assert told(segments.wanted(removing(*numbers))) == ([1], [])
 
 
-def test_little_that_is_left_is_packed_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PATIENCE", 2)
+def test_little_that_is_left_is_packed_anew_after_a_while() -> None:
     segments = Segments()
     ((number, size, facts),) = added(segments, *range(1, 11), size=1000).segments
     segments.changes(removing(*range(1, 10)), IDS)
-    assert not segments.wanted(Batch()).any(), "the rest may follow"
-    added(segments, 11)
+    for later in range(int(PATIENCE) - 1):
+        assert not segments.wanted(Batch()).any(), "the rest may follow"
+        added(segments, 11 + later)
     assert told(segments.wanted(Batch())) == ([], [1])
     kept = Segment(number, size, facts, body=b"".join(bytes([n]) * 1000 for n in range(1, 11)))
     kept.remove(list(range(1, 10)))
