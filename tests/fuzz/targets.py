@@ -104,14 +104,22 @@ ENTRY_POINTS: Final = {
 def examine(entry_point: EntryPoint, data: bytes, *, beside: int = 0) -> int:
     """Run one input and measure it: the most memory it took, in bytes.
 
-    `beside` so many are whoever's who looks on.
+    `beside` so many are whoever's who looks on. What only the first run takes is not the
+    input's: modules are imported when they are first needed.
     """
+    most = beside + entry_point.base + entry_point.factor * len(data)
+    taken = _measured(entry_point, data)
+    if taken > most:
+        taken = _measured(entry_point, data)
+    if taken > most:
+        raise TooMuchMemoryError(f"{taken} bytes of memory for an input of {len(data)}")
+    return taken
+
+
+def _measured(entry_point: EntryPoint, data: bytes) -> int:
     tracemalloc.start()
     try:
         entry_point.run(data)
-        taken = tracemalloc.get_traced_memory()[1]
+        return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    if taken > beside + entry_point.base + entry_point.factor * len(data):
-        raise TooMuchMemoryError(f"{taken} bytes of memory for an input of {len(data)}")
-    return taken
