@@ -18,6 +18,10 @@ DEPTH_MAX: Final = 32
 # on the wire becomes up to 70 in memory, and no client sends more than dozens.
 FIELD_VALUES_MAX: Final = 10_000
 
+# Values that are made of one body (broker/jms): at 70 bytes each, what a message of a
+# megabyte may cost in memory is 70, and not that of 128 megabytes 9 gigabytes.
+BODY_VALUES_MAX: Final = 1_000_000
+
 # Body sections are walked, not kept, but every one costs time. As RabbitMQ.
 SECTIONS_MAX: Final = 10_000
 

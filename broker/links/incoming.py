@@ -22,7 +22,8 @@ from broker.amqp.outcomes import Rejected, TransactionalState, error_of
 from broker.amqp.performatives import Attach
 from broker.amqp.sections import Sections
 from broker.amqp.terminus import LINK_DETACH, Target
-from broker.amqp.types import Char, Integer, Symbol, Timestamp
+from broker.amqp.types import Symbol
+from broker.jms.destinations import is_topic, type_of_number, type_of_words
 from broker.journal import BREATH, Waiter
 from broker.large import Large
 from broker.links.attach import PublishRequest, delete_policy, may_reject, offered_to_sender
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
 
 DESTINATION: Final = b"x-opt-jms-dest"
 DESTINATION_TYPE: Final = b"x-opt-to-type"
-
-KINDS_BY_NUMBER: Final = (QUEUE, TOPIC, QUEUE, TOPIC)
-"""x-opt-jms-dest: queue, topic, temporary queue, temporary topic (WD10 5.1)."""
 
 
 @final
@@ -392,23 +390,9 @@ class LinkProducer(IncomingOwner):
 
 def kind_of_destination(sections: Sections, data: bytes) -> str:
     """The kind that a message's own annotations give its destination, or empty (DST-03, DST-04)."""
-    number = _whole_number(sections.annotation(data, DESTINATION))
-    if 0 <= number < len(KINDS_BY_NUMBER):
-        return KINDS_BY_NUMBER[number]
-    words = sections.annotation(data, DESTINATION_TYPE)
-    if isinstance(words, str):
-        kinds = [word.strip() for word in words.split(",")]
-        if TOPIC in kinds:
-            return TOPIC
-        if QUEUE in kinds:
-            return QUEUE
-    return ""
-
-
-def _whole_number(value: object) -> int:
-    """The value of any integral type, -1 for anything else."""
-    if isinstance(value, (bool, Char, Timestamp)):
-        return -1
-    if isinstance(value, Integer):
-        return value.value
-    return value if isinstance(value, int) else -1
+    type = type_of_number(sections.annotation(data, DESTINATION))
+    if type is None:
+        type = type_of_words(sections.annotation(data, DESTINATION_TYPE))
+    if type is None:
+        return ""
+    return TOPIC if is_topic(type) else QUEUE

@@ -14,7 +14,9 @@ from mypy_extensions import i64
 from broker.amqp.decode import open_compound, skip, take_value
 from broker.amqp.errors import Fault
 from broker.amqp.sections import Sections, property_at
-from broker.amqp.types import Char, Float, Integer, Symbol, ULong
+from broker.amqp.types import Char, Float, Integer, Symbol
+from broker.jms.headers import signed_sequence
+from broker.jms.ids import correlation_id_text, message_id_text
 from broker.message import Message
 
 STEPS_MAX: Final[i64] = 1_000_000
@@ -78,16 +80,17 @@ class Facts:
 
     def message_id(self) -> object:
         value = self._property(MESSAGE_ID)
-        if isinstance(value, str) and not value.startswith("ID:"):
-            return f"ID:AMQP_NO_PREFIX:{value}"
-        return _id_text(value)
+        text = message_id_text(value)
+        return scalar(value) if text is None else text
 
     def message_id_value(self) -> object:
         """The message-id as AMQP has it, None where there is none."""
         return self._property(MESSAGE_ID)
 
     def correlation_id(self) -> object:
-        return _id_text(self._property(CORRELATION_ID))
+        value = self._property(CORRELATION_ID)
+        text = correlation_id_text(value)
+        return scalar(value) if text is None else text
 
     def subject(self) -> object:
         return scalar(self._property(SUBJECT))
@@ -101,9 +104,7 @@ class Facts:
     def group_sequence(self) -> object:
         """As a Java int, which a sequence beyond 2^31 makes negative (serial numbers, 3.2.4)."""
         value = scalar(self._property(GROUP_SEQUENCE))
-        if isinstance(value, int) and value > 0x7FFF_FFFF:
-            return value - 0x1_0000_0000
-        return value
+        return signed_sequence(value) if isinstance(value, int) else value
 
     def user_id(self) -> object:
         value = self._property(USER_ID)
@@ -189,29 +190,6 @@ class Facts:
             at = skip(data, value, behind)
             count -= 2
         return -1
-
-
-def _id_text(value: object) -> object:
-    """A message-id or correlation-id as clients see it (JMS mapping, message identifiers)."""
-    if isinstance(value, str):
-        if value.startswith("ID:AMQP_") and _has_kind(value):
-            return f"ID:AMQP_STRING:{value}"
-        return value
-    if isinstance(value, uuid.UUID):
-        return f"ID:AMQP_UUID:{value}"
-    if isinstance(value, ULong):
-        return f"ID:AMQP_ULONG:{value.value}"
-    if isinstance(value, bytes):
-        return f"ID:AMQP_BINARY:{value.hex().upper()}"
-    return scalar(value)
-
-
-def _has_kind(text: str) -> bool:
-    """Whether a string looks like the text form of an identifier of another type."""
-    for kind in ("UUID:", "ULONG:", "BINARY:", "STRING:", "NO_PREFIX:"):
-        if text.startswith(kind, 8):
-            return True
-    return False
 
 
 def scalar(value: object) -> object:

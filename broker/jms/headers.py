@@ -1,0 +1,173 @@
+"""The header and properties sections (WD10 3.2.1, 3.2.2, 3.3.1, 3.3.2), both ways."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from broker.amqp.composite import FieldReader, FieldWriter
+from broker.amqp.decode import descriptor_at
+from broker.amqp.descriptors import HEADER, PROPERTIES
+from broker.amqp.encode import BytesWriter, put_timestamp, put_value
+from broker.amqp.sections import PRIORITY_MAX, put_header
+from broker.amqp.types import Timestamp
+from broker.jms.annotations import APP_CORRELATION_ID
+from broker.jms.destinations import Destination
+from broker.jms.errors import MappingError
+from broker.jms.ids import (
+    correlation_id_text,
+    correlation_id_value,
+    message_id_text,
+    message_id_value,
+)
+from broker.jms.message import (
+    INT_MAX,
+    NON_PERSISTENT,
+    PERSISTENT,
+    PRIORITY_DEFAULT,
+    JmsMessage,
+)
+from broker.jms.profile import Profile
+from broker.jms.sending import header_ttl
+
+SIGN: Final = 0x1_0000_0000
+
+
+def read_header(message: JmsMessage, data: bytes, end: i64) -> None:
+    """Take over the header section that `data` begins with, or what its absence means."""
+    message.delivery_mode = NON_PERSISTENT
+    code, at = descriptor_at(data, 0, end) if end > 0 else (-1, 0)
+    if code != HEADER:
+        return
+    header = FieldReader(data, at, end, "header")
+    if header.boolean(False):
+        message.delivery_mode = PERSISTENT
+    message.priority = min(int(header.ubyte(PRIORITY_DEFAULT)), PRIORITY_MAX)
+    ttl = int(header.optional_uint())
+    message.amqp_ttl = None if ttl < 0 else ttl
+    message.first_acquirer = header.boolean(False)
+    message.delivery_count = min(int(header.uint(0)) + 1, INT_MAX)
+
+
+def put_message_header(out: BytesWriter, message: JmsMessage) -> None:
+    if message.delivery_mode not in (NON_PERSISTENT, PERSISTENT):
+        raise MappingError(f"there is no JMSDeliveryMode {message.delivery_mode}")
+    if not 0 <= message.priority <= PRIORITY_MAX:
+        raise MappingError(f"JMSPriority is 0 to {PRIORITY_MAX}, not {message.priority}")
+    put_header(
+        out,
+        durable=message.delivery_mode == PERSISTENT,
+        priority=message.priority,
+        ttl=header_ttl(message.amqp_ttl, message.time_to_live),
+        first_acquirer=message.first_acquirer,
+        delivery_count=message.delivery_count - 1,
+    )
+
+
+def read_properties(
+    message: JmsMessage, data: bytes, at: i64, end: i64, *, known: dict[str, object]
+) -> tuple[str | None, str | None]:
+    """Take over the properties section at `at`, -1 for none; gives the fields to and reply-to.
+
+    `known` are the annotations of the mapping.
+    """
+    if at < 0:
+        return None, None
+    profile = message.profile
+    properties = FieldReader(data, at, end, "properties")
+    value = properties.value()
+    message.message_id = _id("message-id", value, message_id_text(value, profile))
+    message.user_id = _user_id(properties.binary())
+    to = properties.string()
+    message.subject = properties.string()
+    reply_to = properties.string()
+    value = properties.value()
+    is_application = known.get(APP_CORRELATION_ID) is True
+    text = correlation_id_text(value, profile, is_application=is_application)
+    message.correlation_id = _id("correlation-id", value, text)
+    message.content_type = properties.symbol()
+    message.content_encoding = properties.symbol()
+    message.expiration = _moment("absolute-expiry-time", properties.value())
+    message.timestamp = _moment("creation-time", properties.value())
+    message.group_id = properties.string()
+    sequence = int(properties.optional_uint())
+    message.group_sequence = None if sequence < 0 else signed_sequence(sequence)
+    message.reply_to_group_id = properties.string()
+    return to, reply_to
+
+
+def put_properties(out: BytesWriter, message: JmsMessage) -> None:
+    profile = message.profile
+    fields = FieldWriter()
+    if message.message_id is None:
+        fields.skip()
+    else:
+        put_value(fields.field(), message_id_value(message.message_id, profile))
+    fields.binary(None if message.user_id is None else message.user_id.encode())
+    fields.string(_address_of(message.destination))
+    fields.string(message.subject if profile is Profile.EARLY else message.type)
+    fields.string(_address_of(message.reply_to))
+    if message.correlation_id is None:
+        fields.skip()
+    else:
+        put_value(fields.field(), correlation_id_value(message.correlation_id, profile))
+    fields.symbol(message.content_type)
+    fields.symbol(message.content_encoding)
+    _put_moment(fields, message.expiration)
+    _put_moment(fields, message.timestamp)
+    fields.string(message.group_id)
+    if message.group_sequence is None:
+        fields.skip()
+    else:
+        fields.uint(unsigned_sequence(message.group_sequence))
+    fields.string(message.reply_to_group_id)
+    fields.close(out, PROPERTIES)
+
+
+def expiration(absolute_ms: int, *, ttl: int | None, now_ms: int) -> int:
+    """JMSExpiration: the absolute-expiry-time, else the ttl from now on, else 0 for never.
+
+    A ttl of 0 is none: that is how JMS writes it.
+    """
+    return now_ms + ttl if absolute_ms == 0 and ttl is not None and ttl > 0 else absolute_ms
+
+
+def signed_sequence(group_sequence: int) -> int:
+    """A group-sequence as JMSXGroupSeq: from 2^31 on it is negative (3.3.2)."""
+    return group_sequence - SIGN if group_sequence > INT_MAX else group_sequence
+
+
+def unsigned_sequence(group_sequence: int) -> int:
+    """A JMSXGroupSeq as group-sequence (3.2.2)."""
+    return group_sequence + SIGN if group_sequence < 0 else group_sequence
+
+
+def _id(field: str, value: object, text: str | None) -> str | None:
+    if text is None and value is not None:
+        raise MappingError(f"the {field} is of type {type(value).__name__}")
+    return text
+
+
+def _user_id(value: bytes | None) -> str | None:
+    """As Java reads it: what is not UTF-8 is replaced."""
+    return None if value is None else value.decode("utf-8", "replace")
+
+
+def _address_of(destination: Destination | None) -> str | None:
+    return None if destination is None else destination.address
+
+
+def _moment(field: str, value: object) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, Timestamp):
+        return value.value
+    raise MappingError(f"the {field} is not a timestamp")
+
+
+def _put_moment(fields: FieldWriter, moment: int) -> None:
+    if moment == 0:
+        fields.skip()
+    else:
+        put_timestamp(fields.field(), moment)

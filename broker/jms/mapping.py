@@ -1,0 +1,143 @@
+"""Encoded AMQP messages to JMS messages, and back.
+
+Nothing here knows a connection or a clock, so the same bytes give the same message to a
+consumer, a console, and a Spark job that reads the store.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from broker.amqp.decode import open_compound, skip, take_value, text_at
+from broker.amqp.descriptors import APPLICATION_PROPERTIES
+from broker.amqp.encode import BytesWriter, put_descriptor, put_value
+from broker.amqp.errors import Fault
+from broker.amqp.sections import Sections, split
+from broker.jms.annotations import (
+    JMS_TYPE,
+    MSG_TYPE,
+    delivery_time,
+    destination_type,
+    put_annotations,
+    read_annotations,
+    reply_to_type,
+)
+from broker.jms.bodies import (
+    NoBody,
+    SerializedBody,
+    annotated_kind,
+    body_of,
+    kind_of,
+    read_content,
+)
+from broker.jms.content_type import JAVA_OBJECT
+from broker.jms.destinations import Destination, destination
+from broker.jms.errors import MappingError
+from broker.jms.headers import (
+    expiration,
+    put_message_header,
+    put_properties,
+    read_header,
+    read_properties,
+)
+from broker.jms.message import JmsMessage
+from broker.jms.profile import Profile
+
+
+def decode(
+    data: bytes,
+    *,
+    now_ms: int,
+    consumer: Destination | None = None,
+    profile: Profile = Profile.WD10,
+) -> JmsMessage:
+    """The JMS message that a whole encoded message is; MappingError where it is none.
+
+    `now_ms` is when it was received: an expiration may be told relative to that. `consumer` is
+    where the consumer is that received it, for what the message leaves out of its destinations.
+    """
+    message = JmsMessage(NoBody(), profile=profile)
+    try:
+        _read(message, data, now_ms=now_ms, consumer=consumer)
+    except Fault as fault:
+        raise MappingError(str(fault)) from fault
+    return message
+
+
+def encode(message: JmsMessage) -> bytes:
+    """The encoded message; MappingError where a header, property or body cannot be sent."""
+    out = BytesWriter()
+    try:
+        _put(out, message)
+    except MappingError:
+        raise
+    except Fault as fault:
+        raise MappingError(str(fault)) from fault
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MappingError(f"a value cannot be encoded: {error}") from error
+    return out.getvalue()
+
+
+def _read(message: JmsMessage, data: bytes, *, now_ms: int, consumer: Destination | None) -> None:
+    sections = split(data, 0, i64(len(data)))
+    end = sections.end
+    known, message.annotations = read_annotations(data, sections.message_annotations, end)
+    read_header(message, data, end)
+    to, reply_to = read_properties(message, data, sections.properties, end, known=known)
+    if to is None:
+        message.destination = consumer
+    else:
+        message.destination = destination(to, destination_type(known), consumer=consumer)
+    if reply_to is not None:
+        message.reply_to = destination(reply_to, reply_to_type(known), consumer=consumer)
+    message.expiration = expiration(message.expiration, ttl=message.amqp_ttl, now_ms=now_ms)
+    due = delivery_time(known)
+    message.delivery_time = message.timestamp if due is None else due
+    _read_type(message, known.get(JMS_TYPE))
+    _read_application_properties(message.properties, data, sections)
+    _read_body(message, data, sections, known.get(MSG_TYPE))
+
+
+def _read_type(message: JmsMessage, annotation: object) -> None:
+    """JMSType: WD10 has it in the subject, EARLY in an annotation, and either reads both."""
+    annotated = annotation if isinstance(annotation, str) else None
+    if message.profile is Profile.EARLY:
+        message.type = message.subject if annotated is None else annotated
+    else:
+        message.type = annotated if message.subject is None else message.subject
+        message.subject = None
+
+
+def _read_application_properties(
+    properties: dict[str, object], data: bytes, sections: Sections
+) -> None:
+    if sections.application_properties < 0:
+        return
+    count, at, end = open_compound(data, sections.application_properties, sections.end)
+    while count > 0:
+        name = text_at(data, at, end)
+        if name is None or name in properties:
+            raise MappingError("a property has no name, or that of another")
+        properties[name], at = take_value(data, skip(data, at, end), end)
+        count -= 2
+
+
+def _read_body(message: JmsMessage, data: bytes, sections: Sections, annotation: object) -> None:
+    end = sections.end if sections.footer < 0 else sections.footer
+    content = read_content(data, sections.body, end, message.content_type)
+    kind = annotated_kind(annotation) or kind_of(content, message.profile)
+    message.body = body_of(kind, content)
+    message.body_section = content.section
+
+
+def _put(out: BytesWriter, message: JmsMessage) -> None:
+    is_java = message.content_type == JAVA_OBJECT
+    if isinstance(message.body, SerializedBody) != is_java:
+        raise MappingError(f"the content-type {JAVA_OBJECT} is that of serialized objects alone")
+    put_message_header(out, message)
+    put_annotations(out, message)
+    put_properties(out, message)
+    if message.properties:
+        put_descriptor(out, APPLICATION_PROPERTIES)
+        put_value(out, message.properties)
+    message.body.write(out)
