@@ -181,6 +181,8 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/amqp/delivery.py": "a record",
     "broker/amqp/events.py": "what a connection tells its owner, declared",
     "broker/amqp/sasl_frames.py": "tests/wire",
+    "broker/jms/errors.py": "a class",
+    "broker/jms/profile.py": "two names",
     "broker/routing/party.py": "what a node may do to a link, declared",
     "broker/cli/application.py": "the table of commands; tests/interop/test_command_line.py",
     "broker/cli/conformance.py": "tests/conformance/test_command.py",

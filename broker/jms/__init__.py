@@ -20,6 +20,7 @@ from broker.jms.mapping import decode, encode
 from broker.jms.message import NON_PERSISTENT, PERSISTENT, JmsMessage
 from broker.jms.profile import Profile
 from broker.jms.sending import stamp
+from broker.jms.soap import soap_message
 
 __all__ = [
     "NON_PERSISTENT",
@@ -41,5 +42,6 @@ __all__ = [
     "TextBody",
     "decode",
     "encode",
+    "soap_message",
     "stamp",
 ]

@@ -216,7 +216,9 @@ def _joined_lists(data: bytes, at: i64, end: i64) -> list[object]:
 
 
 def _values_in(value: object) -> i64:
-    """How many values there are in one, itself included."""
+    """How many values there are in one, itself included, as `take_value` counts them."""
+    if isinstance(value, Described):
+        return _values_in(value.value)
     count: i64 = 1
     if isinstance(value, list):
         for item in value:
@@ -225,9 +227,7 @@ def _values_in(value: object) -> i64:
         for key, held in value.pairs:
             count += _values_in(key) + _values_in(held)
     elif isinstance(value, Array):
-        count += _values_in(value.values)
-    elif isinstance(value, Described):
-        count += _values_in(value.value)
+        count += _values_in(value.values) - 1
     return count
 
 

@@ -95,7 +95,7 @@ def _read(message: JmsMessage, data: bytes, *, now_ms: int, consumer: Destinatio
     message.delivery_time = message.timestamp if due is None else due
     _read_type(message, known.get(JMS_TYPE))
     _read_application_properties(message.properties, data, sections)
-    _read_body(message, data, sections, known.get(MSG_TYPE))
+    _read_body(message, data, sections, annotation=known.get(MSG_TYPE))
 
 
 def _read_type(message: JmsMessage, annotation: object) -> None:
@@ -122,7 +122,7 @@ def _read_application_properties(
         count -= 2
 
 
-def _read_body(message: JmsMessage, data: bytes, sections: Sections, annotation: object) -> None:
+def _read_body(message: JmsMessage, data: bytes, sections: Sections, *, annotation: object) -> None:
     end = sections.end if sections.footer < 0 else sections.footer
     content = read_content(data, sections.body, end, message.content_type)
     kind = annotated_kind(annotation) or kind_of(content, message.profile)

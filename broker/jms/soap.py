@@ -42,7 +42,7 @@ REFUSED: Final = frozenset(
 """The headers that are not the caller's to give."""
 
 
-def message_of(properties: dict[str, object], envelope: bytes) -> JmsMessage:
+def soap_message(properties: dict[str, object], envelope: bytes) -> JmsMessage:
     """The message to send; its envelope is UTF-8. MappingError names what cannot be.
 
     Delivery mode, priority and time to live are the message's: what sends it stamps it with them.

@@ -1,0 +1,156 @@
+"""Properties by the names that JMS has for them: WD10 3.2.2 and 4, EARLY 4.2.2 and 5, PROPS."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final
+
+import pytest
+
+from broker.amqp.types import Byte, Char, Float, Int, Map, Short, Symbol, Timestamp, UInt
+from broker.jms import JmsMessage, MappingError, NoBody, Profile
+
+WD10: Final = Profile.WD10
+EARLY: Final = Profile.EARLY
+
+# name, value, the attribute that it is, its value there, in which profiles
+DEFINED: Final[list[tuple[str, object, str, object, tuple[Profile, ...]]]] = [
+    ("JMSXUserID", "someone", "user_id", "someone", (WD10, EARLY)),
+    ("JMSXGroupID", "group", "group_id", "group", (WD10, EARLY)),
+    ("JMSXGroupSeq", Int(-1), "group_sequence", -1, (WD10, EARLY)),
+    ("JMS_AMQP_TTL", 2**32 - 1, "amqp_ttl", 2**32 - 1, (WD10, EARLY)),
+    ("JMS_AMQP_REPLY_TO_GROUP_ID", "group", "reply_to_group_id", "group", (WD10, EARLY)),
+    ("JMS_AMQP_SUBJECT", "about", "subject", "about", (EARLY,)),
+    ("JMS_AMQP_CONTENT_TYPE", "text/plain", "content_type", "text/plain", (EARLY,)),
+    ("JMS_AMQP_CONTENT_ENCODING", "gzip", "content_encoding", "gzip", (EARLY,)),
+]
+
+
+@pytest.mark.requirement("MAP-05", "MAP-06")
+@pytest.mark.parametrize("row", DEFINED, ids=[row[0] for row in DEFINED])
+@pytest.mark.parametrize("profile", list(Profile), ids=[profile.value for profile in Profile])
+def test_a_property_of_the_mapping_has_a_place_of_its_own(
+    row: tuple[str, object, str, object, tuple[Profile, ...]], profile: Profile
+) -> None:
+    name, value, attribute, held, profiles = row
+    message = JmsMessage(NoBody(), profile=profile)
+    if profile not in profiles:
+        with pytest.raises(MappingError, match=name):
+            message.set_property(name, value)
+        return
+    message.set_property(name, value)
+    assert getattr(message, attribute) == held
+    assert message.get_property(name) == value
+    assert message.properties == {}
+    message.set_property(name, None)
+    assert getattr(message, attribute) is None
+    assert name not in message.all_properties()
+
+
+@pytest.mark.requirement("MAP-06")
+@pytest.mark.parametrize(
+    ("printed", "name"),
+    [
+        ("JMSAMQPCONTENTTYPE", "JMS_AMQP_CONTENT_TYPE"),
+        ("JMSAMQPCONTENTENCODING", "JMS_AMQP_CONTENT_ENCODING"),
+    ],
+)
+def test_early_knows_the_names_without_underscores_too(printed: str, name: str) -> None:
+    message = JmsMessage(NoBody(), properties={printed: "x"}, profile=EARLY)
+    assert message.get_property(printed) == message.get_property(name) == "x"
+    assert printed not in message.all_properties()
+    own = JmsMessage(NoBody(), properties={printed: "x"})
+    assert own.properties == {printed: "x"}
+
+
+@pytest.mark.requirement("MAP-05", "MAP-06")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("JMSXDeliveryCount", "JMSXProducerTXID", "JMSXConsumerTXID", "JMSXRcvTimestamp"),
+        *("JMSXState", "JMS_AMQP_FIRST_ACQUIRER", "JMS_AMQP_OTHER", "JMS_AMQP", "JMS_AMQPX"),
+    ],
+)
+@pytest.mark.parametrize("profile", list(Profile), ids=[profile.value for profile in Profile])
+def test_an_application_may_not_set(name: str, profile: Profile) -> None:
+    message = JmsMessage(NoBody(), profile=profile)
+    with pytest.raises(MappingError, match=name):
+        message.set_property(name, "x")
+    with pytest.raises(MappingError, match=name):
+        JmsMessage(NoBody(), properties={name: "x"}, profile=profile)
+
+
+@pytest.mark.requirement("MAP-05", "MAP-06")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("JMSXUserID", b"someone"),
+        ("JMSXAppID", 1),
+        ("JMSXGroupID", 1),
+        ("JMSXGroupSeq", 2**31),
+        ("JMSXGroupSeq", -(2**31) - 1),
+        ("JMSXGroupSeq", "1"),
+        ("JMSXGroupSeq", True),
+        ("JMS_AMQP_TTL", -1),
+        ("JMS_AMQP_TTL", 2**32),
+        ("JMS_AMQP_TTL", 1.0),
+        ("JMS_AMQP_REPLY_TO_GROUP_ID", Symbol("x")),
+    ],
+)
+def test_a_property_of_the_mapping_has_its_type(name: str, value: object) -> None:
+    with pytest.raises(MappingError, match=name):
+        JmsMessage(NoBody()).set_property(name, value)
+
+
+@pytest.mark.requirement("MAP-05", "MAP-06")
+@pytest.mark.parametrize("value", [Byte(5), Short(5), Int(5), 5], ids=repr)
+def test_numbers_may_be_of_any_type_that_jms_widens(value: object) -> None:
+    properties = {"JMSXGroupSeq": value, "JMS_AMQP_TTL": value}
+    message = JmsMessage(NoBody(), properties=properties)
+    assert (message.group_sequence, message.amqp_ttl) == (5, 5)
+
+
+@pytest.mark.requirement("MAP-05")
+def test_the_application_id_is_a_property_like_others() -> None:
+    assert JmsMessage(NoBody(), properties={"JMSXAppID": "app"}).properties == {"JMSXAppID": "app"}
+
+
+OWN: Final[list[object]] = [
+    *(None, True, Byte(1), Short(1), Int(1), 1, Float(1.5), 1.5, "x", Char(65)),
+    *(b"x", UInt(1), Timestamp(1), Symbol("s"), uuid.UUID(int=1)),
+]
+
+
+@pytest.mark.parametrize("value", OWN, ids=repr)
+def test_an_applications_own_properties_are_of_any_simple_type(value: object) -> None:
+    message = JmsMessage(NoBody(), properties={"own": value})
+    assert message.get_property("own") == value
+    assert message.properties == {"own": value}
+
+
+@pytest.mark.parametrize("value", [[], {}, Map([])], ids=repr)
+def test_a_property_is_no_list_and_no_map(value: object) -> None:
+    with pytest.raises(MappingError, match="own"):
+        JmsMessage(NoBody()).set_property("own", value)
+
+
+def test_a_property_has_a_name() -> None:
+    with pytest.raises(MappingError, match="without a name"):
+        JmsMessage(NoBody()).set_property("", 1)
+
+
+@pytest.mark.requirement("MAP-05", "MAP-06")
+def test_all_properties_are_those_of_jms() -> None:
+    message = JmsMessage(NoBody(), properties={"own": "x", "JMSXGroupID": "g", "JMSXGroupSeq": 2})
+    message.delivery_count = 3
+    message.first_acquirer = True
+    assert message.all_properties() == {
+        "own": "x",
+        "JMSXGroupID": "g",
+        "JMSXGroupSeq": Int(2),
+        "JMSXDeliveryCount": Int(3),
+        "JMS_AMQP_FIRST_ACQUIRER": True,
+    }
+    assert message.get_property("other") is None
+    assert message.redelivered
+    assert not JmsMessage(NoBody()).redelivered

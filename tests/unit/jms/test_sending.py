@@ -1,0 +1,66 @@
+"""What a producer sets, and WD10 6.1's rules on ttl."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from broker.jms import NON_PERSISTENT, PERSISTENT, Destination, JmsMessage, TextBody, stamp
+from broker.jms.sending import header_ttl
+
+UINT_MAX: Final = 2**32 - 1
+NOT_SET: Final = -1
+
+
+@pytest.mark.requirement("MAP-08")
+@pytest.mark.parametrize(
+    ("amqp_ttl", "time_to_live", "ttl"),
+    [
+        pytest.param(None, 0, NOT_SET, id="no time to live: omitted"),
+        pytest.param(None, 1, 1, id="the time to live"),
+        pytest.param(None, UINT_MAX, UINT_MAX, id="the largest"),
+        pytest.param(None, UINT_MAX + 1, NOT_SET, id="more than fits: omitted, not shortened"),
+        pytest.param(5, 0, 5, id="JMS_AMQP_TTL without a time to live"),
+        pytest.param(5, 7, 5, id="JMS_AMQP_TTL before the time to live"),
+        pytest.param(5, UINT_MAX + 1, 5, id="JMS_AMQP_TTL before one that does not fit"),
+        pytest.param(UINT_MAX, 7, UINT_MAX, id="the largest JMS_AMQP_TTL"),
+        pytest.param(0, 7, NOT_SET, id="JMS_AMQP_TTL of zero: omitted"),
+    ],
+)
+def test_the_ttl_of_the_header(amqp_ttl: int | None, time_to_live: int, ttl: int) -> None:
+    assert header_ttl(amqp_ttl, time_to_live) == ttl
+
+
+@pytest.mark.requirement("MAP-04", "MAP-08")
+def test_a_producer_sets_its_headers() -> None:
+    message = JmsMessage(TextBody("text"))
+    stamp(
+        message,
+        now_ms=1000,
+        message_id="ID:1",
+        destination=Destination("a"),
+        delivery_mode=NON_PERSISTENT,
+        priority=7,
+        time_to_live=60,
+        delivery_delay=100,
+    )
+    assert message.message_id == "ID:1"
+    assert message.timestamp == 1000
+    assert message.destination == Destination("a")
+    assert message.delivery_mode == NON_PERSISTENT
+    assert message.priority == 7
+    assert message.expiration == 1060
+    assert message.delivery_time == 1100
+    assert message.time_to_live == 60
+
+
+@pytest.mark.requirement("MAP-04")
+def test_what_was_set_before_does_not_count() -> None:
+    message = JmsMessage(TextBody("text"))
+    message.expiration = message.delivery_time = message.time_to_live = 5
+    message.priority = 9
+    stamp(message, now_ms=1000, message_id=None, destination=Destination("a"))
+    assert message.message_id is None
+    assert (message.delivery_mode, message.priority) == (PERSISTENT, 4)
+    assert (message.expiration, message.time_to_live, message.delivery_time) == (0, 0, 1000)
