@@ -115,6 +115,32 @@ def run_maven(command: list[str], output: int) -> None:
             process.wait()
 
 
+def run_phase(maven: str, phase: str, *, url: str, folder: Path, **properties: str) -> None:
+    """Run one method that a test of pytest has a part of; fails where it did.
+
+    `phase` is its class and its name; `properties` are the JVM's, with `_` for a dot.
+    """
+    name, _, _ = phase.partition("#")
+    for report in REPORTS.glob(f"TEST-*{name}.xml"):
+        report.unlink()
+    output = folder / f"{phase}.txt"
+    command = [
+        *(maven, "--quiet", "--batch-mode", "test"),
+        f"-Dbroker.url={url}",
+        f"-Dbroker.user={USER}",
+        f"-Dbroker.password={PASSWORD}",
+        f"-Dtest={phase}",
+        "-Djunit.jupiter.execution.timeout.testable.method.default=60 s",
+        *(f"-D{key.replace('_', '.')}={value}" for key, value in properties.items()),
+    ]
+    with output.open("w") as file:
+        run_maven(command, file.fileno())
+    reports = REPORTS.glob(f"TEST-*{name}.xml")
+    found = {test: verdict for report in reports for test, verdict in read(report)}
+    assert list(found) == [phase], output.read_text()[-3000:]
+    assert found[phase].problem is None, found[phase].problem
+
+
 def read(report: Path) -> Iterator[tuple[str, Verdict]]:
     """Every test in one surefire report."""
     for case in ET.parse(report).getroot().iter("testcase"):

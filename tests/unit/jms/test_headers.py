@@ -154,7 +154,9 @@ FIELDS: Final = [
 def test_a_header_is_a_field_of_properties(
     attribute: str, value: object, field: str, sent: object
 ) -> None:
-    assert written_properties(message(**{attribute: value})) == {field: sent}
+    made = message()
+    setattr(made, attribute, value)
+    assert written_properties(made) == {field: sent}
     data = encoded(properties={field: sent})
     read = message()
     assert read_properties(read, data, 3, len(data), known=NOTHING) == (None, None)
