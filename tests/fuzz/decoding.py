@@ -45,6 +45,7 @@ from broker.amqp.sasl_frames import read_sasl_challenge, read_sasl_init, read_sa
 from broker.amqp.sections import PROPERTIES_FIELDS, Sections, put_header
 from broker.amqp.terminus import read_coordinator, read_source, read_target
 from broker.amqp.transfer import Disposition, Transfer
+from broker.jms import MappingError, Profile, decode, encode
 from broker.message import read_message
 from tests.conformance.frames import READERS, Body
 from tests.support.clock import SimulatedClock
@@ -226,6 +227,18 @@ def sections(data: bytes) -> None:
         with suppress(Fault):
             found.annotation(among, key)
     _kept(alone, data)
+    for profile in Profile:
+        _as_jms(data, profile)
+
+
+def _as_jms(data: bytes, profile: Profile) -> None:
+    """What JMS makes of it, if anything; what can be sent again means the same again."""
+    try:
+        once = encode(decode(data, now_ms=0, profile=profile))
+    except MappingError:
+        return
+    again = encode(decode(once, now_ms=0, profile=profile))
+    assert again == once, "a JMS message changes when it is written and read"
 
 
 def _kept(found: Sections, data: bytes) -> None:

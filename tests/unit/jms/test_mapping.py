@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Final
 
 import pytest
@@ -47,9 +48,16 @@ from tests.support.jms import (
     sections_of,
     told,
 )
+from tests.support.tidy import ROOT
 
 NOW: Final = 1_700_000_000_000
 CONSUMER: Final = Destination("here", DestinationType.TOPIC)
+
+
+def test_the_readme_converts_a_message_there_and_back() -> None:
+    readme = (ROOT / "broker" / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(from broker\.jms .*?)```", readme, re.DOTALL)
+    exec(example, {})
 
 
 def test_three_lines_convert_a_message_there_and_back() -> None:
