@@ -219,10 +219,8 @@ class Segments:
         return changes
 
     def _forget_oldest(self) -> None:
-        excess = len(self._known) - REMEMBERED_MAX
-        if excess > 0:
-            for number in list(self._known)[:excess]:
-                self._forget(number)
+        while len(self._known) > REMEMBERED_MAX:
+            self._forget(next(iter(self._known)))
 
 
 def _first_of(batch: Batch) -> i64:
