@@ -74,10 +74,10 @@ class LinkCredit(Producer):
     def resume(self) -> None:
         reserve, lag = self._reserve, self._lag
         if reserve is not None and reserve.is_short:
-            reserve.wait(self)
+            reserve.waiting.wait(self)
             return
         if lag is not None and lag.is_behind:
-            lag.wait(self)
+            lag.waiting.wait(self)
             return
         node = self.node
         if node is not None and node.grants is not None:
@@ -93,9 +93,9 @@ class LinkCredit(Producer):
     def leave(self) -> None:
         """The link has gone."""
         if self._reserve is not None:
-            self._reserve.leave(self)
+            self._reserve.waiting.leave(self)
         if self._lag is not None:
-            self._lag.leave(self)
+            self._lag.waiting.leave(self)
 
     def most(self) -> i64:
         return self.credit

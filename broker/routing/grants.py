@@ -122,7 +122,7 @@ class Grants(Due):
         reserve = self._router.reserve
         if reserve is not None and reserve.is_short:
             for waiting_for_disk in (*self._asking, *self._idle):
-                reserve.wait(waiting_for_disk)
+                reserve.waiting.wait(waiting_for_disk)
             return
         while self._asking or self._idle:
             left = node.room_for_more()

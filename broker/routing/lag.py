@@ -9,7 +9,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.party import Producer
+from broker.routing.waiting import Waiting
 
 UNWRITTEN_MAX: Final[i64] = 12 * 1024 * 1024
 """Bytes: some pages of the journal, so that the store finds a full one when it has written one."""
@@ -21,21 +21,10 @@ class Lag:
 
     def __init__(self) -> None:
         self.is_behind = False
-        self._waiting: dict[Producer, None] = {}
+        self.waiting: Final = Waiting()
 
     def look(self, unwritten: i64) -> None:
         """What is not written now takes so many bytes."""
         self.is_behind = unwritten > UNWRITTEN_MAX
-        if self._waiting and not self.is_behind:
-            waiting = self._waiting
-            self._waiting = {}
-            for producer in waiting:
-                producer.resume()
-
-    def wait(self, producer: Producer) -> None:
-        """Resume `producer` when the store has caught up."""
-        self._waiting[producer] = None
-
-    def leave(self, producer: Producer) -> None:
-        """`producer` has gone."""
-        self._waiting.pop(producer, None)
+        if not self.is_behind and self.waiting.any():
+            self.waiting.resume()

@@ -12,6 +12,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.routing.party import Producer
+from broker.routing.waiting import Waiting
 
 PATIENCE_MS: Final[i64] = 10
 TRIES: Final[i64] = 3
@@ -25,7 +26,7 @@ class Pacing:
     def __init__(self, mark: i64) -> None:
         self.deadline_ms: i64 = IDLE
         self._mark: Final[i64] = mark
-        self._waiting: dict[Producer, None] = {}
+        self._waiting: Final = Waiting()
         self._vain: i64 = 0
 
     def may_grant(self, backlog: i64) -> bool:
@@ -37,19 +38,19 @@ class Pacing:
 
     def wait(self, producer: Producer, now_ms: i64) -> None:
         """Resume `producer` once, when the backlog falls, or when patience ends."""
-        self._waiting[producer] = None
+        self._waiting.wait(producer)
         if self.deadline_ms == IDLE:
             self.deadline_ms = now_ms + PATIENCE_MS
 
     def leave(self, producer: Producer) -> None:
         """`producer` has gone."""
-        self._waiting.pop(producer, None)
-        if not self._waiting:
+        self._waiting.leave(producer)
+        if not self._waiting.any():
             self.deadline_ms = IDLE
 
     def fell(self, backlog: i64) -> None:
         """The backlog may be shorter now."""
-        if self._waiting and backlog <= self._mark:
+        if backlog <= self._mark and self._waiting.any():
             self._vain = 0
             self._resume()
 
@@ -60,12 +61,9 @@ class Pacing:
             self._resume()
 
     def _resume(self) -> None:
-        waiting = self._waiting
-        self._waiting = {}
         self.deadline_ms = IDLE
-        for producer in waiting:
-            producer.resume()
+        self._waiting.resume()
 
     def is_waited_for(self) -> bool:
         """Whether producers wait."""
-        return bool(self._waiting)
+        return self._waiting.any()

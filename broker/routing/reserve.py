@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from broker.routing.agenda import Due
-from broker.routing.party import Producer
+from broker.routing.waiting import Waiting
 
 if TYPE_CHECKING:
     from broker.routing.router import Router
@@ -66,7 +66,7 @@ class Reserve(Due):
         self._space: Final = space
         self._least: Final[i64] = least
         self._look_at_bytes: i64 = 0
-        self._waiting: dict[Producer, None] = {}
+        self.waiting: Final = Waiting()
 
     def begin(self) -> None:
         """Look now, and every second from now on."""
@@ -97,7 +97,7 @@ class Reserve(Due):
             )
         else:
             self._router.notices.append("the store takes messages again: producers go on")
-            self._go_on()
+            self.waiting.resume()
 
     def _full(self, free: i64) -> str:
         """Count a disk with too little room; what an operator is told of it."""
@@ -107,17 +107,3 @@ class Reserve(Due):
             f"the disk of the store has room for {free // MEBIBYTE} MiB: producers wait until"
             f" there is room for {enough} MiB, consumers go on"
         )
-
-    def _go_on(self) -> None:
-        waiting = self._waiting
-        self._waiting = {}
-        for producer in waiting:
-            producer.resume()
-
-    def wait(self, producer: Producer) -> None:
-        """Resume `producer` when there is room."""
-        self._waiting[producer] = None
-
-    def leave(self, producer: Producer) -> None:
-        """`producer` has gone."""
-        self._waiting.pop(producer, None)

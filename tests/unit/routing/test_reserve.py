@@ -139,9 +139,9 @@ def test_who_waits_goes_on_once() -> None:
     setting.second()
     staying, leaving = RecordingProducer(), RecordingProducer()
     for producer in (staying, leaving, staying):
-        setting.reserve.wait(producer)
-    setting.reserve.leave(leaving)
-    setting.reserve.leave(RecordingProducer())
+        setting.reserve.waiting.wait(producer)
+    setting.reserve.waiting.leave(leaving)
+    setting.reserve.waiting.leave(RecordingProducer())
     setting.second()
     assert staying.resumed == 0
     setting.disk.free = LEAST * 2
