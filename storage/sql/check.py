@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import Connection, func, inspect, select, text
-from sqlalchemy.exc import SQLAlchemyError
 
 from storage.contents import CHUNKS_MAX
 from storage.sql.packing import numbers_of
@@ -15,6 +14,7 @@ from storage.sql.reading import following_with_bytes
 from storage.sql.rows import checksum
 from storage.sql.schema import version_of
 from storage.sql.segment import RECORD, Segment, damage_at, queue_at
+from storage.sql.sqlite import DRIVER_ERRORS, reason_of
 from storage.sql.statements import Texts
 from storage.sql.tables import BODY, CHUNK, METADATA, QUARANTINE, QUEUE, SEGMENT
 
@@ -54,7 +54,7 @@ def messages_in(connection: Connection) -> int | None:
     try:
         lengths = func.sum(func.length(SEGMENT.c.facts))
         return int(connection.execute(select(lengths)).scalar() or 0) // int(RECORD)
-    except SQLAlchemyError:
+    except DRIVER_ERRORS:
         return None
 
 
@@ -68,8 +68,8 @@ def check(connection: Connection, advance: Advance) -> Findings:
     found = Findings()
     try:
         _look(connection, found, advance)
-    except SQLAlchemyError as error:
-        found.complaints.append(str(getattr(error, "orig", error)))
+    except DRIVER_ERRORS as error:
+        found.complaints.append(reason_of(error))
     return found
 
 
@@ -96,8 +96,8 @@ def _integrity(connection: Connection) -> list[str]:
     try:
         asked = connection.execute(text(f"PRAGMA integrity_check({COMPLAINTS_MAX})"))
         told = [str(complaint) for complaint in asked.scalars()]
-    except SQLAlchemyError as error:
-        return [str(getattr(error, "orig", error))]
+    except DRIVER_ERRORS as error:
+        return [reason_of(error)]
     return [] if told == ["ok"] else told
 
 

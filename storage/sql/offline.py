@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -79,7 +78,7 @@ def _connected(engine: Engine, database: Path) -> Iterator[Connection]:
     try:
         with engine.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
-    except (SQLAlchemyError, sqlite3.Error) as error:
+    except sqlite.DRIVER_ERRORS as error:
         raise sqlite.explained(error, database) from None
     finally:
         with suppress(SQLAlchemyError):

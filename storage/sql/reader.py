@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from sqlalchemy import Connection, event, func, select
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import SQLAlchemyError
 
 from storage.api import StoreError
 from storage.facts import SetAside, StoreFacts
@@ -89,7 +88,7 @@ class Reader:
             try:
                 async with self._engine.connect() as connection:
                     return await connection.run_sync(work)
-            except (SQLAlchemyError, OSError) as error:
+            except (*sqlite.DRIVER_ERRORS, OSError) as error:
                 raise sqlite.explained(error, self._database) from error
 
     async def close(self) -> None:

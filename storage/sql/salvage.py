@@ -24,6 +24,7 @@ from storage.sql.offline import present, reading, writing
 from storage.sql.packing import queues_of
 from storage.sql.reading import every
 from storage.sql.schema import HEAD, bring_up_to_date
+from storage.sql.sqlite import DRIVER_ERRORS, reason_of
 from storage.sql.statements import Texts
 from storage.sql.tables import BODY, METADATA, NODE, QUEUE, SEGMENT, SUBSCRIPTION
 
@@ -185,7 +186,7 @@ def _version(source: sqlite3.Connection) -> str:
     """The schema of the damaged file, today's where that cannot be told or is a later one."""
     try:
         found = source.execute("SELECT version_num FROM alembic_version").fetchone()
-    except sqlite3.DatabaseError:
+    except DRIVER_ERRORS:
         return HEAD
     return found[0] if found is not None and str(found[0]) < HEAD else HEAD
 
@@ -198,8 +199,8 @@ def _columns(source: sqlite3.Connection, database: Path) -> dict[str, list[str]]
             told = source.execute(f'PRAGMA table_info("{name}")').fetchall()
             if told:
                 found[name] = [row[1] for row in told]
-    except sqlite3.DatabaseError as error:
-        raise StoreError(f"nothing of {database} can be read: {error}") from None
+    except DRIVER_ERRORS as error:
+        raise StoreError(f"nothing of {database} can be read: {reason_of(error)}") from None
     if not found:
         raise StoreError(f"nothing of {database} can be read: there are no tables of a store")
     return found

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from storage.api import StoreError
@@ -43,6 +44,9 @@ PRAGMAS: Final = (
 )
 
 UNREADABLE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+DRIVER_ERRORS: Final = (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError)
+"""What a statement raises; the last where SQLite's own message quotes a damaged schema."""
 
 
 def prepare_folder(database: Path) -> None:
@@ -115,17 +119,23 @@ def code_of(error: Exception) -> int:
     return int(getattr(getattr(error, "orig", error), "sqlite_errorcode", 0)) & 0xFF
 
 
+def reason_of(error: Exception) -> str:
+    """What is wrong, in SQLite's words where they are any, in one line: it may quote a schema."""
+    if isinstance(error, UnicodeDecodeError):
+        return "its schema is damaged"
+    return " ".join(str(getattr(error, "orig", error)).split())
+
+
 def explained(error: Exception, database: Path) -> StoreError:
     """`error` of the driver, as what an operator can do about it."""
-    original = getattr(error, "orig", error)
-    code = code_of(error)
-    if code in UNREADABLE or isinstance(error, UnreadableError):
-        return unreadable(database, str(original))
+    code, reason = code_of(error), reason_of(error)
+    if code in UNREADABLE or isinstance(error, (UnreadableError, UnicodeDecodeError)):
+        return unreadable(database, reason)
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"no room is left for the store {database}")
     if code == sqlite3.SQLITE_CANTOPEN:
-        return StoreError(f"the store {database} cannot be opened: {original}")
-    return StoreError(f"the store {database} failed: {original}")
+        return StoreError(f"the store {database} cannot be opened: {reason}")
+    return StoreError(f"the store {database} failed: {reason}")
 
 
 def write(driver: sqlite3.Connection, texts: Texts, changes: Changes) -> None:

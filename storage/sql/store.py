@@ -123,7 +123,7 @@ class SqliteStore(SqlStore):
             raise self._not_open()
         try:
             return await self._writer.do(work)
-        except (SQLAlchemyError, sqlite3.Error, OSError, UnreadableError) as error:
+        except (*sqlite.DRIVER_ERRORS, OSError, UnreadableError) as error:
             self._failure = sqlite.explained(error, self._database)
             raise self._failure from error
 

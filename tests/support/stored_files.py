@@ -57,6 +57,13 @@ def old_store(database: Path) -> None:
     )
 
 
+def garble_schema(database: Path) -> None:
+    """Damage the schema so that SQLite's message about it is no text."""
+    whole = database.read_bytes()
+    assert b"CREATE TABLE segment" in whole
+    database.write_bytes(whole.replace(b"CREATE TABLE segment", b"CRE\xc1TE TABLE segment"))
+
+
 def _message(number: int, encoded: bytes) -> StoredMessage:
     return StoredMessage(
         number=number,

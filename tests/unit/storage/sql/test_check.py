@@ -10,7 +10,7 @@ from storage.sql.rows import checksum
 from storage.sql.schema import HEAD
 from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
-from tests.support.stored_files import change, filled, flip, spoil
+from tests.support.stored_files import change, filled, flip, garble_schema, spoil
 
 
 def look(database: Path) -> tuple[Findings, int]:
@@ -72,6 +72,13 @@ async def test_a_page_that_cannot_be_read(tmp_path: Path) -> None:
     assert not found.is_sound()
     assert 0 < len(found.complaints) <= COMPLAINTS_MAX + 1
     assert any("malformed" in complaint for complaint in found.complaints)
+
+
+async def test_a_schema_that_cannot_be_read(tmp_path: Path) -> None:
+    await filled(tmp_path / "store.db", 1)
+    garble_schema(tmp_path / "store.db")
+    found, _ = look(tmp_path / "store.db")
+    assert found.complaints == ["its schema is damaged"]
 
 
 async def test_chunks_of_large_messages(tmp_path: Path) -> None:

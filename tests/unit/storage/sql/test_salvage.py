@@ -14,7 +14,16 @@ from storage.sql.schema import HEAD
 from storage.sql.segment import MESSAGES_MAX
 from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
-from tests.support.stored_files import PAGE, change, filled, flip, old_store, rows, spoil
+from tests.support.stored_files import (
+    PAGE,
+    change,
+    filled,
+    flip,
+    garble_schema,
+    old_store,
+    rows,
+    spoil,
+)
 
 SIZE = 700
 """Five messages a page."""
@@ -138,6 +147,13 @@ async def test_a_store_of_an_older_schema(tmp_path: Path) -> None:
     saved(tmp_path)
     assert numbers(await served(tmp_path / "new.db")) == [5]
     assert rows(tmp_path / "new.db", "SELECT version_num FROM alembic_version") == [(HEAD,)]
+
+
+async def test_a_schema_that_cannot_be_read_saves_nothing(tmp_path: Path) -> None:
+    await filled(tmp_path / "store.db", 1)
+    garble_schema(tmp_path / "store.db")
+    with pytest.raises(StoreError, match=r"nothing of .* can be read: its schema is damaged"):
+        saved(tmp_path)
 
 
 def test_what_is_no_store_saves_nothing(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from storage.sql.sqlite import (
     log_size,
     prepare,
     prepare_folder,
+    reason_of,
     reusable_log,
 )
 
@@ -55,6 +56,13 @@ ERRORS = [
 @pytest.mark.parametrize(("code", "says"), ERRORS)
 def test_errors_say_what_to_do(code: int, says: str) -> None:
     assert says in str(explained(error(code), Path("store.db")))
+
+
+def test_errors_are_told_in_one_line() -> None:
+    quoting = sqlite3.DatabaseError(
+        'malformed database schema (queue) - near "(\n\tid": syntax error'
+    )
+    assert reason_of(quoting) == 'malformed database schema (queue) - near "( id": syntax error'
 
 
 @pytest.mark.parametrize("somebody_reads", [False, True], ids=["", "while somebody reads"])

@@ -16,6 +16,7 @@ from storage.sql.index import NUMBERS_AT_ONCE
 from storage.sql.sqlite import log_size
 from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
+from tests.support.stored_files import filled, garble_schema
 from tests.unit.storage.test_batch import stored
 
 
@@ -115,6 +116,16 @@ async def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None
     with pytest.raises(StoreError, match="cannot be read"):
         await opened(tmp_path)
     assert path.read_bytes().startswith(b"not a database")
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_a_damaged_schema_is_said_in_words(tmp_path: Path) -> None:
+    await filled(tmp_path / "store.db", 1)
+    garble_schema(tmp_path / "store.db")
+    store = SqliteStore(tmp_path / "store.db")
+    with pytest.raises(StoreError, match=r"its schema is damaged.*store salvage"):
+        await store.open()
+    await store.close()
 
 
 async def test_after_an_error_nothing_more_is_committed(tmp_path: Path) -> None:
