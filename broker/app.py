@@ -54,6 +54,8 @@ PRODUCT = "jms-broker"
 LOADED_AT_ONCE = 1000
 """Scheduled messages that are loaded together at a start."""
 
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
 WRITTEN_TIMES: Final = 3
 """A message goes into a log first and stays there for a while; pages of a file are never full."""
 
@@ -388,7 +390,7 @@ async def serve(settings: Settings) -> None:
     app = App(settings)
     stop = app.ended
     loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT):
+    for name in STOP_SIGNALS:
         with suppress(NotImplementedError):  # Windows: the signal ends the process
             loop.add_signal_handler(name, _on_signal, stop)
     if not app.store.commits_at_once:
@@ -403,8 +405,17 @@ async def serve(settings: Settings) -> None:
     sys.stdout.flush()
     await stop.wait()
     await app.stop()
+    _ignore_signals(loop)
     if app.failure is not None:
         raise app.failure
+
+
+def _ignore_signals(loop: asyncio.AbstractEventLoop) -> None:
+    """The stop is complete; the process needs some ms more, and is not to end as if by a crash."""
+    for name in STOP_SIGNALS:
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(name)
+        signal.signal(name, signal.SIG_IGN)
 
 
 def _on_signal(stop: asyncio.Event) -> None:
