@@ -44,8 +44,7 @@ def read_header(message: JmsMessage, data: bytes, end: i64) -> None:
     if header.boolean(False):
         message.delivery_mode = PERSISTENT
     message.priority = min(int(header.ubyte(PRIORITY_DEFAULT)), PRIORITY_MAX)
-    ttl = int(header.optional_uint())
-    message.amqp_ttl = None if ttl < 0 else ttl
+    message.time_to_live = int(header.uint(0))
     message.first_acquirer = header.boolean(False)
     message.delivery_count = min(int(header.uint(0)) + 1, INT_MAX)
 
@@ -125,12 +124,9 @@ def put_properties(out: BytesWriter, message: JmsMessage) -> None:
     fields.close(out, PROPERTIES)
 
 
-def expiration(absolute_ms: int, *, ttl: int | None, now_ms: int) -> int:
-    """JMSExpiration: the absolute-expiry-time, else the ttl from now on, else 0 for never.
-
-    A ttl of 0 is none: that is how JMS writes it.
-    """
-    return now_ms + ttl if absolute_ms == 0 and ttl is not None and ttl > 0 else absolute_ms
+def expiration(absolute_ms: int, *, ttl: int, now_ms: int) -> int:
+    """JMSExpiration: the absolute-expiry-time, else the ttl from now on; 0, as in JMS, is none."""
+    return now_ms + ttl if absolute_ms == 0 and ttl > 0 else absolute_ms
 
 
 def signed_sequence(group_sequence: int) -> int:

@@ -90,7 +90,7 @@ def _read(message: JmsMessage, data: bytes, *, now_ms: int, consumer: Destinatio
         message.destination = destination(to, destination_type(known), consumer=consumer)
     if reply_to is not None:
         message.reply_to = destination(reply_to, reply_to_type(known), consumer=consumer)
-    message.expiration = expiration(message.expiration, ttl=message.amqp_ttl, now_ms=now_ms)
+    message.expiration = expiration(message.expiration, ttl=message.time_to_live, now_ms=now_ms)
     due = delivery_time(known)
     message.delivery_time = message.timestamp if due is None else due
     _read_type(message, known.get(JMS_TYPE))

@@ -59,12 +59,12 @@ WITHOUT_UNDERSCORES: Final = {
 class JmsMessage:
     """A message as JMS programs see it. Times are milliseconds since 1970, 0 is none.
 
-    `time_to_live` is what the producer sends it with, `amqp_ttl` the property JMS_AMQP_TTL,
-    which overrides it in the header; of a received message that is the header's ttl.
-    `delivery_time` 0 is the same as `timestamp`. `subject` is a vendor property of EARLY: in
-    WD10 the subject is the `type`. `annotations` are those that the mapping knows nothing of,
-    `properties` those that are the application's own. `body_section` is where the body of a
-    received message was found.
+    `time_to_live` is what the producer sends it with, and of a received message what its header
+    says is left; `amqp_ttl` is the property JMS_AMQP_TTL, which an application sets to have
+    another in the header. `delivery_time` 0 is the same as `timestamp`. `subject` is a vendor
+    property of EARLY: in WD10 the subject is the `type`. `annotations` are those that the mapping
+    knows nothing of, `properties` those that are the application's own. `body_section` is where
+    the body of a received message was found.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.jms.destinations import Destination
-from broker.jms.message import PERSISTENT, PRIORITY_DEFAULT, UINT_MAX, JmsMessage
+from broker.jms.message import UINT_MAX, JmsMessage
 
 
 def stamp(
@@ -12,22 +12,17 @@ def stamp(
     now_ms: int,
     message_id: str | None,
     destination: Destination,
-    delivery_mode: int = PERSISTENT,
-    priority: int = PRIORITY_DEFAULT,
-    time_to_live: int = 0,
     delivery_delay: int = 0,
 ) -> None:
-    """Set the headers that are the producer's to set, whatever they were before.
+    """Set the headers that follow from a message's being sent now, whatever they were before.
 
-    The time to live runs from now on, not from the delivery time. 0 is for ever.
+    Its delivery mode, priority and time to live are its own. That runs from now on, not from the
+    delivery time; 0 is for ever.
     """
     message.message_id = message_id
     message.timestamp = now_ms
     message.destination = destination
-    message.delivery_mode = delivery_mode
-    message.priority = priority
-    message.time_to_live = time_to_live
-    message.expiration = now_ms + time_to_live if time_to_live > 0 else 0
+    message.expiration = now_ms + message.time_to_live if message.time_to_live > 0 else 0
     message.delivery_time = now_ms + delivery_delay
 
 

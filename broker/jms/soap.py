@@ -43,10 +43,7 @@ REFUSED: Final = frozenset(
 
 
 def soap_message(properties: dict[str, object], envelope: bytes) -> JmsMessage:
-    """The message to send; its envelope is UTF-8. MappingError names what cannot be.
-
-    Delivery mode, priority and time to live are the message's: what sends it stamps it with them.
-    """
+    """The message to send, in UTF-8 where it is text. MappingError names what cannot be."""
     message = JmsMessage(_body(properties.get(MESSAGE_TYPE), envelope))
     for name, value in properties.items():
         if name in REFUSED:

@@ -211,14 +211,14 @@ def made() -> list[JmsMessage]:
         message.correlation_id = IDS[at % 5] if at % 2 else "an application's own"
         message.type = "kind"
         message.reply_to = Destination("answers", list(DestinationType)[at % 4])
+        message.delivery_mode = 1 + at % 2
+        message.priority = at % 10
+        message.time_to_live = 3_600_000
         stamp(
             message,
             now_ms=now,
             message_id=IDS[at % len(IDS)],
             destination=Destination("elsewhere", list(DestinationType)[at % 4]),
-            delivery_mode=1 + at % 2,
-            priority=at % 10,
-            time_to_live=3_600_000,
             delivery_delay=-1000 * (at % 2),
         )
     return messages

@@ -31,7 +31,7 @@ ATTRIBUTES: Final = (
     *("body", "message_id", "correlation_id", "timestamp", "destination", "reply_to", "type"),
     *("delivery_mode", "expiration", "priority", "delivery_time", "delivery_count", "redelivered"),
     *("user_id", "group_id", "group_sequence", "first_acquirer", "reply_to_group_id", "subject"),
-    *("content_type", "content_encoding", "annotations", "properties"),
+    *("time_to_live", "content_type", "content_encoding", "annotations", "properties"),
 )
 """All that a JmsMessage carries, without what only its sender, or its reader, knows."""
 
