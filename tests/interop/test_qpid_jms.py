@@ -7,6 +7,7 @@ read from the Java source, so that they are known before anything runs.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -74,30 +75,29 @@ def verdicts(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Verdict]:
     """What became of the selected JUnit tests, which ran when this was first asked for."""
-    for report in REPORTS.glob("TEST-*.xml"):
-        report.unlink()
     output = tmp_path_factory.mktemp("maven") / "output.txt"
-    command = [
-        maven,
-        "--quiet",
-        "--batch-mode",
-        "test",
-        f"-Dbroker.url={broker.url}",
-        f"-Dbroker.strict.url={strict_broker.url}",
-        f"-Dbroker.user={USER}",
-        f"-Dbroker.password={PASSWORD}",
-        f"-Dtest={','.join(selected(request))}",
-    ]
-    with output.open("w") as file:
-        run_maven(command, file.fileno())
-    reports = REPORTS.glob("TEST-*.xml")
-    found = {test: verdict for report in reports for test, verdict in read(report)}
+    tests = ",".join(selected(request))
+    strict = f"-Dbroker.strict.url={strict_broker.url}"
+    found = run_maven([maven, strict, f"-Dtest={tests}"], url=broker.url, output=output)
     if not found:
         pytest.fail(f"Maven ran no test:\n{output.read_text()[-5000:]}", pytrace=False)
     return found
 
 
-def run_maven(command: list[str], output: int) -> None:
+def run_maven(command: list[str], *, url: str, output: Path) -> dict[str, Verdict]:
+    """Run `mvn test`, and nobody else's in the same folder meanwhile: what became of each test."""
+    with (PROJECT / "pom.xml").open() as lock, output.open("w") as file:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for report in REPORTS.glob("TEST-*.xml"):
+            report.unlink()
+        account = [f"-Dbroker.user={USER}", f"-Dbroker.password={PASSWORD}"]
+        quiet = ["--quiet", "--batch-mode", f"-Dbroker.url={url}", *account]
+        _wait([*command, *quiet, "test"], file.fileno())
+        reports = REPORTS.glob("TEST-*.xml")
+        return {test: verdict for report in reports for test, verdict in read(report)}
+
+
+def _wait(command: list[str], output: int) -> None:
     """Run Maven to its end. Whether tests failed is in its reports, not in its exit code."""
     process = subprocess.Popen(
         command,
@@ -120,23 +120,14 @@ def run_phase(maven: str, phase: str, *, url: str, folder: Path, **properties: s
 
     `phase` is its class and its name; `properties` are the JVM's, with `_` for a dot.
     """
-    name, _, _ = phase.partition("#")
-    for report in REPORTS.glob(f"TEST-*{name}.xml"):
-        report.unlink()
     output = folder / f"{phase}.txt"
     command = [
-        *(maven, "--quiet", "--batch-mode", "test"),
-        f"-Dbroker.url={url}",
-        f"-Dbroker.user={USER}",
-        f"-Dbroker.password={PASSWORD}",
+        maven,
         f"-Dtest={phase}",
         "-Djunit.jupiter.execution.timeout.testable.method.default=60 s",
         *(f"-D{key.replace('_', '.')}={value}" for key, value in properties.items()),
     ]
-    with output.open("w") as file:
-        run_maven(command, file.fileno())
-    reports = REPORTS.glob(f"TEST-*{name}.xml")
-    found = {test: verdict for report in reports for test, verdict in read(report)}
+    found = run_maven(command, url=url, output=output)
     assert list(found) == [phase], output.read_text()[-3000:]
     assert found[phase].problem is None, found[phase].problem
 

@@ -65,7 +65,10 @@ MADE: Final = 100
 FOREIGN: Final = 200
 """The first cases of what is made here, and of what no JMS client sends; Java begins with 0."""
 
-SHOWN: Final = Destination("mapping.shown")
+SENT: Final = f"mapping-sent-{uuid.uuid4()}"
+SHOWN: Final = Destination(f"mapping-shown-{uuid.uuid4()}")
+"""Addresses of this run alone."""
+
 NOT_SHOWN: Final = {"JMS_AMQP_FIRST_ACQUIRER", "JMS_AMQP_TTL"}
 """What Qpid JMS shows to nobody who receives."""
 
@@ -322,18 +325,25 @@ def exchange(maven: str, broker: Broker, tmp_path_factory: pytest.TempPathFactor
     """Qpid JMS has sent its messages, and been shown all of them."""
     folder = tmp_path_factory.mktemp("mapping")
     sent, shown = folder / "sent", folder / "shown"
-    phase = "MappingPhases#send"
-    run_phase(maven, phase, url=broker.url, folder=folder, mapping_output=str(sent))
+    run_phase(
+        maven,
+        "MappingPhases#send",
+        url=broker.url,
+        folder=folder,
+        mapping_address=SENT,
+        mapping_output=str(sent),
+    )
     said = by_case(sent)
     with Peer(broker.url) as peer:
         peer.opened()
-        found = Exchange(sent=take_all(peer, "mapping.sent", len(said)), said=said)
+        found = Exchange(sent=take_all(peer, SENT, len(said)), said=said)
         peer.fill(SHOWN.address, *found.everything())
     run_phase(
         maven,
         "MappingPhases#show",
         url=broker.url,
         folder=folder,
+        mapping_address=SHOWN.address,
         mapping_output=str(shown),
         mapping_count=str(len(found.everything())),
     )

@@ -41,6 +41,7 @@ import org.junit.jupiter.api.Test;
 
 /**
  * What Qpid JMS sends, and what it shows of messages: test_qpid_jms_mapping.py compares that with broker.jms.
+ * Where to and how many: the system properties mapping.address, mapping.count; where it is written: mapping.output.
  *
  * A message is written as lines of a name and a value; a value is its class and its text in Base64. An empty line ends it.
  */
@@ -68,7 +69,7 @@ class MappingPhases {
     /** Send what an application can send, and write down what the message says of itself afterwards. */
     @Test
     void send() throws Exception {
-        MessageProducer producer = session.createProducer(session.createQueue("mapping.sent"));
+        MessageProducer producer = session.createProducer(queue());
         List<Message> messages = bodies();
         for (Message message : messages) {
             headers(message);
@@ -85,12 +86,16 @@ class MappingPhases {
     /** Write down all messages of the queue. */
     @Test
     void show() throws Exception {
-        MessageConsumer consumer = session.createConsumer(session.createQueue("mapping.shown"));
+        MessageConsumer consumer = session.createConsumer(queue());
         for (int left = Integer.getInteger("mapping.count"); left > 0; left--) {
             Message message = consumer.receive(SOON_MS);
             assertNotNull(message, left + " messages were not shown");
             write(message);
         }
+    }
+
+    private Queue queue() throws JMSException {
+        return session.createQueue(System.getProperty("mapping.address"));
     }
 
     private List<Message> bodies() throws JMSException {
