@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from broker.amqp.decode import take_value
+from broker.amqp.decode import open_compound, take_value
 from broker.amqp.descriptors import MESSAGE_ANNOTATIONS
 from broker.amqp.encode import BytesWriter, put_descriptor, put_value
 from broker.amqp.types import Byte, Map, Symbol, Timestamp
@@ -20,8 +20,9 @@ from broker.jms.destinations import (
     whole_number,
     words_of_type,
 )
+from broker.jms.errors import MappingError
 from broker.jms.ids import is_message_id
-from broker.jms.message import JmsMessage
+from broker.jms.message import NO_ANNOTATIONS, JmsMessage
 from broker.jms.profile import Profile
 
 MSG_TYPE: Final = "x-opt-jms-msg-type"
@@ -45,16 +46,27 @@ def read_annotations(data: bytes, at: i64, end: i64) -> tuple[dict[str, object],
     """Those of the mapping by their names, and all others; `at` -1 where there are none."""
     known: dict[str, object] = {}
     if at < 0:
-        return known, Map([])
+        return known, NO_ANNOTATIONS
     others: list[tuple[object, object]] = []
-    annotations, _ = take_value(data, at, end)
-    assert isinstance(annotations, Map)
-    for key, value in annotations.pairs:
+    count, at, end = open_compound(data, at, end)
+    while count > 0:
+        key, at = take_value(data, at, end)
+        value, at = take_value(data, at, end)
         if isinstance(key, Symbol) and key.text in OF_THE_MAPPING:
             known[key.text] = value
         else:
             others.append((key, value))
-    return known, Map(others)
+        count -= 2
+    return known, _map_of(others)
+
+
+def _map_of(pairs: list[tuple[object, object]]) -> Map:
+    if not pairs:
+        return NO_ANNOTATIONS
+    try:
+        return Map(pairs)
+    except (ValueError, TypeError) as error:
+        raise MappingError(f"the annotations are no map: {error}") from error
 
 
 def destination_type(known: dict[str, object]) -> DestinationType | None:

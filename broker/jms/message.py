@@ -23,6 +23,8 @@ PERSISTENT: Final = 2
 
 PRIORITY_DEFAULT: Final = 4
 
+NO_ANNOTATIONS: Final = Map([])
+
 INT_MAX: Final = 0x7FFF_FFFF
 UINT_MAX: Final = 0xFFFF_FFFF
 
@@ -99,7 +101,7 @@ class JmsMessage:
         self.content_encoding: str | None = None
         self.amqp_ttl: int | None = None
         self.time_to_live: int = 0
-        self.annotations: Map = Map([])
+        self.annotations: Map = NO_ANNOTATIONS
         self.properties: Final[dict[str, object]] = {}
         if properties is not None:
             for name, value in properties.items():

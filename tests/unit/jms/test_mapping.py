@@ -255,6 +255,8 @@ def test_what_cannot_be_encoded_is_refused(message: JmsMessage) -> None:
         b"\x00\x53\x74\xc1\x07\x04\xa1\x00\x40\xa1\x00\x40",
         b"\x00\x53\x74\xc1\x03\x02\x40\x40",
         encoded(annotations={"x-opt-jms-msg-type": Byte(9)}),
+        b"\x00\x53\x72\xc1\x09\x04\xa3\x01x\x40\xa3\x01x\x40",
+        b"\x00\x53\x72\xc1\x03\x02\x45\x40",
         encoded(properties={"to": 1}),
     ],
     ids=repr,
