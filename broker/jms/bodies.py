@@ -211,7 +211,8 @@ def _joined_lists(data: bytes, at: i64, end: i64) -> list[object]:
         part, at = take_value(data, at, end, left)
         assert isinstance(part, list)
         items += part
-        left -= _values_in(part)
+        if at < end:
+            left -= _values_in(part)
     return items
 
 
