@@ -37,7 +37,7 @@ JAVA_NULL: Final = b"\xac\xed\x00\x05p"
 
 
 class MessageKind(Enum):
-    """The six of JMS."""
+    """The six of JMS, in the order of their numbers."""
 
     MESSAGE = "message"
     OBJECT = "object"
@@ -47,14 +47,7 @@ class MessageKind(Enum):
     TEXT = "text"
 
 
-KINDS: Final = (
-    MessageKind.MESSAGE,
-    MessageKind.OBJECT,
-    MessageKind.MAP,
-    MessageKind.BYTES,
-    MessageKind.STREAM,
-    MessageKind.TEXT,
-)
+KINDS: Final = tuple(MessageKind)
 """By the number that x-opt-jms-msg-type has for them."""
 
 

@@ -12,7 +12,10 @@ from broker.amqp.types import Char, Integer, Timestamp
 
 
 class DestinationType(Enum):
-    """What is at an address; the values are the capabilities of a terminus (WD10 5.2)."""
+    """What is at an address; the values are the capabilities of a terminus (WD10 5.2).
+
+    They are in the order of their numbers.
+    """
 
     QUEUE = "queue"
     TOPIC = "topic"
@@ -20,12 +23,7 @@ class DestinationType(Enum):
     TEMPORARY_TOPIC = "temporary-topic"
 
 
-TYPES: Final = (
-    DestinationType.QUEUE,
-    DestinationType.TOPIC,
-    DestinationType.TEMPORARY_QUEUE,
-    DestinationType.TEMPORARY_TOPIC,
-)
+TYPES: Final = tuple(DestinationType)
 """By the number that WD10 gives them."""
 
 WORDS: Final = ("queue", "topic", "queue,temporary", "topic,temporary")

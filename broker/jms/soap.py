@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.amqp.sections import PRIORITY_MAX
 from broker.amqp.types import Int
 from broker.jms.bodies import Body, BytesBody, TextBody
 from broker.jms.errors import MappingError
 from broker.jms.message import (
+    INT_MAX,
     JMSX_GROUP_SEQ,
     NON_PERSISTENT,
     PERSISTENT,
@@ -55,7 +57,7 @@ def soap_message(properties: dict[str, object], envelope: bytes) -> JmsMessage:
         elif name == "JMSCorrelationID":
             message.correlation_id = _text(name, value)
         elif name == JMSX_GROUP_SEQ:
-            message.set_property(name, Int(_number(name, value, low=-(2**31), high=2**31 - 1)))
+            message.set_property(name, Int(_number(name, value, low=-INT_MAX - 1, high=INT_MAX)))
         else:
             message.set_property(name, value)
     return message
@@ -78,7 +80,7 @@ def _set(message: JmsMessage, name: str, value: object) -> None:
             raise MappingError(f"{name} is one of {', '.join(DELIVERY_MODES)}, not {value!r:.100}")
         message.delivery_mode = mode
     elif name == PRIORITY:
-        message.priority = _number(name, value, low=0, high=9)
+        message.priority = _number(name, value, low=0, high=PRIORITY_MAX)
     elif name == TIME_TO_LIVE:
         message.time_to_live = _number(name, value, low=0, high=TIME_TO_LIVE_MAX)
     elif name != MESSAGE_TYPE:

@@ -44,8 +44,8 @@ def back_up(database: Path, target: Path, *, told: Told, ending: Event) -> None:
         os.link(part, target)  # in place of a rename, which would overwrite
     except Interrupted:
         raise StoreError("the broker stops; there is no backup") from None
-    except (sqlite3.Error, OSError) as error:
-        raise StoreError(f"{target} cannot be written: {error}") from None
+    except (*sqlite.DRIVER_ERRORS, OSError) as error:
+        raise StoreError(f"{target} cannot be written: {sqlite.reason_of(error)}") from None
     finally:
         part.unlink()
         _sync(target.parent)

@@ -14,7 +14,7 @@ from storage.sql import backup
 from storage.sql.backup import back_up
 from storage.sql.store import SqliteStore
 from tests.support.stored import stored_messages
-from tests.support.stored_files import filled, rows
+from tests.support.stored_files import filled, garble_schema, rows
 from tests.unit.storage.test_batch import stored
 
 
@@ -96,3 +96,11 @@ async def test_what_is_there_is_not_touched(tmp_path: Path) -> None:
         back_up(tmp_path / "store.db", tmp_path / "full", told=ignored, ending=Event())
     with pytest.raises(StoreError, match="cannot be made: No such file"):
         back_up(tmp_path / "store.db", tmp_path / "none" / "copy.db", told=ignored, ending=Event())
+
+
+async def test_a_damaged_schema_is_said_in_words_and_leaves_nothing(tmp_path: Path) -> None:
+    await filled(tmp_path / "store.db", 1)
+    garble_schema(tmp_path / "store.db")
+    with pytest.raises(StoreError, match="its schema is damaged"):
+        back_up(tmp_path / "store.db", tmp_path / "copy.db", told=ignored, ending=Event())
+    assert files(tmp_path) == []
