@@ -28,6 +28,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
 # What .dockerignore lets in, and no more.
 COPY . tree/
 RUN HATCH_BUILD_HOOKS_ENABLE=true \
+    CPPFLAGS="-I$PWD/tree/config @$PWD/tree/config/compiler.flags" \
         tools/bin/pip wheel --no-deps --no-build-isolation -w wheel ./tree; \
     tools/bin/pip --python /opt/jms-broker/bin/python install --no-deps --no-index wheel/*.whl; \
     /opt/jms-broker/bin/python -c 'from broker.amqp import connection as module; \

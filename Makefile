@@ -132,13 +132,16 @@ $(STAMPS)/client: requirements-client.txt | $(STAMPS)/tools
 	@touch $@
 
 # A copy is built: the hook leaves .so files in its tree, which would hide the .py files here.
-$(STAMPS)/compiled: pyproject.toml README.md $(SOURCES) | $(STAMPS)/tools
+# CPPFLAGS are added to what Python was compiled with; CFLAGS would take its place.
+COMPILER = config/compiler.flags config/cold_paths.h
+$(STAMPS)/compiled: pyproject.toml README.md $(COMPILER) $(SOURCES) | $(STAMPS)/tools
 	@echo "compiling the broker"
 	@rm -rf build/tree build/wheel && mkdir -p build/tree/tests
 	@cp -R broker storage pyproject.toml README.md build/tree
 	@cp -R tests/conformance build/tree/tests
 	@find build/tree \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
 	@HATCH_BUILD_HOOKS_ENABLE=true \
+		CPPFLAGS="$$CPPFLAGS -I$(CURDIR)/config @$(CURDIR)/config/compiler.flags" \
 		$(PIP) wheel --no-deps --no-build-isolation -w build/wheel ./build/tree
 	@$(PIP) install --no-deps --no-index --force-reinstall build/wheel/*.whl
 	@touch $@

@@ -44,6 +44,8 @@ SOURCES: Final = (
     "requirements-build.txt",
     "pyproject.toml",
     "README.md",
+    "config/cold_paths.h",
+    "config/compiler.flags",
     "broker/**/*",
     "storage/**/*",
     "tests/conformance/**/*",

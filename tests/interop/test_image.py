@@ -221,6 +221,14 @@ class TestBuilt:
         assert not (image.root / "build").exists()
         assert not (image.root / "usr/bin/gcc").exists()
 
+    def test_its_library_is_made_with_the_compiler_flags(self, image: Image) -> None:
+        """All that it shows is where Python begins: calls within it go straight."""
+        packages = next(image.root.glob("opt/jms-broker/lib/python3*/site-packages"))
+        (library,) = packages.glob("*__mypyc*.so")
+        symbols = ["nm", "--dynamic", "--defined-only", "--format=just-symbols", str(library)]
+        shown = subprocess.run(symbols, capture_output=True, text=True, check=True).stdout.split()
+        assert [name.startswith("PyInit_") for name in shown] == [True]
+
     def test_nothing_of_the_machine_that_built_it_is_left(self, image: Image) -> None:
         assert not (image.root / "etc/pip.conf").exists()
         assert not list((image.root / "mnt").iterdir())
