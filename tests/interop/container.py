@@ -37,6 +37,9 @@ PACKAGES: Final = "python3,python3-venv,ca-certificates"
 BUILD_SECONDS: Final = 1200
 RUN_SECONDS: Final = 60
 
+COMPILER_FILES: Final = ("config/cold_paths.h", "config/compiler.flags")
+"""What the compiler is told."""
+
 SOURCES: Final = (
     "Dockerfile",
     ".dockerignore",
@@ -44,8 +47,7 @@ SOURCES: Final = (
     "requirements-build.txt",
     "pyproject.toml",
     "README.md",
-    "config/cold_paths.h",
-    "config/compiler.flags",
+    *COMPILER_FILES,
     "broker/**/*",
     "storage/**/*",
     "tests/conformance/**/*",

@@ -19,7 +19,7 @@ from broker.settings import variable_names
 from tests.interop import container
 from tests.interop.broker_process import ROOT, BrokerProcess, command, environment
 from tests.interop.conftest import not_available
-from tests.interop.container import RUN_SECONDS, Image
+from tests.interop.container import COMPILER_FILES, RUN_SECONDS, Image
 from tests.interop.dockerfile import DOCKERFILE, DOCKERIGNORE, Stage, read_stages
 
 DATA = "/var/lib/jms-broker"
@@ -113,6 +113,7 @@ def test_what_the_wheel_is_built_from_reaches_the_build_and_nothing_else_does() 
     assert {line[1:] for line in rest if line.startswith("!")} == {
         *packages,
         *pins,
+        *COMPILER_FILES,
         "pyproject.toml",
         "README.md",
     }
