@@ -7,6 +7,7 @@ STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PINNED := $(PIP) install --require-hashes
 SOURCES := $(shell find broker storage tests/conformance -name '*.py' ! -name 'test_*')
+COMPILER_FILES := config/compiler.flags config/cold_paths.h
 
 # Whether this machine can build C extensions: the compiler that Python names, and its headers.
 CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
@@ -133,15 +134,14 @@ $(STAMPS)/client: requirements-client.txt | $(STAMPS)/tools
 
 # A copy is built: the hook leaves .so files in its tree, which would hide the .py files here.
 # CPPFLAGS are added to what Python was compiled with; CFLAGS would take its place.
-COMPILER = config/compiler.flags config/cold_paths.h
-$(STAMPS)/compiled: pyproject.toml README.md $(COMPILER) $(SOURCES) | $(STAMPS)/tools
+$(STAMPS)/compiled: pyproject.toml README.md $(COMPILER_FILES) $(SOURCES) | $(STAMPS)/tools
 	@echo "compiling the broker"
 	@rm -rf build/tree build/wheel && mkdir -p build/tree/tests
 	@cp -R broker storage pyproject.toml README.md build/tree
 	@cp -R tests/conformance build/tree/tests
 	@find build/tree \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
 	@HATCH_BUILD_HOOKS_ENABLE=true \
-		CPPFLAGS="$$CPPFLAGS -I$(CURDIR)/config @$(CURDIR)/config/compiler.flags" \
+		CPPFLAGS="$$CPPFLAGS '-I$(CURDIR)/config' '@$(CURDIR)/config/compiler.flags'" \
 		$(PIP) wheel --no-deps --no-build-isolation -w build/wheel ./build/tree
 	@$(PIP) install --no-deps --no-index --force-reinstall build/wheel/*.whl
 	@touch $@

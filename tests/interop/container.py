@@ -80,6 +80,11 @@ class Image:
         self.root: Final = root
         self.config: Final = config
 
+    @property
+    def packages(self) -> Path:
+        """Where its Python finds the broker."""
+        return next(self.root.glob("opt/jms-broker/lib/python3*/site-packages"))
+
     def texts(self, key: str) -> list[str]:
         """A setting of the configuration that is a list."""
         value = self.config[key]
