@@ -17,13 +17,13 @@ RUN apt-get update; \
 
 # Two environments: what builds, and what goes into the image, which has no pip. The secret is
 # for those whose pip needs settings: docker build --secret id=pip,src=pip.conf
-COPY requirements.txt requirements-build.txt ./
+COPY requirements-http.txt requirements-build.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv tools; \
     python3 -m venv --without-pip /opt/jms-broker; \
     tools/bin/pip install --no-cache-dir --require-hashes -r requirements-build.txt; \
     tools/bin/pip --python /opt/jms-broker/bin/python install --no-cache-dir --require-hashes \
-        -r requirements.txt
+        -r requirements-http.txt
 
 # What .dockerignore lets in, and no more.
 COPY . tree/

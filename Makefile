@@ -100,6 +100,7 @@ pins: $(STAMPS)/runtime
 	$(PIP_COMPILE) --extra build -c requirements.txt -o requirements-build.txt pyproject.toml
 	$(PIP_COMPILE) --extra client -c requirements-build.txt \
 		-o requirements-client.txt pyproject.toml
+	$(PIP_COMPILE) --extra http -c requirements-build.txt -o requirements-http.txt pyproject.toml
 	$(PIP_COMPILE) --extra build --extra dev -c requirements-build.txt \
 		-o requirements-test.txt pyproject.toml
 	$(PIP_COMPILE) --extra fuzz -c requirements.txt -o requirements-fuzz.txt pyproject.toml
@@ -122,7 +123,12 @@ $(STAMPS)/tools: requirements-build.txt $(STAMPS)/runtime
 	@$(PINNED) -r requirements-build.txt
 	@touch $@
 
-$(STAMPS)/test: requirements-test.txt $(STAMPS)/tools
+$(STAMPS)/http: requirements-http.txt | $(STAMPS)/tools
+	@echo "installing what the HTTP fast path needs"
+	@$(PINNED) -r requirements-http.txt
+	@touch $@
+
+$(STAMPS)/test: requirements-test.txt $(STAMPS)/tools $(STAMPS)/http
 	@$(PINNED) -r requirements-test.txt
 	@touch $@
 
