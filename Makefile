@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PINNED := $(PIP) install --require-hashes
-SOURCES := $(shell find broker storage tests/conformance -name '*.py' ! -name 'test_*')
+SOURCES := $(shell find broker storage pipeline tests/conformance -name '*.py' ! -name 'test_*')
 COMPILER_FILES := config/compiler.flags config/cold_paths.h
 
 # Whether this machine can build C extensions: the compiler that Python names, and its headers.
@@ -32,13 +32,15 @@ run: $(STAMPS)/runtime
 build:
 	@$(MAKE) --no-print-directory --silent -j2 $(STAMPS)/compiled $(STAMPS)/client
 
-# The quick suites on the checkout's .py files, then every suite on the compiled broker.
+# The quick suites on the checkout's .py files, then every suite on the compiled broker: those
+# with Spark in one process of their own, since it takes a gigabyte and both cores itself.
 test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
-		$(MAKE) --no-print-directory build && \
+		$(MAKE) --no-print-directory build $(STAMPS)/spark && \
 		$(BIN)/python -m pytest --numprocesses auto \
 			tests/unit tests/wire tests/scenario tests/fuzz tests/test_tidy.py && \
-		$(BIN)/pytest --compiled --numprocesses auto --dist loadfile tests; \
+		$(BIN)/pytest --compiled --numprocesses auto --dist loadfile --ignore tests/spark tests && \
+		$(BIN)/pytest --compiled tests/spark; \
 	elif [ "$$CI" = true ]; then \
 		echo "$(NO_COMPILER): the compiled broker cannot be tested"; exit 1; \
 	else \
@@ -48,7 +50,7 @@ test: $(STAMPS)/test
 
 # Style, types, who imports whom, caps.
 check: $(STAMPS)/test
-	@if $(CAN_COMPILE); then $(MAKE) --no-print-directory $(STAMPS)/client; fi
+	@if $(CAN_COMPILE); then $(MAKE) --no-print-directory $(STAMPS)/spark; fi
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -101,6 +103,8 @@ pins: $(STAMPS)/runtime
 	$(PIP_COMPILE) --extra client -c requirements-build.txt \
 		-o requirements-client.txt pyproject.toml
 	$(PIP_COMPILE) --extra http -c requirements-build.txt -o requirements-http.txt pyproject.toml
+	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-http.txt \
+		-c requirements-client.txt -o requirements-spark.txt pyproject.toml
 	$(PIP_COMPILE) --extra build --extra dev -c requirements-build.txt \
 		-o requirements-test.txt pyproject.toml
 	$(PIP_COMPILE) --extra fuzz -c requirements.txt -o requirements-fuzz.txt pyproject.toml
@@ -138,12 +142,18 @@ $(STAMPS)/client: requirements-client.txt | $(STAMPS)/tools
 	@$(PINNED) --no-build-isolation -r requirements-client.txt
 	@touch $@
 
+# Spark comes as source too, without anything to compile: setuptools makes a wheel of it.
+$(STAMPS)/spark: requirements-spark.txt $(STAMPS)/client | $(STAMPS)/http
+	@echo "installing Spark: half a gigabyte"
+	@$(PINNED) --no-build-isolation -r requirements-spark.txt
+	@touch $@
+
 # A copy is built: the hook leaves .so files in its tree, which would hide the .py files here.
 # CPPFLAGS are added to what Python was compiled with; CFLAGS would take its place.
 $(STAMPS)/compiled: pyproject.toml README.md $(COMPILER_FILES) $(SOURCES) | $(STAMPS)/tools
 	@echo "compiling the broker"
 	@rm -rf build/tree build/wheel && mkdir -p build/tree/tests
-	@cp -R broker storage pyproject.toml README.md build/tree
+	@cp -R broker storage pipeline pyproject.toml README.md build/tree
 	@cp -R tests/conformance build/tree/tests
 	@find build/tree \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
 	@HATCH_BUILD_HOOKS_ENABLE=true \
