@@ -12,7 +12,7 @@ from collections.abc import Callable
 from mypy_extensions import mypyc_attr
 
 from storage.batch import Batch
-from storage.events import EventPage, EventQuery
+from storage.events import EventColumns, EventPage, EventQuery
 from storage.facts import SetAside, StoreFacts
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
@@ -144,6 +144,14 @@ class Store:
     @abstractmethod
     async def events(self, query: EventQuery) -> EventPage:
         """Rows of the lifecycle journal. One call looks at a bounded part of it."""
+
+    @abstractmethod
+    async def event_columns(self, query: EventQuery) -> EventColumns:
+        """The same in columns, several times as fast."""
+
+    @abstractmethod
+    async def event_bounds(self) -> tuple[int, int]:
+        """The ids of the oldest and the newest row that is there; 0 and 0 where none is."""
 
     @abstractmethod
     async def read_chunk(self, content: int, index: int) -> bytes:

@@ -33,6 +33,12 @@ EVENT_COLUMNS: Final = (
 """`at_us` and `deliver_at_us` are wall time in µs on the clock of the process `boot`; `position` is
 the message's number in its queue, by which an operator names it."""
 
+NUMBERS: Final = ("id", "at_us", "position", "delivery_count", "deliver_at_us")
+"""The columns that hold numbers; all others are texts."""
+
+SEPARATOR: Final = "\x1f"
+"""Between two values of a column that comes as one text. A value may hold it, too."""
+
 ID: Final = 0
 AT_US: Final = 1
 KIND: Final = 2
@@ -69,13 +75,14 @@ class EventChanges:
 class EventQuery:
     """Rows with ids above `behind`, `at_most` of them; "" and 0 leave a filter out.
 
-    `since_us` is included, `until_us` is not.
+    `up_to` is the last id that is meant. `since_us` is included, `until_us` is not.
     """
 
     def __init__(
         self,
         *,
         behind: i64 = 0,
+        up_to: i64 = 0,
         at_most: i64 = 1000,
         address: str = "",
         kind: str = "",
@@ -83,6 +90,7 @@ class EventQuery:
         until_us: i64 = 0,
     ) -> None:
         self.behind: Final[i64] = behind
+        self.up_to: Final[i64] = up_to
         self.at_most: Final[i64] = at_most
         self.address: Final = address
         self.kind: Final = kind
@@ -91,6 +99,8 @@ class EventQuery:
 
     def takes(self, row: EventRow) -> bool:
         """Whether the filters let `row` pass."""
+        if self.up_to > 0 and row[ID] > self.up_to:
+            return False
         if self.address and row[ADDRESS] != self.address:
             return False
         if self.kind and row[KIND] != self.kind:
@@ -109,3 +119,28 @@ class EventPage:
         self.rows: Final = rows
         self.looked_to: Final[i64] = looked_to
         self.is_last: Final = is_last
+
+
+@final
+class EventColumns:
+    """The same in columns, for whoever moves rows by the million: `at_most` ids are looked at.
+
+    Of each column the values of its `count` rows as one text, with SEPARATOR between two. Where
+    a value holds that itself, the text falls into more parts than there are rows.
+    """
+
+    def __init__(self, columns: list[str], *, count: i64, looked_to: i64, is_last: bool) -> None:
+        self.columns: Final = columns
+        self.count: Final[i64] = count
+        self.looked_to: Final[i64] = looked_to
+        self.is_last: Final = is_last
+
+
+def columns_of(rows: list[EventRow], *, looked_to: i64, is_last: bool) -> EventColumns:
+    """`rows` in columns."""
+    columns = [""] * len(EVENT_COLUMNS)
+    if rows:
+        columns = [
+            SEPARATOR.join([str(each) for each in column]) for column in zip(*rows, strict=True)
+        ]
+    return EventColumns(columns, count=len(rows), looked_to=looked_to, is_last=is_last)

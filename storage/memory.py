@@ -5,7 +5,15 @@ from typing import Final, final
 from storage.api import ContentError, Store
 from storage.batch import Batch
 from storage.contents import ContentChanges, ContentUses
-from storage.events import ID, EventChanges, EventPage, EventQuery, EventRow
+from storage.events import (
+    ID,
+    EventChanges,
+    EventColumns,
+    EventPage,
+    EventQuery,
+    EventRow,
+    columns_of,
+)
 from storage.ids import IdChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
@@ -196,6 +204,30 @@ class MemoryStore(Store):
                     return EventPage(found, looked_to=found[-1][ID], is_last=False)
                 found.append(row)
         return EventPage(found, looked_to=max(query.behind, self.first_event - 1), is_last=True)
+
+    async def event_columns(self, query: EventQuery) -> EventColumns:
+        at = self._event_behind(int(query.behind))
+        looked_at = self._events[at : at + int(query.at_most)]
+        newest = self.first_event - 1
+        if query.up_to > 0:
+            newest = min(newest, int(query.up_to))
+        looked_to = min(looked_at[-1][ID], newest) if looked_at else int(query.behind)
+        found = [row for row in looked_at if query.takes(row)]
+        return columns_of(found, looked_to=looked_to, is_last=looked_to >= newest)
+
+    def _event_behind(self, behind: int) -> int:
+        """Where the first row of a higher id lies: ids ascend."""
+        low, high = 0, len(self._events)
+        while low < high:
+            middle = (low + high) >> 1
+            if self._events[middle][ID] <= behind:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    async def event_bounds(self) -> tuple[int, int]:
+        return (self._events[0][ID], self._events[-1][ID]) if self._events else (0, 0)
 
     async def close(self) -> None:
         self._delivered.clear()

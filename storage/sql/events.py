@@ -8,10 +8,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+)
 from sqlalchemy.sql.expression import ClauseElement
 
-from storage.events import EventChanges, EventPage, EventQuery, EventRow
+from storage.events import (
+    SEPARATOR,
+    EventChanges,
+    EventColumns,
+    EventPage,
+    EventQuery,
+    EventRow,
+    columns_of,
+)
 from storage.sql.tables import EVENT
 
 SCAN_MAX: Final = 20_000
@@ -27,6 +47,13 @@ TRIM: Final = delete(EVENT).where(
     or_(EVENT.c.at_us < bindparam("before"), EVENT.c.id < bindparam("floor")),
 )
 """step, before_us, floor"""
+
+BOUNDS: Final = select(
+    select(func.min(EVENT.c.id)).scalar_subquery(), select(func.max(EVENT.c.id)).scalar_subquery()
+)
+"""Two questions: SQLite reads every row for both in one."""
+
+SEPARATOR_LITERAL: Final = literal_column(f"'{SEPARATOR}'", Text)
 
 
 def statements_of(
@@ -47,23 +74,69 @@ def first_free(connection: Connection) -> int:
     return int(connection.execute(select(func.max(EVENT.c.id))).scalar() or 0) + 1
 
 
+def bounds(connection: Connection) -> tuple[int, int]:
+    """The oldest and the newest id, 0 and 0 where there is no row."""
+    oldest, newest = connection.execute(BOUNDS).one()
+    return (0, 0) if newest is None else (int(oldest), int(newest))
+
+
+def _stretch(connection: Connection, query: EventQuery, at_most: int) -> tuple[int, int, bool]:
+    """The ids that one call looks at: above the first, up to the second; and whether it ends there.
+
+    Nothing is to be looked at where the two are one.
+    """
+    oldest, newest = bounds(connection)
+    behind = int(query.behind)
+    last = min(newest, int(query.up_to)) if query.up_to else newest
+    if last <= behind or last < oldest:
+        return behind, behind, True
+    behind = max(behind, oldest - 1)
+    upto = min(last, behind + at_most)
+    return behind, upto, upto >= last
+
+
+def _wanted(behind: int, upto: int, query: EventQuery) -> list[ColumnElement[bool]]:
+    found = [EVENT.c.id > behind, EVENT.c.id <= upto]
+    if query.address:
+        found.append(EVENT.c.address == query.address)
+    if query.kind:
+        found.append(EVENT.c.kind == query.kind)
+    if query.since_us:
+        found.append(EVENT.c.at_us >= int(query.since_us))
+    if query.until_us:
+        found.append(EVENT.c.at_us < int(query.until_us))
+    return found
+
+
 def load(connection: Connection, query: EventQuery) -> EventPage:
     """What `query` asks for, as far as SCAN_MAX rows tell."""
-    oldest, newest = connection.execute(select(func.min(EVENT.c.id), func.max(EVENT.c.id))).one()
-    if newest is None or newest <= query.behind:
-        return EventPage([], looked_to=query.behind, is_last=True)
-    behind = max(int(query.behind), oldest - 1)
-    upto = min(newest, behind + SCAN_MAX)
-    wanted = select(EVENT).where(EVENT.c.id > behind, EVENT.c.id <= upto)
-    if query.address:
-        wanted = wanted.where(EVENT.c.address == query.address)
-    if query.kind:
-        wanted = wanted.where(EVENT.c.kind == query.kind)
-    if query.since_us:
-        wanted = wanted.where(EVENT.c.at_us >= int(query.since_us))
-    if query.until_us:
-        wanted = wanted.where(EVENT.c.at_us < int(query.until_us))
+    behind, upto, is_last = _stretch(connection, query, SCAN_MAX)
+    if upto == behind:
+        return EventPage([], looked_to=behind, is_last=is_last)
+    wanted = select(EVENT).where(*_wanted(behind, upto, query))
     found = connection.execute(wanted.order_by(EVENT.c.id).limit(int(query.at_most)))
     rows: list[EventRow] = [tuple(row) for row in found]
-    looked_to = rows[-1][0] if len(rows) == query.at_most else upto
-    return EventPage(rows, looked_to=looked_to, is_last=looked_to >= newest)
+    if len(rows) < query.at_most:
+        return EventPage(rows, looked_to=upto, is_last=is_last)
+    looked_to = rows[-1][0]
+    return EventPage(rows, looked_to=looked_to, is_last=is_last and looked_to == upto)
+
+
+def load_columns(connection: Connection, query: EventQuery) -> EventColumns:
+    """The same in columns, which the database puts together: three times as fast as rows."""
+    behind, upto, is_last = _stretch(connection, query, min(int(query.at_most), SCAN_MAX))
+    if upto == behind:
+        return columns_of([], looked_to=behind, is_last=is_last)
+    wanted = _wanted(behind, upto, query)
+    if connection.dialect.name == "postgresql":
+        # in the order of the rows below: nothing else says in which order they are joined
+        rows = select(EVENT).where(*wanted).order_by(EVENT.c.id).subquery()
+        joined = [func.string_agg(cast(each, Text), SEPARATOR_LITERAL) for each in rows.c]
+        found = connection.execute(select(func.count(), *joined).select_from(rows)).one()
+    else:
+        # SQLite walks along the ids; a subquery or a bound separator takes twice as long
+        joined = [func.group_concat(each, SEPARATOR_LITERAL) for each in EVENT.c]
+        found = connection.execute(select(func.count(), *joined).where(*wanted)).one()
+    return EventColumns(
+        [text or "" for text in found[1:]], count=found[0], looked_to=upto, is_last=is_last
+    )

@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from storage.api import StoreError
 from storage.batch import Batch
-from storage.events import EventPage, EventQuery
+from storage.events import EventColumns, EventPage, EventQuery
 from storage.sql import contents, events, postgres
 from storage.sql.contents import IN_USE
 from storage.sql.index import Changes
@@ -309,3 +309,9 @@ class PostgresStore(SqlStore):
 
     async def events(self, query: EventQuery) -> EventPage:
         return await self._run(partial(events.load, query=query))
+
+    async def event_columns(self, query: EventQuery) -> EventColumns:
+        return await self._run(partial(events.load_columns, query=query))
+
+    async def event_bounds(self) -> tuple[int, int]:
+        return await self._run(events.bounds)

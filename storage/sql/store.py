@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from storage.api import StoreError
 from storage.batch import Batch
-from storage.events import EventPage, EventQuery
+from storage.events import EventColumns, EventPage, EventQuery
 from storage.facts import SetAside, StoreFacts
 from storage.sql import contents, events, sqlite
 from storage.sql.backup import back_up
@@ -192,6 +192,12 @@ class SqliteStore(SqlStore):
 
     async def events(self, query: EventQuery) -> EventPage:
         return await self._reader.do(partial(events.load, query=query))
+
+    async def event_columns(self, query: EventQuery) -> EventColumns:
+        return await self._reader.do(partial(events.load_columns, query=query))
+
+    async def event_bounds(self) -> tuple[int, int]:
+        return await self._reader.do(events.bounds)
 
     async def set_aside(self, behind: int, at_most: int) -> list[SetAside]:
         return await self._reader.set_aside(behind, at_most)

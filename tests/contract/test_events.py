@@ -7,7 +7,15 @@ import pytest
 
 from storage.api import Store
 from storage.batch import Batch
-from storage.events import EventQuery, EventRow, Trim
+from storage.events import (
+    EVENT_COLUMNS,
+    NUMBERS,
+    SEPARATOR,
+    EventColumns,
+    EventQuery,
+    EventRow,
+    Trim,
+)
 from storage.records import StoredNode
 from tests.contract.test_store import STORES, stored
 from tests.support.stored import stored_messages
@@ -48,6 +56,28 @@ async def ids(store: Store, **asked: int | str) -> list[int]:
         found += [each[0] for each in page.rows]
         behind = int(page.looked_to)
         if page.is_last:
+            return found
+
+
+def rows_of(found: EventColumns) -> list[EventRow]:
+    """The rows whose columns these are."""
+    columns: list[list[object]] = []
+    for name, text in zip(EVENT_COLUMNS, found.columns, strict=True):
+        values = text.split(SEPARATOR) if found.count else []
+        assert len(values) == found.count
+        columns.append([int(each) if name in NUMBERS else each for each in values])
+    return list(zip(*columns, strict=True))  # type: ignore[arg-type]
+
+
+async def ids_in_columns(store: Store, **asked: int | str) -> list[int]:
+    """As `ids`, stretch by stretch."""
+    found: list[int] = []
+    behind = 0
+    while True:
+        some = await store.event_columns(EventQuery(behind=behind, **asked))  # type: ignore[arg-type]
+        found += [each[0] for each in rows_of(some)]
+        behind = int(some.looked_to)
+        if some.is_last:
             return found
 
 
@@ -116,6 +146,59 @@ async def test_rows_are_found(
             batch.note_event(row(number, "accepted" if number % 3 == 0 else "enqueued", address))
         await store.commit(batch)
     assert await ids(store, **asked) == expected
+    assert await ids_in_columns(store, **asked) == expected
+
+
+async def test_columns_have_the_rows_as_they_came(store: Store) -> None:
+    await filled(store, 5)
+    found = await store.event_columns(EventQuery(behind=1, at_most=3))
+    assert rows_of(found) == [row(2), row(3), row(4)]
+    assert (found.looked_to, found.is_last) == (4, False)
+    rest = await store.event_columns(EventQuery(behind=4, at_most=3))
+    assert (rows_of(rest), rest.looked_to, rest.is_last) == ([row(5)], 5, True)
+
+
+async def test_a_column_of_nothing_but_empty_texts_has_its_rows(store: Store) -> None:
+    await filled(store, 2, address="")
+    found = await store.event_columns(EventQuery())
+    assert found.columns[EVENT_COLUMNS.index("address")] == SEPARATOR
+
+
+async def test_a_value_with_the_separator_gives_more_parts_than_rows(store: Store) -> None:
+    await filled(store, 2, address=f"a{SEPARATOR}b")
+    found = await store.event_columns(EventQuery())
+    parts = found.columns[EVENT_COLUMNS.index("address")].split(SEPARATOR)
+    assert (found.count, parts) == (2, ["a", "b", "a", "b"])
+
+
+async def test_a_stretch_without_rows_that_are_wanted_says_where_to_go_on(store: Store) -> None:
+    await filled(store, 4)
+    found = await store.event_columns(EventQuery(at_most=3, address="b"))
+    assert (rows_of(found), found.looked_to, found.is_last) == ([], 3, False)
+
+
+async def test_columns_of_nothing(store: Store) -> None:
+    found = await store.event_columns(EventQuery(behind=7))
+    assert (rows_of(found), found.looked_to, found.is_last) == ([], 7, True)
+
+
+async def test_a_query_may_end_ahead_of_the_newest_row(store: Store) -> None:
+    await filled(store, 6)
+    assert await ids(store, up_to=4) == [1, 2, 3, 4]
+    assert await ids_in_columns(store, up_to=4, at_most=3) == [1, 2, 3, 4]
+    found = await store.event_columns(EventQuery(behind=4, up_to=4))
+    assert (rows_of(found), found.looked_to, found.is_last) == ([], 4, True)
+
+
+async def test_the_bounds_are_those_of_what_is_there(store: Store) -> None:
+    assert await store.event_bounds() == (0, 0)
+    await filled(store, 6)
+    assert await store.event_bounds() == (1, 6)
+    batch = Batch()
+    batch.trim_events(Trim(before_us=0, floor=5, step=100))
+    await store.commit(batch)
+    assert await store.event_bounds() == (5, 6)
+    assert await ids_in_columns(store) == [5, 6]
 
 
 async def test_a_page_says_where_the_next_begins(store: Store) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from storage.api import ContentError, Store, StoreError
 from storage.batch import Batch
-from storage.events import EventPage, EventQuery
+from storage.events import EventColumns, EventPage, EventQuery
 from storage.memory import MemoryStore
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 
@@ -136,6 +136,12 @@ class GatedStore(Store):
 
     async def events(self, query: EventQuery) -> EventPage:
         return await self._memory.events(query)
+
+    async def event_columns(self, query: EventQuery) -> EventColumns:
+        return await self._memory.event_columns(query)
+
+    async def event_bounds(self) -> tuple[int, int]:
+        return await self._memory.event_bounds()
 
     async def close(self) -> None:
         assert not self._gates, "a commit is under way"
