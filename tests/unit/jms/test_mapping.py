@@ -367,3 +367,15 @@ def test_jms_to_amqp_to_jms_is_identity(message: JmsMessage, now_ms: int) -> Non
     received = decode(data, now_ms=now_ms, profile=message.profile)
     assert told(received) == told(message)
     assert encode(received) == data
+
+
+def test_whoever_asks_for_neither_properties_nor_body_gets_the_headers() -> None:
+    message = JmsMessage(MapBody({"a": 1}), properties={"colour": "red", "JMSXGroupID": "g"})
+    stamp(message, now_ms=NOW, message_id="ID:1", destination=CONSUMER)
+    data = encode(message)
+    headers = decode(data, now_ms=NOW, properties=False, body=False)
+    assert headers.properties == {}
+    assert isinstance(headers.body, NoBody)
+    whole = decode(data, now_ms=NOW)
+    for name in ("message_id", "timestamp", "destination", "group_id", "delivery_count"):
+        assert getattr(headers, name) == getattr(whole, name)

@@ -1,0 +1,143 @@
+"""The columns of the data source: their names, Spark's types and Arrow's.
+
+The names are those of the JMS headers, verbatim, so that a condition of a selector reads like one
+of SQL. All may be null: Spark and Arrow compare that, too. Arrow's types are written here by hand,
+since what Spark makes of its own is no public function; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+UTC_MICROSECONDS: Final = pa.timestamp("us", tz="UTC")
+
+V_DDL: Final = (
+    "STRUCT<type: STRING, boolean: BOOLEAN, long: BIGINT, double: DOUBLE, string: STRING,"
+    " binary: BINARY>"
+)
+"""A value of one of JMS' types, which `type` names; the field for it holds it, all others are
+null."""
+
+ID_DDL: Final = (
+    "STRUCT<type: STRING, ulong: DECIMAL(20,0), uuid: STRING, binary: BINARY, string: STRING>"
+)
+"""An identifier as AMQP has it: a string, a ulong, a uuid or a binary."""
+
+V_TYPE: Final = pa.struct(
+    [
+        ("type", pa.string()),
+        ("boolean", pa.bool_()),
+        ("long", pa.int64()),
+        ("double", pa.float64()),
+        ("string", pa.string()),
+        ("binary", pa.binary()),
+    ]
+)
+ID_TYPE: Final = pa.struct(
+    [
+        ("type", pa.string()),
+        ("ulong", pa.decimal128(20, 0)),
+        ("uuid", pa.string()),
+        ("binary", pa.binary()),
+        ("string", pa.string()),
+    ]
+)
+MAP_TYPE: Final = pa.map_(pa.string(), V_TYPE)
+LIST_TYPE: Final = pa.list_(pa.field("element", V_TYPE))
+
+TYPES: Final[dict[str, pa.DataType]] = {
+    "BIGINT": pa.int64(),
+    "BINARY": pa.binary(),
+    "BOOLEAN": pa.bool_(),
+    "INT": pa.int32(),
+    "STRING": pa.string(),
+    "TIMESTAMP": UTC_MICROSECONDS,
+    f"MAP<STRING, {V_DDL}>": MAP_TYPE,
+    f"ARRAY<{V_DDL}>": LIST_TYPE,
+    ID_DDL: ID_TYPE,
+}
+
+MESSAGE_COLUMNS: Final[dict[str, str]] = {
+    "address": "STRING",
+    "subscription": "STRING",
+    "position": "BIGINT",
+    "enqueuedAt": "TIMESTAMP",
+    "JMSMessageID": "STRING",
+    "JMSCorrelationID": "STRING",
+    "JMSTimestamp": "TIMESTAMP",
+    "JMSDestination": "STRING",
+    "JMSDestinationType": "STRING",
+    "JMSReplyTo": "STRING",
+    "JMSReplyToType": "STRING",
+    "JMSType": "STRING",
+    "JMSPriority": "INT",
+    "JMSDeliveryMode": "INT",
+    "JMSExpiration": "TIMESTAMP",
+    "JMSDeliveryTime": "TIMESTAMP",
+    "JMSRedelivered": "BOOLEAN",
+    "JMSXDeliveryCount": "INT",
+    "JMSXUserID": "STRING",
+    "JMSXGroupID": "STRING",
+    "JMSXGroupSeq": "BIGINT",
+    "JMS_AMQP_TTL": "BIGINT",
+    "JMS_AMQP_REPLY_TO_GROUP_ID": "STRING",
+    "contentType": "STRING",
+    "contentEncoding": "STRING",
+    "properties": f"MAP<STRING, {V_DDL}>",
+    "bodyType": "STRING",
+    "bodySection": "STRING",
+    "bodyText": "STRING",
+    "bodyBytes": "BINARY",
+    "bodyMap": f"MAP<STRING, {V_DDL}>",
+    "bodyList": f"ARRAY<{V_DDL}>",
+    "bodyJson": "STRING",
+    "messageId": ID_DDL,
+    "correlationId": ID_DDL,
+    "messageAnnotations": "STRING",
+    "amqp": "BINARY",
+}
+"""What a message is as a row, in Spark's words."""
+
+JOURNAL_COLUMNS: Final[dict[str, str]] = {
+    "id": "BIGINT",
+    "at": "TIMESTAMP",
+    "kind": "STRING",
+    "vhost": "STRING",
+    "address": "STRING",
+    "subscription": "STRING",
+    "messageId": "STRING",
+    "position": "BIGINT",
+    "consumer": "STRING",
+    "link": "STRING",
+    "session": "STRING",
+    "deliveryCount": "BIGINT",
+    "deliverAt": "TIMESTAMP",
+    "txn": "STRING",
+    "reason": "STRING",
+    "boot": "STRING",
+}
+"""What the lifecycle journal tells of one event. `deliverAt` is null where none was asked for."""
+
+JSON_COLUMNS: Final = ("properties", "bodyMap", "bodyList")
+"""Those that are text where `propertiesAs` is json."""
+
+
+def message_columns(properties_as: str = "typed") -> dict[str, str]:
+    """The columns of a message, where its typed values are told as `properties_as` says."""
+    if properties_as == "typed":
+        return MESSAGE_COLUMNS
+    return {**MESSAGE_COLUMNS, **dict.fromkeys(JSON_COLUMNS, "STRING")}
+
+
+def ddl_of(columns: dict[str, str]) -> str:
+    """The columns as Spark reads a schema from text."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+
+
+def schema_of(columns: dict[str, str], names: Sequence[str] | None = None) -> pa.Schema:
+    """Arrow's schema of those `names`, in their order; of all where none are said."""
+    wanted = list(columns) if names is None else names
+    return pa.schema([(name, TYPES[columns[name]]) for name in wanted])
