@@ -16,7 +16,8 @@ CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 		and pathlib.Path(sysconfig.get_path("include"), "Python.h").exists()))'
 NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
 
-.PHONY: run build test check bench fuzz faults mutations requirements coverage pins clean
+.PHONY: run build test check bench fuzz faults mutations requirements coverage pins clean \
+	spark-matrix
 
 # The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on.
 run: $(STAMPS)/runtime
@@ -47,6 +48,16 @@ test: $(STAMPS)/test
 		echo "SKIPPED the compiled suites: $(NO_COMPILER)"; \
 		$(BIN)/python -m pytest tests; \
 	fi
+
+# The oldest Spark that is supported, in an environment of its own: what is taken for granted of
+# Spark, and the source on it. `make test` does the same and all else on the newest.
+SPARK_OLDEST := build/spark-oldest
+spark-matrix: $(STAMPS)/test
+	@test -x $(SPARK_OLDEST)/bin/python || $(PYTHON) -m venv $(SPARK_OLDEST)
+	@for pins in build client http test spark-oldest; do \
+		$(SPARK_OLDEST)/bin/python -m pip --quiet --disable-pip-version-check install \
+			--require-hashes --no-build-isolation -r requirements-$$pins.txt || exit 1; done
+	$(SPARK_OLDEST)/bin/python -m pytest tests/spark/test_spark_behaviour.py $(ARGS)
 
 # Style, types, who imports whom, caps.
 check: $(STAMPS)/test
@@ -105,6 +116,9 @@ pins: $(STAMPS)/runtime
 	$(PIP_COMPILE) --extra http -c requirements-build.txt -o requirements-http.txt pyproject.toml
 	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-http.txt \
 		-c requirements-client.txt -o requirements-spark.txt pyproject.toml
+	echo 'pyspark<4.3' | $(PIP_COMPILE) --extra spark -c requirements-build.txt \
+		-c requirements-http.txt -c requirements-client.txt \
+		-o requirements-spark-oldest.txt pyproject.toml -
 	$(PIP_COMPILE) --extra build --extra dev -c requirements-build.txt \
 		-o requirements-test.txt pyproject.toml
 	$(PIP_COMPILE) --extra fuzz -c requirements.txt -o requirements-fuzz.txt pyproject.toml

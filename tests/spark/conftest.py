@@ -1,0 +1,93 @@
+"""One Spark for all tests here, brokers for it, and what a missing Java means."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import pytest
+
+# Behind everything else, so that the checkout does not hide an installed wheel. tests/conftest.py
+# comes too late for this file where pytest is given this folder alone.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from tests.interop.broker_process import ROOT, BrokerProcess, from_checkout
+from tests.interop.conftest import not_available
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE: Final = Path(__file__).resolve().parent
+DURABLE: Final = 'store = "sqlite:///store.db"\n'
+
+
+def missing() -> str | None:
+    """Why no test here can run, or None."""
+    if shutil.which("java") is None:
+        return "java is not installed: no test with Spark"
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark is not installed: no test with Spark"
+    return None
+
+
+class NotCollected(pytest.Module):
+    """A module of tests that cannot be imported, for a reason to be told."""
+
+    def collect(self) -> NoReturn:
+        not_available(missing() or "")
+
+
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
+    if missing() is not None:
+        module: pytest.Module = NotCollected.from_parent(parent, path=module_path)
+        return module
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_configure() -> None:
+    """The shim by which Spark finds the source is a top-level package, in the wheel as here."""
+    if from_checkout():
+        sys.path.insert(1, str(ROOT / "pipeline" / "src"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one session. Who changes its settings puts them back."""
+    from tests.spark import session
+
+    started = session.start(tmp_path_factory.mktemp("spark"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """The broker that most tests share: its store is a file, everybody may enter."""
+    process = BrokerProcess(tmp_path_factory.mktemp("broker"), settings=DURABLE)
+    yield process
+    assert process.running, f"the broker died, see {process.log}"
+    assert process.stop() == 0
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker of this test alone, which may stop it."""
+    folder = tmp_path / "broker"
+    folder.mkdir()
+    process = BrokerProcess(folder, settings=DURABLE)
+    yield process
+    if process.running:
+        process.stop()

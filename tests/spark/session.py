@@ -1,0 +1,96 @@
+"""Spark as the tests run it: small, on this machine alone, its workers finding what is tested."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from tests.interop.broker_process import ROOT, from_checkout
+
+MASTER: Final = "local[2,3]"
+"""Two tasks at once; a task that fails is tried three times in all, as on a cluster."""
+
+JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC"
+"""Starts sooner and takes less memory; a test is over before the better compiler pays."""
+
+SMALL: Final = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": JVM,
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stopTimeout": "30s",
+}
+
+
+def python_path(folder: Path) -> list[str]:
+    """Where Spark's Python processes find the code under test, and the tests' own.
+
+    Under `--compiled` the checkout would hide the installed wheel: there they get a
+    folder, made in `folder`, that has nothing but the tests.
+    """
+    if from_checkout():
+        return [str(ROOT), str(ROOT / "pipeline" / "src")]
+    only_tests = folder / "only-tests"
+    only_tests.mkdir(exist_ok=True)
+    if not (only_tests / "tests").exists():
+        (only_tests / "tests").symlink_to(ROOT / "tests")
+    return [str(only_tests)]
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """What the environment of whoever starts Spark has to say."""
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(python_path(folder)),
+        # what the machine's owner set for Spark of his own is not meant for this one
+        "SPARK_HOME": "",
+        "SPARK_CONF_DIR": str(folder),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+@contextmanager
+def changed_environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """With `changes`, of which an empty one takes a variable away; afterwards as it was."""
+    before = {name: os.environ.get(name) for name in changes}
+    for name, value in changes.items():
+        _set(name, value or None)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            _set(name, old)
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def start(folder: Path, *, master: str = MASTER, **settings: str) -> SparkSession:
+    """A session whose files lie in `folder`. `settings` have _ for the dots of their names."""
+    builder = SparkSession.builder.master(master).appName(folder.name)
+    chosen = {
+        **SMALL,
+        "spark.local.dir": str(folder / "scratch"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    with changed_environment(variables(folder)):
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
