@@ -30,6 +30,8 @@ SMALL: Final = {
     "spark.sql.streaming.stopTimeout": "30s",
 }
 
+NOTHING: Final[Mapping[str, str]] = {}
+
 
 def python_path(folder: Path) -> list[str]:
     """Where Spark's Python processes find the code under test, and the tests' own.
@@ -79,14 +81,18 @@ def _set(name: str, value: str | None) -> None:
         os.environ[name] = value
 
 
-def start(folder: Path, *, master: str = MASTER, **settings: str) -> SparkSession:
-    """A session whose files lie in `folder`. `settings` have _ for the dots of their names."""
+def start(
+    folder: Path, *, master: str = MASTER, settings: Mapping[str, str] = NOTHING
+) -> SparkSession:
+    """A session whose files lie in `folder`."""
     builder = SparkSession.builder.master(master).appName(folder.name)
     chosen = {
         **SMALL,
         "spark.local.dir": str(folder / "scratch"),
+        # executors of a cluster; locally the workers have it from the environment
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(python_path(folder)),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        **{name.replace("_", "."): value for name, value in settings.items()},
+        **settings,
     }
     for name, value in chosen.items():
         builder = builder.config(name, value)

@@ -1,0 +1,157 @@
+"""A Spark driver in a process of its own, which may be killed: `python -m tests.spark.driver PLAN`.
+
+The plan is a file of JSON (class Plan). What happens is told in lines of JSON: `started` with the
+processes' ids, then `ended` with the error, or null.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+
+from tests.spark import session
+
+ENDS_SECONDS: Final = 300
+STARTS_SECONDS: Final = 120
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One streaming query over all there is, from the source into the sink, and its fault.
+
+    `provider` is module:class of the data source that is both; it is registered here.
+    """
+
+    provider: str
+    folder: str
+    checkpoint: str
+    source: dict[str, str]
+    sink: dict[str, str]
+    master: str = session.MASTER
+    settings: dict[str, str] = field(default_factory=dict)
+    fault: dict[str, str] = field(default_factory=dict)
+
+
+def run(plan: Plan) -> str | None:
+    """The error that the query ended with, None where it came to its end."""
+    folder = Path(plan.folder)
+    spark = session.start(folder, master=plan.master, settings=plan.settings)
+    module, _, name = plan.provider.partition(":")
+    source: type[DataSource] = vars(importlib.import_module(module))[name]
+    spark.dataSource.register(source)
+    pids = [os.getpid(), jvm_of(spark)]
+    tell("started", pids=pids)
+    fault = {f"fault.{name}": value for name, value in plan.fault.items()}
+    if fault:
+        fault["fault.pids"] = json.dumps(pids)
+    rows = spark.readStream.format(source.name()).options(**plan.source, **fault).load()
+    query = (
+        rows.writeStream.format(source.name())
+        .options(**plan.sink, **fault)
+        .option("checkpointLocation", plan.checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        query.awaitTermination()
+    except PySparkException as error:
+        return str(error)
+    finally:
+        spark.stop()
+    return None
+
+
+def jvm_of(spark: SparkSession) -> int:
+    """The process that Spark's Java side runs in."""
+    gateway: Any = spark.sparkContext._gateway
+    return int(gateway.proc.pid)
+
+
+def tell(event: str, **facts: object) -> None:
+    print(json.dumps({"event": event, **facts}), flush=True)
+
+
+class Driver:
+    """A running driver, seen from the test."""
+
+    def __init__(self, plan: Plan) -> None:
+        folder = Path(plan.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        written = folder / "plan.json"
+        written.write_text(json.dumps(asdict(plan)))
+        self.log: Final = folder / "driver.log"
+        with self.log.open("a") as log:
+            self._process: Final = subprocess.Popen(
+                [sys.executable, "-m", "tests.spark.driver", str(written)],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=folder,
+                env={**os.environ, **session.variables(folder)},
+            )
+        self.pids: list[int] = []
+        self.error: str | None = "it was killed"
+        self._reader: Final = threading.Thread(target=self._read, daemon=True)
+        self._started: Final = threading.Event()
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            for line in output:
+                told = json.loads(line)
+                if told["event"] == "started":
+                    self.pids = told["pids"]
+                    self._started.set()
+                else:
+                    self.error = told["error"]
+
+    def wait(self) -> str | None:
+        """The error it ended with, None where all is done."""
+        self._process.wait(timeout=ENDS_SECONDS)
+        self._reader.join(timeout=ENDS_SECONDS)
+        return self.error
+
+    def started(self) -> list[int]:
+        """The ids of its two processes, once they are known."""
+        assert self._started.wait(STARTS_SECONDS), f"no Spark, see {self.log}"
+        return self.pids
+
+    def kill(self) -> None:
+        """End both processes without a warning."""
+        kill_all([self._process.pid, *self.pids])
+        self._process.wait(timeout=ENDS_SECONDS)
+
+
+def kill_all(pids: list[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def running(plan: Plan) -> Iterator[Driver]:
+    """A driver that does not outlive the test."""
+    driver = Driver(plan)
+    try:
+        yield driver
+    finally:
+        driver.kill()
+
+
+if __name__ == "__main__":
+    tell("ended", error=run(Plan(**json.loads(Path(sys.argv[1]).read_text()))))
