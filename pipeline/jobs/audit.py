@@ -1,0 +1,399 @@
+"""The audit: five things that the journal must prove, and the messages that break them.
+
+Pure functions from frames to frames. `journal` has the columns of `pipeline.columns.JOURNAL`.
+
+- no loss: each life that began has ended, or the message is where it should be. Not judged where
+  it began before the journal, or before a gap in it, or was not stored and the broker restarted.
+- no duplicate: there are no more accepts than lives.
+- not early: nothing is in a queue, or given, before its delivery time. Not judged over a restart,
+  which is another clock, and for messages without an id.
+- order: a consumer gets messages of one priority as they came, the first time each is given.
+- exclusive: nothing is given while somebody has it. Not judged over a restart, but for leases, and
+  among plain subscribers of a topic, who share a name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from typing import Final
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from pipeline.jobs.lives import BULK, GIVEN, KEY, NOT_STORED, lives, traced
+
+LOSS: Final = "no loss"
+DUPLICATE: Final = "no duplicate"
+EARLY: Final = "not early"
+ORDER: Final = "order"
+EXCLUSIVE: Final = "exclusive"
+CHECKS: Final = (LOSS, DUPLICATE, EARLY, ORDER, EXCLUSIVE)
+
+ENDED: Final = "ended"
+MISSING: Final = "missing"
+
+BLOCK: Final = 65_536
+"""Ids are counted in blocks of so many: a gap is found without sorting the journal."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What there is of a journal. `sees_from`: from that id on no row is missing."""
+
+    rows: int
+    first: int
+    last: int
+    missing: int
+    sees_from: int
+    boot: str
+    ends_at: datetime | None
+    scheduled: int
+
+    @property
+    def has_scheduled(self) -> bool:
+        """Whether any message had a delivery time."""
+        return self.scheduled > 0
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which messages are judged: those first seen in [since, until), at these addresses."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    addresses: tuple[str, ...] = ()
+
+    def takes(self) -> Column:
+        """The condition on a frame with `address` and `firstAt`."""
+        wanted = F.lit(True)
+        if self.since is not None:
+            wanted = wanted & (F.col("firstAt") >= F.lit(self.since))
+        if self.until is not None:
+            wanted = wanted & (F.col("firstAt") < F.lit(self.until))
+        if self.addresses:
+            wanted = wanted & F.col("address").isin(*self.addresses)
+        return wanted
+
+
+EVERYTHING: Final = Scope()
+
+
+def bounds(journal: DataFrame) -> Bounds:
+    """Look through the whole journal once. Ids have no gaps but where rows were trimmed."""
+    blocks = (
+        journal.groupBy(F.floor(F.col("id") / BLOCK).alias("block"))
+        .agg(
+            F.count("*").alias("rows"),
+            F.min("id").alias("first"),
+            F.max("id").alias("last"),
+            F.max_by("boot", "id").alias("boot"),
+            F.max_by("at", "id").alias("at"),
+            F.sum((F.col("kind") == "scheduled").cast("int")).alias("scheduled"),
+        )
+        .orderBy("block")
+        .collect()
+    )
+    if not blocks:
+        return Bounds(0, 0, 0, 0, 0, "", None, 0)
+    sees_from: int = blocks[0]["first"]
+    missing, expected = 0, sees_from
+    for each in blocks:
+        gap = each["last"] - expected + 1 - each["rows"]
+        if gap > 0:
+            missing += gap
+            # where in the block is not known, so nothing in it counts as seen from its begin
+            is_before = each["first"] - expected == gap
+            sees_from = each["first"] if is_before else each["last"] + 1
+        expected = each["last"] + 1
+    end = blocks[-1]
+    return Bounds(
+        rows=sum(each["rows"] for each in blocks),
+        first=blocks[0]["first"],
+        last=end["last"],
+        missing=missing,
+        sees_from=sees_from,
+        boot=end["boot"],
+        ends_at=end["at"],
+        scheduled=sum(each["scheduled"] for each in blocks),
+    )
+
+
+# -- the five checks
+
+
+def with_state(
+    journal: DataFrame, seen: DataFrame, known: Bounds, waiting: DataFrame | None
+) -> DataFrame:
+    """Messages of `lives` with a `state`: where each is whose life has not ended.
+
+    `ended`: nothing is open, or nothing can be known of it: it began before a gap, or all that was
+    in its queue went at once. `gone`: not stored, and its broker is another. `given`: a consumer or
+    a lease has it, as far as the journal tells. `held`: it waits for another try. `there`: it is
+    among `waiting`. `missing`: it should be in its queue; where nobody has looked, nobody knows.
+    """
+    bulk = (
+        journal.filter(F.col("position") == BULK)
+        .groupBy("address", "subscription")
+        .agg(F.max("id").alias("bulkId"))
+    )
+    joined = seen.join(F.broadcast(bulk), ["address", "subscription"], "left")
+    is_there = F.lit(None).cast("boolean")
+    if waiting is not None:
+        there = waiting.select(
+            "address",
+            F.coalesce("subscription", F.lit("")).alias("subscription"),
+            "position",
+            F.lit(True).alias("isThere"),
+        ).distinct()
+        joined = joined.join(there, ["address", "subscription", "position"], "left")
+        is_there = F.col("isThere")
+    begun = F.coalesce("enqueuedId", "lastId")
+    is_open = (F.col("enqueued") > F.col("ended")) & (begun >= known.sees_from)
+    is_now = F.col("lastBoot") == known.boot
+    state = (
+        F.when(~is_open | (F.col("bulkId") > begun), F.lit(ENDED))
+        .when(
+            (F.col("enqueuedReason") == NOT_STORED) & (F.col("enqueuedBoot") != known.boot),
+            F.lit("gone"),
+        )
+        .when(is_there, F.lit("there"))
+        .when(F.col("lastKind") == "leased", F.lit("given"))
+        .when((F.col("lastKind") == "delivered") & is_now, F.lit("given"))
+        .when((F.col("lastKind") == "modified") & is_now, F.lit("held"))
+        .otherwise(F.lit(MISSING))
+    )
+    return joined.withColumn("state", state).drop("bulkId", "isThere")
+
+
+def overdue(journal: DataFrame, seen: DataFrame, known: Bounds) -> DataFrame:
+    """Scheduled messages whose time has come, by the journal's last row, and who never came."""
+    never = seen.filter(
+        (F.col("scheduled") > 0)
+        & (F.col("enqueued") == 0)
+        & (F.col("ended") == 0)
+        & (F.col("messageId") != "")
+        & (F.col("lastId") >= known.sees_from)
+        & (F.col("deliverAt") < F.lit(known.ends_at))
+    )
+    came = (
+        journal.filter(F.col("kind") == "enqueued")
+        .select("address", "subscription", "messageId", F.col("id").alias("cameId"))
+        .join(never.select("address", "messageId").distinct(), ["address", "messageId"], "semi")
+    )
+    return (
+        never.join(came, ["address", "subscription", "messageId"], "left")
+        .groupBy(*never.columns)
+        .agg(F.max("cameId").alias("cameId"))
+        .filter(F.col("cameId").isNull() | (F.col("cameId") < F.col("lastId")))
+        .drop("cameId")
+    )
+
+
+def early(journal: DataFrame) -> DataFrame:
+    """The first row of each message that was in a queue, or given, before its delivery time."""
+    later = (
+        journal.filter((F.col("kind") == "scheduled") & (F.col("messageId") != ""))
+        .groupBy("address", "subscription", "messageId")
+        .agg(
+            F.min("deliverAt").alias("due"),
+            F.min("id").alias("scheduledId"),
+            F.min_by("boot", "id").alias("scheduledBoot"),
+        )
+    )
+    seen = journal.filter(F.col("kind").isin("enqueued", *GIVEN)).drop("deliverAt")
+    return (
+        seen.join(F.broadcast(later), ["address", "subscription", "messageId"])
+        .filter(
+            (F.col("id") > F.col("scheduledId"))
+            & (F.col("boot") == F.col("scheduledBoot"))
+            & (F.col("at") < F.col("due"))
+        )
+        .groupBy("address", "subscription", "messageId")
+        .agg(
+            *(F.min_by(name, "id").alias(name) for name in ("position", "at", "due")),
+            F.min("id").alias("firstId"),
+        )
+        .withColumnRenamed("firstId", "id")
+    )
+
+
+def out_of_order(trace: DataFrame) -> DataFrame:
+    """First deliveries to a consumer of what came before something it had already got.
+
+    By the ids of the rows that began their lives, which are in the order of the queue, whatever
+    becomes of positions; of one priority, which is the last digit of a position.
+    """
+    consumer = Window.partitionBy(
+        "address", "subscription", "consumer", "link", "session", "boot", F.col("position") % 10
+    ).orderBy("id")
+    firsts = trace.filter(
+        F.col("kind").isin(*GIVEN) & (F.col("gifts") == 0) & F.col("enqueuedId").isNotNull()
+    )
+    return firsts.withColumn("beforeIt", F.lag("enqueuedId").over(consumer)).filter(
+        F.col("beforeIt") > F.col("enqueuedId")
+    )
+
+
+def faults(stated: DataFrame, *, has_looked: bool, drained: bool) -> DataFrame:
+    """What is wrong with the lives of messages; `stated` is of `with_state`.
+
+    `has_looked`: somebody has looked what is in the queues. `drained`: nothing was, in the end, and
+    nobody had anything, so all that is open is lost.
+    """
+    lost = F.col("state") == MISSING if has_looked else F.lit(False)
+    if drained:
+        lost = ~F.col("state").isin(ENDED, "gone")
+    found = F.array_compact(
+        F.array(
+            F.when(lost, _fault(LOSS, "lastId", F.concat(F.lit("its last row: "), "lastKind"))),
+            F.when(
+                F.col("accepted") > F.greatest("enqueued", F.lit(1)),
+                _fault(
+                    DUPLICATE,
+                    "acceptedId",
+                    F.concat("accepted", F.lit(" accepts, enqueued "), "enqueued"),
+                ),
+            ),
+            F.when(
+                F.col("secondId").isNotNull(),
+                _fault(EXCLUSIVE, "secondId", F.lit("given while somebody had it")),
+            ),
+        )
+    )
+    told = stated.withColumn("fault", F.explode(found))
+    return told.select("fault.check", *KEY, "fault.id", F.col("lastAt").alias("at"), "fault.detail")
+
+
+def _fault(check: str, id_: str, detail: Column) -> Column:
+    return F.struct(F.lit(check).alias("check"), F.col(id_).alias("id"), detail.alias("detail"))
+
+
+def offenders(
+    journal: DataFrame,
+    known: Bounds,
+    *,
+    waiting: DataFrame | None = None,
+    drained: bool = False,
+    scope: Scope = EVERYTHING,
+) -> DataFrame:
+    """All messages that break a check, one row for each check that they break."""
+    trace = traced(journal)
+    seen = lives(trace, known.sees_from).filter(scope.takes())
+    stated = with_state(journal, seen, known, waiting)
+    return _offenders(
+        journal, known, trace, stated, scope, has_looked=waiting is not None, drained=drained
+    )
+
+
+def _offenders(
+    journal: DataFrame,
+    known: Bounds,
+    trace: DataFrame,
+    stated: DataFrame,
+    scope: Scope,
+    *,
+    has_looked: bool,
+    drained: bool,
+) -> DataFrame:
+    parts = [
+        faults(stated, has_looked=has_looked, drained=drained),
+        _scoped(
+            out_of_order(trace),
+            scope,
+            ORDER,
+            F.concat(
+                *(F.lit("came in row "), "enqueuedId", F.lit(", given after that of row ")),
+                *("beforeIt", F.lit(" to "), "consumer", F.lit(" "), "link"),
+            ),
+        ),
+    ]
+    if known.has_scheduled:
+        parts.append(_scoped(early(journal), scope, EARLY, F.concat(F.lit("due "), "due")))
+        if has_looked or drained:
+            never = overdue(journal, stated, known).withColumnsRenamed(
+                {"lastId": "id", "lastAt": "at"}
+            )
+            parts.append(
+                _scoped(never, scope, LOSS, F.lit("its delivery time came, and it did not"))
+            )
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _scoped(frame: DataFrame, scope: Scope, check: str, detail: Column) -> DataFrame:
+    wanted = frame.withColumn("firstAt", F.col("at")).filter(scope.takes())
+    return wanted.select(F.lit(check).alias("check"), *KEY, "id", "at", detail.alias("detail"))
+
+
+# -- the verdict
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came out: for each check how many messages were judged, and how many break it."""
+
+    known: Bounds
+    messages: int
+    open: dict[str, int]
+    """How many have not ended, by `state`."""
+    judged: dict[str, int]
+    broken: dict[str, int]
+
+    @property
+    def holds(self) -> bool:
+        """Whether no message breaks anything."""
+        return not any(self.broken.values())
+
+
+def judge(
+    journal: DataFrame,
+    known: Bounds,
+    *,
+    waiting: DataFrame | None = None,
+    drained: bool = False,
+    scope: Scope = EVERYTHING,
+) -> tuple[Verdict, DataFrame]:
+    """The verdict, and the offenders, who stay at hand until they are unpersisted."""
+    has_looked = waiting is not None
+    trace = traced(journal)
+    seen = lives(trace, known.sees_from).filter(scope.takes())
+    stated = with_state(journal, seen, known, waiting).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        found = _offenders(
+            journal, known, trace, stated, scope, has_looked=has_looked, drained=drained
+        ).persist(StorageLevel.MEMORY_AND_DISK)
+        counted = found.groupBy("check").agg(F.count("*").alias("n")).collect()
+        by_state = (
+            stated.filter((F.col("scheduled") == 0) | (F.col("enqueued") + F.col("ended") > 0))
+            .groupBy("state")
+            .agg(
+                F.count("*").alias("messages"),
+                F.sum((F.col("accepted") > 0).cast("int")).alias("accepted"),
+                F.sum((F.col("given") > 0).cast("int")).alias("given"),
+            )
+            .collect()
+        )
+    finally:
+        stated.unpersist()
+    totals = {
+        name: sum(each[name] for each in by_state) for name in ("messages", "accepted", "given")
+    }
+    opened = {each["state"]: each["messages"] for each in by_state if each["state"] != ENDED}
+    unknown = 0 if drained or has_looked else sum(opened.values())
+    broken = {each["check"]: each["n"] for each in counted}
+    verdict = Verdict(
+        known=known,
+        messages=totals["messages"],
+        open=opened,
+        judged={
+            LOSS: totals["messages"] - unknown,
+            DUPLICATE: totals["accepted"],
+            EARLY: known.scheduled,
+            ORDER: totals["given"],
+            EXCLUSIVE: totals["given"],
+        },
+        broken={check: broken.get(check, 0) for check in CHECKS},
+    )
+    return verdict, found
