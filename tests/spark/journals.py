@@ -9,11 +9,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-JOURNAL: Final = (
-    "id BIGINT, at TIMESTAMP, kind STRING, vhost STRING, address STRING, subscription STRING,"
-    " messageId STRING, position BIGINT, consumer STRING, link STRING, session STRING,"
-    " deliveryCount BIGINT, deliverAt TIMESTAMP, txn STRING, reason STRING, boot STRING"
-)
+from pipeline.columns import JOURNAL_COLUMNS, ddl_of
+
 START: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MS: Final = timedelta(milliseconds=1)
 
@@ -61,7 +58,7 @@ class Writer:
         self.boot = f"b{int(self.boot[1:]) + 1}"
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        return spark.createDataFrame(self.rows, JOURNAL)
+        return spark.createDataFrame(self.rows, ddl_of(JOURNAL_COLUMNS))
 
 
 @dataclass

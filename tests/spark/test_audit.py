@@ -427,7 +427,8 @@ def test_planted_faults_are_found_exactly(spark: SparkSession, tmp_path: Path) -
     verdict, found = judge(journal, bounds(journal), drained=True)
     assert {(row["check"], row["messageId"]) for row in found.collect()} == busy.faults
     assert sum(verdict.broken.values()) == len(busy.faults) == 5 * seed
-    rows = duckdb.sql(DUCKDB.format(journal=f"{folder}/*.parquet")).fetchall()
+    with duckdb.connect() as other:
+        rows = other.execute(DUCKDB.format(journal=f"{folder}/*.parquet")).fetchall()
     assert set(rows) == busy.faults
     assert len(rows) == len(busy.faults)
 

@@ -1,0 +1,193 @@
+"""Few large files in place of many small ones: `compact`, folder by folder.
+
+A folder's new content is made beside the archive, whole and synced. Then both folders change
+places in one step of the file system (`renameat2` with `RENAME_EXCHANGE`), and the old content
+is deleted. So whoever looks, and whoever finds the archive after a crash, sees all of the old or
+all of the new. What a crash leaves in `_staging` is deleted by the next run.
+
+The files of a query's last batch stay as they are: Spark may write it once more, and finds them by
+their names.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.jobs.layout import FILE, Archive, ArchiveError, files_in
+
+TARGET_BYTES: Final = 128 * 1024 * 1024
+"""Files are merged as long as the result is not larger than that."""
+
+ROWS_AT_ONCE: Final = 10_000
+
+AT_FDCWD: Final = -100
+RENAME_EXCHANGE: Final = 2
+
+MERGED: Final = "merged"
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What was done: of how many folders, and how many files there were and are."""
+
+    folders: int = 0
+    before: int = 0
+    after: int = 0
+    rows: int = 0
+
+    def __add__(self, other: Compacted) -> Compacted:
+        return Compacted(
+            self.folders + other.folders,
+            self.before + other.before,
+            self.after + other.after,
+            self.rows + other.rows,
+        )
+
+
+def compact(
+    archive: Archive,
+    whats: Iterable[str],
+    *,
+    target_bytes: int = TARGET_BYTES,
+    tell: Callable[[Path], None] = lambda _: None,
+) -> Compacted:
+    """Merge what there is to merge. ArchiveError where the file system cannot exchange folders."""
+    done = Compacted()
+    sweep(archive)
+    for what in whats:
+        kept = _last_batches(archive.files(what))
+        for folder in archive.folders(what):
+            tell(folder)
+            done += _compact_folder(archive, folder, kept, target_bytes)
+    return done
+
+
+def sweep(archive: Archive) -> None:
+    """Delete what a compaction that was killed has left."""
+    with archive.locked():
+        for left in archive.staging.glob(f"{MERGED}-*"):
+            shutil.rmtree(left)
+
+
+def groups(files: Sequence[Path], kept: set[str], target_bytes: int) -> list[list[Path]]:
+    """Which files become one: neighbours, as long as they are not too large together."""
+    found: list[list[Path]] = []
+    size = 0
+    for file in files:
+        bytes_ = file.stat().st_size
+        if is_of(file, kept):
+            continue
+        if not found or size + bytes_ > target_bytes:
+            found.append([])
+            size = 0
+        found[-1].append(file)
+        size += bytes_
+    return [group for group in found if len(group) > 1]
+
+
+def is_of(file: Path, batches: set[str]) -> bool:
+    """Whether `file` was written by one of those batches."""
+    name = FILE.fullmatch(file.name)
+    return name is not None and f"{name['query']}-{name['batch']}" in batches
+
+
+def _last_batches(files: Iterable[Path]) -> set[str]:
+    """For each query the last batch that there is anything of."""
+    last: dict[str, str] = {}
+    for file in files:
+        name = FILE.fullmatch(file.name)
+        if name is not None:
+            last[name["query"]] = max(last.get(name["query"], ""), name["batch"])
+    return {f"{query}-{batch}" for query, batch in last.items()}
+
+
+def _compact_folder(archive: Archive, folder: Path, kept: set[str], target_bytes: int) -> Compacted:
+    # Compactions exclude each other, and batches of `archive` wait: a file that came meanwhile
+    # would go with the old folder.
+    with archive.locked():
+        files = files_in(folder)
+        merging = groups(files, kept, target_bytes)
+        if not merging:
+            return Compacted(0, len(files), len(files), 0)
+        new = archive.staging / f"{MERGED}-{uuid4().hex}"
+        new.mkdir(parents=True)
+        rows = sum(_merge(group, new / f"part-{uuid4().hex}.parquet") for group in merging)
+        merged = {file for group in merging for file in group}
+        for file in folder.iterdir():
+            if file not in merged:
+                os.link(file, new / file.name)
+        _sync(new)
+        exchange(new, folder)
+        _sync(folder.parent)
+        _sync(new.parent)
+        shutil.rmtree(new)
+        return Compacted(1, len(files), len(files) - len(merged) + len(merging), rows)
+
+
+def _merge(files: Sequence[Path], target: Path) -> int:
+    """All rows of `files` in their order in one new file, on the disk; how many."""
+    schema = pa.unify_schemas([_schema_of(file) for file in files])
+    rows = 0
+    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+        for file in files:
+            with pq.ParquetFile(file) as source:
+                for batch in source.iter_batches(ROWS_AT_ONCE):
+                    rows += batch.num_rows
+                    writer.write_batch(_as(batch, schema))
+    _sync(target)
+    return rows
+
+
+def _schema_of(file: Path) -> pa.Schema:
+    try:
+        return pq.read_schema(file)
+    except pa.ArrowInvalid as error:
+        raise ArchiveError(f"{file} is damaged: {error}") from None
+
+
+def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """`batch` with the columns of `schema`: null where it has none of that name."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Let two folders change places, in one step."""
+    if sys.platform != "linux":
+        raise ArchiveError("compact needs Linux, whose file systems can exchange two folders")
+    library = ctypes.CDLL(None, use_errno=True)
+    failed = library.renameat2(
+        AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE
+    )
+    if failed:
+        error = ctypes.get_errno()
+        raise ArchiveError(
+            f"the file system of {other} cannot exchange two folders"
+            f" ({os.strerror(error)}): nothing was changed; compact a copy on another one"
+        )

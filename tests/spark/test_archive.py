@@ -1,0 +1,183 @@
+"""The archive has each row once, wherever it should be, however often a batch is written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.columns import MESSAGE_COLUMNS, ddl_of
+from pipeline.jobs.archive import Written, check_target, snapshot, stream
+from pipeline.jobs.compact import compact
+from pipeline.jobs.layout import JOURNAL, MESSAGES, Archive, ArchiveError, address_of
+from tests.spark.journals import Writer
+
+NIGHT: Final = datetime(2026, 1, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+MORNING: Final = datetime(2026, 2, 1, tzinfo=UTC)
+
+ODD: Final = ("orders", "007", "a/b c", "ä=ö%2F", "null", "date=1")
+"""Addresses that a folder's name has to be careful with."""
+
+
+def messages(
+    spark: SparkSession, numbers: Sequence[int], addresses: Sequence[str] = ODD
+) -> DataFrame:
+    """A message of each number at each address: the odd ones came in the morning."""
+    rows = []
+    for number in numbers:
+        for address in addresses:
+            row: dict[str, object] = dict.fromkeys(MESSAGE_COLUMNS)
+            row["address"] = address
+            row["position"] = number * 10 + 4
+            row["enqueuedAt"] = MORNING if number % 2 else NIGHT
+            row["JMSMessageID"] = f"ID:{number}"
+            row["amqp"] = bytes([0, 0xFF, number]) + address.encode()
+            rows.append(tuple(row.values()))
+    return spark.createDataFrame(rows, ddl_of(MESSAGE_COLUMNS))
+
+
+def read_by_duckdb(archive: Archive, what: str, columns: str) -> list[tuple[object, ...]]:
+    files = f"{archive.data(what)}/**/*.parquet"
+    with duckdb.connect() as other:
+        return other.execute(
+            f"select {columns} from read_parquet('{files}', hive_partitioning = true,"
+            " hive_types_autocast = false) order by all"
+        ).fetchall()
+
+
+@pytest.mark.requirement("PIP-60")
+@pytest.mark.requirement("PIP-61")
+@pytest.mark.requirement("PIP-65")
+def test_messages_lie_by_date_and_address_bit_by_bit(spark: SparkSession, tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "archive")
+    written = snapshot(archive, messages(spark, [0, 1]))
+    assert written.rows == 2 * len(ODD)
+    folders = archive.folders(MESSAGES)
+    assert {address_of(folder) for folder in folders} == set(ODD)
+    expected = [
+        (address, f"2026-0{day}", bytes([0, 0xFF, number]) + address.encode())
+        for number, day in ((0, "1-31"), (1, "2-01"))
+        for address in ODD
+    ]
+    found = archive.read(spark, MESSAGES).select("address", "date", "amqp").collect()
+    assert sorted((row[0], row[1], bytes(row[2])) for row in found) == sorted(expected)
+    assert read_by_duckdb(archive, MESSAGES, "address, date, amqp") == sorted(expected)
+
+
+@pytest.mark.requirement("PIP-60")
+def test_what_was_archived_before_is_not_archived_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    archive = Archive(tmp_path / "archive")
+    assert snapshot(archive, messages(spark, [1, 2], ["q"])).rows == 2
+    assert snapshot(archive, messages(spark, [1, 2, 3], ["q"])).rows == 1
+    assert snapshot(archive, messages(spark, [1, 2, 3], ["q"])).rows == 0
+    names = read_by_duckdb(archive, MESSAGES, "JMSMessageID")
+    assert names == [("ID:1",), ("ID:2",), ("ID:3",)]
+
+
+class Incoming:
+    """A stream that a test fills: files of journal rows in a folder."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.told = Writer()
+        folder.mkdir()
+
+    def add(self, count: int) -> None:
+        self.told.rows.clear()
+        for _ in range(count):
+            self.told.note("enqueued", self.told.id + 1)
+        self.told.frame(self.spark).coalesce(1).write.mode("append").parquet(str(self.folder))
+
+    def archive(self, archive: Archive) -> list[Written]:
+        """Run the job as `--once`; what it wrote."""
+        schema = self.told.frame(self.spark).schema
+        rows = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        told: list[Written] = []
+        stream(
+            archive, rows.parquet(str(self.folder)), JOURNAL, "journal", tell=told.append
+        ).awaitTermination()
+        return told
+
+
+def ids(archive: Archive) -> list[int]:
+    return [int(str(row[0])) for row in read_by_duckdb(archive, JOURNAL, "id")]
+
+
+@pytest.mark.requirement("PIP-60")
+def test_a_batch_that_is_written_again_replaces_itself(spark: SparkSession, tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "archive")
+    incoming = Incoming(spark, tmp_path / "incoming")
+    incoming.add(5)
+    incoming.add(5)
+    assert [each.rows for each in incoming.archive(archive)] == [5, 5]
+    assert ids(archive) == list(range(1, 11))
+    # as if the driver had been killed when the batch was written and Spark did not know yet
+    last = archive.checkpoint("journal") / "commits" / "1"
+    last.unlink()
+    (last.parent / ".1.crc").unlink(missing_ok=True)
+    # and as if it had got only half as far, with files that are not made this time
+    (written,) = [file for file in archive.files(JOURNAL) if "-b0000000001-" in file.name]
+    stray = written.with_name(written.name.replace("-0.parquet", "-7.parquet"))
+    stray.write_bytes(written.read_bytes())
+    written.unlink()
+    incoming.add(3)
+    assert [each.batch for each in incoming.archive(archive)] == [1, 2]
+    assert ids(archive) == list(range(1, 14))
+    assert not list(archive.staging.iterdir())
+
+
+@pytest.mark.requirement("PIP-62")
+def test_a_batch_that_may_be_written_again_is_not_compacted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    archive = Archive(tmp_path / "archive")
+    incoming = Incoming(spark, tmp_path / "incoming")
+    for _ in range(3):
+        incoming.add(2)
+    incoming.archive(archive)
+    done = compact(archive, [JOURNAL])
+    assert (done.before, done.after, done.rows) == (3, 2, 4)
+    assert ids(archive) == list(range(1, 7))
+    last = archive.checkpoint("journal") / "commits" / "2"
+    last.unlink()
+    (last.parent / ".2.crc").unlink(missing_ok=True)
+    incoming.archive(archive)
+    assert ids(archive) == list(range(1, 7))
+
+
+@pytest.mark.requirement("PIP-60")
+def test_who_deletes_the_checkpoint_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "archive")
+    incoming = Incoming(spark, tmp_path / "incoming")
+    incoming.add(2)
+    incoming.archive(archive)
+    shutil.rmtree(archive.checkpoint("journal"))
+    incoming.archive(archive)
+    assert ids(archive) == [1, 1, 2, 2], "what is read again comes again, in place of nothing"
+
+
+@pytest.mark.requirement("PIP-69")
+def test_where_there_is_nothing_to_read_it_says_what_to_do(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(ArchiveError, match="is no folder"):
+        Archive(tmp_path / "none").read(spark, MESSAGES)
+    archive = Archive(tmp_path)
+    with pytest.raises(ArchiveError, match="has no journal: `jms-broker pipeline archive"):
+        archive.read(spark, JOURNAL)
+    (tmp_path / "holiday.jpg").touch()
+    with pytest.raises(ArchiveError, match="holiday"):
+        check_target(archive, [JOURNAL])
+    with pytest.raises(ArchiveError, match="is a file"):
+        check_target(Archive(tmp_path / "holiday.jpg"), [JOURNAL])
+    check_target(Archive(tmp_path / "new"), [JOURNAL])
+    assert (tmp_path / "new" / "journal").is_dir()

@@ -1,0 +1,81 @@
+"""A program: compacts an archive, and is killed at its file operation number N, for each N.
+
+`python killed_compaction.py ROOT SCRATCH` prints a line of JSON for each kill: what had been the
+next operation, and which rows a reader finds in which files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from pipeline.jobs.compact import compact
+from pipeline.jobs.layout import JOURNAL, Archive
+
+OPERATIONS: Final = frozenset(
+    {
+        *("open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.unlink"),
+        *("os.listdir", "os.scandir", "shutil.rmtree", "ctypes.dlsym", "fcntl.flock"),
+    }
+)
+
+
+def read(root: Path) -> dict[str, list[int]]:
+    """The rows of each file that any reader of Parquet finds."""
+    files = sorted((root / JOURNAL).glob("date=*/*.parquet"))
+    return {
+        f"{file.parent.name}/{file.name}": pq.read_table(file, partitioning=None)["id"].to_pylist()
+        for file in files
+    }
+
+
+def killed_at(number: int, root: Path) -> str:
+    """Compact in a child that dies at that operation; which it was, empty where it got through."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        count = 0
+
+        def hook(event: str, _arguments: object) -> None:
+            nonlocal count
+            if event in OPERATIONS:
+                count += 1
+                if count == number:
+                    os.write(writes, event.encode())
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(hook)
+        compact(Archive(root), [JOURNAL])
+        os._exit(0)
+    os.close(writes)
+    _, status = os.waitpid(child, 0)
+    with os.fdopen(reads) as told:
+        event = told.read()
+    assert os.WIFSIGNALED(status) == bool(event), f"the child ended with {status}"
+    return event
+
+
+def main(original: Path, scratch: Path) -> None:
+    """All kills, each on a copy of its own; afterwards it is compacted once more, in peace."""
+    number, event = 0, "begin"
+    while event:
+        number += 1
+        root = scratch / str(number)
+        shutil.copytree(original, root)
+        event = killed_at(number, root)
+        seen = read(root)
+        assert killed_at(0, root) == ""
+        left = [each.name for each in (root / "_staging").iterdir()]
+        print(json.dumps({"event": event, "seen": seen, "after": read(root), "left": left}))
+        shutil.rmtree(root)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
