@@ -242,7 +242,7 @@ def is_of_a_module(path: Path, of_modules: set[Path]) -> bool:
 
 
 def test_every_unit_test_is_of_a_module() -> None:
-    of_modules = {own_test(source) for source in PRODUCT}
+    of_modules = {own_test(source) for source in [*PRODUCT, *PIPELINE]}
     strays = [
         source.path
         for source in TESTS

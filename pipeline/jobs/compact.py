@@ -15,7 +15,7 @@ import ctypes
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -140,13 +140,17 @@ def _merge(files: Sequence[Path], target: Path) -> int:
     schema = pa.unify_schemas([_schema_of(file) for file in files])
     rows = 0
     with pq.ParquetWriter(target, schema, compression="zstd") as writer:
-        for file in files:
-            with pq.ParquetFile(file) as source:
-                for batch in source.iter_batches(ROWS_AT_ONCE):
-                    rows += batch.num_rows
-                    writer.write_batch(_as(batch, schema))
+        for batch in _batches(files):
+            rows += batch.num_rows
+            writer.write_batch(_as(batch, schema))
     _sync(target)
     return rows
+
+
+def _batches(files: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        with pq.ParquetFile(file) as source:
+            yield from source.iter_batches(ROWS_AT_ONCE)
 
 
 def _schema_of(file: Path) -> pa.Schema:

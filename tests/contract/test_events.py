@@ -66,7 +66,7 @@ def rows_of(found: EventColumns) -> list[EventRow]:
         values = text.split(SEPARATOR) if found.count else []
         assert len(values) == found.count
         columns.append([int(each) if name in NUMBERS else each for each in values])
-    return list(zip(*columns, strict=True))  # type: ignore[arg-type]
+    return list(zip(*columns, strict=True))
 
 
 async def ids_in_columns(store: Store, **asked: int | str) -> list[int]:

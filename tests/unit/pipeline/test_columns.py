@@ -74,7 +74,7 @@ BODIES: Final = {
     "bytes": BytesBody(b"\x01\x02"),
     "map": MapBody(dict(JMS_VALUES)),
     "stream": StreamBody(list(JMS_VALUES.values())),
-    "object": ObjectBody(Map([(Symbol("k"), [1, UInt(2), {}.get("x")])])),
+    "object": ObjectBody(Map([(Symbol("k"), [1, UInt(2), None])])),
 }
 
 
