@@ -122,6 +122,7 @@ class App:
             grace_ms=settings.connection_loss_grace_ms,
             journal_max_events=settings.journal_max_events,
             journal_max_age_ms=settings.journal_max_age_ms,
+            stage_retention_ms=settings.stage_retention_s * 1000,
             witness=witness,
             hold_us=hold_us,
             commits_take_time=not self.store.commits_at_once,
@@ -243,6 +244,10 @@ async def recover(store: Store, router: Router, batch: Batch) -> None:
         recovery.node(node)
     for subscription in await store.subscriptions():
         recovery.subscription(subscription)
+    for sink in await store.sinks():
+        recovery.sink(sink)
+    for stage in await store.stages():
+        recovery.stage(stage)
     recovery.deliveries(await store.delivered())
     behind = 0
     while ids := await store.ids(behind):

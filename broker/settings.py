@@ -190,6 +190,9 @@ class Settings(BaseSettings):
     journal_max_events: Count = 1_000_000
     journal_max_age_ms: Count = 7 * 24 * 3600 * 1000
 
+    # how long what a sink has staged is kept without a commit
+    stage_retention_s: Uint = 24 * 3600
+
     # addresses, unless an [[address]] says otherwise
     default_kind: Literal["queue", "topic"] = "queue"
     auto_create: bool = True

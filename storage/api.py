@@ -15,6 +15,7 @@ from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
 from storage.facts import SetAside, StoreFacts
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
+from storage.stages import StoredSink, StoredStage
 
 
 class StoreError(Exception):
@@ -135,6 +136,14 @@ class Store:
     @abstractmethod
     async def ids(self, behind: int) -> list[StoredId]:
         """Some of the remembered ids with numbers above `behind`, ascending; none at the end."""
+
+    @abstractmethod
+    async def stages(self) -> list[StoredStage]:
+        """Every stage, by ascending number."""
+
+    @abstractmethod
+    async def sinks(self) -> list[StoredSink]:
+        """Every query of which a batch has been committed, by name."""
 
     @property
     @abstractmethod

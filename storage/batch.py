@@ -8,6 +8,7 @@ from storage.contents import ContentChanges
 from storage.events import EventChanges, EventRow, Trim
 from storage.ids import IdChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscription
+from storage.stages import StageChanges
 
 OVERHEAD: Final[i64] = 512
 """Bytes of memory that a message takes beside its content, where it waits for a commit."""
@@ -49,6 +50,7 @@ class Batch:
         self.ids: IdChanges | None = None
         self.contents: ContentChanges | None = None
         self.events: EventChanges | None = None
+        self.stages: StageChanges | None = None
         self._first: i64 = 0
         self._left: i64 = 0
 
@@ -184,6 +186,13 @@ class Batch:
             self.contents = ContentChanges()
         return self.contents
 
+    def stage_changes(self) -> StageChanges:
+        """What becomes of stages, and of the sinks that commit them."""
+        self.is_urgent = True
+        if self.stages is None:
+            self.stages = StageChanges()
+        return self.stages
+
     def note_event(self, row: EventRow) -> None:
         """Add to the lifecycle journal; ids ascend, also from batch to batch."""
         if self.events is None:
@@ -215,6 +224,7 @@ class Batch:
             or self.ids is not None
             or self.contents is not None
             or self.events is not None
+            or self.stages is not None
         )
 
 

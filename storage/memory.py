@@ -16,6 +16,7 @@ from storage.events import (
 )
 from storage.ids import IdChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
+from storage.stages import StageChanges, StoredSink, StoredStage
 
 
 @final
@@ -32,6 +33,8 @@ class MemoryStore(Store):
         self._uses: Final = ContentUses()
         self._delivered: Final[dict[str, int]] = {}
         self._events: Final[list[EventRow]] = []
+        self._stages: Final[dict[int, StoredStage]] = {}
+        self._sinks: Final[dict[str, StoredSink]] = {}
 
     @property
     def name(self) -> str:
@@ -100,9 +103,10 @@ class MemoryStore(Store):
         if batch.contents is not None:
             for content in batch.contents.let_go:
                 self._uses.let_go(content)
-
         if batch.events is not None:
             self._change_events(batch.events)
+        if batch.stages is not None:
+            self._change_stages(batch.stages)
 
     def _change_events(self, changes: EventChanges) -> None:
         self._events.extend(changes.rows)
@@ -112,6 +116,14 @@ class MemoryStore(Store):
         upto = self._events[0][ID] + trim.step
         kept = [row for row in self._events[:-1] if row[ID] >= upto or not trim.takes(row)]
         self._events[:-1] = kept
+
+    def _change_stages(self, changes: StageChanges) -> None:
+        for number in changes.removed:
+            self._stages.pop(number, None)
+        for query in changes.forgotten:
+            self._sinks.pop(query, None)
+        self._stages.update(changes.added)
+        self._sinks.update(changes.sinks)
 
     def _change_ids(self, changes: IdChanges) -> None:
         for stored in changes.remembered:
@@ -179,6 +191,12 @@ class MemoryStore(Store):
 
     async def ids(self, behind: int) -> list[StoredId]:
         return [stored for number, stored in sorted(self._ids.items()) if number > behind]
+
+    async def stages(self) -> list[StoredStage]:
+        return [stage for _, stage in sorted(self._stages.items())]
+
+    async def sinks(self) -> list[StoredSink]:
+        return [sink for _, sink in sorted(self._sinks.items())]
 
     async def read_chunk(self, content: int, index: int) -> bytes:
         found = self._chunks.get(content, {}).get(index)

@@ -14,8 +14,10 @@ from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, MOVE, NEVER, NOT_DURABLE, Coordinator, Source
 from broker.amqp.types import Described, ULong
 from broker.links.filters import FiltersInForce, filters_of
+from broker.links.staging import task_of
 from broker.routing.dynamic import DeletePolicy
 from broker.routing.node import QUEUE, TOPIC
+from broker.routing.stage import Task
 from broker.routing.subscription import Facts, Terms
 
 KINDS: Final[dict[str, str]] = {
@@ -52,15 +54,25 @@ DELETE_POLICIES: Final[dict[int, DeletePolicy]] = {
 
 @final
 class PublishRequest:
-    """A link to send on. `address` None is the anonymous relay, unless a node is to be made."""
+    """A link to send on. `address` None is the anonymous relay, unless a node is to be made.
+
+    What comes for a `task` is staged.
+    """
 
     def __init__(
-        self, *, address: str | None, kind: str, dynamic: bool, discard_unroutable: bool
+        self,
+        *,
+        address: str | None,
+        kind: str,
+        dynamic: bool,
+        discard_unroutable: bool,
+        task: Task | None = None,
     ) -> None:
         self.address: Final = address
         self.kind: Final = kind
         self.dynamic: Final = dynamic
         self.discard_unroutable: Final = discard_unroutable
+        self.task: Final = task
 
 
 @final
@@ -103,6 +115,7 @@ def publish_request(attach: Attach) -> PublishRequest:
         kind=kind_of(target.capabilities),
         dynamic=target.dynamic,
         discard_unroutable=DISCARD_UNROUTABLE in target.capabilities,
+        task=task_of(attach.properties, target),
     )
 
 

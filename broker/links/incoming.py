@@ -39,6 +39,7 @@ from broker.routing.lag import Lag
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Producer
 from broker.routing.reserve import Reserve
+from broker.routing.stage import Stage
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
@@ -151,6 +152,8 @@ class LinkProducer(IncomingOwner):
             if self._node is None:
                 self._node = router.resolve(address, request.kind, batch, owner=self._peer.id)
                 self._origin = self._origin_under(router.publishing_key(address, self._node))
+                if request.task is not None:
+                    router.stages.check(request.task, self._node, address)
         self._may_reject = may_reject(attach.source)
         self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
         made = self._peer.dynamic.claimed(self._link, self._node, batch, made=made, incoming=True)
@@ -158,7 +161,7 @@ class LinkProducer(IncomingOwner):
         if made is not None:
             self._node = made.node
         if self._node is not None:
-            self._node.producers.append(self._credit)
+            self._node = self._joined(self._node)
             self._credit.node = self._node
             self._grants = self._node.grants
         if isinstance(self._node, ServiceNode):
@@ -171,6 +174,16 @@ class LinkProducer(IncomingOwner):
             offered_capabilities=offered_to_sender(attach.desired_capabilities),
         )
         self._credit.resume()
+
+    def _joined(self, node: Node) -> Node:
+        """Count as a producer of `node`, or of a stage for it: whichever takes the messages."""
+        task, given = self._request.task, self._request.address
+        if task is None or given is None:
+            node.producers.append(self._credit)
+            return node
+        stage = self._container.router.stages.begin(task, node, given, origin=self._origin)
+        stage.join(self._credit)
+        return stage
 
     def address(self) -> str:
         """Where this link sends to, empty for a relay."""
@@ -317,6 +330,8 @@ class LinkProducer(IncomingOwner):
         assert within is not None
         if isinstance(node, ServiceNode):
             raise LinkFault(NOT_IMPLEMENTED, f"requests to {node.address} within a transaction")
+        if isinstance(node, Stage):
+            raise LinkFault(NOT_IMPLEMENTED, "messages to a stage within a transaction")
         within.work.post(node, message, size)
         cause = within.work.doomed_by
         if cause is not None:

@@ -21,11 +21,13 @@ from storage.records import (
     StoredPlaces,
     StoredSubscription,
 )
+from storage.stages import STAGED, StoredSink, StoredStage
 
 
 @final
 class Recovery:
-    """Takes records in any order within their kind: nodes, then subscriptions, then messages.
+    """Takes records in any order within their kind: nodes, then subscriptions, sinks
+    and stages, then messages.
 
     Messages are not loaded but for those with a delivery time: of the others it is told where they
     are. Those up to the position of `deliveries` may have been delivered, and say so (RCV-08):
@@ -67,6 +69,14 @@ class Recovery:
         else:
             node.duplicates.bring_back(stored, self._batch)
 
+    def sink(self, stored: StoredSink) -> None:
+        """How far a query has come."""
+        self._router.stages.bring_back_sink(stored)
+
+    def stage(self, stored: StoredStage) -> None:
+        """What a query has not committed, behind the nodes and sinks."""
+        self._router.stages.bring_back(stored, self._batch)
+
     def deliveries(self, delivered: dict[str, int]) -> None:
         """Up to which position messages may have been delivered, by queue."""
         for name, position in delivered.items():
@@ -78,10 +88,14 @@ class Recovery:
     def places(self, part: StoredPlaces) -> None:
         """Where messages are, for their queues."""
         for index in range(len(part.numbers)):
+            number = part.numbers[index]
+            if part.queues[index] == STAGED:
+                place, size = part.positions[index], part.sizes[index]
+                self._router.stages.place(number, place, size=size, batch=self._batch)
+                continue
             queue = self._queue(part.queues[index])
             if queue is None:
                 continue  # a subscription that has just ended, with all that it had
-            number = part.numbers[index]
             if part.deliver_at_ms[index] != AT_ONCE:
                 self._scheduled.append(number)
                 continue

@@ -35,6 +35,7 @@ from broker.management.request import (
     read_request,
 )
 from broker.management.response import Response, as_message
+from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscriptions import Subscriptions
 from broker.message import Message
@@ -105,7 +106,7 @@ class Management(Service):
         ]
         if store is not None and spawn is not None:
             entities += [Stores(store), DamagedMessages(store), Backups(store, spawn)]
-            entities.append(History(store))
+            entities += [History(store), Sinks(router, journal, store)]
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = Explanations(container).operations()
         self._own: Final[Mapping[str, Operation]] = {

@@ -40,13 +40,29 @@ def check_all(queue: Queue, messages: i64, size: i64, *, max_bytes: i64) -> None
     policy = queue.policy
     if policy.full == DROP_OLDEST:
         return
-    taken = queue.contents()
+    taken = queue.contents() + staged_for(queue)
     if queue.grants is not None:
         taken += queue.grants.granted
     if 0 < policy.max_messages < taken + messages:
         raise QueueFull(f"{queue.address} holds its {policy.max_messages} messages")
-    if 0 < max_bytes < queue.bytes + size:
+    if 0 < max_bytes < queue.bytes + staged_bytes_for(queue) + size:
         raise QueueFull(f"{queue.address} holds its {policy.max_bytes} bytes")
+
+
+def staged_for(queue: Queue) -> i64:
+    """How many messages the commits of sinks will put into `queue`, at most: they have room."""
+    staged = queue.staged
+    for topic in queue.topics:
+        staged += topic.staged
+    return staged
+
+
+def staged_bytes_for(queue: Queue) -> i64:
+    """How many bytes these have."""
+    size = queue.staged_bytes
+    for topic in queue.topics:
+        size += topic.staged_bytes
+    return size
 
 
 def make_room(queue: Queue, message: Message, batch: Batch) -> None:
@@ -90,7 +106,7 @@ def room_beside(queue: Queue, granted: i64) -> i64:
     return room_left(
         max_messages=policy.max_messages,
         max_bytes=policy.max_bytes,
-        messages=queue.contents(),
-        size=queue.bytes,
+        messages=queue.contents() + staged_for(queue),
+        size=queue.bytes + staged_bytes_for(queue),
         granted=granted,
     )

@@ -34,22 +34,32 @@ class Node(Due):
     says (DST-11). `owner` is the key of the connection that a temporary node belongs to
     (TMP-03), -1 for every other node. What is sent here goes through `duplicates`, where they
     are to be detected. `outlived` is set once a dynamic node has
-    outlived the link that made it: what it waits for.
+    outlived the link that made it: what it waits for. `staged` messages will come
+    here at the commit of their sinks (`stage.py`), of `staged_bytes`.
     """
 
     def __init__(
-        self, *, address: str, kind: str, policy: AddressPolicy, pacing_mark: i64, owner: i64
+        self,
+        *,
+        address: str,
+        kind: str,
+        policy: AddressPolicy,
+        pacing_mark: i64,
+        owner: i64,
+        stores_all: bool = False,
     ) -> None:
         self.address: Final = address
         self.kind: Final = kind
         self.policy: Final = policy
         self.owner: Final[i64] = owner
         self.durability: Final = durability_of(address)
-        self.stores_all: Final = self.durability is Durability.DURABLE
+        self.stores_all: Final = stores_all or self.durability is Durability.DURABLE
         self.may_store: Final = owner < 0 and self.durability is not Durability.TRANSIENT
         self.producers: Final[list[Producer]] = []
         self.pacing: Final = Pacing(pacing_mark)
         self.published: i64 = 0
+        self.staged: i64 = 0
+        self.staged_bytes: i64 = 0
         self.grants: Grants | None = None
         self.duplicates: DuplicateWindow | None = None
         self.outlived: DeletePolicy | None = None

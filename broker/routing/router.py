@@ -35,6 +35,7 @@ from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
 from broker.routing.reserve import Reserve
+from broker.routing.stages import Stages
 from broker.routing.subscriptions import SUBSCRIPTIONS_MAX, Subscriptions
 from broker.routing.topic import Topic
 from broker.routing.wildcards import Wildcard, Wildcards
@@ -76,6 +77,7 @@ class Router:
         paging_window: i64 = -1,
         journal_max_events: i64 = 0,
         journal_max_age_ms: i64 = 0,
+        stage_retention_ms: i64 = 0,
     ) -> None:
         self.clock: Final = clock
         self.stats: Final = stats
@@ -101,6 +103,7 @@ class Router:
         self._nodes_max: Final[i64] = nodes_max
         self._bindings_max: Final[i64] = bindings_max
         self.paging: Final = Paging(paging_window)
+        self.stages: Final = Stages(self, retention_ms=stage_retention_ms)
         self._pending: list[Queue] = []
         self._paced: list[Node] = []
         self._owned: Final[dict[int, dict[Node, None]]] = {}
@@ -261,6 +264,8 @@ class Router:
             self.subscriptions.end_all_of(node, batch)
         else:
             del self.queues[node.address]
+        if node.staged > 0:
+            self.stages.target_gone(node, batch)
         if node.duplicates is not None:
             node.duplicates.clear(batch)
         if node.is_temporary():
@@ -403,6 +408,8 @@ class Router:
             self.lifetimes.collect(batch)
         if self.ledger.is_due:
             self.ledger.trim(batch)
+        if self.stages.is_due:
+            self.stages.collect(batch)
         if self._pending:
             now_ms = self.clock.now_ms()
             while self._pending:

@@ -8,7 +8,7 @@ from typing import Final, final
 from sqlalchemy.sql.expression import ClauseElement
 
 from storage.batch import Batch
-from storage.sql import delivered, events, ids
+from storage.sql import delivered, events, ids, stages
 from storage.sql.chunks import Chunks
 from storage.sql.packing import unknown_queues
 from storage.sql.rows import subscription_row
@@ -44,7 +44,7 @@ class Changes:
 
     def __init__(self) -> None:
         self.statements: Final[list[tuple[ClauseElement, Sequence[Row]]]] = []
-        """What concerns queues, nodes, subscriptions, marks, remembered ids and events."""
+        """What concerns queues, nodes, subscriptions, marks, remembered ids, events and stages."""
         self.segments = SegmentChanges()
 
 
@@ -94,6 +94,8 @@ class Index:
             changes.statements.extend(self.chunks.changes(batch))
         if batch.events is not None:
             changes.statements.extend(events.statements_of(batch.events))
+        if batch.stages is not None:
+            changes.statements.extend(stages.statements_of(batch.stages))
         return changes
 
     def _remove(self, batch: Batch, changes: Changes) -> None:

@@ -27,6 +27,7 @@ from storage.sql.schema import HEAD, bring_up_to_date
 from storage.sql.sqlite import DRIVER_ERRORS, reason_of
 from storage.sql.statements import Texts
 from storage.sql.tables import BODY, METADATA, NODE, QUEUE, SEGMENT, SUBSCRIPTION
+from storage.stages import STAGED
 
 PART: Final = 500
 """Rows written together."""
@@ -262,7 +263,9 @@ def _adopt(new: Connection) -> int:
     owned = union(
         select(NODE.c.address).where(NODE.c.kind == "queue"), select(SUBSCRIPTION.c.queue)
     )
-    named = set(new.execute(select(QUEUE.c.id).where(QUEUE.c.name.in_(owned))).scalars())
+    # what nobody has committed is nobody's, but for whoever has its stage
+    mine = QUEUE.c.name.in_(owned) | (QUEUE.c.name == STAGED)
+    named = set(new.execute(select(QUEUE.c.id).where(mine)).scalars())
     known = set(new.execute(select(QUEUE.c.id)).scalars())
     lost = _queues_of_messages(new) - named
     for queue in lost:

@@ -16,12 +16,13 @@ from sqlalchemy import Connection
 from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, contents, delivered, events, ids
+from storage.sql import chunks, contents, delivered, events, ids, stages
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
 from storage.sql.quarantine import count, set_aside
 from storage.sql.segment import Damage
 from storage.sql.statements import Texts
+from storage.stages import StoredSink, StoredStage
 
 T = TypeVar("T")
 
@@ -136,6 +137,12 @@ class SqlStore(Store):
 
     async def ids(self, behind: int) -> list[StoredId]:
         return await self._run(partial(ids.load, behind=behind))
+
+    async def stages(self) -> list[StoredStage]:
+        return await self._run(stages.stages)
+
+    async def sinks(self) -> list[StoredSink]:
+        return await self._run(stages.sinks)
 
     # -- contents
 

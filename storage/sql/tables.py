@@ -150,6 +150,30 @@ EVENT: Final = Table(
 )
 """The lifecycle journal: `storage.events.EVENT_COLUMNS`."""
 
+STAGE: Final = Table(
+    "stage",
+    METADATA,
+    Column("number", _SERIAL, primary_key=True, autoincrement=False),
+    Column("query", String, nullable=False),
+    Column("batch", BigInteger, nullable=False),
+    Column("partition", BigInteger, nullable=False),
+    Column("attempt", BigInteger, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("address", String, nullable=False),
+    Column("publisher", String, nullable=False),
+    Column("begun_ms", BigInteger, nullable=False),
+)
+"""What waits for the commit of a sink: `storage.stages.StoredStage`."""
+
+SINK: Final = Table(
+    "sink",
+    METADATA,
+    Column("query", String, primary_key=True),
+    Column("batch", BigInteger, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+)
+"""Which batch of a query was committed last, and when."""
+
 MARK: Final = Table(
     "mark",
     METADATA,

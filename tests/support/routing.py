@@ -111,6 +111,7 @@ class Routing:
         paging_window: int = -1,
         journal_max_events: int = 0,
         journal_max_age_ms: int = 0,
+        stage_retention_ms: int = 0,
     ) -> None:
         self.clock = SimulatedClock()
         self.stats = Stats()
@@ -130,6 +131,7 @@ class Routing:
             paging_window=paging_window,
             journal_max_events=journal_max_events,
             journal_max_age_ms=journal_max_age_ms,
+            stage_retention_ms=stage_retention_ms,
         )
         self.shelf = Shelf(self)
         self.router.paging.reader = self.shelf

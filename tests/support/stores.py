@@ -9,6 +9,7 @@ from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
 from storage.memory import MemoryStore
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
+from storage.stages import StoredSink, StoredStage
 
 
 class GatedStore(Store):
@@ -121,6 +122,12 @@ class GatedStore(Store):
 
     async def ids(self, behind: int) -> list[StoredId]:
         return await self._memory.ids(behind)
+
+    async def stages(self) -> list[StoredStage]:
+        return await self._memory.stages()
+
+    async def sinks(self) -> list[StoredSink]:
+        return await self._memory.sinks()
 
     async def read_chunk(self, content: int, index: int) -> bytes:
         if (content, index) in self.damaged:

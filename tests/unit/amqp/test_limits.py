@@ -78,6 +78,7 @@ HITS: Final = {
     "duplicate_window_ms": "routing/test_duplicates.py::test_an_id_is_forgotten_when_it_is_old",
     "journal_max_events": "routing/test_ledger.py::test_with_every_thousand_rows_some_go",
     "journal_max_age_ms": "routing/test_ledger.py::test_old_rows_go_while_nothing_comes",
+    "stage_retention_s": "routing/test_stages.py::test_what_nobody_commits_goes_when_it_is_old",
     "max_delivery_count": "links/test_outcome.py::test_a_message_that_fails_too_often_is_taken_out",
 }
 

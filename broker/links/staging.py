@@ -1,0 +1,69 @@
+"""What the properties of an attach say of the stage that a sender's messages are for."""
+
+from typing import Final
+
+from broker.amqp.errors import INVALID_FIELD, LinkFault
+from broker.amqp.terminus import Target
+from broker.amqp.types import Char, Integer
+from broker.routing.address import MANAGEMENT
+from broker.routing.stage import Task
+
+QUERY: Final = "stage-query"
+BATCH: Final = "stage-batch"
+PARTITION: Final = "stage-partition"
+ATTEMPT: Final = "stage-attempt"
+
+PROPERTIES: Final = (QUERY, BATCH, PARTITION, ATTEMPT)
+
+QUERY_BYTES_MAX: Final = 255
+"""Longest name of a query in UTF-8: keys of any store take it."""
+
+LONG_MAX: Final = 2**63 - 1
+INT_MAX: Final = 2**31 - 1
+
+
+def task_of(properties: dict[str, object], target: Target) -> Task | None:
+    """Which task a sender's attach is for, None for none; LinkFault where it cannot be told."""
+    given = [name for name in PROPERTIES if name in properties]
+    if not given:
+        return None
+    for name in PROPERTIES:
+        if name not in properties:
+            raise LinkFault(INVALID_FIELD, f"a link with the property {given[0]} has {name}, too")
+    if target.dynamic or target.address is None or target.address == MANAGEMENT:
+        raise LinkFault(
+            INVALID_FIELD, f"a link with the property {QUERY} names a queue or topic as its target"
+        )
+    return Task(
+        query=checked_query(properties[QUERY]),
+        batch=_number(properties, BATCH, LONG_MAX),
+        partition=_number(properties, PARTITION, INT_MAX),
+        attempt=_number(properties, ATTEMPT, LONG_MAX),
+    )
+
+
+def checked_query(value: object) -> str:
+    """The name of a query that a store can keep, and a terminal show."""
+    if not isinstance(value, str) or not value:
+        raise LinkFault(INVALID_FIELD, f"{QUERY} is a string, and not empty")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise LinkFault(INVALID_FIELD, f"{QUERY} is well-formed Unicode") from None
+    if size > QUERY_BYTES_MAX:
+        raise LinkFault(
+            INVALID_FIELD, f"{QUERY} has at most {QUERY_BYTES_MAX} bytes, this one has {size}"
+        )
+    if not value.isprintable():
+        raise LinkFault(INVALID_FIELD, f"{QUERY} has no control characters")
+    return value
+
+
+def _number(properties: dict[str, object], name: str, most: int) -> int:
+    value = properties[name]
+    number = value.value if isinstance(value, Integer) else value
+    if isinstance(value, (bool, Char)) or not isinstance(number, int):
+        raise LinkFault(INVALID_FIELD, f"{name} is an integer")
+    if not 0 <= number <= most:
+        raise LinkFault(INVALID_FIELD, f"{name} is a number from 0 to {most}")
+    return number

@@ -1,0 +1,198 @@
+"""Sinks: what queries have staged and not committed, and the commits (`routing/stages.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from broker.journal import Journal, Waiter
+from broker.links.staging import checked_query
+from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.later import Later
+from broker.management.page import read_page
+from broker.management.request import (
+    BAD_REQUEST,
+    FAILED,
+    NOT_FOUND,
+    Refused,
+    Request,
+    checked_number,
+)
+from broker.management.response import Response
+from broker.routing.errors import NoSuchNode
+from broker.routing.router import Router
+from broker.routing.stage import Stage
+from broker.routing.stages import Sink
+from storage.api import Store
+from storage.records import StoredMessage
+
+SINK: Final = "sink"
+
+TASKS_MAX: Final = 2000
+"""Of one COMMIT: the numbers of so many tasks fit into a request, whatever their size."""
+
+LOADED_AT_ONCE: Final = 1000
+"""Messages that are read together: commits and other readers have their turn in between."""
+
+NUMBER_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkRecord(Record):
+    """A query. `batch` is the last that was committed, -1 for none, at `committed_at_ms`.
+
+    `staged` messages wait in `stages`, the oldest since `staged_at_ms`.
+    """
+
+    batch: int
+    committed_at_ms: int
+    stages: int
+    staged: int
+    staged_bytes: int
+    staged_at_ms: int
+
+
+def record_of(sink: Sink) -> SinkRecord:
+    """What there is to tell of `sink`."""
+    return SinkRecord(
+        name=sink.query,
+        identity=sink.query,
+        type=SINK,
+        batch=int(sink.batch),
+        committed_at_ms=int(sink.at_ms),
+        stages=len(sink.stages),
+        staged=int(sink.messages()),
+        staged_bytes=int(sink.bytes()),
+        staged_at_ms=int(sink.staged_at_ms()),
+    )
+
+
+class Durable(Waiter):
+    """Ends somebody's wait once everything that had been noted is durable."""
+
+    def __init__(self) -> None:
+        self.happened: Final = asyncio.Event()
+
+    def committed(self) -> None:
+        self.happened.set()
+
+
+class Sinks(Entity):
+    """All queries that have staged or committed something here."""
+
+    type = SINK
+    attributes = attributes_of(SinkRecord)
+
+    def __init__(self, router: Router, journal: Journal, store: Store) -> None:
+        self._router: Final = router
+        self._stages: Final = router.stages
+        self._journal: Final = journal
+        self._store: Final = store
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {
+            "COMMIT": self._commit,
+            "ABORT": self._abort,
+            "READ": self._read,
+            "FORGET": self._forget,
+        }
+
+    def query(self, request: Request) -> Response:
+        page = read_page(request, self.attributes)
+        sinks = self._stages.sinks
+        return page.response(record_of(sinks[name]).as_map() for name in page.choose(sinks))
+
+    def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        request.only()
+        sink = self._stages.sinks.get(request.subject())
+        if sink is None:
+            raise Refused(NOT_FOUND, f"no sink {request.subject()}")
+        return Response(body=record_of(sink).as_map())
+
+    def _abort(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Drop what is staged for `batch`."""
+        request.only("batch")
+        number = _batch(request)
+        dropped = self._stages.abort(request.subject(), number, self._journal.batch)
+        return Response(body={"messages": int(dropped)})
+
+    def _forget(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Drop everything that is staged, and how far the query has come."""
+        request.only()
+        dropped = self._stages.end(request.subject(), self._journal.batch)
+        return Response(body={"messages": int(dropped)})
+
+    # -- commit
+
+    def _commit(self, request: Request, caller: Caller) -> Response | Later:  # noqa: ARG002
+        """Let everybody have what the attempts have staged for `batch`, and drop all others."""
+        request.only("batch", "partitions", "attempts")
+        query, number = checked_query(request.subject()), _batch(request)
+        partitions, attempts = _numbers(request, "partitions"), _numbers(request, "attempts")
+        if len(partitions) != len(attempts):
+            raise Refused(BAD_REQUEST, "partitions and attempts are lists of one length")
+        if len(set(partitions)) != len(partitions):
+            raise Refused(BAD_REQUEST, "a batch has one attempt of each of its partitions")
+        if self._stages.is_committed(query, number):
+            return self._was_committed(query, number)
+        tasks = list(zip(partitions, attempts, strict=True))
+        self._stages.check_sink(query)
+        chosen = self._stages.choose(query, number, tasks)
+        durable = Durable()
+        self._journal.submit(durable)
+        return Later(partial(self._load_and_commit, query, number, chosen=chosen, durable=durable))
+
+    def _was_committed(self, query: str, number: int) -> Response:
+        """A batch that is done again: what was staged for it anew is not wanted."""
+        self._stages.drop_up_to(query, number, self._journal.batch)
+        return Response(body={"committed": False, "messages": 0})
+
+    async def _load_and_commit(
+        self, query: str, number: int, *, chosen: list[Stage], durable: Durable
+    ) -> Response:
+        """Read what is staged, all of which the store has; then do it all at one moment."""
+        await durable.happened.wait()
+        found: list[list[StoredMessage]] = []
+        for stage in chosen:
+            loaded = await self._loaded(stage)
+            if len(loaded) < stage.messages() and not stage.is_over:
+                lost = stage.messages() - len(loaded)
+                return Response(
+                    status=FAILED,
+                    description=f"{lost} messages of {stage.task} are damaged: nothing is done",
+                )
+            found.append(loaded)
+        if self._stages.is_committed(query, number):
+            return self._was_committed(query, number)
+        try:
+            self._stages.commit(query, number, chosen, found=found, batch=self._journal.batch)
+        except NoSuchNode as refusal:
+            return Response(status=NOT_FOUND, description=str(refusal))
+        messages = sum(len(loaded) for loaded in found)
+        return Response(body={"committed": True, "messages": messages})
+
+    async def _loaded(self, stage: Stage) -> list[StoredMessage]:
+        numbers = list(stage.numbers)
+        loaded: list[StoredMessage] = []
+        for first in range(0, len(numbers), LOADED_AT_ONCE):
+            loaded += await self._store.load(numbers[first : first + LOADED_AT_ONCE])
+        return loaded
+
+
+def _batch(request: Request) -> int:
+    if request.arguments.get("batch") is None:
+        raise Refused(BAD_REQUEST, f"{request.operation} says which batch it is for")
+    return request.number("batch", 0, high=NUMBER_MAX)
+
+
+def _numbers(request: Request, name: str) -> list[int]:
+    """A list of numbers of any width."""
+    value = request.arguments.get(name)
+    if not isinstance(value, list) or len(value) > TASKS_MAX:
+        raise Refused(BAD_REQUEST, f"{name} is a list of at most {TASKS_MAX} numbers")
+    if None in value:
+        raise Refused(BAD_REQUEST, f"{name} has numbers alone")
+    return [checked_number(name, each, 0, low=0, high=NUMBER_MAX) for each in value]

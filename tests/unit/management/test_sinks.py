@@ -1,0 +1,297 @@
+"""Sinks by `$management`: commits that wait for the disk and read from it, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+
+import pytest
+
+from broker.amqp.terminus import COPY, Source
+from broker.amqp.types import Int
+from broker.management.management import Management
+from broker.management.sinks import TASKS_MAX
+from storage.batch import Batch
+from tests.support.broker import Broker
+from tests.support.frames import Transfer, message
+from tests.support.management import Manager, Reply, read_reply, request
+from tests.support.stores import GatedStore
+
+
+class Setting:
+    """A broker that commits for a driver, and tasks that send. What has to wait does until `go_on`.
+
+    Each task is a connection.
+    """
+
+    def __init__(self, store: GatedStore | None = None) -> None:
+        self.broker = Broker(store=store)
+        self.waiting: list[Coroutine[None, None, None]] = []
+        self.broker.container.service = Management(
+            self.broker.container, self.broker.store, self.waiting.append
+        )
+        self.manager = Manager(self.broker)
+
+    def send(
+        self, *bodies: bytes, partition: int = 0, attempt: int = 0, batch: int = 0, query: str = "o"
+    ) -> None:
+        client = self.broker.session(f"{query}-{batch}-{partition}-{attempt}")
+        properties: dict[str, object] = {
+            "stage-query": query,
+            "stage-batch": batch,
+            "stage-partition": Int(partition),
+            "stage-attempt": attempt,
+        }
+        client.attach_sender(properties=properties)
+        for number, body in enumerate(bodies):
+            client.transfer(number, payload=message(body, durable=True))
+        client.hang_up()
+
+    def ask(self, operation: str, query: str | None = "o", **arguments: object) -> Reply:
+        """The response, whether it comes at once or not."""
+        self.manager.send(request(operation, "sink", query, body=arguments))
+        self.go_on()
+        (reply,) = self.replies()
+        return reply
+
+    def go_on(self) -> None:
+        """Let everything end that waits."""
+        while self.waiting:
+            asyncio.run(_done(self.waiting.pop(0)))
+
+    def replies(self) -> list[Reply]:
+        found = [body for body in self.manager.client.bodies() if isinstance(body, Transfer)]
+        return [read_reply(body.payload) for body in found]
+
+    def commit(self, *tasks: tuple[int, int], batch: int = 0, query: str = "o") -> Reply:
+        return self.ask("COMMIT", query, **named(*tasks, batch=batch))
+
+    def bodies(self) -> list[bytes]:
+        """What waits in the queue."""
+        client = self.broker.session("browser")
+        client.attach_receiver(credit=100, source=Source(address="q", distribution_mode=COPY))
+        found = [body for body in client.bodies() if isinstance(body, Transfer)]
+        client.hang_up()
+        return [each.payload[each.payload.index(b"\x00\x53\x75") + 5 :] for each in found]
+
+    def row(self) -> dict[str, object]:
+        (row,) = self.manager.query("sink").rows
+        return row
+
+
+async def _done(work: Coroutine[None, None, None]) -> None:
+    await asyncio.wait_for(work, 10)
+
+
+def named(*tasks: tuple[int, int], batch: int = 0) -> dict[str, object]:
+    """The body of a COMMIT."""
+    return {
+        "batch": batch,
+        "partitions": [Int(partition) for partition, _ in tasks],
+        "attempts": [attempt for _, attempt in tasks],
+    }
+
+
+@pytest.mark.requirement("PIP-13")
+def test_a_commit_says_how_many_messages_have_come() -> None:
+    setting = Setting()
+    setting.send(b"c", partition=1, attempt=7)
+    setting.send(b"a", b"b", attempt=5)
+    setting.send(b"failed", attempt=4)
+    reply = setting.commit((1, 7), (0, 5))
+    assert (reply.status, reply.map) == (200, {"committed": True, "messages": 3})
+    assert setting.bodies() == [b"a", b"b", b"c"]
+    assert setting.row()["staged"] == 0
+
+
+@pytest.mark.requirement("PIP-13")
+def test_a_batch_is_committed_once() -> None:
+    setting = Setting()
+    setting.send(b"a", batch=3)
+    assert setting.commit((0, 0), batch=3).map["committed"] is True
+    setting.send(b"a", attempt=1, batch=3)
+    for batch in (3, 2):
+        reply = setting.commit((0, 1), batch=batch)
+        assert (reply.status, reply.map) == (200, {"committed": False, "messages": 0})
+    assert setting.bodies() == [b"a"]
+    assert setting.row()["staged"] == 0
+
+
+@pytest.mark.requirement("PIP-13")
+def test_two_commits_at_a_time_are_one() -> None:
+    setting = Setting()
+    setting.send(b"a")
+    for _ in range(2):
+        setting.manager.send(request("COMMIT", "sink", "o", body=named((0, 0))))
+    setting.go_on()
+    assert [reply.map["committed"] for reply in setting.replies()] == [True, False]
+    assert setting.bodies() == [b"a"]
+
+
+@pytest.mark.requirement("PIP-13")
+def test_a_missing_stage_is_told() -> None:
+    setting = Setting()
+    setting.send(b"a")
+    reply = setting.commit((0, 0), (4, 2))
+    assert reply.status == 404
+    assert "attempt 2 of partition 4 in batch 0 of o" in reply.description
+    assert (setting.bodies(), setting.row()["batch"]) == ([], -1)
+    assert setting.commit((0, 0), query="nobody").status == 404
+    assert setting.commit((0, 0)).map["committed"] is True
+
+
+@pytest.mark.requirement("PIP-14")
+def test_a_stage_that_is_aborted_while_it_is_read_is_not_committed() -> None:
+    setting = Setting()
+    setting.send(b"a")
+    setting.manager.send(request("COMMIT", "sink", "o", body=named((0, 0))))
+    setting.manager.send(request("ABORT", "sink", "o", body={"batch": 0}))
+    setting.go_on()
+    aborted, committed = setting.replies()
+    assert (aborted.status, aborted.map) == (200, {"messages": 1})
+    assert committed.status == 404
+    assert setting.bodies() == []
+
+
+def test_a_message_that_the_store_does_not_have_any_more_stops_the_commit() -> None:
+    setting = Setting()
+    setting.send(b"a", b"b")
+    broken = Batch()
+    broken.remove(1)
+    setting.broker.store.commit_now(broken)
+    reply = setting.commit((0, 0))
+    assert (reply.status, reply.description[:10]) == (500, "1 messages")
+    assert (setting.bodies(), setting.row()["batch"]) == ([], -1)
+
+
+@pytest.mark.requirement("PIP-13", "PRD-03")
+async def test_a_commit_waits_for_what_is_staged_and_its_answer_for_the_commit() -> None:
+    store = GatedStore()
+    setting = Setting(store)
+    journal = setting.broker.journal
+    loop = asyncio.get_running_loop()
+    committing = loop.create_task(journal.run(setting.broker.container.run_round))
+    await settle(store)
+    setting.send(b"a")
+    setting.manager.send(request("COMMIT", "sink", "o", body=named((0, 0))))
+    answering = loop.create_task(setting.waiting.pop(0))
+    await settle()
+    assert not answering.done()
+    await settle(store, answering)
+    assert answering.done()
+    assert setting.replies() == []
+    await settle(store)
+    (reply,) = setting.replies()
+    assert reply.map == {"committed": True, "messages": 1}
+    committing.cancel()
+
+
+async def settle(store: GatedStore | None = None, until: asyncio.Task[None] | None = None) -> None:
+    """Let everything go on as far as it can; with a store, let its commits through as they come.
+
+    Or up to the end of a task: what it has noted then is not let through.
+    """
+    for _ in range(50):
+        if until is not None and until.done():
+            return
+        if store is not None:
+            store.let_all_through()
+        await asyncio.sleep(0)
+
+
+@pytest.mark.requirement("PIP-14")
+def test_what_there_is_to_be_told_of_a_sink() -> None:
+    setting = Setting()
+    setting.broker.advance(5000)
+    began_ms = int(setting.broker.clock.wall_ms())
+    setting.send(b"12345", batch=4)
+    setting.broker.advance(1000)
+    setting.send(b"12345", batch=4, partition=1)
+    size = len(message(b"12345"))
+    told = {
+        "name": "o",
+        "identity": "o",
+        "type": "sink",
+        "batch": -1,
+        "committed_at_ms": 0,
+        "stages": 2,
+        "staged": 2,
+        "staged_bytes": 2 * size,
+        "staged_at_ms": began_ms,
+    }
+    assert setting.ask("READ").map == told
+    assert setting.row() == told
+    setting.commit((0, 0), batch=4)
+    told |= {"batch": 4, "committed_at_ms": began_ms + 1000, "stages": 0}
+    told |= {"staged": 0, "staged_bytes": 0, "staged_at_ms": 0}
+    assert setting.ask("READ").map == told
+
+
+@pytest.mark.requirement("PIP-14")
+def test_a_sink_is_forgotten() -> None:
+    setting = Setting()
+    setting.send(b"a", batch=9)
+    assert setting.commit((0, 0), batch=9).status == 200
+    setting.send(b"b", batch=10)
+    assert setting.ask("FORGET").map == {"messages": 1}
+    assert setting.manager.query("sink").rows == []
+    for operation in ("READ", "FORGET"):
+        assert setting.ask(operation).status == 404
+    assert setting.ask("ABORT", batch=1).status == 404
+    setting.send(b"c")
+    assert setting.commit((0, 0)).map["committed"] is True
+
+
+def test_sinks_are_listed_by_name() -> None:
+    setting = Setting()
+    for query in ("b", "a", "other"):
+        setting.send(b"x", query=query)
+    rows = setting.manager.query("sink").rows
+    assert [row["name"] for row in rows] == ["a", "b", "other"]
+    rows = setting.manager.query("sink", filter="?", attributeNames=["name", "staged"]).rows
+    assert rows == [{"name": "a", "staged": 1}, {"name": "b", "staged": 1}]
+
+
+BAD = [
+    pytest.param({"batch": None}, "which batch", id="no batch"),
+    pytest.param({"batch": -1}, "batch is a number", id="a batch below 0"),
+    pytest.param({"partitions": None}, "partitions is a list", id="no partitions"),
+    pytest.param({"attempts": "1"}, "attempts is a list", id="a text"),
+    pytest.param({"attempts": []}, "one length", id="lists of different lengths"),
+    pytest.param({"partitions": ["a"]}, "partitions is a number", id="a name"),
+    pytest.param({"partitions": [None]}, "numbers alone", id="nothing"),
+    pytest.param(
+        {"partitions": [0, 0], "attempts": [1, 2]}, "one attempt of each", id="two attempts"
+    ),
+    pytest.param(
+        {"partitions": [0] * (TASKS_MAX + 1)}, f"at most {TASKS_MAX}", id="more than TASKS_MAX"
+    ),
+    pytest.param({"colour": "red"}, "colour", id="what nobody knows"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), BAD)
+def test_what_cannot_be_asked(changes: dict[str, object], said: str) -> None:
+    setting = Setting()
+    setting.send(b"a")
+    asked = {name: value for name, value in (named((0, 0)) | changes).items() if value is not None}
+    reply = setting.ask("COMMIT", "o", **asked)
+    assert reply.status == 400
+    assert said in reply.description
+
+
+@pytest.mark.parametrize("query", ["", "a\nb", "x" * 256])
+def test_a_query_has_a_name_that_can_be_kept(query: str) -> None:
+    assert Setting().ask("COMMIT", query, **named()).status == 400
+
+
+def test_the_tasks_of_a_large_commit_fit_into_a_request() -> None:
+    setting = Setting()
+    largest = 2**31 - 1
+    tasks = [(largest - index, 2**63 - 1 - index) for index in range(TASKS_MAX)]
+    asked = {
+        "batch": 0,
+        "partitions": [each[0] for each in tasks],
+        "attempts": [each[1] for each in tasks],
+    }
+    assert setting.ask("COMMIT", "o", **asked).status == 404
