@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from broker import __version__
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
@@ -46,6 +46,9 @@ from broker.windows import Windows
 from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from broker.http.server import HttpServer
 
 T = TypeVar("T")
 
@@ -109,6 +112,7 @@ class App:
         self.contents: Contents | None = None
         self.listener = Listener(self.container, stall_timeout_ms=settings.stall_timeout_ms)
         self.windows = Windows(self.store, self.journal, router.paging)
+        self.http = _http(settings, self.container, self.store)
         self._working: list[asyncio.Task[None]] = []
         self._beside: Final[set[asyncio.Task[None]]] = set()
 
@@ -140,6 +144,8 @@ class App:
             self._working.append(task)
         if self.contents is not None:
             self.contents.start(self.container.run_round)
+        if self.http is not None:
+            await self.http.start()
         self.port = await self.listener.listen(self.settings.bind, self.settings.port)
 
     def _keep_reserve(self) -> None:
@@ -204,7 +210,7 @@ class App:
         self.listener.stop_accepting()
         self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
         self.container.run_round()
-        await self.listener.close(patience_s)
+        await asyncio.gather(self.listener.close(patience_s), self._stop_http())
         self.windows.close()
         if self.contents is not None:
             await self.contents.close()
@@ -216,6 +222,10 @@ class App:
                 self.failure = StoreError("the store did not answer: what was sent is in doubt")
         await self.store.close()
         await asyncio.gather(*self._beside)
+
+    async def _stop_http(self) -> None:
+        if self.http is not None:
+            await self.http.stop()
 
 
 class StoreSpace(Space):
@@ -297,6 +307,19 @@ def _login(settings: Settings) -> Authenticator:
     return Login(
         users, anonymous=anonymous, all_administer=anonymous and is_loopback(settings.bind)
     )
+
+
+def _http(settings: Settings, container: Container, store: Store) -> HttpServer | None:
+    """The server for HTTP where one is asked for; SettingsError where the extra is missing."""
+    if settings.http.port is None:
+        return None
+    try:
+        from broker.http.server import HttpServer
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"http.port is set, and {error.name} is not installed: pip install 'jms-broker[http]'"
+        ) from None
+    return HttpServer(settings.http, container, store)
 
 
 def _log() -> Watcher:
@@ -387,6 +410,12 @@ def _chosen(special: T | None, general: T) -> T:
     return general if special is None else special
 
 
+def ready_line(app: App) -> str:
+    """What says, on standard output, that clients may come, and where to."""
+    line = f"ready {app.url()} store={app.store.name} pid={os.getpid()}"
+    return line if app.http is None else f"{line} http={app.http.url()}"
+
+
 async def serve(settings: Settings) -> None:
     """Run a broker until SIGTERM or SIGINT; a second signal ends the process at once."""
     from broker.net.log import configure_logging
@@ -406,7 +435,7 @@ async def serve(settings: Settings) -> None:
     await app.start()
     gc.freeze()
     gc.enable()
-    sys.stdout.write(f"ready {app.url()} store={app.store.name} pid={os.getpid()}\n")
+    sys.stdout.write(f"{ready_line(app)}\n")
     sys.stdout.flush()
     await stop.wait()
     await app.stop()

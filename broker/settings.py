@@ -95,6 +95,18 @@ class LogSettings(BaseModel):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
+class HttpSettings(BaseModel):
+    """The fast path for readers of many messages (`broker/http`). Off while there is no `port`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    port: Annotated[Number, Field(ge=0, le=65535)] | None = None
+    streams_max: Annotated[Number, Field(ge=1, le=10_000)] = 64
+    head_bytes_max: Annotated[Number, Field(ge=1024, le=1024 * 1024)] = 16 * 1024
+    silence_max_ms: Annotated[Number, Field(ge=1, le=UINT_MAX)] = 60_000
+
+
 class PlaceSettings(BaseModel):
     """What may differ for some addresses. What is left out (None) is as set for all."""
 
@@ -211,6 +223,7 @@ class Settings(BaseSettings):
     deliver_before_commit: bool = True
     journal: bool = False
 
+    http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
     address: tuple[AddressSettings, ...] = ()
     queue: tuple[NodeSettings, ...] = ()
@@ -297,7 +310,9 @@ def _read_file(config: Path) -> dict[str, object]:
 def variable_names() -> set[str]:
     """Every environment variable that is a setting."""
     names = {f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in Settings.model_fields}
-    return names | {f"{ENVIRONMENT_PREFIX}LOG_{name.upper()}" for name in LogSettings.model_fields}
+    for table, settings in (("LOG", LogSettings), ("HTTP", HttpSettings)):
+        names |= {f"{ENVIRONMENT_PREFIX}{table}_{name.upper()}" for name in settings.model_fields}
+    return names
 
 
 def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
@@ -367,6 +382,7 @@ class _Places:
 
 
 KNOWN_IN: Final[dict[str, Iterable[str]]] = {
+    "http": HttpSettings.model_fields,
     "log": LogSettings.model_fields,
     "address": AddressSettings.model_fields,
     "queue": NodeSettings.model_fields,

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from broker.settings import AddressSettings, LogSettings, NodeSettings, Settings
+from broker.settings import AddressSettings, HttpSettings, LogSettings, NodeSettings, Settings
 from tests.support import tidy
 from tests.support.tidy import ROOT, Rule, Source
 
@@ -207,6 +207,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "storage/sql/tables.py": "the same",
     "storage/facts.py": "records",
     "broker/cli/backup.py": "tests/interop/test_command_line_store.py",
+    "broker/http/limits.py": "numbers; tests/unit/amqp/test_limits.py",
     "broker/management/later.py": "declared; tests/unit/management/test_stores.py",
     "storage/api.py": "ABCs; tests/contract holds the fillings to them",
 }
@@ -288,7 +289,7 @@ def test_every_module_is_used() -> None:
 def test_every_setting_is_read() -> None:
     readers = "\n".join(source.text for source in PRODUCT if source.path != "broker/settings.py")
     own = next(source.text for source in PRODUCT if source.path == "broker/settings.py")
-    classes = (Settings, LogSettings, AddressSettings, NodeSettings)
+    classes = (Settings, HttpSettings, LogSettings, AddressSettings, NodeSettings)
     names = {name for each in classes for name in each.model_fields}
     # the first user's three are read where the rule between them is
     unread = [name for name in names if f".{name}" not in readers and f"self.{name}" not in own]

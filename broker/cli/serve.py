@@ -59,7 +59,8 @@ def run(options: Mapping[str, str | None]) -> None:
     except StoreError as error:
         _fail(str(error), EXIT_FAILURE)
     except OSError as error:
-        _fail(f"cannot listen on {settings.bind}:{settings.port}: {error.strerror}", EXIT_FAILURE)
+        place = error.filename or f"{settings.bind}:{settings.port}"
+        _fail(f"cannot listen on {place}: {error.strerror}", EXIT_FAILURE)
 
 
 def load_server() -> Callable[[Settings], Coroutine[None, None, None]]:

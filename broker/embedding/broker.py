@@ -130,6 +130,14 @@ class Broker:
         """`amqp://127.0.0.1:PORT`."""
         return self._app().url()
 
+    @property
+    def http_url(self) -> str:
+        """`http://127.0.0.1:PORT`, where the setting `http` has a port."""
+        http = self._app().http
+        if http is None:
+            raise RuntimeError("this broker has no HTTP: give it http={'port': 0}")
+        return http.url()
+
     def url_for(self, user: str) -> str:
         """The address with the name and password of `user`, for clients that take them there."""
         scheme, _, place = self.url.partition("://")

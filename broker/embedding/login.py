@@ -34,6 +34,9 @@ class GivenUsers(Authenticator):
         else:
             peer.authenticated(plain_credentials(response).user)
 
+    async def knows(self, user: str, password: str) -> bool:
+        return self._passwords.get(user) == password
+
     def is_administrator(self, user: str) -> bool:  # noqa: ARG002 - whoever runs a test may manage
         return True
 

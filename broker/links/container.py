@@ -59,6 +59,10 @@ class Authenticator:
         """Call `peer.authenticated` or `peer.rejected`, now or later."""
 
     @abstractmethod
+    async def knows(self, user: str, password: str) -> bool:
+        """Whether `password` is that of `user`, for who enters without SASL. May take a while."""
+
+    @abstractmethod
     def is_administrator(self, user: str) -> bool:
         """Whether `user`, who has entered, may manage the broker. Empty is anonymous."""
 

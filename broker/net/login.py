@@ -36,6 +36,12 @@ class Login(Authenticator):
     def is_administrator(self, user: str) -> bool:
         return self._all_administer or self._users.is_administrator(user)
 
+    async def knows(self, user: str, password: str) -> bool:
+        async with self._turn:
+            return await asyncio.get_running_loop().run_in_executor(
+                None, self._users.check, user, password
+            )
+
     def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
         if mechanism not in self.mechanisms():
             peer.rejected(f"mechanism {mechanism} is not offered")
@@ -55,10 +61,7 @@ class Login(Authenticator):
             peer.rejected(str(fault))
             peer.container.run_round()
             return
-        async with self._turn:
-            known = await asyncio.get_running_loop().run_in_executor(
-                None, self._users.check, credentials.user, credentials.password
-            )
+        known = await self.knows(credentials.user, credentials.password)
         if known and credentials.authorization in ("", credentials.user):
             peer.authenticated(credentials.user)
         else:

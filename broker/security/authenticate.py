@@ -157,10 +157,11 @@ def anonymous_allowed(settings: Settings, *, users_exist: bool) -> bool:
     if settings.allow_anonymous is None:
         if users_exist:
             return False
-        if is_loopback(settings.bind):
+        exposed = _exposed(settings)
+        if exposed is None:
             return True
         raise SettingsError(
-            f"bind = {settings.bind!r} lets other machines in, and there are no users: add one with"
+            f"{exposed} lets other machines in, and there are no users: add one with"
             " `jms-broker user add NAME`, or set JMS_BROKER_USER and JMS_BROKER_PASSWORD, or let"
             " everybody in with JMS_BROKER_ALLOW_ANONYMOUS=true"
         )
@@ -170,6 +171,15 @@ def anonymous_allowed(settings: Settings, *, users_exist: bool) -> bool:
             " with `jms-broker user add NAME`"
         )
     return settings.allow_anonymous
+
+
+def _exposed(settings: Settings) -> str | None:
+    """The setting by which other machines reach the broker, None where none does."""
+    if not is_loopback(settings.bind):
+        return f"bind = {settings.bind!r}"
+    if settings.http.port is not None and not is_loopback(settings.http.host):
+        return f"http.host = {settings.http.host!r}"
+    return None
 
 
 def is_loopback(bind: str) -> bool:

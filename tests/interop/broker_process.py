@@ -20,7 +20,9 @@ USER: Final = "alice"
 PASSWORD: Final = "sesame"
 """Who may enter the strict broker."""
 
-READY: Final = re.compile(r"^ready (?P<url>amqp://\S+) store=(?P<store>\S+) pid=(?P<pid>\d+)$")
+READY: Final = re.compile(
+    r"^ready (?P<url>amqp://\S+) store=(?P<store>\S+) pid=(?P<pid>\d+)( http=(?P<http>\S+))?$"
+)
 READY_SECONDS: Final = 30
 STOP_SECONDS: Final = 15
 """The broker promises ten."""

@@ -89,6 +89,9 @@ class Doorman(Authenticator):
     def requires_sasl(self) -> bool:
         return not self.anonymous
 
+    async def knows(self, user: str, password: str) -> bool:
+        return self.passwords.get(user) == password
+
     def is_administrator(self, user: str) -> bool:
         return user in self.administrators
 

@@ -11,6 +11,7 @@ from broker.settings import (
     DEFAULT_STORE,
     OTHER_VARIABLES,
     AddressSettings,
+    HttpSettings,
     LogSettings,
     NodeSettings,
     Settings,
@@ -23,6 +24,8 @@ CONFIG = Path(__file__).parents[2] / "config" / "broker.toml"
 
 WITHOUT_DEFAULT = {"users_file", "allow_anonymous", "user", "password", "password_file"}
 """What config/broker.toml shows an example of instead, or a path in other words."""
+
+TABLES = {"log", "http", "address", "queue", "topic"}
 
 
 def written(folder: Path, text: str) -> Path:
@@ -63,6 +66,12 @@ def test_a_table_is_merged_setting_by_setting(
     monkeypatch.setenv("JMS_BROKER_LOG_LEVEL", "debug")
     settings = load_settings(written(tmp_path, '[log]\nformat = "json"\n'))
     assert settings.log == LogSettings(format="json", level="debug")
+
+
+def test_a_name_in_a_table_may_have_underscores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JMS_BROKER_HTTP_STREAMS_MAX", "7")
+    monkeypatch.setenv("JMS_BROKER_HTTP_PORT", "0")
+    assert load_settings().http == HttpSettings(port=0, streams_max=7)
 
 
 def test_names_with_underscores_are_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +151,9 @@ WRONG_FILES = [
         ["more than one [[queue]] of the name 'a'"],
         id="a queue twice",
     ),
+    pytest.param("[http]\nport = 70000", ["http.port = 70000", "65535"], id="a port of HTTP"),
+    pytest.param("[http]\nprot = 1", ["http.prot = 1", "did you mean port?"], id="of HTTP"),
+    pytest.param("[http]\nstreams_max = 0", ["http.streams_max = 0", "1"], id="no stream at all"),
     pytest.param("[[address]]\n", ["address[0].pattern", "required"], id="address without pattern"),
     pytest.param("port = 1\nbind = = 2", ["broker.toml: not TOML: ", "line 2"], id="not TOML"),
     pytest.param('user = "alice"', ["'alice'", "JMS_BROKER_PASSWORD_FILE"], id="no password"),
@@ -259,6 +271,7 @@ def test_the_file_shows_every_setting_and_no_other() -> None:
     shown = uncommented()
     assert set(shown) == set(Settings.model_fields)
     assert set(tables(shown, "log")) == set(LogSettings.model_fields)
+    assert set(tables(shown, "http")) == set(HttpSettings.model_fields)
     assert set(tables(shown, "address")) == set(AddressSettings.model_fields)
     for kind in ("queue", "topic"):
         assert set(tables(shown, kind)) == set(NodeSettings.model_fields)
@@ -275,10 +288,13 @@ def tables(shown: dict[str, object], name: str) -> dict[str, object]:
 def test_the_file_shows_the_defaults() -> None:
     shown = uncommented()
     defaults = Settings()
-    for name in set(Settings.model_fields) - WITHOUT_DEFAULT - {"log", "address", "queue", "topic"}:
+    for name in set(Settings.model_fields) - WITHOUT_DEFAULT - TABLES:
         assert shown[name] == getattr(defaults, name), name
     assert shown["users_file"] == str(defaults.users_file)
     assert tables(shown, "log") == defaults.log.model_dump()
+    http = tables(shown, "http")
+    assert http == defaults.http.model_dump() | {"port": http["port"]}
+    assert defaults.http.port is None
 
 
 @pytest.mark.parametrize("table", ["address", "queue", "topic"])

@@ -1,0 +1,152 @@
+"""What there is to be asked for over HTTP, and how it is told that it cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from broker.http import journal
+from broker.http.access import CHALLENGE, UNAUTHORIZED, Access
+from broker.http.arguments import Arguments
+from broker.http.streams import ArrowStream, BrokenOff, Streams
+from broker.links.container import Container
+from broker.management.request import BAD_REQUEST, BUSY, FAILED, NOT_FOUND, Refused
+from broker.routing.durability import canonical
+from broker.routing.errors import NoSuchNode, RoutingError
+from broker.routing.ledger import KINDS
+from storage.api import Store, StoreError
+
+Work = Callable[[Request], Awaitable[Response]]
+
+
+class Readings:
+    """Everything that may be read, by administrators."""
+
+    def __init__(
+        self, container: Container, store: Store, *, access: Access, streams: Streams
+    ) -> None:
+        self._container: Final = container
+        self._store: Final = store
+        self._access: Final = access
+        self._streams: Final = streams
+
+    def routes(self) -> list[Route]:
+        """Where each is."""
+        known: dict[str, Work] = {
+            "/journal/bounds": self._journal_bounds,
+            "/arrow/journal": self._journal,
+        }
+        guarded = [Route(path, self._guarded(work)) for path, work in known.items()]
+        return [Route("/livez", _alive), *guarded]
+
+    def _guarded(self, work: Work) -> Work:
+        async def answer(request: Request) -> Response:
+            await self._access.check(request.headers.get("authorization"))
+            if self._container.closing:
+                raise Refused(BUSY, "the broker is stopping")
+            return await work(request)
+
+        return answer
+
+    async def _journal_bounds(self, request: Request) -> Response:
+        _arguments(request)
+        first, last = await self._store.event_bounds()
+        return JSONResponse({"first": first, "last": last})
+
+    async def _journal(self, request: Request) -> Response:
+        asked = _arguments(request, "behind", "until", "address", "kind")
+        address, kind = asked.text("address", ""), asked.one_of("kind", KINDS)
+        behind, until = asked.number("behind", 0), asked.number("until", 0)
+        if not until:
+            # rows that come while this is read are for the next time
+            _, until = await self._store.event_bounds()
+        batches = journal.batches(
+            self._store,
+            behind=behind,
+            until=until,
+            address=canonical(address) if address else "",
+            kind=kind,
+        )
+        return ArrowStream(self._streams, journal.SCHEMA, batches)
+
+
+def application(readings: Readings) -> Starlette:
+    """The ASGI application. Whatever goes wrong is told as JSON, `{"error": why}`."""
+    return Starlette(
+        routes=readings.routes(),
+        exception_handlers={
+            Refused: _refused,
+            RoutingError: _unwilling,
+            StoreError: _unable,
+            BrokenOff: _unable,
+            HTTPException: _unknown,
+            Exception: _failed,
+        },
+    )
+
+
+class ShortHeads:
+    """Lets requests through to `inner` whose heads have no more bytes than they may.
+
+    The connection bounds what it keeps of a head that is still coming; one may come all at once.
+    """
+
+    def __init__(self, inner: ASGIApp, bytes_max: int) -> None:
+        self._inner: Final = inner
+        self._bytes_max: Final = bytes_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        size = len(scope["raw_path"]) + len(scope["query_string"])
+        size += sum(len(name) + len(value) for name, value in scope["headers"])
+        answer = self._inner
+        if size > self._bytes_max:
+            answer = _error(
+                BAD_REQUEST, f"the head of a request has at most {self._bytes_max} bytes"
+            )
+        await answer(scope, receive, send)
+
+
+def _arguments(request: Request, *known: str) -> Arguments:
+    return Arguments(request.query_params.multi_items(), *known)
+
+
+async def _alive(request: Request) -> Response:  # noqa: ARG001 - as starlette calls it
+    """The loop turns; of the store this says nothing."""
+    return PlainTextResponse("ok\n")
+
+
+def _error(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": reason}, status_code=status, headers=headers)
+
+
+async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    refused = cast(Refused, error)
+    headers = CHALLENGE if refused.status == UNAUTHORIZED else None
+    return _error(refused.status, str(refused), headers)
+
+
+async def _unwilling(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    status = NOT_FOUND if isinstance(error, NoSuchNode) else BAD_REQUEST
+    return _error(status, str(error))
+
+
+async def _unable(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    return _error(BUSY, str(error))
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    """No such path, or not this method."""
+    status = cast(HTTPException, error).status_code
+    told = f"{request.method} {request.url.path:.100} is not known here"
+    return _error(status, told, dict(cast(HTTPException, error).headers or {}))
+
+
+async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    return _error(FAILED, "internal error")

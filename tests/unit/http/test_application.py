@@ -1,0 +1,162 @@
+"""What is answered over HTTP: on a real socket, and each error with its text."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from broker.app import App
+from broker.security.authenticate import Users
+from broker.settings import MEMORY, given_settings
+from storage.api import StoreError
+from storage.memory import MemoryStore
+from tests.support.broker import Broker
+from tests.support.http import Answer, ask, basic, event, note, served
+from tests.support.stores import GatedStore
+from tests.unit.http.test_journal import rows_in
+
+
+@pytest.mark.requirement("PIP-19")
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        pytest.param("", [1, 2, 3, 4], id="everything"),
+        pytest.param("behind=1", [2, 3, 4], id="behind an id"),
+        pytest.param("behind=1&until=3", [2, 3], id="up to an id"),
+        pytest.param("until=99", [1, 2, 3, 4], id="up to an id that is not there yet"),
+        pytest.param("behind=4", [], id="behind the last"),
+        pytest.param("address=b", [2, 4], id="of one address"),
+        pytest.param("kind=accepted", [3, 4], id="of one kind"),
+        pytest.param("address=b&kind=accepted&behind=2&until=4", [4], id="all together"),
+        pytest.param("address=nowhere", [], id="of an address that is not there"),
+    ],
+)
+async def test_rows_of_the_journal(query: str, ids: list[int]) -> None:
+    store = MemoryStore()
+    rows = [event(1), event(2, address="b"), event(3, "accepted"), event(4, "accepted", "b")]
+    await note(store, *rows)
+    async with served(store) as url:
+        answer = await ask(f"{url}/arrow/journal?{query}")
+    assert answer.headers["content-type"] == "application/vnd.apache.arrow.stream"
+    assert answer.headers["transfer-encoding"] == "chunked"
+    assert rows_in(answer.table()) == [row for row in rows if row[0] in ids]
+
+
+@pytest.mark.requirement("PIP-19")
+async def test_the_bounds_of_the_journal() -> None:
+    store = MemoryStore()
+    async with served(store) as url:
+        empty = await ask(f"{url}/journal/bounds")
+        await note(store, event(7), event(8))
+        filled = await ask(f"{url}/journal/bounds")
+    assert json.loads(empty.body) == {"first": 0, "last": 0}
+    assert json.loads(filled.body) == {"first": 7, "last": 8}
+
+
+async def test_the_head_of_a_stream_alone() -> None:
+    store = MemoryStore()
+    await note(store, event(1))
+    async with served(store) as url:
+        answer = await ask(f"{url}/arrow/journal", method="HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+
+
+@pytest.mark.requirement("PIP-20")
+@pytest.mark.parametrize(
+    ("path", "status", "told"),
+    [
+        pytest.param("/arrow/journal?behind=x", 400, "behind is a number from 0 to", id="number"),
+        pytest.param("/arrow/journal?until=-1", 400, "until is a number from 0 to", id="negative"),
+        pytest.param("/arrow/journal?kind=gone", 400, "no kind gone; known are enq", id="kind"),
+        pytest.param("/arrow/journal?adress=a", 400, "no argument adress; known", id="argument"),
+        pytest.param("/arrow/journal?kind=expired&kind=moved", 400, "kind is there twice", id="2"),
+        pytest.param("/arrow/journal?address=/queue/tmp/", 400, "lacks a name", id="address"),
+        pytest.param("/journal/bounds?x=1", 400, "no argument x; known are none", id="bounds"),
+        pytest.param("/arrow/jornal", 404, "GET /arrow/jornal is not known here", id="path"),
+        pytest.param("/", 404, "GET / is not known here", id="nothing"),
+    ],
+)
+async def test_what_is_wrong_is_told(path: str, status: int, told: str) -> None:
+    async with served(MemoryStore()) as url:
+        answer = await ask(url + path)
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
+    assert told in answer.error()
+
+
+async def test_nothing_can_be_changed() -> None:
+    async with served(MemoryStore()) as url:
+        answer = await ask(f"{url}/journal/bounds", method="POST")
+    assert (answer.status, answer.error()) == (405, "POST /journal/bounds is not known here")
+
+
+class LostStore(GatedStore):
+    """One whose disk is gone."""
+
+    async def event_bounds(self) -> tuple[int, int]:
+        raise StoreError("the disk is gone")
+
+
+@pytest.mark.requirement("PIP-20")
+@pytest.mark.parametrize("path", ["/journal/bounds", "/arrow/journal"])
+async def test_a_store_that_fails_is_told(path: str) -> None:
+    async with served(LostStore()) as url:
+        answer = await ask(url + path)
+    assert (answer.status, answer.error()) == (503, "the disk is gone")
+
+
+async def test_a_broker_that_stops_says_so() -> None:
+    broker = Broker()
+    async with served(MemoryStore(), broker=broker) as url:
+        broker.container.closing = True
+        answer = await ask(f"{url}/journal/bounds")
+    assert (answer.status, answer.error()) == (503, "the broker is stopping")
+
+
+# -- users
+
+
+@pytest.fixture
+async def strict(tmp_path: Path) -> App:
+    """A broker with an administrator and another user."""
+    users = Users(tmp_path / "users")
+    users.add("owner", "sesame", administrator=True)
+    users.add("clerk", "pencil")
+    settings = given_settings(port=0, users_file=tmp_path / "users", store=MEMORY, http={"port": 0})
+    return App(settings)
+
+
+async def asked(app: App, path: str, headers: dict[str, str] | None = None) -> Answer:
+    await app.start()
+    assert app.http is not None
+    try:
+        return await ask(app.http.url() + path, headers)
+    finally:
+        await app.stop()
+
+
+USERS = [
+    pytest.param(basic("owner", "sesame"), 200, "", id="an administrator"),
+    pytest.param(basic("clerk", "pencil"), 403, "only an administrator may read", id="a user"),
+    pytest.param(basic("owner", "Sesame"), 401, "the password is wrong", id="a wrong password"),
+    pytest.param(basic("eve", "sesame"), 401, "the user is unknown", id="somebody else"),
+    pytest.param({}, 401, "a name and a password are needed", id="nobody"),
+    pytest.param({"Authorization": "Bearer x"}, 401, "is not Basic", id="another scheme"),
+]
+
+
+@pytest.mark.requirement("PIP-20")
+@pytest.mark.parametrize("path", ["/journal/bounds", "/arrow/journal"])
+@pytest.mark.parametrize(("headers", "status", "told"), USERS)
+async def test_the_users_are_those_of_amqp(
+    strict: App, path: str, headers: dict[str, str], status: int, told: str
+) -> None:
+    answer = await asked(strict, path, headers)
+    assert answer.status == status
+    assert ("www-authenticate" in answer.headers) == (status == 401)
+    if told:
+        assert told in answer.error()
+
+
+async def test_whether_it_lives_is_told_to_everybody(strict: App) -> None:
+    answer = await asked(strict, "/livez")
+    assert (answer.status, answer.body) == (200, b"ok\n")

@@ -1,0 +1,139 @@
+"""Streams that end as they should, and those that do not: on real sockets."""
+
+import asyncio
+
+import pyarrow as pa
+import pytest
+
+from broker.http import journal
+from broker.http.streams import END_OF_STREAM
+from storage.api import StoreError
+from storage.events import EventColumns, EventQuery
+from tests.support.broker import Broker
+from tests.support.http import ask, event, note, served, socket_to
+from tests.support.stores import GatedStore
+from tests.unit.http.test_journal import rows_in
+
+ROWS = [event(number) for number in range(1, 7)]
+
+
+class PacedStore(GatedStore):
+    """Gives two rows of the journal at a time, each but the first two when a test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_go_on = asyncio.Event()
+        self.is_asked = asyncio.Event()
+        self.reads = 0
+        self.failure: Exception | None = None
+
+    async def event_columns(self, query: EventQuery) -> EventColumns:
+        self.reads += 1
+        if query.behind > 0:
+            self.is_asked.set()
+            await self.may_go_on.wait()
+            if self.failure is not None:
+                raise self.failure
+        return await super().event_columns(query)
+
+
+@pytest.fixture(autouse=True)
+def two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "ROWS_AT_ONCE", 2)
+
+
+@pytest.fixture
+async def store() -> PacedStore:
+    paced = PacedStore()
+    noting = asyncio.create_task(note(paced, *ROWS))
+    await asyncio.sleep(0)
+    paced.let_through()
+    await noting
+    return paced
+
+
+@pytest.mark.requirement("PIP-19")
+async def test_a_whole_stream_has_its_end(store: PacedStore) -> None:
+    store.may_go_on.set()
+    async with served(store) as url:
+        answer = await ask(f"{url}/arrow/journal")
+    assert answer.is_whole
+    assert answer.body.endswith(END_OF_STREAM)
+    reader = pa.ipc.open_stream(answer.body)
+    assert [batch.num_rows for batch in reader] == [2, 2, 2]
+    assert rows_in(answer.table()) == ROWS
+
+
+@pytest.mark.requirement("PIP-19")
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        pytest.param(StoreError("the disk is gone"), "the disk is gone", id="the store fails"),
+        pytest.param(ZeroDivisionError("a bug"), "a bug", id="a bug"),
+    ],
+)
+async def test_one_that_fails_has_none(store: PacedStore, failure: Exception, told: str) -> None:
+    store.failure = failure
+    store.may_go_on.set()
+    broker = Broker()
+    async with served(store, broker=broker) as url:
+        answer = await ask(f"{url}/arrow/journal")
+    assert (answer.status, answer.is_whole) == (200, False)
+    assert not answer.body.endswith(END_OF_STREAM)
+    reader = pa.ipc.open_stream(answer.body)
+    assert rows_in(reader.read_next_batch()) == ROWS[:2]
+    (notice,) = broker.watcher.events
+    assert notice.startswith("noticed a stream over HTTP to 127.0.0.1:")
+    assert notice.endswith(f"broke off: {told}")
+
+
+async def request(url: str, writer: asyncio.StreamWriter) -> None:
+    writer.write(f"GET /arrow/journal HTTP/1.1\r\nHost: {url}\r\n\r\n".encode())
+    await writer.drain()
+
+
+async def test_a_peer_that_goes_away_is_read_for_no_more(store: PacedStore) -> None:
+    broker = Broker()
+    async with served(store, broker=broker) as url:
+        async with socket_to(url) as (reader, writer):
+            await request(url, writer)
+            await reader.readuntil(b"\r\n\r\n")
+            await store.is_asked.wait()
+        for _ in range(100):  # the server reads that the connection is closed
+            await asyncio.sleep(0)
+        reads = store.reads
+        store.may_go_on.set()
+        # whoever asks now gets an answer, so nothing of the first one is left
+        assert (await ask(f"{url}/livez")).status == 200
+    assert store.reads <= reads + 1
+    assert broker.watcher.events == []
+
+
+@pytest.mark.requirement("PIP-20")
+async def test_only_so_many_streams_are_under_way(store: PacedStore) -> None:
+    async with served(store, streams_max=1) as url, socket_to(url) as (reader, writer):
+        await request(url, writer)
+        await reader.readuntil(b"\r\n\r\n")
+        await store.is_asked.wait()
+        refused = await ask(f"{url}/arrow/journal")
+        bounds = await ask(f"{url}/journal/bounds")
+        store.may_go_on.set()
+        assert await reader.readuntil(b"\r\n0\r\n\r\n")
+        again = await ask(f"{url}/arrow/journal")
+    assert (refused.status, refused.error()) == (503, "1 streams are under way; ask again later")
+    assert bounds.status == 200
+    assert again.table().num_rows == len(ROWS)
+
+
+@pytest.mark.requirement("PIP-20")
+async def test_a_stop_cuts_off_what_is_under_way(store: PacedStore) -> None:
+    async with served(store) as url:
+        asking = asyncio.create_task(ask(f"{url}/arrow/journal"))
+        await store.is_asked.wait()
+        asyncio.get_running_loop().call_later(0.01, store.may_go_on.set)
+    # the server is stopped by now
+    try:
+        answer = await asking
+    except ConnectionError:
+        return
+    assert not answer.is_whole
