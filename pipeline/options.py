@@ -286,6 +286,10 @@ class Options:
         value = self._values[name]
         return value if isinstance(value, Position) else Position()
 
+    def is_latest(self, name: str) -> bool:
+        """Whether a position is where things end."""
+        return self._values[name] == "latest"
+
     @property
     def mode(self) -> str:
         """What is read: lease, browse or journal."""
@@ -307,21 +311,55 @@ class Options:
         return f"Options({', '.join(f'{name}={self._values[name]!r}' for name in shown)})"
 
 
+def check_values(given: Mapping[str, str]) -> dict[str, object]:
+    """The values that are given, whatever for. OptionError where one is wrong in any use."""
+    values: dict[str, object] = {}
+    for name, text in given.items():
+        if name.lower() in SPARKS_OWN:
+            _refuse_late_commits(name, text)
+        else:
+            option = _known(name)
+            values[option.name] = _value(option, text)
+    return values
+
+
+def check_any_use(given: Mapping[str, str]) -> None:
+    """OptionError where the options are good for no use at all: Spark does not tell at once for
+    which one they are."""
+    told = check_values(given)
+    likely = Use.BATCH
+    if told.get("mode") == "lease" or any(BY_NAME[name.lower()].uses == STREAM for name in told):
+        likely = Use.STREAM
+    elif any(BY_NAME[name.lower()].uses == SINK for name in told):
+        likely = Use.SINK
+    for use in Use:
+        if use is not likely and _is_good(given, use):
+            return
+    read_options(given, likely)
+
+
+def _is_good(given: Mapping[str, str], use: Use) -> bool:
+    try:
+        read_options(given, use)
+    except OptionError:
+        return False
+    return True
+
+
 def read_options(given: Mapping[str, str], use: Use) -> Options:
     """The options for that use, whatever the case of their names. OptionError names a bad one."""
     values: dict[str, object] = {}
     for option in TABLE:
         is_for_us = use in option.uses and option.default is not None
         values[option.name] = option.kind.read(cast("str", option.default)) if is_for_us else None
-    names: set[str] = set()
-    for name, text in given.items():
-        if name.lower() in SPARKS_OWN:
-            _refuse_late_commits(name, text)
-            continue
-        option = _known(name, use)
-        values[option.name] = _value(option, text)
-        names.add(option.name)
-    options = Options(values, frozenset(names), use)
+    told = check_values(given)
+    for name in told:
+        uses = BY_NAME[name.lower()].uses
+        if use not in uses:
+            words = ", ".join(sorted(each.value for each in uses))
+            raise OptionError(f"option {name}: it is for {words}, not for {use.value}")
+    values.update(told)
+    options = Options(values, frozenset(told), use)
     if use is Use.SINK:
         _check_sink(options)
     else:
@@ -338,16 +376,13 @@ def _refuse_late_commits(name: str, text: str) -> None:
         )
 
 
-def _known(name: str, use: Use) -> Option:
+def _known(name: str) -> Option:
     option = BY_NAME.get(name.lower())
     if option is None:
-        ours = [each.name for each in TABLE if use in each.uses]
-        near = get_close_matches(name.lower(), [each.lower() for each in ours], n=1)
-        hint = f"; did you mean {BY_NAME[near[0]].name}?" if near else ""
-        raise OptionError(f"option {name}: there is none{hint} Allowed are {', '.join(ours)}")
-    if use not in option.uses:
-        uses = ", ".join(sorted(each.value for each in option.uses))
-        raise OptionError(f"option {option.name}: it is for {uses}, not for {use.value}")
+        near = get_close_matches(name.lower(), list(BY_NAME), n=1)
+        hint = f"did you mean {BY_NAME[near[0]].name}? " if near else ""
+        allowed = ", ".join(each.name for each in TABLE)
+        raise OptionError(f"option {name}: there is none; {hint}allowed: {allowed}")
     return option
 
 

@@ -1,1 +1,46 @@
-"""How Spark finds the source `amqp`: it looks through top-level packages named `pyspark_*`."""
+"""How Spark finds the source `amqp`: it looks through top-level packages named `pyspark_*`.
+
+Every session imports this with its first look for a source, so all the rest is imported only when
+this one is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+
+class DefaultSource(DataSource):
+    """The data source `amqp`; `pipeline/README.md` has its options and columns."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        from pipeline import source
+
+        super().__init__(options)
+        self._given: Final = dict(options)
+        source.check(self._given)
+
+    @classmethod
+    def name(cls) -> str:
+        return "amqp"
+
+    def schema(self) -> str:
+        from pipeline import source
+
+        return source.schema(self._given)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from pipeline import source
+
+        return source.reader(self._given, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from pipeline import source
+
+        return source.stream_reader(self._given, schema)

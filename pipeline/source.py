@@ -1,0 +1,81 @@
+"""What Spark asks the data source `amqp` for. `pyspark_amqp.DefaultSource` hands it on to here.
+
+The options are read, and a schema that a user gives is checked, while a query is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pipeline.columns import JOURNAL_COLUMNS, ddl_of, message_columns
+from pipeline.options import OptionError, Options, Use, check_any_use, check_values, read_options
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+    )
+    from pyspark.sql.types import StructType
+
+Given = Mapping[str, str]
+
+
+def check(given: Given) -> None:
+    """OptionError where the options are wrong, whatever they are for."""
+    check_any_use(given)
+
+
+def schema(given: Given) -> str:
+    """The columns, where the user names none."""
+    return ddl_of(_columns(check_values(given)))
+
+
+def _columns(values: Mapping[str, object]) -> dict[str, str]:
+    if values.get("mode") == "journal":
+        return JOURNAL_COLUMNS
+    return message_columns(str(values.get("propertiesAs") or "typed"))
+
+
+def reader(given: Given, schema: StructType) -> DataSourceReader:
+    """For `spark.read`."""
+    from pipeline.readers import BrowseReader, JournalReader, SelectingReader
+
+    options = read_options(given, Use.BATCH)
+    names = _names(options, schema)
+    if options.mode == "journal":
+        return JournalReader(options, names)
+    if options.is_set("pushdown"):
+        return SelectingReader(options, names)
+    return BrowseReader(options, names)
+
+
+def stream_reader(given: Given, schema: StructType) -> DataSourceStreamReader:
+    """For `spark.readStream`."""
+    from pipeline.journal_stream import JournalStreamReader
+
+    options = read_options(given, Use.STREAM)
+    names = _names(options, schema)
+    if options.mode == "journal":
+        return JournalStreamReader(options, names)
+    raise OptionError("mode lease")
+
+
+def _names(options: Options, schema: StructType) -> list[str]:
+    """The names of the columns that are wanted; OptionError where there is none such."""
+    columns = _columns({"mode": options.mode, "propertiesAs": options.text("propertiesAs")})
+    names = []
+    for field in schema.fields:
+        kind = columns.get(field.name)
+        if kind is None:
+            raise OptionError(
+                f"the schema has a column {field.name}; allowed: {', '.join(columns)}"
+            )
+        meant = kind.lower().replace(": ", ":").replace(", ", ",")
+        if field.dataType.simpleString() != meant:
+            raise OptionError(
+                f"the schema has the column {field.name} as {field.dataType.simpleString()}; "
+                f"allowed: {meant}"
+            )
+        names.append(field.name)
+    return names
