@@ -12,16 +12,24 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from broker.http import journal
+from broker.http import journal, messages
 from broker.http.access import CHALLENGE, UNAUTHORIZED, Access
 from broker.http.arguments import Arguments
+from broker.http.limits import SLICES_MAX
 from broker.http.streams import ArrowStream, BrokenOff, Streams
 from broker.links.container import Container
+from broker.management.messages import queue_of
 from broker.management.request import BAD_REQUEST, BUSY, FAILED, NOT_FOUND, Refused
 from broker.routing.durability import canonical
 from broker.routing.errors import NoSuchNode, RoutingError
+from broker.routing.filter import Filter
 from broker.routing.ledger import KINDS
+from broker.routing.queue import Queue
+from broker.routing.selector import parse_selector
 from storage.api import Store, StoreError
+
+NODE: Final = ("address", "subscription")
+"""The arguments that say whose messages are meant: a queue's, or a subscription's."""
 
 Work = Callable[[Request], Awaitable[Response]]
 
@@ -36,12 +44,14 @@ class Readings:
         self._store: Final = store
         self._access: Final = access
         self._streams: Final = streams
+        self._reading: Final = messages.Reading(container)
 
     def routes(self) -> list[Route]:
         """Where each is."""
         known: dict[str, Work] = {
             "/journal/bounds": self._journal_bounds,
             "/arrow/journal": self._journal,
+            "/arrow/browse": self._browse,
         }
         guarded = [Route(path, self._guarded(work)) for path, work in known.items()]
         return [Route("/livez", _alive), *guarded]
@@ -75,6 +85,27 @@ class Readings:
             kind=kind,
         )
         return ArrowStream(self._streams, journal.SCHEMA, batches)
+
+    async def _browse(self, request: Request) -> Response:
+        asked = _arguments(request, *NODE, "slice", "slices", "arrived_until_ms", "selector")
+        slices = asked.number("slices", 1, low=1, high=SLICES_MAX)
+        selector = asked.text("selector", "")
+        batches = self._reading.browse(
+            self._queue(asked),
+            slice_index=asked.number("slice", 0, high=slices - 1),
+            slices=slices,
+            arrived_until_ms=asked.number("arrived_until_ms", 0),
+            wanted=Filter(parse_selector(selector)) if selector else None,
+        )
+        return ArrowStream(self._streams, messages.SCHEMA, batches)
+
+    def _queue(self, asked: Arguments) -> Queue:
+        """The queue that an address or a subscription names."""
+        address, subscription = (asked.text(name, "") for name in NODE)
+        if bool(address) == bool(subscription):
+            raise Refused(BAD_REQUEST, "address or subscription is needed, one of them")
+        name = canonical(address) if address else ""
+        return queue_of(self._container.router, name=name, subscription=subscription)
 
 
 def application(readings: Readings) -> Starlette:

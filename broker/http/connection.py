@@ -13,7 +13,7 @@ from typing import Any, Final, final
 
 import h11
 from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from broker.http.limits import CONNECTIONS_MAX
@@ -32,6 +32,7 @@ class Connection(H11Protocol):
 
     def __init__(
         self,
+        *,
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
@@ -83,7 +84,8 @@ class Connection(H11Protocol):
         self._close()
 
     def _is_answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
 
     def break_off(self) -> None:
         """End the connection in the middle of a response, behind what has been written of it."""

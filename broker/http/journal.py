@@ -51,8 +51,7 @@ async def batches(store: Store, *, behind: int, until: int, address: str, kind: 
             batch = await asyncio.to_thread(batch_of, found)
             if batch is None:
                 batch = await _by_rows(store, asked, behind)
-            if batch.num_rows:
-                yield batch
+            yield batch
     finally:
         # never cancelled: a store may have one session for this and for commits
         await asyncio.gather(reading, return_exceptions=True)

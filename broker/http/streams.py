@@ -72,7 +72,7 @@ class ArrowStream(Response):
         gone = asyncio.get_running_loop().create_task(_gone(receive))
         try:
             # what fails by now is still answered with its status
-            first = await anext(self._batches, None)
+            first = await self._next(gone)
             await self._send(scope, first, gone=gone, send=send)
         finally:
             gone.cancel()
@@ -106,21 +106,32 @@ class ArrowStream(Response):
         await send(_body(self._schema.serialize()))
         batch = first
         while batch is not None:
-            for piece in _pieces(batch.serialize()):
+            for piece in _pieces(batch):
                 if gone.done():
                     return False
                 await send(_body(piece))
-            batch = await anext(self._batches, None)
+            batch = await self._next(gone)
         await send(_body(END_OF_STREAM))
         return not gone.done()
+
+    async def _next(self, gone: asyncio.Task[None]) -> pa.RecordBatch | None:
+        """The next batch; None where there is none, or nobody is there any more to take it."""
+        coming = asyncio.get_running_loop().create_task(_first_of(self._batches))
+        await asyncio.wait((coming, gone), return_when=asyncio.FIRST_COMPLETED)
+        if coming.done():
+            return coming.result()
+        coming.cancel()
+        await asyncio.wait((coming,))
+        return None
 
 
 def _body(data: pa.Buffer | memoryview | bytes) -> Message:
     return {"type": "http.response.body", "body": data, "more_body": True}
 
 
-def _pieces(data: pa.Buffer) -> Iterator[memoryview]:
-    whole = memoryview(data)
+def _pieces(batch: pa.RecordBatch) -> Iterator[memoryview]:
+    """The bytes of `batch`, none where it has no rows."""
+    whole = memoryview(batch.serialize() if batch.num_rows else b"")
     for at in range(0, len(whole), PIECE):
         yield whole[at : at + PIECE]
 
@@ -128,6 +139,10 @@ def _pieces(data: pa.Buffer) -> Iterator[memoryview]:
 def _address(scope: Scope) -> str:
     host, port = scope["client"] or ("unknown", 0)
     return f"{host}:{port}"
+
+
+async def _first_of(batches: Batches) -> pa.RecordBatch | None:
+    return await anext(batches, None)
 
 
 async def _gone(receive: Receive) -> None:

@@ -97,6 +97,19 @@ def number_in(identity: str) -> int:
     return int(identity)
 
 
+def queue_of(router: Router, *, name: str, subscription: str) -> Queue:
+    """That of the `subscription` of that identity, or the one called `name`; Refused for none."""
+    if subscription:
+        for identity, each in router.subscriptions.named.items():
+            if identity_of_subscription(identity) == subscription:
+                return each.queue
+        raise Refused(NOT_FOUND, f"no subscription {subscription}")
+    queue = router.queues.get(name)
+    if queue is None:
+        raise Refused(NOT_FOUND, f"no queue {name}")
+    return queue
+
+
 class Messages(Entity):
     """What waits in queues. What a consumer holds is its own until it says what became of it."""
 
@@ -139,16 +152,8 @@ class Messages(Entity):
     def _queue(self, request: Request) -> Queue:
         """The queue of that name, or of the subscription of that identity."""
         subscription = request.text("subscription", "")
-        if subscription:
-            for identity, each in self._router.subscriptions.named.items():
-                if identity_of_subscription(identity) == subscription:
-                    return each.queue
-            raise Refused(NOT_FOUND, f"no subscription {subscription}")
-        name = request.text("queue")
-        queue = self._router.queues.get(name)
-        if queue is None:
-            raise Refused(NOT_FOUND, f"no queue {name}")
-        return queue
+        name = "" if subscription else request.text("queue")
+        return queue_of(self._router, name=name, subscription=subscription)
 
     def _found(self, queue: Queue, identity: str) -> tuple[QueueEntry, str]:
         """The entry of that identity and its state, be it waiting or scheduled."""

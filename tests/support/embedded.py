@@ -21,6 +21,8 @@ def put(
     kind: str = "queue",
     ttl: int = -1,
     delay: int = 0,
+    durable: bool = False,
+    priority: int = 4,
 ) -> None:
     """Put messages into a node, as if a client had sent them."""
 
@@ -31,7 +33,9 @@ def put(
             annotations["x-opt-delivery-time"] = int(container.clock.wall_ms()) + delay
         batch = container.journal.batch
         for body in bodies:
-            data = message(body, ttl=ttl, annotations=annotations)
+            data = message(
+                body, ttl=ttl, annotations=annotations, durable=durable, priority=priority
+            )
             sections = split(data, 0, len(data))
             node = container.router.resolve(address, kind, batch)
             node.put(read_message(sections, data, container.clock), batch)

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from broker.amqp.terminus import Source
 from broker.app import App
 from broker.security.authenticate import Users
 from broker.settings import MEMORY, given_settings
 from storage.api import StoreError
 from storage.memory import MemoryStore
 from tests.support.broker import Broker
+from tests.support.frames import attach_receiver
 from tests.support.http import Answer, ask, basic, event, note, served
 from tests.support.stores import GatedStore
 from tests.unit.http.test_journal import rows_in
@@ -72,15 +74,69 @@ async def test_the_head_of_a_stream_alone() -> None:
         pytest.param("/arrow/journal?kind=expired&kind=moved", 400, "kind is there twice", id="2"),
         pytest.param("/arrow/journal?address=/queue/tmp/", 400, "lacks a name", id="address"),
         pytest.param("/journal/bounds?x=1", 400, "no argument x; known are none", id="bounds"),
+        pytest.param("/arrow/browse", 400, "address or subscription is needed, one", id="whose"),
+        pytest.param(
+            "/arrow/browse?address=a&subscription=b", 400, "one of them", id="address and another"
+        ),
+        pytest.param("/arrow/browse?address=nowhere", 404, "no queue nowhere", id="no such queue"),
+        pytest.param("/arrow/browse?subscription=x", 404, "no subscription x", id="nor that"),
+        pytest.param("/arrow/browse?address=/queue/tmp/", 400, "lacks a name", id="half a name"),
+        pytest.param(
+            "/arrow/browse?address=q&slice=2&slices=2", 400, "slice is a number from 0 to 1", id="3"
+        ),
+        pytest.param(
+            "/arrow/browse?address=q&slices=257", 400, "slices is a number from 1 to 256", id="257"
+        ),
+        pytest.param(
+            "/arrow/browse?address=q&selector=a+%3D", 400, "selector, character", id="a selector"
+        ),
+        pytest.param(
+            "/arrow/browse?address=q&arrived_until_ms=now", 400, "arrived_until_ms is", id="time"
+        ),
         pytest.param("/arrow/jornal", 404, "GET /arrow/jornal is not known here", id="path"),
         pytest.param("/", 404, "GET / is not known here", id="nothing"),
     ],
 )
 async def test_what_is_wrong_is_told(path: str, status: int, told: str) -> None:
-    async with served(MemoryStore()) as url:
+    broker = Broker()
+    broker.fill("q")
+    async with served(MemoryStore(), broker=broker) as url:
         answer = await ask(url + path)
     assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
     assert told in answer.error()
+
+
+@pytest.mark.requirement("PIP-18")
+@pytest.mark.parametrize(
+    ("query", "positions"),
+    [
+        pytest.param("address=q", [4, 14, 24, 34], id="everything"),
+        pytest.param("address=q&slice=1&slices=2", [14, 34], id="a part"),
+        pytest.param("address=q&arrived_until_ms=1", [4, 14, 24, 34], id="arrived somewhen"),
+        pytest.param("address=q&selector=JMSPriority+%3D+5", [], id="a selector"),
+    ],
+)
+async def test_what_waits_in_a_queue(query: str, positions: list[int]) -> None:
+    broker = Broker()
+    broker.fill("q", 4)
+    async with served(MemoryStore(), broker=broker) as url:
+        answer = await ask(f"{url}/arrow/browse?{query}")
+    assert answer.table()["position"].to_pylist() == positions
+    assert (broker.queue().waiting, broker.queue().browsers.count()) == (4, 0)
+
+
+@pytest.mark.requirement("PIP-18")
+async def test_what_waits_in_a_subscription() -> None:
+    broker = Broker()
+    client = broker.session()
+    source = Source(address="news", durable=2, capabilities=["topic"])
+    client.attach(attach_receiver(name="daily", source=source))
+    broker.fill("news", 2, kind="topic")
+    async with served(MemoryStore(), broker=broker) as url:
+        answer = await ask(f"{url}/arrow/browse?subscription=durable/client/daily")
+        other = await ask(f"{url}/arrow/browse?address=news")
+    assert answer.table()["position"].to_pylist() == [4, 14]
+    assert (other.status, other.error()) == (404, "no queue news")
 
 
 async def test_nothing_can_be_changed() -> None:
@@ -145,13 +201,13 @@ USERS = [
 
 
 @pytest.mark.requirement("PIP-20")
-@pytest.mark.parametrize("path", ["/journal/bounds", "/arrow/journal"])
+@pytest.mark.parametrize("path", ["/journal/bounds", "/arrow/journal", "/arrow/browse?address=q"])
 @pytest.mark.parametrize(("headers", "status", "told"), USERS)
 async def test_the_users_are_those_of_amqp(
     strict: App, path: str, headers: dict[str, str], status: int, told: str
 ) -> None:
     answer = await asked(strict, path, headers)
-    assert answer.status == status
+    assert answer.status == (404 if status == 200 and "browse" in path else status)
     assert ("www-authenticate" in answer.headers) == (status == 401)
     if told:
         assert told in answer.error()

@@ -1,0 +1,152 @@
+"""Messages as record batches: their bytes as a consumer would get them, and where they lie.
+
+Nothing is decoded here. The body of a large message is fetched from the store, as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker.contents import Contents
+from broker.http.streams import Batches, BrokenOff
+from broker.large import Large
+from broker.links.container import Container
+from broker.links.copies import Copies, Gathered
+from broker.routing.filter import Filter
+from broker.routing.queue import Queue
+from storage.contents import CHUNK_SIZE
+
+LARGE_AT_ONCE: Final = 2
+"""So many streams at a time have the whole of a large message in memory."""
+
+SCHEMA: Final = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("enqueuedAt", pa.timestamp("us", "UTC")),
+        ("message", pa.binary()),
+    ]
+)
+
+UNKNOWN: Final = pa.scalar(None, pa.int64())
+
+
+def batch_of(gathered: Gathered) -> pa.RecordBatch:
+    """Rows in the order of `gathered`; a time of arrival that nobody knows is null."""
+    arrived_ms = pa.array(gathered.arrived_ms, pa.int64())
+    arrived_us = pc.if_else(pc.equal(arrived_ms, 0), UNKNOWN, pc.multiply(arrived_ms, 1000))
+    return pa.record_batch(
+        [
+            pa.array(gathered.positions, pa.int64()),
+            arrived_us.cast(SCHEMA.field("enqueuedAt").type),
+            pa.array(gathered.messages, pa.binary()),
+        ],
+        schema=SCHEMA,
+    )
+
+
+class Reading:
+    """What readers of messages share: one broker, and the room for large ones."""
+
+    def __init__(self, container: Container) -> None:
+        self._container: Final = container
+        self._room: Final = asyncio.Semaphore(LARGE_AT_ONCE)
+
+    async def browse(
+        self,
+        queue: Queue,
+        *,
+        slice_index: int = 0,
+        slices: int = 1,
+        arrived_until_ms: int = 0,
+        wanted: Filter | None = None,
+    ) -> Batches:
+        """What waits in `queue`, or a part of it, in order. It stays there.
+
+        BrokenOff where the queue is deleted, or a body that is in the store cannot be read.
+        """
+        container = self._container
+        something = asyncio.Event()
+        copies = Copies(
+            queue,
+            container.clock,
+            something.set,
+            slice_index=slice_index,
+            slices=slices,
+            arrived_until_ms=arrived_until_ms,
+            wanted=wanted,
+        )
+        queue.attach_browser(copies)
+        try:
+            while not copies.is_over:
+                gathered = await self._gather(queue, copies, something)
+                async with self._room_for(gathered):
+                    yield await self.batch(gathered)
+        finally:
+            queue.detach_consumer(copies, queue, container.journal.batch)
+
+    async def _gather(self, queue: Queue, copies: Copies, something: asyncio.Event) -> Gathered:
+        """As many as make a batch, or the last ones. The loop has a turn now and then."""
+        while True:
+            something.clear()
+            copies.go_on()
+            queue.consumer_ready(copies, drain=True)
+            self._container.run_round()
+            await something.wait()
+            await asyncio.sleep(0)
+            if copies.is_deleted:
+                raise BrokenOff(f"{queue.address} was deleted")
+            gathered = copies.take()
+            if gathered is not None:
+                return gathered
+
+    @asynccontextmanager
+    async def _room_for(self, gathered: Gathered) -> AsyncGenerator[None, None]:
+        """Wait until there is room for the large messages among these, if any."""
+        if gathered.large:
+            async with self._room:
+                yield
+        else:
+            yield
+
+    async def batch(self, gathered: Gathered) -> pa.RecordBatch:
+        """These messages, with the bodies of large ones; BrokenOff where one is damaged."""
+        for row, large in gathered.large:
+            body = await self._body(large)
+            gathered.messages[row] = b"".join([gathered.messages[row], *body])
+        return batch_of(gathered)
+
+    async def _body(self, large: Large) -> list[bytes]:
+        """The chunks of a body; BrokenOff where one is damaged."""
+        contents = self._container.contents
+        assert contents is not None
+        loop = asyncio.get_running_loop()
+        saved = loop.create_future()
+        large.call_when_saved(partial(_done, saved, b""))
+        await saved
+        return [
+            await _chunk(contents, int(large.stored.number), index)
+            for index in range(-(-large.size // CHUNK_SIZE))
+        ]
+
+
+async def _chunk(contents: Contents, content: int, index: int) -> bytes:
+    read: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    contents.read(content, index, arrived=partial(_done, read), damaged=partial(_failed, read))
+    return await read
+
+
+def _done(future: asyncio.Future[bytes], data: bytes) -> None:
+    if not future.done():
+        future.set_result(data)
+
+
+def _failed(future: asyncio.Future[bytes], why: str) -> None:
+    if not future.done():
+        future.set_exception(BrokenOff(why))

@@ -1,0 +1,141 @@
+"""Copies of what waits in a queue, gathered by the thousand, for whoever reads without a link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.clock import Clock
+from broker.large import Large
+from broker.routing.entry import QueueEntry
+from broker.routing.filter import Filter
+from broker.routing.party import Consumer
+from broker.routing.queue import Queue
+from broker.routing.stored import stored_position
+
+ROWS_MAX: Final = 8192
+BYTES_MAX: Final[i64] = 1024 * 1024
+"""With so much gathered it is time to send it. One message may be larger than all of that."""
+
+LOOKED_AT_MAX: Final[i64] = 4096
+"""Entries that are looked at in one go, wanted or not: then sockets have their turn."""
+
+
+@final
+class Gathered:
+    """Messages in columns: numbers in their queue, times of arrival, bytes as a consumer gets them.
+
+    `large` has the bodies that are in the store, each with its row, which ends before the body.
+    """
+
+    def __init__(self) -> None:
+        self.positions: Final[list[int]] = []
+        self.arrived_ms: Final[list[int]] = []
+        self.messages: Final[list[bytes]] = []
+        self.large: Final[list[tuple[int, Large]]] = []
+        self.bytes: i64 = 0
+
+
+@final
+class Copies(Consumer):
+    """A browser that asks for as much as it says itself (`go_on`), and no credit.
+
+    It wants entries of `slice_index`, by their places modulo `slices`, that came no later than
+    `arrived_until_ms` (0: whenever), and were there when it was made. `notify` is called when
+    there is something to be done: `is_full`, `is_over` or `is_deleted` tells what.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        clock: Clock,
+        notify: Callable[[], None],
+        *,
+        slice_index: i64 = 0,
+        slices: i64 = 1,
+        arrived_until_ms: i64 = 0,
+        wanted: Filter | None = None,
+    ) -> None:
+        self.filter = wanted
+        self.is_full = False
+        self.is_over = False
+        self.is_deleted = False
+        self._clock: Final = clock
+        self._notify: Final = notify
+        self._slice_index: Final[i64] = slice_index
+        self._slices: Final[i64] = slices
+        self._arrived_until_ms: Final[i64] = arrived_until_ms
+        self._ends: Final = [
+            0 if backlog is None else int(backlog.next_position) for backlog in queue.backlogs
+        ]
+        self._looked_at: i64 = 0
+        self._gathered = Gathered()
+
+    def go_on(self) -> None:
+        """There is room for more."""
+        self.is_full = False
+        self._looked_at = 0
+
+    def take(self) -> Gathered | None:
+        """What has been gathered, where it is worth it: None as long as more may come with it."""
+        gathered = self._gathered
+        if not self.is_over and not _is_enough(gathered):
+            return None
+        self._gathered = Gathered()
+        return gathered
+
+    # -- as a consumer
+
+    def has_room(self) -> bool:
+        return not self.is_full
+
+    def has_credit(self) -> bool:
+        return not self.is_over
+
+    def deliver(self, entry: QueueEntry) -> None:  # noqa: ARG002 - a consumer's
+        raise AssertionError("a browser acquires nothing")
+
+    def browsed(self, entry: QueueEntry) -> None:
+        self._looked_at += 1
+        if self._wants(entry):
+            self._copy(entry)
+        if self._looked_at >= LOOKED_AT_MAX or _is_enough(self._gathered):
+            self.is_full = True
+            self._notify()
+
+    def _wants(self, entry: QueueEntry) -> bool:
+        message = entry.message
+        if entry.position >= self._ends[message.priority]:
+            return False
+        if self._slices > 1 and entry.position % self._slices != self._slice_index:
+            return False
+        until_ms = self._arrived_until_ms
+        return until_ms == 0 or message.arrived_ms <= until_ms
+
+    def _copy(self, entry: QueueEntry) -> None:
+        message = entry.message
+        header = message.header(
+            entry.delivery_count, self._clock, acquired_before=entry.history is not None
+        )
+        gathered = self._gathered
+        large = message.large
+        if large is not None:
+            gathered.large.append((len(gathered.messages), large))
+        gathered.positions.append(int(stored_position(entry)))
+        gathered.arrived_ms.append(int(message.arrived_ms))
+        gathered.messages.append(header + message.encoded)
+        gathered.bytes += message.size
+
+    def nothing_waits(self) -> None:
+        self.is_over = True
+        self._notify()
+
+    def node_deleted(self) -> None:
+        self.is_deleted = True
+        self._notify()
+
+
+def _is_enough(gathered: Gathered) -> bool:
+    return len(gathered.messages) >= ROWS_MAX or gathered.bytes >= BYTES_MAX

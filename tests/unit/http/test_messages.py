@@ -1,0 +1,122 @@
+"""Messages of a queue as Arrow: in batches, all of them, large ones whole."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from broker.amqp.sections import split
+from broker.embedding import Broker
+from broker.http.messages import SCHEMA, Reading, batch_of
+from broker.http.streams import BrokenOff
+from broker.links.copies import Gathered
+from tests.support.embedded import put
+from tests.support.http import ask
+from tests.support.large import StreamingBroker, large, pieces
+
+pytestmark = pytest.mark.requirement("PIP-18")
+
+
+def bodies(table: pa.Table) -> list[bytes]:
+    """The bodies of what the stream has; every message is whole."""
+    found = []
+    for message in table["message"].to_pylist():
+        sections = split(message, 0, len(message))
+        assert sections.end == len(message)
+        found.append(message[sections.body :])
+    return found
+
+
+def test_the_columns() -> None:
+    gathered = Gathered()
+    gathered.positions.extend([4, 14])
+    gathered.arrived_ms.extend([0, 1_750_000_000_001])
+    gathered.messages.extend([b"a", b""])
+    batch = batch_of(gathered)
+    assert batch.schema == SCHEMA
+    assert [str(field.type) for field in SCHEMA] == ["int64", "timestamp[us, tz=UTC]", "binary"]
+    at = datetime.fromtimestamp(1_750_000_000, UTC).replace(microsecond=1000)
+    assert batch.to_pydict() == {
+        "position": [4, 14],
+        "enqueuedAt": [None, at],
+        "message": [b"a", b""],
+    }
+
+
+async def test_a_long_backlog_comes_whole_and_stays_in_the_store(tmp_path: Path) -> None:
+    """More than the window that is in memory, on a real disk, over a real socket."""
+    sent = [b"%06d" % number + b"x" * 200 for number in range(20_000)]
+    async with Broker(
+        store=f"sqlite:///{tmp_path}/store.db", http={"port": 0}, paging_window=64
+    ) as running:
+        put(running, "orders", *sent, durable=True)
+        queue = running._app().container.router.queues["orders"]
+        await running.until(lambda: in_memory(queue) < 2000, within_s=20)
+        answer = await ask(f"{running.http_url}/arrow/browse?address=orders")
+        again = await ask(f"{running.http_url}/arrow/browse?address=orders&slice=3&slices=4")
+        assert in_memory(queue) < 5000
+        assert (queue.waiting, queue.acquired) == (len(sent), 0)
+    table = answer.table()
+    assert table["position"].to_pylist() == [number * 10 + 4 for number in range(len(sent))]
+    assert [body[-206:] for body in bodies(table)] == sent
+    assert again.table()["position"].to_pylist() == table["position"].to_pylist()[3::4]
+
+
+def in_memory(queue: object) -> int:
+    backlogs = queue.backlogs  # type: ignore[attr-defined]
+    return sum(len(each.loaded(-1, 10**6)) for each in backlogs if each)
+
+
+# -- large messages
+
+
+async def filled(streaming: StreamingBroker) -> list[bytes]:
+    """The messages that a queue has now: a small one, a large one, a small one."""
+    payload, _ = large()
+    sender = streaming.broker.session("sender")
+    sender.attach_sender()
+    sender.transfer(0, settled=True)
+    for piece in pieces(payload, 1, settled=True):
+        sender.send(piece)
+        await streaming.work()
+    sender.transfer(2, settled=True)
+    await streaming.work()
+    return [payload]
+
+
+async def read(streaming: StreamingBroker) -> list[bytes]:
+    """All messages of the queue, while the disk works."""
+
+    async def browse() -> list[bytes]:
+        reading = Reading(streaming.broker.container)
+        batches = reading.browse(streaming.broker.queue())
+        return [each async for batch in batches for each in batch["message"].to_pylist()]
+
+    reading = asyncio.create_task(browse())
+    while not reading.done():
+        await streaming.work()
+    return await reading
+
+
+async def test_a_large_message_comes_whole() -> None:
+    async with StreamingBroker() as streaming:
+        (payload,) = await filled(streaming)
+        found = await read(streaming)
+        again = await read(streaming)
+    assert len(found) == 3
+    assert found[1].endswith(payload)
+    assert len(found[1]) - len(payload) < 20
+    assert again == found
+
+
+async def test_a_damaged_body_breaks_the_stream_off() -> None:
+    async with StreamingBroker() as streaming:
+        await filled(streaming)
+        streaming.store.damaged.add((1, 2))
+        with pytest.raises(BrokenOff, match="chunk 2 of content 1 is damaged"):
+            await read(streaming)
+        queue = streaming.broker.queue()
+        assert queue.browsers.count() == 0
+        assert queue.waiting == 3
