@@ -192,6 +192,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/connections.py": "tests/interop/test_command_line_management.py",
     "broker/cli/managing.py": "tests/interop/test_command_line_management.py",
     "broker/cli/subscriptions.py": "tests/interop/test_command_line_management.py",
+    "broker/cli/sinks.py": "tests/interop/test_command_line_sinks.py",
     "broker/cli/queued.py": "tests/interop/test_command_line_management.py",
     "broker/cli/nodes.py": "tests/interop/test_command_line_management.py",
     "broker/cli/messages.py": "tests/interop/test_command_line.py",

@@ -52,6 +52,7 @@ class IncomingLink(Link):
         source: Source | None,
         target: Target | Coordinator,
         offered_capabilities: list[str] | None = None,
+        properties: dict[str, object] | None = None,
     ) -> None:
         """Answer the attach with the real `target`; deliveries go to `owner`."""
         asked = self.asked
@@ -63,6 +64,7 @@ class IncomingLink(Link):
             snd_settle_mode=asked.snd_settle_mode,
             max_message_size=self._max_message_size,
             offered_capabilities=offered_capabilities,
+            properties=properties,
         )
 
     def grant(self, credit: i64) -> None:

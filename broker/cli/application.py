@@ -17,6 +17,7 @@ from broker.cli.journal import journal
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
 from broker.cli.queued import queued
+from broker.cli.sinks import sinks
 from broker.cli.store import store as stores
 from broker.cli.subscriptions import explain, subscriptions
 from broker.cli.users import users
@@ -111,4 +112,5 @@ application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")
 application.add_typer(queued, name="message")
 application.add_typer(subscriptions, name="subscription")
+application.add_typer(sinks, name="sink")
 application.add_typer(stores, name="store")

@@ -74,7 +74,7 @@ class Requests:
         given = {
             name: value
             for name, value in {**arguments, **(more or {})}.items()
-            if value not in (None, False)
+            if value is not None and value is not False
         }
         request = Message(properties=asked, body=given, reply_to=self._reply_to)
         try:

@@ -31,6 +31,7 @@ from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
 from broker.links.large import LargeIntake
 from broker.links.refusal import as_fault, as_link_fault
 from broker.links.service import REQUEST_CREDIT, ServiceNode
+from broker.links.staging import stated
 from broker.links.transactions import OpenTransaction
 from broker.message import Message, Origin, read_message
 from broker.routing.errors import RoutingError
@@ -172,6 +173,7 @@ class LinkProducer(IncomingOwner):
             source=attach.source,
             target=self._target(asked),
             offered_capabilities=offered_to_sender(attach.desired_capabilities),
+            properties=stated(attach.properties),
         )
         self._credit.resume()
 

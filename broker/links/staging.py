@@ -42,6 +42,12 @@ def task_of(properties: dict[str, object], target: Target) -> Task | None:
     )
 
 
+def stated(properties: dict[str, object]) -> dict[str, object] | None:
+    """What the answer to such an attach has of it: a broker that stages nothing says nothing."""
+    found = {name: properties[name] for name in PROPERTIES if name in properties}
+    return found or None
+
+
 def checked_query(value: object) -> str:
     """The name of a query that a store can keep, and a terminal show."""
     if not isinstance(value, str) or not value:

@@ -12,6 +12,7 @@ from tests.faults import (
     disks,
     injection,
     leaving,
+    staging,
     stopping,
     subscribing,
     timers,
@@ -47,4 +48,5 @@ FAULTS: Final[dict[str, Entry]] = {
     "F23": Entry("kill -9 again and again, even before it is ready", crashes.crash_loop, 3, 60),
     "F26": Entry("expiry and delivery times over a restart", timers.timers_over_restarts, 1, 12),
     "F27": Entry("kill after a subscriber's answer", subscribing.subscriptions_killed, 2, 60),
+    "F28": Entry("kill around a sink's commit", staging.commits_killed, 0, 200),
 }

@@ -119,12 +119,23 @@ class Client:
     # -- links
 
     async def sender(
-        self, address: str, *, kind: str = "", name: str = "", target: Coordinator | None = None
+        self,
+        address: str,
+        *,
+        kind: str = "",
+        name: str = "",
+        target: Coordinator | None = None,
+        properties: dict[str, object] | None = None,
     ) -> Sender:
         """A link to `address`; Refused where there is none."""
         handle = len(self._links)
         attach = attach_sender(
-            address, name=name or f"to-{address}-{handle}", handle=handle, kind=kind, target=target
+            address,
+            name=name or f"to-{address}-{handle}",
+            handle=handle,
+            kind=kind,
+            target=target,
+            properties=properties,
         )
         sender = self._senders[handle] = Sender(self, handle)
         await self._attach(attach)

@@ -88,6 +88,16 @@ def test_an_attach_with_a_bad_property_is_refused() -> None:
 
 
 @pytest.mark.requirement("PIP-12")
+def test_the_answer_says_that_messages_are_staged() -> None:
+    broker = Broker()
+    client = broker.session()
+    answer = client.attach_sender(properties=properties() | {"colour": "red"})
+    assert answer.properties == properties()
+    answer = client.attach_sender(name="other", handle=1, properties={"colour": "red"})
+    assert answer.properties == {}
+
+
+@pytest.mark.requirement("PIP-12")
 def test_messages_are_accepted_and_seen_by_nobody() -> None:
     broker = Broker()
     consumer = broker.session("consumer")

@@ -1,0 +1,86 @@
+"""`jms-broker sink`: what queries have staged and not committed, and how far they have come."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from broker.cli.ending import EXIT_STATUSES
+from broker.cli.managing import BrokerAt, Count, Json, Pattern, at_broker
+from broker.cli.printing import json_of, print_record, print_records
+
+sinks = typer.Typer(
+    help="List and show sinks, drop what they have staged.",
+    epilog=EXIT_STATUSES,
+    no_args_is_help=True,
+)
+
+COLUMNS = ("name", "batch", "committed_at_ms", "staged", "staged_bytes", "stages", "staged_at_ms")
+
+Query = Annotated[
+    str, typer.Argument(help="The query, by the name in the list.", show_default=False)
+]
+
+
+@sinks.command("list")
+@at_broker
+def list_sinks(
+    at: BrokerAt,
+    pattern: Pattern = "*",
+    count: Count = None,
+    json: Json = False,
+) -> None:
+    """Print every query that has staged or committed something; batch -1 is none committed."""
+    with at.opened() as broker:
+        records = broker.records("sink", limit=count, filter=pattern)
+        print_records(records, COLUMNS, as_json=json)
+
+
+@sinks.command()
+@at_broker
+def show(
+    at: BrokerAt,
+    query: Query,
+    json: Json = False,
+) -> None:
+    """Print everything about one sink."""
+    with at.opened() as broker:
+        print_record(broker.ask("READ", "sink", query), as_json=json)
+
+
+@sinks.command()
+@at_broker
+def abort(
+    at: BrokerAt,
+    query: Query,
+    batch: Annotated[
+        int, typer.Argument(help="The batch that will not be committed.", min=0, show_default=False)
+    ],
+    json: Json = False,
+) -> None:
+    """Drop what is staged for one batch; a commit of it then fails."""
+    with at.opened() as broker:
+        dropped = broker.ask("ABORT", "sink", query, batch=batch)["messages"]
+    _tell(f"dropped {dropped} messages of batch {batch}", {"dropped": dropped}, as_json=json)
+
+
+@sinks.command()
+@at_broker
+def forget(
+    at: BrokerAt,
+    query: Query,
+    json: Json = False,
+) -> None:
+    """Drop everything that is staged, and which batch was the last.
+
+    Only for a query that will not go on: done again, its batches would be there twice.
+    """
+    with at.opened() as broker:
+        dropped = broker.ask("FORGET", "sink", query)["messages"]
+    told = {"forgotten": query, "dropped": dropped}
+    _tell(f"forgot {query}, and dropped {dropped} messages", told, as_json=json)
+
+
+def _tell(line: str, told: dict[str, object], *, as_json: bool) -> None:
+    typer.echo(json_of(told) if as_json else line)
