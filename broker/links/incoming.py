@@ -83,7 +83,7 @@ class LinkCredit(Producer):
             return
         node = self.node
         if node is not None and node.grants is not None:
-            node.grants.ask(self)
+            node.give_credit(self, node.grants)
         else:
             self._link.grant(self.credit if node is None else min(self.credit, node.headway()))
 

@@ -44,7 +44,7 @@ def task_of(properties: dict[str, object], target: Target) -> Task | None:
 
 def stated(properties: dict[str, object]) -> dict[str, object] | None:
     """What the answer to such an attach has of it: a broker that stages nothing says nothing."""
-    found = {name: properties[name] for name in PROPERTIES if name in properties}
+    found: dict[str, object] = {name: properties[name] for name in PROPERTIES if name in properties}
     return found or None
 
 

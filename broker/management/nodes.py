@@ -31,8 +31,9 @@ class NodeRecord(Record):
 
     `connection` is that of a temporary node's owner; `messages` waits, `acquired`
     is with consumers that have not said what became of it, `held` waits for its
-    delivery time, or after a failure. `duplicate_ids` are remembered now, of the
-    `duplicate_window` that may be; by them `duplicates` have been found.
+    delivery time, or after a failure; `staged` will come with the commits of sinks.
+    `duplicate_ids` are remembered now, of the `duplicate_window` that may be; by them
+    `duplicates` have been found.
     """
 
     temporary: bool
@@ -40,6 +41,7 @@ class NodeRecord(Record):
     messages: int
     acquired: int
     held: int
+    staged: int
     bytes: int
     consumers: int
     producers: int
@@ -71,6 +73,7 @@ def record_of(node: Node) -> NodeRecord:
         messages=sum(queue.waiting for queue in counted),
         acquired=sum(queue.acquired for queue in counted),
         held=sum(queue.held() for queue in counted),
+        staged=int(node.staged),
         bytes=sum(queue.bytes for queue in counted),
         consumers=sum(len(queue.consumers) for queue in counted),
         producers=len(node.producers),
@@ -140,7 +143,7 @@ class Nodes(Entity):
                 CONFLICT,
                 f"{node.address} has {record.consumers} consumers and {record.producers} producers",
             )
-        messages = record.messages + record.acquired + record.held
+        messages = record.messages + record.acquired + record.held + record.staged
         if request.flag("if_empty") and messages:
             raise Refused(CONFLICT, f"{node.address} holds {messages} messages")
         self._router.delete(node, self._journal.batch)

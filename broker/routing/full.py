@@ -40,11 +40,13 @@ def check_all(queue: Queue, messages: i64, size: i64, *, max_bytes: i64) -> None
     policy = queue.policy
     if policy.full == DROP_OLDEST:
         return
-    taken = queue.contents() + staged_for(queue)
+    staged = staged_for(queue)
+    taken = queue.contents() + staged
     if queue.grants is not None:
         taken += queue.grants.granted
+    among = f", {staged} of them staged" if staged > 0 else ""
     if 0 < policy.max_messages < taken + messages:
-        raise QueueFull(f"{queue.address} holds its {policy.max_messages} messages")
+        raise QueueFull(f"{queue.address} holds its {policy.max_messages} messages{among}")
     if 0 < max_bytes < queue.bytes + staged_bytes_for(queue) + size:
         raise QueueFull(f"{queue.address} holds its {policy.max_bytes} bytes")
 
@@ -63,6 +65,21 @@ def staged_bytes_for(queue: Queue) -> i64:
     for topic in queue.topics:
         size += topic.staged_bytes
     return size
+
+
+def is_filled_by_stages(queue: Queue) -> bool:
+    """Whether `queue` holds producers back, and no consumer can ever make room for them."""
+    policy = queue.policy
+    staged = staged_for(queue)
+    if policy.full != BLOCK or staged == 0:
+        return False
+    size = staged_bytes_for(queue)
+    return (
+        room_left(
+            max_messages=policy.max_messages, max_bytes=policy.max_bytes, messages=staged, size=size
+        )
+        == 0
+    )
 
 
 def make_room(queue: Queue, message: Message, batch: Batch) -> None:

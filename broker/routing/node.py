@@ -118,6 +118,10 @@ class Node(Due):
     def call_when_less(self) -> None:
         """Have `Grants.serve` called once something has left."""
 
+    def give_credit(self, producer: Producer, grants: Grants) -> None:
+        """`producer` wants some of what this node has `grants` for."""
+        grants.ask(producer)
+
     def leave(self, producer: Producer) -> None:
         """`producer` has gone."""
         self.pacing.leave(producer)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import Message, Origin
+from broker.routing import full
 from broker.routing.errors import NoSuchNode
 from broker.routing.node import Node
 from broker.routing.party import Producer
@@ -23,6 +24,7 @@ from storage.records import StoredMessage
 from storage.stages import PLACES, STAGED, StoredStage
 
 if TYPE_CHECKING:
+    from broker.routing.grants import Grants
     from broker.routing.stages import Sink
 
 
@@ -105,6 +107,12 @@ class Stage(Node):
         if not self.producers and not self.numbers:
             self._sink.forget(self)
 
+    def give_credit(self, producer: Producer, grants: Grants) -> None:
+        """As of any node; but who would wait for ever is let send, and told why that cannot be."""
+        super().give_credit(producer, grants)
+        if producer.outstanding() == 0 and is_filled(self.target):
+            producer.grant(1)
+
     def put(self, message: Message, batch: Batch) -> None:
         if self.is_over or self.sealed:
             raise NoSuchNode(f"the stage of {self.task} takes no more messages")
@@ -139,6 +147,8 @@ class Stage(Node):
         )
         batch.is_urgent = True
         self.count(number, message.size)
+        if self.grants is not None and is_filled(self.target):
+            self._sink.filled(self.target)
 
     def _as_stored(self) -> StoredStage:
         task = self.task
@@ -202,6 +212,17 @@ class Stage(Node):
 
     def delete(self, batch: Batch) -> None:
         self._sink.drop(self, batch)
+
+
+def is_filled(target: Node) -> bool:
+    """Whether what is staged is all that `target` may hold, so that only a commit goes on."""
+    if isinstance(target, Queue):
+        return full.is_filled_by_stages(target)
+    if isinstance(target, Topic):
+        for queue in target.subscriptions:
+            if full.is_filled_by_stages(queue):
+                return True
+    return False
 
 
 def check_room(target: Node, message: Message) -> None:

@@ -131,6 +131,10 @@ class Sink:
         """The stages of that batch and of those before it."""
         return [stage for stage in self.stages.values() if stage.task.batch <= batch]
 
+    def filled(self, target: Node) -> None:
+        """What is staged for `target` is all that it may hold."""
+        self._home.filled(target)
+
     def forget(self, stage: Stage) -> None:
         """`stage` has nothing, and nobody sends to it."""
         self._home.forget(self, stage)
@@ -219,6 +223,13 @@ class Stages(Due):
         del sink.stages[_key(stage.task, stage.target, stage.given)]
         if not sink.stages and sink.batch == NOTHING_COMMITTED:
             self.sinks.pop(sink.query, None)
+
+    def filled(self, target: Node) -> None:
+        """Let those who wait for room in `target` send one message each: it is refused."""
+        for stage in self._by_number.values():
+            if stage.target is target and stage.grants is not None:
+                for producer in stage.producers:
+                    stage.give_credit(producer, stage.grants)
 
     def target_gone(self, target: Node, batch: Batch) -> None:
         """`target` is being deleted, and with it whatever is staged for it."""

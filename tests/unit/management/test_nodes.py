@@ -114,6 +114,19 @@ def test_conditions_of_a_deletion(broker: Broker, manager: Manager) -> None:
     assert manager.ask("DELETE", "queue", "q", if_unused=True, if_empty=True).status == 204
 
 
+@pytest.mark.requirement("PIP-15")
+def test_a_queue_with_something_staged_is_not_empty(broker: Broker, manager: Manager) -> None:
+    sender = broker.session("task")
+    properties: dict[str, object] = {"stage-query": "orders", "stage-batch": 0}
+    sender.attach_sender(properties=properties | {"stage-partition": 0, "stage-attempt": 0})
+    sender.transfer()
+    told = manager.ask("READ", "queue", "q").map
+    assert (told["messages"], told["staged"], told["producers"]) == (0, 1, 1)
+    assert "holds 1 messages" in conflict(manager.ask("DELETE", "queue", "q", if_empty=True))
+    assert manager.ask("DELETE", "queue", "q").status == 204
+    assert broker.router.stages.sinks == {}
+
+
 def conflict(reply: Reply) -> str:
     assert reply.status == 409
     return reply.description

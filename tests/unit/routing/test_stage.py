@@ -5,9 +5,10 @@ import pytest
 from broker.message import Message, Origin
 from broker.routing.errors import LimitReached, NoSuchNode, QueueFull
 from broker.routing.ledger import ENQUEUED
-from broker.routing.node import TOPIC
+from broker.routing.node import QUEUE, TOPIC
 from broker.routing.policy import BLOCK, DROP_OLDEST, REJECT, AddressPolicy
 from broker.routing.queue import Queue
+from broker.routing.stage import Stage
 from broker.routing.stages import Stages
 from broker.routing.subscription import PRIVATE_ROW, Interest, Terms
 from storage.stages import PLACES, STAGED
@@ -263,6 +264,54 @@ def test_a_sender_to_a_stage_gets_the_credit_that_the_target_has_room_for() -> N
     assert queue.grants.granted == sender.credit
     stage.leave(sender)
     assert (queue.grants.granted, queue.producers) == (0, [])
+
+
+@pytest.mark.requirement("PIP-15")
+@pytest.mark.parametrize("kind", [QUEUE, TOPIC])
+def test_a_batch_that_can_never_fit_is_refused_and_waits_for_nobody(kind: str) -> None:
+    """No consumer can make room: all senders would wait, and no commit would come."""
+    staging = Staging(Routing(policy=AddressPolicy(max_messages=8)))
+    if kind == TOPIC:
+        staging.routing.consumer(staging.routing.topic("q"))
+    senders = [RecordingProducer(8), RecordingProducer(8)]
+    stages = [staging.stage(task(number), kind=kind) for number in range(2)]
+    for stage, sender in zip(stages, senders, strict=True):
+        stage.join(sender)
+        assert stage.grants is not None
+        stage.give_credit(sender, stage.grants)
+    for _ in range(8):
+        number = 0 if senders[0].credit > 0 else 1
+        _send_with_credit(staging, stages[number], senders[number])
+    for stage, sender in zip(stages, senders, strict=True):
+        with pytest.raises(QueueFull, match="8 messages, 8 of them staged"):
+            _send_with_credit(staging, stage, sender)
+
+
+def _send_with_credit(staging: Staging, stage: Stage, sender: RecordingProducer) -> None:
+    """Send one message, as a link does that has credit for it, and asks for more."""
+    assert stage.grants is not None
+    assert sender.credit > 0, "it waits for ever"
+    sender.credit -= 1
+    stage.grants.used(sender)
+    try:
+        stage.put(new_message(encoded(b"a")), staging.routing.batch)
+    finally:
+        stage.give_credit(sender, stage.grants)
+
+
+@pytest.mark.requirement("PIP-15")
+def test_a_sender_waits_for_consumers_while_these_can_make_room() -> None:
+    staging = Staging(Routing(policy=AddressPolicy(max_messages=2)))
+    queue = staging.routing.queue()
+    staging.routing.put(queue, encoded(b"1"), encoded(b"2"))
+    stage, sender = staging.stage(task()), RecordingProducer()
+    stage.join(sender)
+    assert stage.grants is not None
+    stage.give_credit(sender, stage.grants)
+    assert sender.credit == 0
+    staging.routing.consumer(queue, 10, settles=True)
+    staging.routing.pump()
+    assert sender.credit > 0
 
 
 @pytest.mark.requirement("PIP-15")

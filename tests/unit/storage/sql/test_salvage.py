@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from storage.api import StoreError
-from storage.records import StoredMessage
+from storage.batch import Batch
+from storage.records import StoredMessage, StoredNode
 from storage.sql.salvage import Salvaged, salvage
 from storage.sql.schema import HEAD
 from storage.sql.segment import MESSAGES_MAX
 from storage.sql.store import SqliteStore
+from storage.stages import STAGED
+from tests.contract.test_stages import stage
+from tests.contract.test_store import stored
 from tests.support.stored import stored_messages
 from tests.support.stored_files import (
     PAGE,
@@ -128,6 +132,32 @@ async def test_messages_whose_queue_was_lost_find_another(tmp_path: Path) -> Non
         ("q",),
         ("salvaged.1",),
     ]
+
+
+@pytest.mark.requirement("PIP-12")
+async def test_what_is_staged_stays_so_though_nodes_were_lost(tmp_path: Path) -> None:
+    """Found in a queue of its own it would be seen, committed or not."""
+    database = tmp_path / "store.db"
+    store = SqliteStore(database)
+    await store.open()
+    batch = Batch()
+    batch.append(stored(1, queue=STAGED))
+    batch.append(stored(2, queue="q"))
+    batch.add_node(StoredNode(address="q", kind="queue"))
+    batch.stage_changes().add(stage(1))
+    await store.commit(batch)
+    await store.close()
+    (root,) = rows(database, "SELECT rootpage FROM sqlite_master WHERE name = 'node'")
+    data = bytearray(database.read_bytes())
+    assert isinstance(root[0], int)
+    data[(root[0] - 1) * PAGE : root[0] * PAGE] = b"\xee" * PAGE
+    database.write_bytes(data)
+    assert saved(tmp_path).adopted == 1
+    new = tmp_path / "new.db"
+    assert numbers(await served(new, STAGED)) == [1]
+    assert rows(new, "SELECT number FROM stage") == [(1,)]
+    ((address,),) = rows(new, "SELECT address FROM node")
+    assert str(address).startswith("salvaged.")
 
 
 async def test_rows_that_fit_nowhere_are_counted(tmp_path: Path) -> None:
