@@ -1,0 +1,126 @@
+"""The report's numbers are those of the journal; its files can be read."""
+
+from __future__ import annotations
+
+import csv
+import xml.etree.ElementTree as ET
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.jobs.report import by_address, curves, gather, page, span_of, write
+from tests.spark.journals import START, Model, Writer
+
+
+def story() -> Writer:
+    """`a`: two messages, one of them given twice. `b`: three come, and go with their queue."""
+    told = Writer()
+    told.note("enqueued", 1, address="a")
+    told.note("enqueued", 2, address="a")
+    told.note("delivered", 1, address="a")
+    told.note("released", 1, address="a")
+    told.now = START + timedelta(seconds=2)
+    told.note("delivered", 1, address="a")
+    told.note("leased", 2, address="a")
+    told.note("accepted", 1, address="a")
+    told.note("settled", 2, address="a")
+    for number in (3, 4, 5):
+        told.note("enqueued", number, address="b")
+    told.now = START + timedelta(seconds=4)
+    told.note("purged", "", address="b", position=-1, reason="3 messages, with their queue")
+    return told
+
+
+@pytest.mark.requirement("PIP-66")
+def test_curves_and_sums(spark: SparkSession) -> None:
+    journal = story().frame(spark)
+    span = span_of(journal)
+    assert span is not None
+    assert span.step == 1
+    found = [
+        (row["address"], (row["at"].timestamp() - START.timestamp()), *row[2:])
+        for row in curves(journal, 1).orderBy("address", "at").collect()
+    ]
+    assert found == [
+        ("a", 0, 2, 1, 0, 2),
+        ("a", 2, 0, 2, 2, 0),
+        ("b", 2, 3, 0, 0, 3),
+        ("b", 4, 0, 0, 0, 0),
+    ]
+    a, b = (row.asDict() for row in by_address(journal).orderBy("address").collect())
+    counts = ("enqueued", "given", "accepted", "released", "redelivered", "mostGiven")
+    assert [a[name] for name in counts] == [2, 3, 2, 1, 1, 2]
+    assert [b[name] for name in counts] == [3, 0, 0, 0, 0, 0]
+    # message 1: given after 2 ms, again at 2001, accepted at 2003; message 2: at 2002, at 2004
+    assert (a["queued_p50"], a["queued_max"]) == (2.0, 2000.0)
+    assert (a["processed_p50"], a["processed_max"]) == (2.0, 2.0)
+    assert (a["total_p50"], a["total_max"]) == (2002.0, 2002.0)
+    assert b["total_p50"] is None
+
+
+DUCKDB: Final = """
+with messages as (
+  select address, position, messageId, min("at") filter (where kind = 'enqueued') as came,
+    max("at") filter (where kind = 'accepted') as went
+  from read_parquet('{journal}') group by all
+)
+select address, count(came), count(went),
+  quantile_disc(epoch_us(went) - epoch_us(came), [0.5, 0.9, 0.99, 1.0])
+from messages group by address order by address
+"""
+
+
+@pytest.mark.requirement("PIP-65")
+@pytest.mark.requirement("PIP-66")
+def test_a_busy_broker_as_files(spark: SparkSession, tmp_path: Path) -> None:
+    folder = str(tmp_path / "journal")
+    Model(5, []).run(messages=500).told.frame(spark).coalesce(1).write.parquet(folder)
+    report = gather(spark.read.parquet(folder))
+    assert report is not None
+    with duckdb.connect() as other:
+        expected = other.execute(DUCKDB.format(journal=f"{folder}/*.parquet")).fetchall()
+    by_name = sorted(report.addresses, key=lambda row: str(row["address"]))
+    names = ("p50", "p90", "p99", "max")
+    assert [
+        (
+            *(row[name] for name in ("address", "enqueued", "accepted")),
+            [round(row[f"total_{name}"] * 1000) for name in names],
+        )
+        for row in by_name
+    ] == expected
+    paths = write(report, tmp_path / "out")
+    assert [path.name for path in paths] == [
+        "report.html",
+        "report.svg",
+        "addresses.csv",
+        "curves.csv",
+    ]
+    root = ET.parse(paths[1]).getroot()
+    assert root.tag.endswith("svg")
+    texts = [text for text in root.itertext() if text.strip()]
+    assert {"Throughput, messages/s", "Backlog, messages", "q0", "p99"} <= set(texts)
+    html = paths[0].read_text()
+    assert html.count("<svg") == 1
+    assert "500 enqueued" in html
+    with paths[2].open() as file:
+        rows = list(csv.DictReader(file))
+    assert sum(int(row["enqueued"]) for row in rows) == 500
+    with paths[3].open() as file:
+        assert sum(int(row["enqueued"]) for row in csv.DictReader(file)) == 500
+    assert write(report, tmp_path / "again")[1].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.requirement("PIP-66")
+def test_odd_journals(spark: SparkSession) -> None:
+    assert gather(Writer().frame(spark)) is None
+    told = Writer()
+    told.note("accepted", address="<script>")
+    report = gather(told.frame(spark))
+    assert report is not None
+    html = page(report, "<svg></svg>")
+    assert "<td>&lt;script&gt;</td>" in html
+    assert "<script>" not in html
