@@ -1,0 +1,178 @@
+"""Selectors over rows select what the broker's own select over messages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from broker.amqp.sections import split
+from broker.amqp.types import Byte, Char, Float, Int, Short
+from broker.jms import NON_PERSISTENT, JmsMessage, TextBody
+from broker.jms import encode as encode_jms
+from broker.message import read_message
+from broker.routing.errors import InvalidSelector
+from broker.routing.selector import parse_selector
+from pipeline.columns import MESSAGE_COLUMNS
+from pipeline.rows import RowMaker, Told
+from pipeline.selector import SelectorError, condition
+from tests.support.clock import SimulatedClock
+
+
+def message(properties: dict[str, object] | None = None, **fields: object) -> bytes:
+    made = JmsMessage(TextBody("x"), properties=properties)
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return encode_jms(made)
+
+
+MESSAGES: Final = [
+    message(),
+    message({"n": 1, "d": 1.0, "s": "one", "b": True}),
+    message({"n": Int(2), "d": Float(2.5), "s": "two", "b": False}),
+    message({"n": Byte(-3), "d": float("nan"), "s": "a_b%c\nd", "b": None}),
+    message({"n": Short(7), "d": float("inf"), "s": "", "w": 2**63 - 1}),
+    message({"n": "1", "d": "1.0", "s": 1, "b": "true"}),
+    message({"c": Char(120), "n": None, "ä": "umlaut"}),
+    message({"n": 0, "d": -0.0, "w": -(2**63)}, priority=9, delivery_mode=NON_PERSISTENT),
+    message(message_id="ID:1", correlation_id="c", type="order", timestamp=1_700_000_000_123),
+    message({"JMSXAppID": "app"}, group_id="g", group_sequence=5, user_id="alice"),
+]
+
+SELECTORS: Final = [
+    *(
+        "n = 1",
+        "n <> 1",
+        "n = 1.0",
+        "n > 0",
+        "n >= 2",
+        "n < 0",
+        "n <= 1",
+        "n = d",
+        "n <> d",
+        "d > n",
+    ),
+    *("d = 1", "d <> 2.5", "d > 1e300", "d = d", "d <> d", "d = 0", "s = n", "s = s", "b = b"),
+    *(
+        "s = 'one'",
+        "s <> 'one'",
+        "s IN ('one', 'two')",
+        "s NOT IN ('one')",
+        "s IN ('')",
+        "n IN ('1')",
+    ),
+    *(
+        "s LIKE 'o%'",
+        "s LIKE '_n_'",
+        "s NOT LIKE '%o%'",
+        r"s LIKE 'a\_b\%%' ESCAPE '\'",
+        "s LIKE ''",
+    ),
+    *("s LIKE '%d'", "s LIKE 'a.b%'", "n LIKE '1'", "n NOT LIKE '2'", "ä LIKE 'um%'"),
+    *("n IS NULL", "n IS NOT NULL", "b IS NULL", "missing IS NULL", "c IS NULL", "c = 'x'"),
+    *(
+        "b",
+        "NOT b",
+        "b = TRUE",
+        "b <> true",
+        "b = 'true'",
+        "b OR n = 2",
+        "b AND n = 1",
+        "n",
+        "NOT n",
+    ),
+    *("TRUE", "FALSE", "NOT FALSE", "missing = 1", "NOT missing = 1", "missing = 1 OR TRUE"),
+    *(
+        "missing = 1 AND FALSE",
+        "NOT (missing = 1 AND FALSE)",
+        "(n = 1 OR s = 'two') AND NOT b = FALSE",
+    ),
+    *("n BETWEEN 1 AND 2", "n NOT BETWEEN 1 AND 2", "d BETWEEN 0 AND n", "missing BETWEEN 1 AND 2"),
+    *("n NOT BETWEEN missing AND -5", "n NOT BETWEEN 5 AND missing"),
+    *(
+        "n + 1 = 2",
+        "n * 2 > 3",
+        "n - 1 < 0",
+        "n / 2 = 1",
+        "-7 / 2 = -3",
+        "n / 0 = 1",
+        "1 / d > 1e9",
+    ),
+    *(
+        "d * 2 = 5",
+        "d / 2 = 0.5",
+        "-n = 3",
+        "+n = 1",
+        "- - n = 1",
+        "-d < 0",
+        "s + 1 = 2",
+        "n + s = 2",
+    ),
+    *(
+        "w = 9223372036854775807",
+        "w + 0 > 9e18",
+        "w > 9.3e18",
+        "n = 0x7",
+        "n = 07",
+        "n = 1L",
+        "d = 2.5f",
+    ),
+    *("1 = 1", "1 = '1'", "TRUE = 1", "n = TRUE", "n + 1 BETWEEN d AND 10", "2.5 = d"),
+    *("JMSPriority = 9", "JMSPriority BETWEEN 0 AND 4", "JMSDeliveryMode = 'PERSISTENT'"),
+    *("JMSDeliveryMode <> 'PERSISTENT'", "JMSMessageID = 'ID:1'", "JMSMessageID IS NULL"),
+    *("JMSCorrelationID LIKE 'c%'", "JMSType = 'order'", "JMSTimestamp = 1700000000123"),
+    *("JMSTimestamp > 0", "JMSXGroupID = 'g'", "JMSXGroupSeq = 5", "JMSXUserID = 'alice'"),
+    *("JMSXAppID = 'app'", "JMSXDeliveryCount = 1", "JMSXGroupID IS NOT NULL"),
+]
+
+
+@pytest.mark.requirement("PIP-67")
+def test_rows_are_selected_like_messages(spark: SparkSession) -> None:
+    """One query asks all selectors of all messages."""
+    clock = SimulatedClock()
+    columns = RowMaker(list(MESSAGE_COLUMNS), address="q")
+    batch = columns.batch(Told(MESSAGES, list(range(len(MESSAGES))), [None] * len(MESSAGES)))
+    frame = spark.createDataFrame(pa.Table.from_batches([batch])).orderBy("position")
+    asked = frame.select(
+        *(condition(text).alias(str(index)) for index, text in enumerate(SELECTORS))
+    )
+    wrong = []
+    for row, data in zip(asked.collect(), MESSAGES, strict=True):
+        read = read_message(split(data, 0, len(data)), data, clock)
+        for index, text in enumerate(SELECTORS):
+            if bool(row[index]) is not parse_selector(text).matches(read):
+                wrong.append((text, row[index], data))
+    assert not wrong
+
+
+REFUSED: Final = [
+    *("", "n = ", "n = 'a", "n ; 1", "n IN (1)", "1 IN ('a')", "n LIKE 'a' ESCAPE 'ab'", "n < 'a'"),
+    *(
+        "n LIKE 'a!' ESCAPE '!'",
+        "count(*)",
+        "a::int",
+        "JMSDestination = 'q'",
+        "n = 1 AND 2",
+        "NOT 'a'",
+    ),
+    *(
+        "n = 99999999999999999999",
+        "1e999 = n",
+        "'a' IS NULL",
+        "TRUE + 1 = 2",
+        "a\N{SNOWMAN} = 1",
+        "n = 1 n",
+    ),
+]
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_no_selector_to_the_broker_is_none_here(spark: SparkSession, text: str) -> None:
+    assert spark is not None, "columns need a session"
+    with pytest.raises(InvalidSelector):
+        parse_selector(text)
+    with pytest.raises(SelectorError, match="at character"):
+        condition(text)
