@@ -55,7 +55,7 @@ T = TypeVar("T")
 PRODUCT = "jms-broker"
 
 LOADED_AT_ONCE = 1000
-"""Scheduled messages that are loaded together at a start."""
+"""Scheduled and leased messages that are loaded together at a start."""
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -259,6 +259,7 @@ async def recover(store: Store, router: Router, batch: Batch) -> None:
     for stage in await store.stages():
         recovery.stage(stage)
     recovery.deliveries(await store.delivered())
+    recovery.leases(await store.leases())
     behind = 0
     while ids := await store.ids(behind):
         behind = int(ids[-1].number)
@@ -268,10 +269,13 @@ async def recover(store: Store, router: Router, batch: Batch) -> None:
     while (part := await store.places(behind)).numbers:
         behind = part.numbers[-1]
         recovery.places(part)
-    scheduled = recovery.scheduled()
-    for first in range(0, len(scheduled), LOADED_AT_ONCE):
-        for message in await store.load(scheduled[first : first + LOADED_AT_ONCE]):
-            recovery.message(message)
+    for numbers, take in (
+        (recovery.scheduled(), recovery.message),
+        (recovery.leased(), recovery.leased_message),
+    ):
+        for first in range(0, len(numbers), LOADED_AT_ONCE):
+            for message in await store.load(numbers[first : first + LOADED_AT_ONCE]):
+                take(message)
     recovery.finish()
 
 

@@ -14,6 +14,7 @@ from mypy_extensions import mypyc_attr
 from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
 from storage.facts import SetAside, StoreFacts
+from storage.leases import StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StoredSink, StoredStage
 
@@ -144,6 +145,10 @@ class Store:
     @abstractmethod
     async def sinks(self) -> list[StoredSink]:
         """Every query of which a batch has been committed, by name."""
+
+    @abstractmethod
+    async def leases(self) -> StoredLeases:
+        """Every lease with its epochs, in the order of their names."""
 
     @property
     @abstractmethod

@@ -7,6 +7,7 @@ from mypy_extensions import i64
 from storage.contents import ContentChanges
 from storage.events import EventChanges, EventRow, Trim
 from storage.ids import IdChanges
+from storage.leases import LeaseChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscription
 from storage.stages import StageChanges
 
@@ -51,6 +52,7 @@ class Batch:
         self.contents: ContentChanges | None = None
         self.events: EventChanges | None = None
         self.stages: StageChanges | None = None
+        self.leases: LeaseChanges | None = None
         self._first: i64 = 0
         self._left: i64 = 0
 
@@ -193,6 +195,13 @@ class Batch:
             self.stages = StageChanges()
         return self.stages
 
+    def lease_changes(self) -> LeaseChanges:
+        """What becomes of leases, for which somebody waits."""
+        self.is_urgent = True
+        if self.leases is None:
+            self.leases = LeaseChanges()
+        return self.leases
+
     def note_event(self, row: EventRow) -> None:
         """Add to the lifecycle journal; ids ascend, also from batch to batch."""
         if self.events is None:
@@ -225,6 +234,7 @@ class Batch:
             or self.contents is not None
             or self.events is not None
             or self.stages is not None
+            or self.leases is not None
         )
 
 

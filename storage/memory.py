@@ -15,6 +15,7 @@ from storage.events import (
     columns_of,
 )
 from storage.ids import IdChanges
+from storage.leases import LeaseChanges, StoredEpoch, StoredLease, StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StageChanges, StoredSink, StoredStage
 
@@ -35,6 +36,9 @@ class MemoryStore(Store):
         self._events: Final[list[EventRow]] = []
         self._stages: Final[dict[int, StoredStage]] = {}
         self._sinks: Final[dict[str, StoredSink]] = {}
+        self._leases: Final[dict[str, StoredLease]] = {}
+        self._epochs: Final[dict[tuple[str, int], StoredEpoch]] = {}
+        self._generation = 0
 
     @property
     def name(self) -> str:
@@ -107,6 +111,8 @@ class MemoryStore(Store):
             self._change_events(batch.events)
         if batch.stages is not None:
             self._change_stages(batch.stages)
+        if batch.leases is not None:
+            self._change_leases(batch.leases)
 
     def _change_events(self, changes: EventChanges) -> None:
         self._events.extend(changes.rows)
@@ -124,6 +130,22 @@ class MemoryStore(Store):
             self._sinks.pop(query, None)
         self._stages.update(changes.added)
         self._sinks.update(changes.sinks)
+
+    def _change_leases(self, changes: LeaseChanges) -> None:
+        self._generation = max(self._generation, int(changes.generation))
+        for key in list(self._epochs):
+            if key[0] in changes.ended:
+                del self._epochs[key]
+        for name, lease in changes.leases.items():
+            if lease is None:
+                self._leases.pop(name, None)
+            else:
+                self._leases[name] = lease
+        for key, epoch in changes.epochs.items():
+            if epoch is None:
+                self._epochs.pop(key, None)
+            else:
+                self._epochs[key] = epoch
 
     def _change_ids(self, changes: IdChanges) -> None:
         for stored in changes.remembered:
@@ -197,6 +219,11 @@ class MemoryStore(Store):
 
     async def sinks(self) -> list[StoredSink]:
         return [sink for _, sink in sorted(self._sinks.items())]
+
+    async def leases(self) -> StoredLeases:
+        leases = [lease for _, lease in sorted(self._leases.items())]
+        epochs = [epoch for _, epoch in sorted(self._epochs.items())]
+        return StoredLeases(leases, epochs, generation=self._generation)
 
     async def read_chunk(self, content: int, index: int) -> bytes:
         found = self._chunks.get(content, {}).get(index)

@@ -205,6 +205,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "storage/sql/migrations/versions/v0006_events.py": "the same",
     "storage/sql/migrations/versions/v0007_segments.py": "the same",
     "storage/sql/migrations/versions/v0009_stages.py": "the same",
+    "storage/sql/migrations/versions/v0008_leases.py": "the same",
     "storage/sql/tables.py": "the same",
     "storage/facts.py": "records",
     "broker/cli/backup.py": "tests/interop/test_command_line_store.py",

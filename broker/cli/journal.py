@@ -43,6 +43,8 @@ class Kind(Enum):
     DEAD_LETTERED = "deadlettered"
     MOVED = "moved"
     PURGED = "purged"
+    LEASED = "leased"
+    SETTLED = "settled"
 
 
 def moment(text: str, now: datetime) -> int:

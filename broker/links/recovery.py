@@ -6,6 +6,7 @@ from typing import Final, final
 
 from broker.amqp.terminus import filter_from
 from broker.links.filters import in_force
+from broker.links.leased import LeasedMessages
 from broker.message import AT_ONCE
 from broker.routing.gate import NOWHERE
 from broker.routing.paging import recover
@@ -14,6 +15,7 @@ from broker.routing.router import Router
 from broker.routing.stored import as_entry
 from broker.routing.subscription import Interest, Terms
 from storage.batch import Batch
+from storage.leases import StoredLeases
 from storage.records import (
     StoredId,
     StoredMessage,
@@ -32,6 +34,7 @@ class Recovery:
     Messages are not loaded but for those with a delivery time: of the others it is told where they
     are. Those up to the position of `deliveries` may have been delivered, and say so (RCV-08):
     an alarm that may be false, but is never missing. Nothing is held against the redelivery limit.
+    What a lease has is loaded, too, and is never offered to anybody else.
     """
 
     def __init__(self, router: Router, batch: Batch) -> None:
@@ -41,6 +44,7 @@ class Recovery:
         self._queues: Final[dict[str, Queue]] = {}
         self._scheduled: Final[list[int]] = []
         self._messages: Final[list[StoredMessage]] = []
+        self._leased: Final = LeasedMessages(router, batch)
         router.suspect()
 
     def node(self, stored: StoredNode) -> None:
@@ -59,6 +63,17 @@ class Recovery:
         made = self._router.subscriptions.bring_back(stored, interest, terms, batch=self._batch)
         if not made.is_over:
             self._queues[stored.queue] = made.queue
+
+    def leases(self, stored: StoredLeases) -> None:
+        """The leases, which know by number what they have."""
+        leases = self._router.leases
+        leases.generation = max(leases.generation, stored.generation)
+        for lease in stored.leases:
+            self._leased.lease(lease, self._queue(lease.queue))
+        for name in stored.damaged:
+            self._leased.damaged(name)
+        for epoch in stored.epochs:
+            self._leased.epoch(epoch)
 
     def remembered_id(self, stored: StoredId) -> None:
         """The id of a message that came to a node; forgotten where that detects none any more."""
@@ -96,6 +111,8 @@ class Recovery:
             queue = self._queue(part.queues[index])
             if queue is None:
                 continue  # a subscription that has just ended, with all that it had
+            if self._leased.has(number):
+                continue
             if part.deliver_at_ms[index] != AT_ONCE:
                 self._scheduled.append(number)
                 continue
@@ -119,8 +136,17 @@ class Recovery:
         """One of those that are `scheduled`."""
         self._messages.append(stored)
 
+    def leased(self) -> list[int]:
+        """The numbers of the messages that leases have, ascending."""
+        return self._leased.numbers()
+
+    def leased_message(self, stored: StoredMessage) -> None:
+        """One of those that are `leased`."""
+        self._leased.message(stored)
+
     def finish(self) -> None:
         """Let these wait in the order of their positions."""
+        self._leased.finish()
         self._messages.sort(key=_position)
         for stored in self._messages:
             queue = self._queue(stored.queue)

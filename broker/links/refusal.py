@@ -15,7 +15,10 @@ from broker.routing.errors import (
     HeldExclusively,
     InvalidAddress,
     InvalidSelector,
+    LeaseFenced,
+    LeaseGone,
     LimitReached,
+    NoSuchEpoch,
     NoSuchNode,
     NotPermitted,
     QueueFull,
@@ -30,6 +33,9 @@ CONDITIONS: Final[dict[type[RoutingError], str]] = {
     HeldExclusively: RESOURCE_LOCKED,
     QueueFull: RESOURCE_LIMIT_EXCEEDED,
     LimitReached: RESOURCE_LIMIT_EXCEEDED,
+    NoSuchEpoch: NOT_FOUND,
+    LeaseGone: NOT_FOUND,
+    LeaseFenced: RESOURCE_LOCKED,
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
 from broker.links.peer import Peer
-from broker.management.later import Later
+from broker.management.later import Later, Told
 from broker.management.request import Request
 from broker.management.response import Response
 
@@ -32,12 +32,13 @@ def attributes_of(record: type[Record]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who asks: their connection, since an operation may depend on it."""
+    """Who asks: their connection, since an operation may depend on it. `tell` sends a response."""
 
     peer: Peer
+    tell: Callable[[Response], None]
 
 
-Operation = Callable[[Request, Caller], Response | Later]
+Operation = Callable[[Request, Caller], Response | Later | Told]
 
 
 class Entity(ABC):

@@ -20,3 +20,7 @@ class Later:
     """A response that somebody has to wait for."""
 
     answer: Callable[[], Awaitable[Response]]
+
+
+class Told:
+    """The response comes some time after this, by `Caller.tell`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from broker.amqp.errors import INVALID_FIELD, UNAUTHORIZED_ACCESS, LinkFault
@@ -17,7 +18,8 @@ from broker.management.connections import Connections, Links
 from broker.management.entity import Caller, Entity, Operation
 from broker.management.explain import ATTACH, Explanations
 from broker.management.history import History
-from broker.management.later import LATER_MAX, Later, Spawn
+from broker.management.later import LATER_MAX, Later, Spawn, Told
+from broker.management.leases import LeaseEntity
 from broker.management.messages import Messages
 from broker.management.nodes import Nodes
 from broker.management.request import (
@@ -103,6 +105,7 @@ class Management(Service):
             Links(container),
             Messages(router, journal),
             Subscriptions(router, journal),
+            LeaseEntity(router, journal),
         ]
         if store is not None and spawn is not None:
             entities += [Stores(store), DamagedMessages(store), Backups(store, spawn)]
@@ -121,9 +124,12 @@ class Management(Service):
         envelope = read_envelope(request)
         node = self._reply_node(peer, envelope, request)
         try:
-            response = self._perform(peer, request)
+            caller = Caller(peer=peer, tell=partial(self._tell, peer, envelope))
+            response = self._perform(caller, request)
         except NotLoaded:
             self._container.router.paging.park(ParkedRequest(self, peer, request))
+            return
+        if isinstance(response, Told):
             return
         if isinstance(response, Later):
             assert self._spawn is not None, "only what may wait is asked to"
@@ -144,10 +150,14 @@ class Management(Service):
             response = Response(status=FAILED, description=str(error))
         finally:
             self._waiting -= 1
+        self._tell(peer, envelope, response)
+        self._container.run_round()
+
+    def _tell(self, peer: Peer, envelope: Envelope, response: Response) -> None:
+        """Respond to whoever asked, unless they have gone meanwhile."""
         node = self._node_for(peer, envelope)
         if node is not None:
             self._respond(node, envelope, response)
-            self._container.run_round()
 
     def _reply_node(self, peer: Peer, envelope: Envelope, message: Message) -> Node:
         """Where the response goes, which must be known before anything is done."""
@@ -162,12 +172,12 @@ class Management(Service):
         own = peer.replies.get(envelope.reply_to)
         return own or self._container.router.find(envelope.reply_to, "")
 
-    def _perform(self, peer: Peer, message: Message) -> Response | Later:
+    def _perform(self, caller: Caller, message: Message) -> Response | Later | Told:
         try:
-            if not self._container.authenticator.is_administrator(peer.user):
+            if not self._container.authenticator.is_administrator(caller.peer.user):
                 raise Refused(FORBIDDEN, "only an administrator may manage the broker")
             request = read_request(message)
-            found = self._operation(request)(request, Caller(peer=peer))
+            found = self._operation(request)(request, caller)
             if isinstance(found, Later) and self._waiting >= LATER_MAX:
                 raise Refused(BUSY, f"{LATER_MAX} requests wait for the store; ask again later")
             return found

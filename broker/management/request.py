@@ -33,6 +33,7 @@ BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
+GONE: Final = 410
 FAILED: Final = 500
 NOT_IMPLEMENTED: Final = 501
 BUSY: Final = 503

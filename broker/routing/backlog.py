@@ -247,6 +247,12 @@ class Backlog:
             self._tail.number = self.next_position >> SHIFT
         self._look_for_pages(paged)
 
+    def begin_behind(self, position: i64) -> None:
+        """That position is taken by what does not wait, at a start: nothing is in memory yet."""
+        if position >= self.next_position:
+            self.next_position = position + 1
+            self._tail.number = self.next_position >> SHIFT
+
     def page_out(self, keep: i64, up_to: i64) -> bool:
         """Let entries behind the first `keep` chunks leave memory; False where some cannot yet.
 

@@ -29,6 +29,18 @@ class LimitReached(RoutingError):
     """The broker as a whole, or this connection, may not have more of these."""
 
 
+class NoSuchEpoch(RoutingError):
+    """A lease has no such epoch, or an epoch no such slice."""
+
+
+class LeaseGone(RoutingError):
+    """There is no such lease, or not any more; or an epoch of it is settled."""
+
+
+class LeaseFenced(RoutingError):
+    """Somebody has opened the lease anew."""
+
+
 class InvalidSelector(RoutingError):
     """A selector that means nothing. `position` is the character at fault, counted from 1."""
 

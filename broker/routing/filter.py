@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from broker.message import Message
+from broker.routing.part import Part
 from broker.routing.selector import Facts, Selector
 
 
@@ -13,11 +14,18 @@ class Filter:
     """A selector, or none, and a publisher whose messages are not wanted, or an empty name.
 
     Two that say the same are equal. Nobody has one that lets everything pass: None does that.
+    Of what waits only a `part` may be wanted; whoever judges entries asks for that himself.
     """
 
-    def __init__(self, selector: Selector | None = None, excluded_publisher: str = "") -> None:
+    def __init__(
+        self,
+        selector: Selector | None = None,
+        excluded_publisher: str = "",
+        part: Part | None = None,
+    ) -> None:
         self.selector = selector
         self.excluded_publisher = excluded_publisher
+        self.part = part
 
     def passes(self, message: Message) -> bool:
         """Whether `message` is wanted."""
@@ -34,6 +42,7 @@ class Filter:
             isinstance(other, Filter)
             and self.selector == other.selector
             and self.excluded_publisher == other.excluded_publisher
+            and self.part is other.part
         )
 
     def __hash__(self) -> int:

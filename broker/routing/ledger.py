@@ -38,10 +38,14 @@ EXPIRED: Final = "expired"
 DEAD_LETTERED: Final = "deadlettered"
 MOVED: Final = "moved"
 PURGED: Final = "purged"
+LEASED: Final = "leased"
+"""In place of delivered, where a lease takes a message."""
+SETTLED: Final = "settled"
+"""In place of accepted, where it was one that had it."""
 
 KINDS: Final = (
     *(ENQUEUED, SCHEDULED, DELIVERED, ACCEPTED, RELEASED, MODIFIED, REJECTED),
-    *(EXPIRED, DEAD_LETTERED, MOVED, PURGED),
+    *(EXPIRED, DEAD_LETTERED, MOVED, PURGED, LEASED, SETTLED),
 )
 
 SETTLEMENTS: Final[dict[Disposal, tuple[str, str]]] = {
@@ -54,6 +58,12 @@ SETTLEMENTS: Final[dict[Disposal, tuple[str, str]]] = {
     Disposal.DEAD_LETTER: (REJECTED, ""),
 }
 """How a delivery that ends as routing says is told, and why."""
+
+LEASE_ENDS: Final[dict[Disposal, tuple[str, str]]] = {
+    Disposal.REMOVE: (SETTLED, ""),
+    Disposal.COUNT: (MODIFIED, "the lease ran out"),
+}
+"""The same, where a lease had the message."""
 
 TEXT_MAX: Final = 255
 """Characters of each text in a row: names, ids and reasons come from peers."""
@@ -110,7 +120,7 @@ class Ledger(Witness):
             self._others.admitted(entry, deliver_at_ms, batch)
 
     def delivered(self, entry: QueueEntry, batch: Batch) -> None:
-        self._note(entry, DELIVERED, batch)
+        self._note(entry, LEASED if is_leased(entry) else DELIVERED, batch)
         if self._others is not None:
             self._others.delivered(entry, batch)
 
@@ -120,6 +130,8 @@ class Ledger(Witness):
         kind, reason = SETTLEMENTS[disposal]
         if cause is not None and kind == REJECTED:
             reason = reason_of(cause)
+        elif is_leased(entry):
+            kind, reason = LEASE_ENDS.get(disposal, (kind, reason))
         self._note(entry, kind, batch, reason=reason)
         if self._others is not None:
             self._others.settled(entry, disposal, batch, cause=cause)
@@ -232,6 +244,12 @@ class Reminder(Due):
     def due(self, now_ms: i64) -> None:
         self._ledger.is_due = True
         self._agenda.at(now_ms + TRIM_PERIOD_MS, self)
+
+
+def is_leased(entry: QueueEntry) -> bool:
+    """Whether it is a lease that has `entry`."""
+    consumer = entry.consumer
+    return consumer is not None and consumer.leases
 
 
 def depart(entry: QueueEntry, kind: str, batch: Batch, *, reason: str = "") -> None:

@@ -40,7 +40,8 @@ class Consumer:
     and `passed` belong to the queue: which of its consumers this one is, and
     up to which position of each priority nothing waits that it may have, but for what
     `revisit` knows. `filter` says what of a queue it wants, None that it wants everything.
-    `failures` counts the attempts with it that failed.
+    `failures` counts the attempts with it that failed. `leases`: it is a lease, which keeps
+    what it takes over a restart.
     """
 
     filter: Filter | None = None
@@ -50,6 +51,7 @@ class Consumer:
     priority: i64 = 0
     exclusive: bool = False
     failures: i64 = 0
+    leases: bool = False
 
     @abstractmethod
     def has_room(self) -> bool:

@@ -31,7 +31,7 @@ from broker.routing.policy import BLOCK, DROP_OLDEST, AddressPolicy
 from broker.routing.promptness import Promptness
 from broker.routing.redelivery import Disposal
 from broker.routing.schedule import Schedule, held_back
-from broker.routing.selection import Selection
+from broker.routing.selection import Selection, begin_selection, selection_of
 from broker.routing.stored import stored_position
 from broker.routing.sweep import Sweep
 from storage.batch import Batch
@@ -176,23 +176,16 @@ class Queue(Consumable):
         self._last_number += 1
         consumer.number = self._last_number
         consumer.passed = None
-        if consumer.filter is not None:
-            self._selective().join(consumer)
-            self.passing.any = True
+        begin_selection(self, consumer)
         self.consumers.append(consumer)
         if self.exclusivity.in_force or consumer.exclusive:
             choose(self)
         return self
 
-    def _selective(self) -> Selection:
-        if self.selection is None:
-            self.selection = Selection(self)
-        return self.selection
-
     def attach_browser(self, consumer: Consumer) -> None:
         """`consumer` will see copies of what waits, and acquire nothing."""
         if consumer.filter is not None:
-            self._selective()
+            selection_of(self)
         self.browsers.join(consumer)
 
     def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:  # noqa: ARG002 as a service's

@@ -26,6 +26,7 @@ from broker.routing.filter import Filter
 from broker.routing.gate import Gates
 from broker.routing.kept import GRACE_MS
 from broker.routing.lag import Lag
+from broker.routing.leases import Leases
 from broker.routing.ledger import DEAD_LETTERED, PURGED, Ledger, depart
 from broker.routing.ledger import EXPIRED as EXPIRED_KIND
 from broker.routing.lifetime import Ending, Lifetimes
@@ -99,6 +100,7 @@ class Router:
         self.contents: Keeper | None = None
         self.reserve: Reserve | None = None
         self.lag: Final = Lag()
+        self.leases: Final = Leases(self)
         self._policies: Final = policies
         self._nodes_max: Final[i64] = nodes_max
         self._bindings_max: Final[i64] = bindings_max
@@ -427,6 +429,8 @@ class Router:
             self._left = []
             for node in left:
                 self._delete_if_over(node, batch)
+        if self.leases.any:
+            self.leases.go_on(batch)
 
     def _let_producers_go_on(self) -> None:
         still: list[Node] = []

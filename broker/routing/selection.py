@@ -92,6 +92,8 @@ class Selection(Due):
         """Whether a filter lets `entry` pass."""
         self._left -= 1
         self.judged += 1
+        if wanted.part is not None and not wanted.part.has(entry):
+            return False
         facts = self._facts.get(entry)
         if facts is None:
             facts = Facts(entry.message, entry.delivery_count)
@@ -174,3 +176,17 @@ class Selection(Due):
             return passed_over
         at = passed_over.index(self._next)
         return passed_over[at:] + passed_over[:at]
+
+
+def selection_of(queue: Queue) -> Selection:
+    """The one of `queue`, begun with the first who asks."""
+    if queue.selection is None:
+        queue.selection = Selection(queue)
+    return queue.selection
+
+
+def begin_selection(queue: Queue, consumer: Consumer) -> None:
+    """Let `consumer`, whose filter is new if there is one, judge from the start what waits."""
+    if consumer.filter is not None:
+        selection_of(queue).join(consumer)
+        queue.passing.any = True

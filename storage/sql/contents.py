@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.sql import chunks, delivered, reading
 from storage.sql.index import NUMBERS, QUEUES, TIDY, Index
+from storage.sql.leases import GENERATIONS
 from storage.sql.packing import Sifting
 from storage.sql.quarantine import forget_gone
 from storage.sql.rows import subscription_of
@@ -36,7 +37,8 @@ def load(connection: Connection, texts: Texts) -> Index:
     highest = connection.execute(select(func.max(QUEUE.c.id))).scalar() or 0
     queues = max(mark(connection, QUEUES), highest)  # no mark: by a broker that had none
     index.speak_for(numbers=mark(connection, NUMBERS), queues=queues)
-    for name, value in ((NUMBERS, index.numbers_up_to), (QUEUES, queues)):
+    marks = ((NUMBERS, index.numbers_up_to), (QUEUES, queues))
+    for name, value in (*marks, (GENERATIONS, mark(connection, GENERATIONS))):
         set_mark(connection, name, value)
     return index
 

@@ -8,7 +8,7 @@ from typing import Final, final
 from sqlalchemy.sql.expression import ClauseElement
 
 from storage.batch import Batch
-from storage.sql import delivered, events, ids, stages
+from storage.sql import delivered, events, ids, leases, stages
 from storage.sql.chunks import Chunks
 from storage.sql.packing import unknown_queues
 from storage.sql.rows import subscription_row
@@ -96,6 +96,8 @@ class Index:
             changes.statements.extend(events.statements_of(batch.events))
         if batch.stages is not None:
             changes.statements.extend(stages.statements_of(batch.stages))
+        if batch.leases is not None:
+            changes.statements.extend(leases.statements_of(batch.leases))
         return changes
 
     def _remove(self, batch: Batch, changes: Changes) -> None:

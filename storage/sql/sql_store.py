@@ -15,8 +15,9 @@ from sqlalchemy import Connection
 
 from storage.api import Store, StoreError
 from storage.batch import Batch
+from storage.leases import StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, contents, delivered, events, ids, stages
+from storage.sql import chunks, contents, delivered, events, ids, leases, stages
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
 from storage.sql.quarantine import count, set_aside
@@ -143,6 +144,9 @@ class SqlStore(Store):
 
     async def sinks(self) -> list[StoredSink]:
         return await self._run(stages.sinks)
+
+    async def leases(self) -> StoredLeases:
+        return await self._run(leases.load)
 
     # -- contents
 

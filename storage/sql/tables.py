@@ -128,6 +128,28 @@ DELIVERED: Final = Table(
 )
 """By queue, the position up to which its messages may have been delivered."""
 
+LEASE: Final = Table(
+    "lease",
+    METADATA,
+    Column("name", String, primary_key=True),
+    Column("queue", String, nullable=False),
+    # bytes: there may be anything in a text between quotes, and not all stores take that
+    Column("selector", LargeBinary, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("ttl_ms", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("settled", BigInteger, nullable=False),
+)
+
+LEASE_EPOCH: Final = Table(
+    "lease_epoch",
+    METADATA,
+    Column("lease", String, primary_key=True),
+    Column("epoch", BigInteger, primary_key=True, autoincrement=False),
+    Column("members", LargeBinary, nullable=False),
+)
+"""The messages of an epoch that is not settled, packed: `storage.sql.leases`."""
+
 EVENT: Final = Table(
     "event",
     METADATA,

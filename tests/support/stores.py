@@ -7,6 +7,7 @@ from typing import Final
 from storage.api import ContentError, Store, StoreError
 from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
+from storage.leases import StoredLeases
 from storage.memory import MemoryStore
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StoredSink, StoredStage
@@ -128,6 +129,9 @@ class GatedStore(Store):
 
     async def sinks(self) -> list[StoredSink]:
         return await self._memory.sinks()
+
+    async def leases(self) -> StoredLeases:
+        return await self._memory.leases()
 
     async def read_chunk(self, content: int, index: int) -> bytes:
         if (content, index) in self.damaged:

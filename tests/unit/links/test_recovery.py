@@ -44,11 +44,14 @@ def restarted(
     for subscription in asyncio.run(old.store.subscriptions()):
         recovery.subscription(subscription)
     recovery.deliveries(positions)
+    recovery.leases(asyncio.run(old.store.leases()))
     for stored_id in asyncio.run(old.store.ids(0)):
         recovery.remembered_id(stored_id)
     recovery.places(asyncio.run(old.store.places(0)))
     for message in old.store.load_now(recovery.scheduled()):
         recovery.message(message)
+    for message in old.store.load_now(recovery.leased()):
+        recovery.leased_message(message)
     recovery.finish()
     return new
 

@@ -1,0 +1,111 @@
+"""Leases come back at a start, with what they had: in the same epochs, slices and order."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from broker.routing.entry import History, QueueEntry
+from broker.routing.epoch import Epoch
+from broker.routing.lease import BatchLease, hold_again
+from broker.routing.queue import Queue
+from broker.routing.router import Router
+from broker.routing.selector import parse_selector
+from broker.routing.stored import as_entry
+from storage.batch import Batch
+from storage.leases import StoredEpoch, StoredLease
+from storage.records import StoredMessage
+
+NOBODY: Final = 0
+"""The number of no consumer: that of who had a message before has been forgotten."""
+
+
+@final
+class LeasedMessages:
+    """Takes leases, then epochs, then messages in any order.
+
+    A lease ends whose queue has gone, or of which an epoch cannot be read: what it had waits again.
+    """
+
+    def __init__(self, router: Router, batch: Batch) -> None:
+        self._router: Final = router
+        self._batch: Final = batch
+        self._epochs: Final[list[tuple[BatchLease, StoredEpoch]]] = []
+        self._numbers: Final[set[int]] = set()
+        self._entries: Final[dict[int, QueueEntry]] = {}
+        self._queue_of: Final[dict[int, Queue]] = {}
+
+    def lease(self, stored: StoredLease, queue: Queue | None) -> None:
+        """A lease on `queue`."""
+        leases = self._router.leases
+        if queue is None:
+            self._batch.lease_changes().end(stored.name)
+            return
+        lease = leases.join(
+            stored.name,
+            queue,
+            subscription=self._router.subscriptions.of.get(queue),
+            selector=parse_selector(stored.selector) if stored.selector else None,
+        )
+        lease.generation = stored.generation
+        lease.ttl_ms = stored.ttl_ms
+        lease.epoch = stored.epoch
+        lease.settled = stored.settled
+        leases.keep_alive(lease)
+
+    def damaged(self, name: str) -> None:
+        """Nobody knows what that lease had."""
+        leases = self._router.leases
+        if name in leases.named:
+            self._router.notices.append(f"lease {name} is damaged, and has ended")
+            leases.release(name, self._batch)
+
+    def epoch(self, stored: StoredEpoch) -> None:
+        """An epoch of a lease."""
+        lease = self._router.leases.named.get(stored.lease)
+        if lease is not None:
+            self._epochs.append((lease, stored))
+            for number in stored.numbers:
+                self._queue_of[number] = lease.queue
+
+    def has(self, number: int) -> bool:
+        """Whether a lease has the message of that number, which is there."""
+        is_leased = number in self._queue_of
+        if is_leased:
+            self._numbers.add(number)
+        return is_leased
+
+    def numbers(self) -> list[int]:
+        """Those of the messages that are there, ascending."""
+        return sorted(self._numbers)
+
+    def message(self, stored: StoredMessage) -> None:
+        """A message that a lease has."""
+        number = int(stored.number)
+        entry = as_entry(self._queue_of[number], stored, stored.position // 10)
+        self._entries[number] = entry
+
+    def finish(self) -> None:
+        """Let the leases hold them, as they did."""
+        for lease, stored in self._epochs:
+            epoch = Epoch(stored.epoch, stored.slice_count, list(stored.slices))
+            lost = 0
+            for index, number in enumerate(stored.numbers):
+                entry = self._entries.get(number)
+                if entry is None:
+                    epoch.leave_out()
+                    lost += 1
+                    continue
+                count = stored.counts[index]
+                entry.delivery_count = count >> 1
+                if count & 1:
+                    entry.history = History(NOBODY, None)
+                hold_again(lease, entry)
+                epoch.add(entry)
+            lease.epochs[int(stored.epoch)] = epoch
+            if lost > 0:
+                self._router.notices.append(
+                    f"{lost} messages of epoch {stored.epoch} of lease {lease.name} could not be"
+                    " read, and are left out"
+                )
+        self._epochs.clear()
+        self._entries.clear()

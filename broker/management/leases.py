@@ -1,0 +1,259 @@
+"""Leases: batches of messages that belong to a program, and not to a connection of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from broker.journal import Journal
+from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.later import Later, Told
+from broker.management.page import read_page
+from broker.management.request import (
+    BAD_REQUEST,
+    CONFLICT,
+    GONE,
+    NOT_FOUND,
+    Refused,
+    Request,
+    checked_number,
+)
+from broker.management.response import Response
+from broker.routing.epoch import SLICES_MAX, Epoch
+from broker.routing.errors import LeaseFenced, LeaseGone, NoSuchEpoch, RoutingError
+from broker.routing.lease import Acquirer, BatchLease, Wanted
+from broker.routing.node import QUEUE
+from broker.routing.queue import Queue
+from broker.routing.router import Router
+from broker.routing.selector import Selector, parse_selector
+from broker.routing.subscription import Subscription, identity_of
+
+LEASE: Final = "lease"
+
+NAME_BYTES_MAX: Final = 255
+"""Keys of any store take it."""
+
+EPOCH_MESSAGES_MAX: Final = 100_000
+"""Messages of one epoch: they are in memory, and settled in one commit."""
+
+WAIT_MAX_MS: Final = 30_000
+"""So long at most a request waits for messages; one a lease does."""
+
+TTL_DEFAULT_MS: Final = 3_600_000
+TTL_MAX_MS: Final = 10 * 365 * 24 * 3_600_000
+NUMBER_MAX: Final = 2**63 - 1
+
+STATUS: Final = {LeaseGone: GONE, LeaseFenced: CONFLICT, NoSuchEpoch: NOT_FOUND}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaseRecord(Record):
+    """A lease. `subscription` is an identity, null where it is one of a queue."""
+
+    address: str
+    subscription: str | None
+    selector: str | None
+    generation: int
+    ttl_ms: int
+    expires_at_ms: int
+    epoch: int
+    settled: int
+    messages: int
+
+
+def record_of(lease: BatchLease, router: Router) -> LeaseRecord:
+    """What there is to tell of `lease`."""
+    subscription = lease.subscription
+    identity = None if subscription is None else subscription.identity
+    return LeaseRecord(
+        name=lease.name,
+        identity=lease.name,
+        type=LEASE,
+        address=lease.queue.address,
+        subscription=None if identity is None else identity_of(identity),
+        selector=None if lease.selector is None else lease.selector.text,
+        generation=int(lease.generation),
+        ttl_ms=int(lease.ttl_ms),
+        expires_at_ms=int(router.leases.expires_at_ms(lease)),
+        epoch=int(lease.epoch),
+        settled=int(lease.settled),
+        messages=int(lease.held()),
+    )
+
+
+class Asker(Acquirer):
+    """Whoever has asked for an epoch, and is told."""
+
+    def __init__(self, number: int, tell: Callable[[Response], None]) -> None:
+        self._number: Final = number
+        self._tell: Final = tell
+
+    def acquired(self, epoch: Epoch | None) -> None:
+        sizes = [] if epoch is None else epoch.sizes()
+        self._tell(
+            Response(
+                body={
+                    "epoch": self._number,
+                    "messages": sum(sizes),
+                    "slices": sizes,
+                    "bytes": 0 if epoch is None else int(epoch.bytes),
+                }
+            )
+        )
+
+    def refused(self, why: RoutingError) -> None:
+        self._tell(Response(status=STATUS.get(type(why), CONFLICT), description=str(why)))
+
+
+class LeaseEntity(Entity):
+    """All leases. What is answered is durable."""
+
+    type = LEASE
+    attributes = attributes_of(LeaseRecord)
+
+    def __init__(self, router: Router, journal: Journal) -> None:
+        self._router: Final = router
+        self._journal: Final = journal
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {
+            name: _telling(operation)
+            for name, operation in (
+                ("OPEN", self._open),
+                ("ACQUIRE", self._acquire),
+                ("SETTLE", self._settle),
+                ("RENEW", self._renew),
+                ("RELEASE", self._release),
+                ("READ", self._read),
+            )
+        }
+
+    def query(self, request: Request) -> Response:
+        page = read_page(request, self.attributes)
+        leases = self._router.leases.named
+        return page.response(
+            record_of(leases[name], self._router).as_map() for name in page.choose(leases)
+        )
+
+    def _open(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Begin a lease, or take it over from whoever has it."""
+        request.only("address", "subscription", "selector", "ttl_ms")
+        name = _checked_name(request.subject())
+        ttl_ms = request.number("ttl_ms", TTL_DEFAULT_MS, high=TTL_MAX_MS)
+        selector = _selector(request)
+        queue, subscription = self._source(request)
+        lease = self._router.leases.open(
+            name,
+            queue,
+            subscription=subscription,
+            selector=selector,
+            ttl_ms=ttl_ms,
+            batch=self._journal.batch,
+        )
+        return Response(
+            body={
+                "generation": int(lease.generation),
+                "epoch": int(lease.epoch),
+                "settled": int(lease.settled),
+                "now_ms": int(self._router.clock.wall_ms()),
+            }
+        )
+
+    def _source(self, request: Request) -> tuple[Queue, Subscription | None]:
+        """The queue that is meant, be it a subscription's."""
+        address, identity = request.text("address", ""), request.text("subscription", "")
+        if bool(address) == bool(identity):
+            raise Refused(BAD_REQUEST, "a lease is one of an address, or of a subscription")
+        if address:
+            node = self._router.resolve(address, QUEUE, self._journal.batch)
+            assert isinstance(node, Queue)
+            return node, None
+        for each, subscription in self._router.subscriptions.named.items():
+            if identity_of(each) == identity:
+                return subscription.queue, subscription
+        raise Refused(NOT_FOUND, f"no subscription {identity}")
+
+    def _acquire(self, request: Request, caller: Caller) -> Told:
+        """Have an epoch made, or told again."""
+        request.only(
+            *("generation", "epoch", "max_messages", "max_bytes"),
+            *("slices", "arrived_until_ms", "wait_ms"),
+        )
+        epoch = _required(request, "epoch", low=1)
+        wanted = Wanted(
+            max_messages=request.number("max_messages", 10_000, low=1, high=EPOCH_MESSAGES_MAX),
+            max_bytes=request.number("max_bytes", 0, high=NUMBER_MAX),
+            slices=request.number("slices", 4, low=1, high=int(SLICES_MAX)),
+            arrived_until_ms=request.number("arrived_until_ms", 0, high=NUMBER_MAX),
+            wait_ms=request.number("wait_ms", 0, high=WAIT_MAX_MS),
+        )
+        self._router.leases.acquire(
+            request.subject(),
+            _required(request, "generation"),
+            epoch,
+            wanted=wanted,
+            acquirer=Asker(epoch, caller.tell),
+        )
+        return Told()
+
+    def _settle(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Accept everything up to an epoch, in one commit."""
+        request.only("generation", "epoch")
+        settled = self._router.leases.settle(
+            request.subject(),
+            _required(request, "generation"),
+            _required(request, "epoch"),
+            batch=self._journal.batch,
+        )
+        return Response(body={"settled": int(settled)})
+
+    def _renew(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Show that whoever has it lives. Nothing is stored: a restart gives it its whole time."""
+        request.only("generation")
+        leases = self._router.leases
+        lease = leases.renew(request.subject(), _required(request, "generation"))
+        return Response(body={"expires_at_ms": int(leases.expires_at_ms(lease))})
+
+    def _release(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """End it: what it has returns to its places, uncounted."""
+        request.only("generation")
+        generation = request.number("generation", -1, high=NUMBER_MAX)
+        returned = self._router.leases.release(
+            request.subject(), self._journal.batch, generation=generation
+        )
+        return Response(body={"messages": int(returned)})
+
+    def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        request.only()
+        lease = self._router.leases.find(request.subject())
+        return Response(body=record_of(lease, self._router).as_map())
+
+
+def _telling(operation: Operation) -> Operation:
+    """`operation`, which says with a status of its own how it stands with a lease."""
+
+    def told(request: Request, caller: Caller) -> Response | Later | Told:
+        try:
+            return operation(request, caller)
+        except (LeaseGone, LeaseFenced, NoSuchEpoch) as why:
+            raise Refused(STATUS[type(why)], str(why)) from None
+
+    return told
+
+
+def _checked_name(name: str) -> str:
+    if not name or "\0" in name or len(name.encode()) > NAME_BYTES_MAX:
+        raise Refused(BAD_REQUEST, f"the name of a lease has 1 to {NAME_BYTES_MAX} bytes, no NUL")
+    return name
+
+
+def _selector(request: Request) -> Selector | None:
+    text = request.text("selector", "")
+    return parse_selector(text) if text.strip() else None
+
+
+def _required(request: Request, name: str, *, low: int = 0) -> int:
+    if request.arguments.get(name) is None:
+        raise Refused(BAD_REQUEST, f"{request.operation} needs {name}")
+    return checked_number(name, request.arguments[name], 0, low=low, high=NUMBER_MAX)

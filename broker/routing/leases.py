@@ -1,0 +1,357 @@
+"""All leases: who opens, acquires, settles, renews, releases them, and which run out.
+
+What is told of a lease is noted in the batch of that moment, so whoever answers waits for its
+commit. Epochs are completed at the end of a round, when queues have dispatched (`go_on`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.entry import NOT_STORED, QueueEntry
+from broker.routing.epoch import new_epoch
+from broker.routing.errors import (
+    HeldExclusively,
+    InvalidAddress,
+    LeaseFenced,
+    LeaseGone,
+    LimitReached,
+    NoSuchEpoch,
+)
+from broker.routing.lease import (
+    UNSETTLED_MAX,
+    Acquirer,
+    BatchLease,
+    Gathering,
+    Wanted,
+    as_stored_epoch,
+)
+from broker.routing.lifetime import Ending
+from broker.routing.redelivery import Disposal
+from broker.routing.selector import Selector
+from broker.routing.stored import as_stored
+from broker.routing.subscription import Departure, Subscription
+from storage.batch import Batch
+
+if TYPE_CHECKING:
+    from broker.routing.queue import Queue
+    from broker.routing.router import Router
+
+LEASES_MAX: Final = 1000
+"""Of the whole broker: each may hold many messages in memory."""
+
+
+@final
+class Leases:
+    """The leases of one broker, by name.
+
+    `any`: there is something for `go_on` to look at. `generation` is the last that was given.
+    """
+
+    def __init__(self, router: Router, leases_max: int = LEASES_MAX) -> None:
+        self.any = False
+        self.generation: i64 = 0
+        self.named: Final[dict[str, BatchLease]] = {}
+        self._router: Final = router
+        self._max: Final = leases_max
+        self._touched: dict[BatchLease, None] = {}
+        self._lost: list[BatchLease] = []
+
+    # -- what is asked for
+
+    def open(
+        self,
+        name: str,
+        queue: Queue,
+        *,
+        subscription: Subscription | None = None,
+        selector: Selector | None = None,
+        ttl_ms: i64,
+        batch: Batch,
+    ) -> BatchLease:
+        """The lease of that name on `queue`, begun where there is none: of a new generation.
+
+        Whoever had it before is fenced off. HeldExclusively where it is a lease of another queue.
+        """
+        self._forget_lost(batch)
+        lease = self.named.get(name)
+        if lease is None:
+            lease = self._begin(name, queue, subscription=subscription, selector=selector)
+        elif lease.queue is not queue:
+            raise HeldExclusively(f"lease {name:.50} is one of {lease.queue.address}")
+        self.generation += 1
+        if lease.gathering is not None:
+            self._call_off(lease, self._fenced(lease, lease.generation, self.generation), batch)
+        lease.aim(selector, lease.until_ms)
+        lease.generation = self.generation
+        lease.ttl_ms = ttl_ms
+        self._renew(lease)
+        batch.lease_changes().keep(lease.as_stored())
+        return lease
+
+    def _begin(
+        self,
+        name: str,
+        queue: Queue,
+        *,
+        subscription: Subscription | None,
+        selector: Selector | None,
+    ) -> BatchLease:
+        if len(self.named) >= self._max:
+            raise LimitReached(f"the broker has its {self._max} leases")
+        if queue.is_temporary() or not queue.may_store or queue.stored_as == "":
+            raise InvalidAddress(f"messages of {queue.address} are never stored: no lease has them")
+        if subscription is not None and not subscription.is_shared and queue.consumers:
+            raise HeldExclusively(f"{subscription.name()} is not shared, and has its consumer")
+        return self.join(name, queue, subscription=subscription, selector=selector)
+
+    def join(
+        self,
+        name: str,
+        queue: Queue,
+        *,
+        subscription: Subscription | None,
+        selector: Selector | None,
+    ) -> BatchLease:
+        """A lease that is new here; it takes part in `queue` from now on."""
+        lease = BatchLease(self, name, queue, subscription=subscription, selector=selector)
+        if subscription is None:
+            queue.attach_consumer(lease)
+        else:
+            self._router.subscriptions.join(subscription, lease)
+        self.named[name] = lease
+        return lease
+
+    def _fenced(self, lease: BatchLease, generation: i64, latest: i64) -> LeaseFenced:
+        return LeaseFenced(
+            f"fenced: generation {generation} of lease {lease.name:.255} was followed by {latest}"
+        )
+
+    def find(self, name: str) -> BatchLease:
+        """The lease of that name; LeaseGone where there is none."""
+        lease = self.named.get(name)
+        if lease is None:
+            raise LeaseGone(f"gone: there is no lease {name:.255}")
+        return lease
+
+    def checked(self, name: str, generation: i64) -> BatchLease:
+        """The same for whoever has that generation; LeaseFenced where another one came after."""
+        lease = self.find(name)
+        if generation < lease.generation:
+            raise self._fenced(lease, generation, lease.generation)
+        if generation > lease.generation:
+            raise LeaseGone(f"gone: generation {generation} of lease {name:.255} is not known")
+        return lease
+
+    def acquire(
+        self, name: str, generation: i64, epoch: i64, *, wanted: Wanted, acquirer: Acquirer
+    ) -> None:
+        """Have `acquirer` get that epoch: the one that is there, or else the next one.
+
+        Raises as `checked`, LeaseGone where it is settled, NoSuchEpoch where it is not the next
+        one, LimitReached where too many are not settled.
+        """
+        lease = self.checked(name, generation)
+        self._renew(lease)
+        if epoch <= lease.settled:
+            raise LeaseGone(f"gone: epoch {epoch} of lease {name:.255} is settled")
+        known = lease.epochs.get(int(epoch))
+        if known is not None:
+            acquirer.acquired(known)
+            return
+        if epoch != lease.epoch + 1:
+            raise NoSuchEpoch(f"the next epoch of lease {name:.255} is {lease.epoch + 1}")
+        if len(lease.epochs) >= UNSETTLED_MAX:
+            raise LimitReached(f"lease {name:.255} has {UNSETTLED_MAX} epochs that are not settled")
+        before = lease.gathering
+        if before is not None:
+            before.acquirer.refused(HeldExclusively("the same epoch was asked for again"))
+            before.acquirer = acquirer
+            return
+        until_ms = self._router.clock.now_ms() + wanted.wait_ms
+        lease.gathering = Gathering(acquirer, wanted, until_ms)
+        lease.aim(lease.selector, wanted.arrived_until_ms)
+        lease.queue.consumer_ready(lease, drain=True)
+
+    def settle(self, name: str, generation: i64, epoch: i64, *, batch: Batch) -> i64:
+        """Accept what is in epochs up to that one; up to which all are settled now."""
+        lease = self.checked(name, generation)
+        self._renew(lease)
+        if epoch > lease.epoch:
+            raise NoSuchEpoch(f"the last epoch of lease {name:.255} is {lease.epoch}")
+        if epoch > lease.settled:
+            changes = batch.lease_changes()
+            for number in [each for each in lease.epochs if each <= epoch]:
+                for entry in lease.epochs.pop(number).entries:
+                    entry.queue.accept(entry, batch)
+                changes.settle(name, number)
+            lease.settled = epoch
+            changes.keep(lease.as_stored())
+        return lease.settled
+
+    def renew(self, name: str, generation: i64) -> BatchLease:
+        """Put the end of the lease off."""
+        lease = self.checked(name, generation)
+        self._renew(lease)
+        return lease
+
+    def release(self, name: str, batch: Batch, *, generation: i64 = -1) -> i64:
+        """End the lease; how many messages wait again. Without `generation`, whoever has it."""
+        lease = self.find(name) if generation < 0 else self.checked(name, generation)
+        held = lease.held()
+        self._end(lease, Disposal.RELEASE, batch, why="was released")
+        return held
+
+    def slice_of(self, name: str, generation: i64, epoch: i64, *, index: i64) -> list[QueueEntry]:
+        """What is in a slice, in order. NoSuchEpoch where there is none."""
+        lease = self.checked(name, generation)
+        if epoch <= lease.settled:
+            raise LeaseGone(f"gone: epoch {epoch} of lease {name:.255} is settled")
+        found = lease.epochs.get(int(epoch))
+        if found is None:
+            raise NoSuchEpoch(f"lease {name:.255} has no epoch {epoch}")
+        if not 0 <= index < found.slice_count:
+            raise NoSuchEpoch(f"epoch {epoch} of lease {name:.255} has no slice {index}")
+        return found.slice(index)
+
+    # -- time
+
+    def _renew(self, lease: BatchLease) -> None:
+        router = self._router
+        if lease.ttl_ms > 0:
+            lease.deadline_ms = router.clock.now_ms() + lease.ttl_ms
+            lease.timer.set(router.agenda, lease.deadline_ms)
+
+    def keep_alive(self, lease: BatchLease) -> None:
+        """Nobody could renew it while the broker was away: its time begins anew."""
+        self._renew(lease)
+
+    def expires_at_ms(self, lease: BatchLease) -> i64:
+        """When it runs out, by the clock on the wall; 0 for never."""
+        if lease.ttl_ms == 0:
+            return 0
+        clock = self._router.clock
+        return clock.wall_ms() + lease.deadline_ms - clock.now_ms()
+
+    # -- rounds
+
+    def look_at(self, lease: BatchLease) -> None:
+        """Something has come for `lease`, or has not, or its time has."""
+        self._touched[lease] = None
+        self.any = True
+
+    def lost(self, lease: BatchLease) -> None:
+        """Its queue has gone with all that was in it."""
+        lease.is_over = True
+        del self.named[lease.name]
+        self._lost.append(lease)
+        self.any = True
+
+    def go_on(self, batch: Batch) -> None:
+        """Queues have dispatched: complete epochs, and end what has run out or lost its queue."""
+        self.any = False
+        self._forget_lost(batch)
+        touched = self._touched
+        self._touched = {}
+        now_ms = self._router.clock.now_ms()
+        for lease in touched:
+            if lease.is_over:
+                continue
+            if lease.ttl_ms > 0 and now_ms >= lease.deadline_ms:
+                self._run_out(lease, batch)
+                continue
+            if lease.ttl_ms > 0:
+                lease.timer.set(self._router.agenda, lease.deadline_ms)
+            gathering = lease.gathering
+            if gathering is not None:
+                self._further(lease, gathering, now_ms, batch=batch)
+
+    def _further(
+        self, lease: BatchLease, gathering: Gathering, now_ms: i64, *, batch: Batch
+    ) -> None:
+        if gathering.is_over or (gathering.entries and not self._may_get_more(gathering)):
+            self._complete(lease, gathering, batch)
+        elif gathering.is_awake:
+            gathering.is_awake = False
+            gathering.is_draining = True
+            lease.queue.consumer_ready(lease, drain=True)
+        elif not gathering.is_draining and now_ms >= gathering.until_ms:
+            lease.gathering = None
+            gathering.acquirer.acquired(None)
+        elif not gathering.is_draining:
+            lease.timer.set(self._router.agenda, gathering.until_ms)
+
+    def _may_get_more(self, gathering: Gathering) -> bool:
+        """Whether it has not been said since the last message came that nothing more waits."""
+        return gathering.is_draining or gathering.is_awake
+
+    def _complete(self, lease: BatchLease, gathering: Gathering, batch: Batch) -> None:
+        """Make an epoch of what has been gathered."""
+        lease.gathering = None
+        changes = batch.lease_changes()
+        for entry in gathering.entries:
+            if entry.stored_number == NOT_STORED:
+                # the lease outlives the broker, so what it holds has to
+                entry.stored_number = self._router.next_stored_number()
+                batch.append(as_stored(entry))
+        lease.epoch += 1
+        epoch = new_epoch(lease.epoch, gathering.wanted.slices, gathering.entries)
+        lease.epochs[int(lease.epoch)] = epoch
+        changes.keep(lease.as_stored())
+        changes.acquire(as_stored_epoch(lease, epoch))
+        gathering.acquirer.acquired(epoch)
+
+    # -- ends
+
+    def _call_off(self, lease: BatchLease, why: LeaseFenced | LeaseGone, batch: Batch) -> None:
+        """Nobody waits for the epoch in the making any more: what it has returns, uncounted."""
+        gathering = lease.gathering
+        lease.gathering = None
+        if gathering is not None:
+            gathering.acquirer.refused(why)
+            for entry in gathering.entries:
+                entry.queue.dispose(entry, Disposal.RELEASE, batch)
+
+    def _run_out(self, lease: BatchLease, batch: Batch) -> None:
+        held = lease.held()
+        self._router.notices.append(
+            f"lease {lease.name:.255} of {lease.queue.address} has run out:"
+            f" {held} messages wait again"
+        )
+        self._end(lease, Disposal.COUNT, batch, why="has run out")
+
+    def _end(self, lease: BatchLease, disposal: Disposal, batch: Batch, *, why: str) -> None:
+        """What it holds returns as `disposal` says, and it is gone."""
+        lease.is_over = True
+        del self.named[lease.name]
+        self._call_off(lease, LeaseGone(f"gone: lease {lease.name:.255} {why}"), batch)
+        for epoch in lease.epochs.values():
+            for entry in epoch.entries:
+                entry.queue.dispose(entry, disposal, batch)
+        queue = lease.queue
+        if lease.subscription is None:
+            queue.detach_consumer(lease, queue, batch)
+            self._router.left(queue)
+        else:
+            how = Departure(Ending.CONNECTION_LOST, connection=-1, session=-1, key=("", lease.name))
+            self._router.subscriptions.leave(lease.subscription, lease, batch, how=how)
+        self._let_go(lease, batch)
+
+    def _let_go(self, lease: BatchLease, batch: Batch) -> None:
+        lease.timer.lease = None
+        lease.epochs.clear()
+        batch.lease_changes().end(lease.name)
+
+    def _forget_lost(self, batch: Batch) -> None:
+        lost = self._lost
+        self._lost = []
+        for lease in lost:
+            gathering = lease.gathering
+            lease.gathering = None
+            if gathering is not None:
+                gathering.acquirer.refused(
+                    LeaseGone(f"gone: lease {lease.name:.255} ended with its queue")
+                )
+            self._let_go(lease, batch)

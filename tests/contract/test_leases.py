@@ -1,0 +1,143 @@
+"""Leases and their epochs, as every filling of `storage.api` keeps them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from storage.api import Store
+from storage.batch import Batch
+from storage.leases import StoredEpoch, StoredLease, StoredLeases
+from tests.contract.test_store import STORES
+
+pytestmark = pytest.mark.requirement("PIP-10")
+
+
+@pytest.fixture(params=STORES)
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    opened = STORES[request.param](tmp_path)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+def lease(
+    name: str = "a", *, generation: int = 1, epoch: int = 0, settled: int = 0, selector: str = ""
+) -> StoredLease:
+    return StoredLease(
+        name=name,
+        queue="q",
+        selector=selector,
+        generation=generation,
+        ttl_ms=3_600_000,
+        epoch=epoch,
+        settled=settled,
+    )
+
+
+def epoch(number: int, *numbers: int, of: str = "a") -> StoredEpoch:
+    return StoredEpoch(
+        lease=of,
+        epoch=number,
+        slice_count=3,
+        numbers=list(numbers),
+        slices=bytes(each % 3 for each in numbers),
+        counts=[each % 5 for each in numbers],
+    )
+
+
+def told(found: StoredLeases) -> tuple[list[str], list[str], int]:
+    leases = [
+        f"{each.name} {each.queue} {each.selector!r} {each.generation} {each.ttl_ms}"
+        f" {each.epoch} {each.settled}"
+        for each in found.leases
+    ]
+    epochs = [
+        f"{each.lease} {each.epoch} {each.slice_count} {each.numbers} {list(each.slices)}"
+        f" {each.counts}"
+        for each in found.epochs
+    ]
+    assert not found.damaged
+    return leases, epochs, int(found.generation)
+
+
+async def test_a_store_has_no_leases_at_first(store: Store) -> None:
+    assert told(await store.leases()) == ([], [], 0)
+
+
+async def test_a_lease_is_kept_with_its_epochs(store: Store) -> None:
+    batch = Batch()
+    changes = batch.lease_changes()
+    assert not batch.is_empty()
+    assert batch.is_urgent
+    changes.keep(lease("b", selector="text = 'a\0\N{SNOWMAN}'"))
+    changes.keep(lease("a", generation=2, epoch=2))
+    changes.acquire(epoch(1, 7, 5, 2**62, 6))
+    changes.acquire(epoch(2, 8))
+    await store.commit(batch)
+    assert told(await store.leases()) == (
+        ["a q '' 2 3600000 2 0", "b q \"text = 'a\\x00\N{SNOWMAN}'\" 1 3600000 0 0"],
+        [
+            f"a 1 3 [7, 5, {2**62}, 6] [1, 2, 1, 0] [2, 0, 4, 1]",
+            "a 2 3 [8] [2] [3]",
+        ],
+        2,
+    )
+
+
+async def test_a_lease_is_changed_and_settled_epochs_are_forgotten(store: Store) -> None:
+    batch = Batch()
+    batch.lease_changes().keep(lease(epoch=2))
+    batch.lease_changes().acquire(epoch(1, 1))
+    batch.lease_changes().acquire(epoch(2, 2))
+    await store.commit(batch)
+    batch = Batch()
+    batch.lease_changes().keep(lease(epoch=3, settled=1))
+    batch.lease_changes().settle("a", 1)
+    batch.lease_changes().settle("a", 1)
+    batch.lease_changes().acquire(epoch(3, 3))
+    await store.commit(batch)
+    leases, epochs, _ = told(await store.leases())
+    assert leases == ["a q '' 1 3600000 3 1"]
+    assert [each[:4] for each in epochs] == ["a 2 ", "a 3 "]
+
+
+async def test_a_lease_that_ends_takes_its_epochs_along(store: Store) -> None:
+    batch = Batch()
+    for name in ("a", "b"):
+        batch.lease_changes().keep(lease(name, generation=7))
+        batch.lease_changes().acquire(epoch(1, 1, of=name))
+    await store.commit(batch)
+    batch = Batch()
+    batch.lease_changes().acquire(epoch(2, 2))
+    batch.lease_changes().end("a")
+    batch.lease_changes().end("gone")
+    await store.commit(batch)
+    leases, epochs, generation = told(await store.leases())
+    assert leases == ["b q '' 7 3600000 0 0"]
+    assert [each[:4] for each in epochs] == ["b 1 "]
+    assert generation == 7, "none is given again, though its lease may be gone"
+
+
+async def test_a_lease_may_begin_anew_in_the_batch_of_its_end(store: Store) -> None:
+    batch = Batch()
+    batch.lease_changes().keep(lease(epoch=1))
+    batch.lease_changes().acquire(epoch(1, 1))
+    await store.commit(batch)
+    batch = Batch()
+    batch.lease_changes().end("a")
+    batch.lease_changes().keep(lease(generation=2, epoch=1))
+    batch.lease_changes().acquire(epoch(1, 9))
+    await store.commit(batch)
+    leases, epochs, _ = told(await store.leases())
+    assert leases == ["a q '' 2 3600000 1 0"]
+    assert [each[:12] for each in epochs] == ["a 1 3 [9] [0"]
+
+
+async def test_an_epoch_that_comes_and_goes_in_one_batch_leaves_no_trace(store: Store) -> None:
+    batch = Batch()
+    batch.lease_changes().keep(lease(epoch=1, settled=1))
+    batch.lease_changes().acquire(epoch(1, 1))
+    batch.lease_changes().settle("a", 1)
+    await store.commit(batch)
+    assert told(await store.leases())[1] == []

@@ -1,0 +1,66 @@
+"""Whoever waits for epochs, without a request."""
+
+from __future__ import annotations
+
+from broker.routing.epoch import Epoch
+from broker.routing.errors import RoutingError
+from broker.routing.lease import Acquirer, BatchLease, Wanted
+from broker.routing.queue import Queue
+from broker.routing.selector import parse_selector
+from tests.support.routing import Routing, bodies
+
+HOUR_MS = 3_600_000
+
+
+class RecordingAcquirer(Acquirer):
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.epochs: list[Epoch | None] = []
+        self.refusals: list[RoutingError] = []
+
+    def acquired(self, epoch: Epoch | None) -> None:
+        self.epochs.append(epoch)
+
+    def refused(self, why: RoutingError) -> None:
+        self.refusals.append(why)
+
+
+def opened(
+    routing: Routing,
+    queue: Queue | None = None,
+    *,
+    name: str = "l",
+    selector: str = "",
+    ttl_ms: int = HOUR_MS,
+) -> BatchLease:
+    """A lease, opened once more."""
+    return routing.router.leases.open(
+        name,
+        routing.queue() if queue is None else queue,
+        selector=parse_selector(selector) if selector else None,
+        ttl_ms=ttl_ms,
+        batch=routing.batch,
+    )
+
+
+def ask(routing: Routing, lease: BatchLease, epoch: int = 0, **wanted: int) -> RecordingAcquirer:
+    """Ask for an epoch, the next one unless it is said which, and wait for nothing."""
+    acquirer = RecordingAcquirer()
+    routing.router.leases.acquire(
+        lease.name,
+        lease.generation,
+        epoch or lease.epoch + 1,
+        wanted=Wanted(**wanted),
+        acquirer=acquirer,
+    )
+    return acquirer
+
+
+def acquire(routing: Routing, lease: BatchLease, epoch: int = 0, **wanted: int) -> list[bytes]:
+    """What is in that epoch, once queues have dispatched."""
+    acquirer = ask(routing, lease, epoch, **wanted)
+    routing.pump()
+    assert len(acquirer.epochs) == 1, acquirer.refusals
+    found = acquirer.epochs[0]
+    return [] if found is None else bodies(found.entries)

@@ -1,0 +1,191 @@
+"""Leases over a restart: what they had, they have."""
+
+import pytest
+
+from broker.links.leased import LeasedMessages
+from storage.leases import StoredEpoch, StoredLease
+from tests.support.leases import HOUR_MS, acquire, opened
+from tests.support.routing import Routing, bodies, counts, encoded, new_message
+from tests.unit.links.test_recovery import put, restarted, taken, text
+
+pytestmark = pytest.mark.requirement("PIP-10")
+
+
+def slices(routing: Routing, epoch: int = 1, *, count: int = 4) -> list[list[bytes]]:
+    leases = routing.router.leases
+    generation = leases.named["l"].generation
+    return [bodies(leases.slice_of("l", generation, epoch, index=index)) for index in range(count)]
+
+
+def test_epochs_slices_and_members_are_as_they_were() -> None:
+    old = Routing()
+    for number in range(20):
+        group = "" if number % 3 else f"g{number % 2}"
+        body = encoded(b"%d" % number, group=group)
+        old.queue().put(
+            new_message(body, group=group, durable=True, priority=number % 10), old.batch
+        )
+    lease = opened(old)
+    acquire(old, lease, max_messages=7)
+    acquire(old, lease, slices=3)
+    before = slices(old), slices(old, 2, count=3)
+    new = restarted(old)
+    assert (slices(new), slices(new, 2, count=3)) == before
+    found = new.router.leases.named["l"]
+    assert (found.generation, found.epoch, found.settled, found.held()) == (1, 2, 0, 20)
+    assert counts(new.queue()) == counts(old.queue())
+    again = restarted(new)
+    assert (slices(again), slices(again, 2, count=3)) == before
+
+
+def test_nobody_else_gets_what_is_leased() -> None:
+    old = Routing()
+    put(old, 1, 2, 3)
+    acquire(old, opened(old), max_messages=2)
+    new = restarted(old)
+    assert taken(new, new.queue()) == [text(3)]
+    new.router.leases.release("l", new.batch)
+    assert counts(new.queue())[:2] == (2, 1)
+
+
+def test_what_returns_after_a_restart_finds_its_place() -> None:
+    old = Routing()
+    put(old, 1, 2, 3)
+    put(old, 9, priority=9)
+    acquire(old, opened(old))
+    new = restarted(old)
+    put(new, 4)
+    new.router.leases.release("l", new.batch)
+    assert taken(new, new.queue()) == [text(9), text(1), text(2), text(3), text(4)]
+
+
+def test_it_is_settled_after_a_restart() -> None:
+    old = Routing()
+    put(old, 1, 2, 3)
+    acquire(old, opened(old), max_messages=2)
+    new = restarted(old)
+    assert new.router.leases.settle("l", 1, 1, batch=new.batch) == 1
+    assert [each.encoded for each in new.stored()] == [text(3)]
+    assert counts(new.queue())[:2] == (1, 0)
+
+
+def test_its_next_epoch_is_the_next_one() -> None:
+    old = Routing()
+    put(old, 1, 2)
+    acquire(old, opened(old), max_messages=1)
+    new = restarted(old)
+    lease = opened(new)
+    assert (lease.generation, lease.epoch) == (2, 1)
+    assert acquire(new, lease) == [text(2)]
+    assert acquire(new, lease, 1) == [text(1)]
+
+
+def test_what_was_not_made_an_epoch_waits() -> None:
+    old = Routing()
+    put(old, 1)
+    opened(old)
+    new = restarted(old)
+    assert taken(new, new.queue()) == [text(1)]
+
+
+def test_a_delivery_count_is_what_it_was_though_the_broker_was_killed() -> None:
+    old = Routing()
+    put(old, 1, 2)
+    acquire(old, opened(old), max_messages=1)
+    new = restarted(old, delivered=10_000)
+    (entry,) = new.router.leases.slice_of("l", 1, 1, index=0)
+    assert entry.delivery_count == 0, "a slice is read as it was, any number of times"
+    (other,) = new.consumer(new.queue(), 1).entries
+    assert other.delivery_count == 1
+
+
+def test_a_group_goes_on_being_its_own() -> None:
+    old = Routing()
+    for name in (b"a1", b"a2"):
+        body = encoded(name, group="a")
+        old.queue().put(new_message(body, group="a", durable=True), old.batch)
+    acquire(old, opened(old), max_messages=1)
+    new = restarted(old)
+    assert taken(new, new.queue()) == []
+    new.router.leases.settle("l", 1, 1, batch=new.batch)
+    lease = new.router.leases.named["l"]
+    assert acquire(new, lease) == [encoded(b"a2", group="a")]
+
+
+def test_its_time_begins_anew() -> None:
+    old = Routing()
+    put(old, 1)
+    acquire(old, opened(old))
+    old.advance(HOUR_MS - 1)
+    new = restarted(old)
+    new.advance(HOUR_MS - 1)
+    assert counts(new.queue())[:2] == (0, 1)
+    new.advance(1)
+    assert counts(new.queue())[:2] == (1, 0)
+
+
+def test_generations_go_on_though_a_lease_has_gone() -> None:
+    old = Routing()
+    opened(old)
+    old.router.leases.release("l", old.batch)
+    old.commit()
+    new = restarted(old)
+    assert opened(new).generation == 2
+
+
+def test_a_lease_without_its_queue_is_gone() -> None:
+    old = Routing()
+    opened(old)
+    changes = old.batch.lease_changes()
+    changes.keep(stored_lease("m", queue="gone"))
+    new = restarted(old)
+    assert list(new.router.leases.named) == ["l"]
+    new.commit()
+
+
+def stored_lease(name: str, queue: str = "q") -> StoredLease:
+    return StoredLease(
+        name=name, queue=queue, selector="", generation=5, ttl_ms=0, epoch=1, settled=0
+    )
+
+
+def test_what_is_lost_of_an_epoch_is_told() -> None:
+    old = Routing()
+    put(old, 1, 2)
+    old.queue()
+    changes = old.batch.lease_changes()
+    changes.keep(stored_lease("l"))
+    changes.acquire(
+        StoredEpoch(
+            lease="l",
+            epoch=1,
+            slice_count=2,
+            numbers=[1, 77, 2],
+            slices=b"\0\1\1",
+            counts=[0, 0, 5],
+        )
+    )
+    new = restarted(old)
+    assert slices(new, count=2) == [[text(1)], [text(2)]]
+    assert new.router.notices == [
+        "1 messages of epoch 1 of lease l could not be read, and are left out"
+    ]
+    (entry,) = new.router.leases.slice_of("l", 5, 1, index=1)
+    assert entry.delivery_count == 2
+    assert entry.history is not None
+
+
+def test_a_damaged_lease_ends_and_what_it_had_waits() -> None:
+    old = Routing()
+    put(old, 1)
+    acquire(old, opened(old))
+    old.commit()
+    new = Routing(store=old.store)
+    leased = LeasedMessages(new.router, new.batch)
+    leased.lease(stored_lease("l"), new.queue())
+    leased.damaged("l")
+    leased.damaged("another")
+    leased.finish()
+    assert not new.router.leases.named
+    assert new.router.notices == ["lease l is damaged, and has ended"]
+    assert list(new.batch.lease_changes().ended) == ["l"]

@@ -1,0 +1,38 @@
+"""How epochs lie in rows; what the statements do is said in tests/contract."""
+
+import pytest
+
+from storage.sql.leases import packed, unpacked
+from tests.contract.test_leases import epoch
+
+pytestmark = pytest.mark.requirement("PIP-10")
+
+
+def test_an_epoch_that_came_in_order_is_small() -> None:
+    assert len(packed(epoch(1, *range(5000, 15_000)))) < 10_000 * 2
+
+
+def test_an_epoch_comes_back() -> None:
+    before = epoch(7, 9, 3, 2**62)
+    after = unpacked("a", 7, packed(before))
+    assert after is not None
+    assert (after.numbers, after.slices, after.counts, after.slice_count, after.epoch) == (
+        before.numbers,
+        before.slices,
+        before.counts,
+        before.slice_count,
+        before.epoch,
+    )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda row: row[:-5], id="cut"),
+        pytest.param(lambda row: row[:20] + b"\xff" + row[21:], id="a byte"),
+        pytest.param(lambda row: b"", id="empty"),  # noqa: ARG005
+    ],
+)
+def test_damage_is_noticed(damage: object) -> None:
+    assert callable(damage)
+    assert unpacked("a", 1, damage(packed(epoch(1, *range(100))))) is None
