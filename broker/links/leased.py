@@ -40,7 +40,7 @@ class LeasedMessages:
         if queue is None:
             self._batch.lease_changes().end(stored.name)
             return
-        lease = leases.join(
+        lease = leases.add(
             stored.name,
             queue,
             subscription=self._router.subscriptions.of.get(queue),
@@ -50,7 +50,6 @@ class LeasedMessages:
         lease.ttl_ms = stored.ttl_ms
         lease.epoch = stored.epoch
         lease.settled = stored.settled
-        leases.keep_alive(lease)
 
     def damaged(self, name: str) -> None:
         """Nobody knows what that lease had."""
@@ -85,7 +84,10 @@ class LeasedMessages:
         self._entries[number] = entry
 
     def finish(self) -> None:
-        """Let the leases hold them, as they did."""
+        """Let the leases hold them, as they did. One that has nothing rests until it is needed."""
+        holding = {lease for lease, _ in self._epochs}
+        for lease in self._router.leases.named.values():
+            self._router.leases.come_back(lease, holds=lease in holding)
         for lease, stored in self._epochs:
             epoch = Epoch(stored.epoch, stored.slice_count, list(stored.slices))
             lost = 0

@@ -131,7 +131,7 @@ class LeaseEntity(Entity):
 
     def query(self, request: Request) -> Response:
         page = read_page(request, self.attributes)
-        leases = self._router.leases.named
+        leases = self._router.leases.all()
         return page.response(
             record_of(leases[name], self._router).as_map() for name in page.choose(leases)
         )

@@ -105,7 +105,7 @@ class BatchLease(Consumer):
     `epoch` is the last one that was acquired, all up to `settled` are settled; `epochs` has the
     others. Who has a `generation` that was followed by another is fenced off. With a `ttl_ms`
     it runs out `ttl_ms` after the last sign of life, on the steady clock. `until_ms`: what came
-    later is not wanted now.
+    later is not wanted now. While it `rests` it has nothing, and takes no part in its queue.
     """
 
     def __init__(
@@ -131,6 +131,7 @@ class BatchLease(Consumer):
         self.epochs: Final[dict[int, Epoch]] = {}
         self.gathering: Gathering | None = None
         self.is_over = False
+        self.rests = True
         self.timer: Final = Timer(self)
         self._leases: Final = leases
         self.until_ms: i64 = WHENEVER

@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 LEASES_MAX: Final = 1000
 """Of the whole broker: each may hold many messages in memory."""
 
+REST_MS: Final[i64] = 30 * 24 * 3_600_000
+"""So long a lease that has nothing is remembered once its time is over: a job that comes once a
+day, or a week, finds how far it came."""
+
 
 @final
 class Leases:
@@ -75,8 +79,8 @@ class Leases:
 
         Whoever had it before is fenced off. HeldExclusively where it is a lease of another queue.
         """
+        lease = self._there(name)
         self._forget_lost(batch)
-        lease = self.named.get(name)
         if lease is None:
             lease = self._begin(name, queue, subscription=subscription, selector=selector)
         elif lease.queue is not queue:
@@ -105,9 +109,9 @@ class Leases:
             raise InvalidAddress(f"messages of {queue.address} are never stored: no lease has them")
         if subscription is not None and not subscription.is_shared and queue.consumers:
             raise HeldExclusively(f"{subscription.name()} is not shared, and has its consumer")
-        return self.join(name, queue, subscription=subscription, selector=selector)
+        return self.add(name, queue, subscription=subscription, selector=selector)
 
-    def join(
+    def add(
         self,
         name: str,
         queue: Queue,
@@ -115,14 +119,32 @@ class Leases:
         subscription: Subscription | None,
         selector: Selector | None,
     ) -> BatchLease:
-        """A lease that is new here; it takes part in `queue` from now on."""
+        """A lease that is new here, and rests."""
         lease = BatchLease(self, name, queue, subscription=subscription, selector=selector)
-        if subscription is None:
-            queue.attach_consumer(lease)
-        else:
-            self._router.subscriptions.join(subscription, lease)
         self.named[name] = lease
         return lease
+
+    def join(self, lease: BatchLease) -> None:
+        """`lease` takes part in its queue from now on. Twice is once."""
+        if lease.rests:
+            lease.rests = False
+            if lease.subscription is None:
+                lease.queue.attach_consumer(lease)
+            else:
+                self._router.subscriptions.join(lease.subscription, lease)
+
+    def _leave(self, lease: BatchLease, batch: Batch) -> None:
+        """`lease`, which has nothing any more, takes part no longer. Twice is once."""
+        if lease.rests:
+            return
+        lease.rests = True
+        queue = lease.queue
+        if lease.subscription is None:
+            queue.detach_consumer(lease, queue, batch)
+            self._router.left(queue)
+        else:
+            how = Departure(Ending.CONNECTION_LOST, connection=-1, session=-1, key=("", lease.name))
+            self._router.subscriptions.leave(lease.subscription, lease, batch, how=how)
 
     def _fenced(self, lease: BatchLease, generation: i64, latest: i64) -> LeaseFenced:
         return LeaseFenced(
@@ -131,10 +153,24 @@ class Leases:
 
     def find(self, name: str) -> BatchLease:
         """The lease of that name; LeaseGone where there is none."""
-        lease = self.named.get(name)
+        lease = self._there(name)
         if lease is None:
             raise LeaseGone(f"gone: there is no lease {name:.255}")
         return lease
+
+    def _there(self, name: str) -> BatchLease | None:
+        """The lease of that name. One that rests does not hear of the end of its queue."""
+        lease = self.named.get(name)
+        if lease is not None and lease.queue.is_deleted:
+            self.lost(lease)
+            return None
+        return lease
+
+    def all(self) -> dict[str, BatchLease]:
+        """Every lease, by name."""
+        for name in list(self.named):
+            self._there(name)
+        return self.named
 
     def checked(self, name: str, generation: i64) -> BatchLease:
         """The same for whoever has that generation; LeaseFenced where another one came after."""
@@ -170,6 +206,7 @@ class Leases:
             before.acquirer.refused(HeldExclusively("the same epoch was asked for again"))
             before.acquirer = acquirer
             return
+        self._renew(lease, ahead_ms=wanted.wait_ms)
         until_ms = self._router.clock.now_ms() + wanted.wait_ms
         lease.gathering = Gathering(acquirer, wanted, until_ms)
         lease.aim(lease.selector, wanted.arrived_until_ms)
@@ -218,15 +255,26 @@ class Leases:
 
     # -- time
 
-    def _renew(self, lease: BatchLease) -> None:
+    def _renew(self, lease: BatchLease, *, ahead_ms: i64 = 0) -> None:
+        """Its owner lives, and will not be heard of for `ahead_ms`."""
+        self.join(lease)
         router = self._router
         if lease.ttl_ms > 0:
-            lease.deadline_ms = router.clock.now_ms() + lease.ttl_ms
+            lease.deadline_ms = router.clock.now_ms() + ahead_ms + lease.ttl_ms
             lease.timer.set(router.agenda, lease.deadline_ms)
 
-    def keep_alive(self, lease: BatchLease) -> None:
-        """Nobody could renew it while the broker was away: its time begins anew."""
-        self._renew(lease)
+    def come_back(self, lease: BatchLease, *, holds: bool) -> None:
+        """At a start. Nobody could renew it while the broker was away: its time begins anew."""
+        if holds:
+            self._renew(lease)
+        else:
+            self._rest(lease)
+
+    def _rest(self, lease: BatchLease) -> None:
+        """`lease` takes no part in its queue; it is remembered for REST_MS where it has a time."""
+        if lease.ttl_ms > 0:
+            lease.deadline_ms = self._router.clock.now_ms() + REST_MS
+            lease.timer.set(self._router.agenda, lease.deadline_ms)
 
     def expires_at_ms(self, lease: BatchLease) -> i64:
         """When it runs out, by the clock on the wall; 0 for never."""
@@ -260,7 +308,7 @@ class Leases:
             if lease.is_over:
                 continue
             if lease.ttl_ms > 0 and now_ms >= lease.deadline_ms:
-                self._run_out(lease, batch)
+                self._time_is_over(lease, batch)
                 continue
             if lease.ttl_ms > 0:
                 lease.timer.set(self._router.agenda, lease.deadline_ms)
@@ -314,8 +362,12 @@ class Leases:
             for entry in gathering.entries:
                 entry.queue.dispose(entry, Disposal.RELEASE, batch)
 
-    def _run_out(self, lease: BatchLease, batch: Batch) -> None:
+    def _time_is_over(self, lease: BatchLease, batch: Batch) -> None:
         held = lease.held()
+        if held == 0 and lease.gathering is None and not lease.rests:
+            self._leave(lease, batch)
+            self._rest(lease)
+            return
         self._router.notices.append(
             f"lease {lease.name:.255} of {lease.queue.address} has run out:"
             f" {held} messages wait again"
@@ -330,13 +382,7 @@ class Leases:
         for epoch in lease.epochs.values():
             for entry in epoch.entries:
                 entry.queue.dispose(entry, disposal, batch)
-        queue = lease.queue
-        if lease.subscription is None:
-            queue.detach_consumer(lease, queue, batch)
-            self._router.left(queue)
-        else:
-            how = Departure(Ending.CONNECTION_LOST, connection=-1, session=-1, key=("", lease.name))
-            self._router.subscriptions.leave(lease.subscription, lease, batch, how=how)
+        self._leave(lease, batch)
         self._let_go(lease, batch)
 
     def _let_go(self, lease: BatchLease, batch: Batch) -> None:

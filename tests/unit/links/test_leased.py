@@ -189,3 +189,14 @@ def test_a_damaged_lease_ends_and_what_it_had_waits() -> None:
     assert not new.router.leases.named
     assert new.router.notices == ["lease l is damaged, and has ended"]
     assert list(new.batch.lease_changes().ended) == ["l"]
+
+
+def test_a_lease_that_had_nothing_rests() -> None:
+    old = Routing()
+    put(old, 1)
+    acquire(old, opened(old))
+    old.router.leases.settle("l", 1, 1, batch=old.batch)
+    new = restarted(old)
+    assert new.queue().consumers == []
+    lease = opened(new)
+    assert (lease.generation, lease.epoch, lease.settled) == (2, 1, 1)

@@ -393,7 +393,8 @@ def test_a_lease_runs_out_unless_it_is_renewed() -> None:
 def test_what_is_asked_of_a_lease_shows_that_its_owner_lives() -> None:
     broker, lead = driver(2)
     lead.open(ttl_ms=1000)
-    for operation, epoch in (("ACQUIRE", 1), ("SETTLE", 1), ("ACQUIRE", 2)):
+    lead.acquire(max_messages=1)
+    for operation, epoch in (("ACQUIRE", 1), ("ACQUIRE", 2), ("SETTLE", 1)):
         broker.advance(900)
         assert lead.tell(operation, {"generation": 1, "epoch": epoch}).status == 200
     broker.advance(1000)

@@ -13,7 +13,7 @@ from broker.routing.errors import (
     NoSuchEpoch,
 )
 from broker.routing.lease import UNSETTLED_MAX
-from broker.routing.leases import Leases
+from broker.routing.leases import REST_MS, Leases
 from broker.routing.policy import AddressPolicy
 from storage.leases import StoredLeases
 from tests.support.leases import acquire, ask, opened
@@ -238,3 +238,74 @@ def test_polls_leave_the_agenda_short() -> None:
         routing.pump()
         routing.advance(500)
     assert len(routing.router.agenda._heap) < 5
+
+
+@pytest.mark.requirement("PIP-08")
+def test_a_lease_that_has_nothing_rests_when_its_time_is_over() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    routing.put(queue, b"1")
+    lease = opened(routing, ttl_ms=1000)
+    acquire(routing, lease)
+    routing.router.leases.settle("l", 1, 1, batch=routing.batch)
+    routing.advance(1000)
+    assert queue.consumers == []
+    assert routing.router.leases.find("l") is lease
+    again = opened(routing, ttl_ms=1000)
+    assert (again.epoch, again.settled, queue.consumers) == (1, 1, [again])
+    routing.put(queue, b"2")
+    assert acquire(routing, again) == [b"2"]
+
+
+@pytest.mark.requirement("PIP-08")
+def test_it_does_not_rest_for_ever() -> None:
+    routing = Routing()
+    opened(routing, ttl_ms=1000)
+    routing.advance(1000)
+    routing.advance(int(REST_MS) - 1)
+    assert list(routing.router.leases.named) == ["l"]
+    routing.advance(1)
+    assert not routing.router.leases.named
+    assert stored(routing).leases == []
+
+
+@pytest.mark.requirement("PIP-08")
+def test_whoever_still_has_its_generation_wakes_it() -> None:
+    routing = Routing()
+    lease = opened(routing, ttl_ms=1000)
+    routing.advance(1000)
+    assert lease.rests
+    routing.put(routing.queue(), b"1")
+    assert acquire(routing, lease) == [b"1"]
+    assert not lease.rests
+
+
+@pytest.mark.requirement("PIP-09")
+def test_a_lease_that_rests_ends_with_its_queue_too() -> None:
+    routing = Routing()
+    opened(routing, ttl_ms=1000)
+    routing.advance(1000)
+    routing.router.delete(routing.queue(), routing.batch)
+    again = opened(routing)
+    assert (again.generation, again.queue) == (2, routing.queue())
+    routing.advance(1000)
+    routing.router.delete(routing.queue(), routing.batch)
+    assert routing.router.leases.all() == {}
+    routing.pump()
+    assert stored(routing).leases == []
+
+
+@pytest.mark.requirement("PIP-08")
+def test_while_a_request_waits_its_lease_does_not_run_out() -> None:
+    routing = Routing()
+    routing.put(routing.queue(), b"1")
+    lease = opened(routing, ttl_ms=1000)
+    acquire(routing, lease)
+    acquirer = ask(routing, lease, wait_ms=5000)
+    routing.pump()
+    routing.advance(5000)
+    assert acquirer.epochs == [None]
+    routing.advance(999)
+    assert "l" in routing.router.leases.named
+    routing.advance(1)
+    assert "l" not in routing.router.leases.named
