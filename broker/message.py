@@ -52,6 +52,9 @@ DURABLE_HEADERS: Final = _first_headers(durable=True)
 NEVER: Final[i64] = 0
 """The expiry of a message that lives until it is consumed."""
 
+UNKNOWN: Final[i64] = 0
+"""The time of arrival of what the broker has written itself, or older ones have stored."""
+
 AT_ONCE: Final[i64] = 0
 """The delivery time of a message that has none."""
 
@@ -275,12 +278,16 @@ def read_message(
     *,
     origin: Origin = NOWHERE,
     large: Large | None = None,
+    arrived_ms: i64 = UNKNOWN,
 ) -> Message:
-    """The message that `sections` found in `data`; of a `large` one that is without its body."""
-    arrived_ms: i64 = 0
+    """The message that `sections` found in `data`; of a `large` one that is without its body.
+
+    Where it is not said when it arrived, the clock is asked if that matters.
+    """
     expires_at_ms = NEVER
     if sections.ttl >= 0 or sections.absolute_expiry_time > 0:
-        arrived_ms = clock.wall_ms()
+        if arrived_ms == UNKNOWN:
+            arrived_ms = clock.wall_ms()
         expires_at_ms = expires_at(
             ttl_ms=sections.ttl, absolute_ms=sections.absolute_expiry_time, arrived_ms=arrived_ms
         )

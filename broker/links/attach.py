@@ -133,14 +133,18 @@ def consume_request(attach: Attach) -> ConsumeRequest:
         check_dynamic(source.address, source.dynamic_node_properties)
     elif source.address is None:
         raise LinkFault(INVALID_FIELD, "a source has an address, or is dynamic")
+    copies = _copies(source)
+    filters = filters_of(source)
+    if filters.part is not None and not copies:
+        raise LinkFault(INVALID_FIELD, "browse-slice is for distribution-mode copy")
     return ConsumeRequest(
         address=source.address,
         kind=kind_of(source.capabilities),
         dynamic=source.dynamic,
-        copies=_copies(source),
+        copies=copies,
         facts=Facts() if source.dynamic else subscription_facts(source),
         terms=terms_of(source),
-        filters=filters_of(source),
+        filters=filters,
     )
 
 

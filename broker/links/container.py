@@ -104,7 +104,11 @@ class Holder:
 
 @final
 class Container:
-    """Everything that the connections of one broker share."""
+    """Everything that the connections of one broker share.
+
+    `received_ms` is when something was read from a socket the last time, by the clock on the
+    wall: what it brought arrived then.
+    """
 
     def __init__(
         self,
@@ -133,6 +137,7 @@ class Container:
         self.sections: Final = Sections()
         self.touched: list[Peer] = []
         self.closing = False
+        self.received_ms: i64 = clock.wall_ms()
         self.service: Service | None = None
         self.contents: Contents | None = None
         self._peers: Final[dict[str, list[Peer]]] = {}

@@ -9,7 +9,9 @@ from broker.amqp.errors import INVALID_FIELD, LinkFault
 from broker.amqp.terminus import Filter as Stated
 from broker.amqp.terminus import Source
 from broker.amqp.types import Symbol
+from broker.links.slices import BROWSE_SLICE, LEASE_SLICE, LeaseSlice, lease_slice_of, part_of
 from broker.routing.filter import Filter
+from broker.routing.part import Part
 from broker.routing.selector import Selector, parse_selector
 
 DESCRIPTORS: Final[dict[str, int]] = {
@@ -21,18 +23,31 @@ DESCRIPTORS: Final[dict[str, int]] = {
 
 @final
 class FiltersInForce:
-    """What a receiver says of the messages that it wants. `stated` is to be echoed."""
+    """What a receiver says of the messages that it wants. `stated` is to be echoed.
 
-    def __init__(self, stated: list[Stated], selector: Selector | None, *, no_local: bool) -> None:
+    `part` and `lease_slice` are for those who get copies.
+    """
+
+    def __init__(
+        self,
+        stated: list[Stated],
+        selector: Selector | None,
+        *,
+        no_local: bool,
+        part: Part | None = None,
+        lease_slice: LeaseSlice | None = None,
+    ) -> None:
         self.stated: Final = stated
         self.selector: Final = selector
         self.no_local: Final = no_local
+        self.part: Final = part
+        self.lease_slice: Final = lease_slice
 
     def of(self, container_id: str) -> Filter | None:
         """The filter for a receiver of that container, None where it wants everything."""
-        if self.selector is None and not self.no_local:
+        if self.selector is None and not self.no_local and self.part is None:
             return None
-        return Filter(self.selector, container_id if self.no_local else "")
+        return Filter(self.selector, container_id if self.no_local else "", self.part)
 
 
 def filters_of(source: Source) -> FiltersInForce:
@@ -48,6 +63,8 @@ def in_force(asked: list[Stated]) -> FiltersInForce:
     stated: list[Stated] = []
     texts: list[str] = []
     no_local = False
+    part: Part | None = None
+    lease_slice: LeaseSlice | None = None
     for each in asked:
         kind = kind_of(each)
         if kind == NO_LOCAL_FILTER:
@@ -57,10 +74,16 @@ def in_force(asked: list[Stated]) -> FiltersInForce:
             if text:
                 parse_selector(text)
                 texts.append(text)
+        elif each.descriptor == BROWSE_SLICE:
+            part = part_of(each)
+        elif each.descriptor == LEASE_SLICE:
+            lease_slice = lease_slice_of(each)
         else:
             continue
         stated.append(each)
-    return FiltersInForce(stated, joined(texts), no_local=no_local)
+    return FiltersInForce(
+        stated, joined(texts), no_local=no_local, part=part, lease_slice=lease_slice
+    )
 
 
 def joined(texts: list[str]) -> Selector | None:

@@ -218,7 +218,10 @@ class LinkProducer(IncomingOwner):
             node, origin = self._node, self._origin
             if node is None:
                 node, origin = self._addressed(sections, data)
-            message = read_message(sections, data, self._container.clock, origin=origin)
+            container = self._container
+            message = read_message(
+                sections, data, container.clock, origin=origin, arrived_ms=container.received_ms
+            )
             if self._within is not None:
                 self._post(delivery_id, node, message, size=end - at, settled=settled)
                 return
@@ -316,8 +319,15 @@ class LinkProducer(IncomingOwner):
             node, origin = self._addressed(sections, head)
         if isinstance(node, ServiceNode):
             raise LinkFault(MESSAGE_SIZE_EXCEEDED, f"requests have at most {STREAMED_FROM} bytes")
-        clock = self._container.clock
-        message = read_message(sections, head, clock, origin=origin, large=large)
+        container = self._container
+        message = read_message(
+            sections,
+            head,
+            container.clock,
+            origin=origin,
+            large=large,
+            arrived_ms=container.received_ms,
+        )
         if self._within is not None:
             self._post(delivery_id, node, message, size=i64(len(head)), settled=settled)
             return

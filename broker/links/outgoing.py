@@ -23,6 +23,8 @@ from broker.links.outcome import abandonment, cause_of, disposal
 from broker.links.precedence import precedence_of
 from broker.links.refusal import as_link_fault
 from broker.links.retirement import Retirements
+from broker.links.slice_reader import SliceReader, read_slice
+from broker.links.slices import placed
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, check_name, source_of, subscribe
 from broker.routing.address import MANAGEMENT
 from broker.routing.attempt import annotate
@@ -43,11 +45,13 @@ if TYPE_CHECKING:
 class Feed(Consumer):
     """The way out: what a queue gives, sent on a link. `owner` hears what becomes of it.
 
-    There is one from the link's acceptance to its end.
+    There is one from the link's acceptance to its end. `tells_place`: of each copy it is told
+    where its message is in its queue, and when it came.
     """
 
     def __init__(self, peer: Peer, link: OutgoingLink) -> None:
         self.owner: LinkConsumer | None = None
+        self.tells_place = False
         self._peer: Final = peer
         self._container: Final = peer.container
         self._link: Final = link
@@ -85,6 +89,8 @@ class Feed(Consumer):
         header = message.header(
             entry.delivery_count, self._container.clock, acquired_before=entry.history is not None
         )
+        if self.tells_place:
+            header += placed(entry)
         copy: Delivery | None = None
         if not link.sends_settled:
             copy = Delivery()
@@ -170,6 +176,7 @@ class LinkConsumer(OutgoingOwner):
         self._queue: Queue | None = None
         self._creation: Creation | None = None
         self._subscription: Subscription | None = None
+        self._slice: SliceReader | None = None
 
     def attach(self, attach: Attach, request: ConsumeRequest) -> None:
         """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
@@ -180,6 +187,10 @@ class LinkConsumer(OutgoingOwner):
         self._feed.priority = precedence.priority
         self._feed.exclusive = precedence.exclusive
         target = attach.target if isinstance(attach.target, Target) else None
+        if request.filters.lease_slice is not None:
+            self._slice = read_slice(self._peer, request, request.filters.lease_slice)
+            self._accept_slice(asked, request, target)
+            return
         kind = self._kind(request)
         if kind == QUEUE or request.dynamic:
             check_name(self._container.holder(self._peer.container_id, self._link.name))
@@ -201,7 +212,38 @@ class LinkConsumer(OutgoingOwner):
         self._feed.owner = self
         self._link.accept(self, source=source, target=target, offered_capabilities=offered)
 
+    def _accept_slice(self, asked: Source, request: ConsumeRequest, target: Target | None) -> None:
+        """Answer an attach that reads of no queue."""
+        check_name(self._container.holder(self._peer.container_id, self._link.name))
+        self._container.claim_link(self._peer.container_id, self._link, None, incoming=False)
+        self._feed.owner = self
+        self._feed.tells_place = True
+        source = self._source(asked, request, address=request.address, browses=True)
+        self._link.accept(self, source=source, target=target)
+
+    def _source(
+        self, asked: Source, request: ConsumeRequest, *, address: str | None, browses: bool
+    ) -> Source:
+        """The source as it really is."""
+        made = self._creation
+        return Source(
+            address=address,
+            expiry_policy=LINK_DETACH if made is None else made.lease.terms.policy,
+            timeout=0 if made is None else made.lease.terms.timeout_s,
+            dynamic=asked.dynamic,
+            dynamic_node_properties=(
+                dynamic_properties(made.policy) if made is not None and asked.dynamic else None
+            ),
+            distribution_mode=COPY if browses else MOVE,
+            filter=request.filters.stated,
+            default_outcome=asked.default_outcome,
+            outcomes=list(OUTCOMES),
+            capabilities=in_force(asked.capabilities),
+        )
+
     def _kind(self, request: ConsumeRequest) -> str:
+        if request.filters.part is not None:
+            return QUEUE
         if request.address is None:
             return request.kind or QUEUE
         if request.address == MANAGEMENT:
@@ -226,7 +268,8 @@ class LinkConsumer(OutgoingOwner):
         self, asked: Source, node: Node, made: Creation | None, *, request: ConsumeRequest
     ) -> Source:
         self._feed.filter = request.filters.of(self._peer.container_id)
-        self._container.claim_link(self._peer.container_id, self._link, node, incoming=False)
+        claimed = None if self._is_of_subscription(node) else node
+        self._container.claim_link(self._peer.container_id, self._link, claimed, incoming=False)
         batch = self._container.journal.batch
         made = self._peer.dynamic.claimed(self._link, node, batch, made=made, incoming=False)
         if made is not None:
@@ -235,25 +278,17 @@ class LinkConsumer(OutgoingOwner):
         self._creation = made
         self._node = node
         browses = request.copies and isinstance(node, Queue)
+        self._feed.tells_place = request.filters.part is not None
         if browses and isinstance(node, Queue):
             node.attach_browser(self._feed)
             self._queue = node
         else:
             self._queue = node.attach_consumer(self._feed)
-        return Source(
-            address=node.address,
-            expiry_policy=LINK_DETACH if made is None else made.lease.terms.policy,
-            timeout=0 if made is None else made.lease.terms.timeout_s,
-            dynamic=asked.dynamic,
-            dynamic_node_properties=(
-                dynamic_properties(made.policy) if made is not None and asked.dynamic else None
-            ),
-            distribution_mode=COPY if browses else MOVE,
-            filter=request.filters.stated,
-            default_outcome=asked.default_outcome,
-            outcomes=list(OUTCOMES),
-            capabilities=in_force(asked.capabilities),
-        )
+        address = request.address if claimed is None else node.address
+        return self._source(asked, request, address=address, browses=browses)
+
+    def _is_of_subscription(self, node: Node) -> bool:
+        return isinstance(node, Queue) and node.is_subscription
 
     def _find(self, request: ConsumeRequest, reply_to: str) -> Node:
         """The node to receive from: an existing one, or one made now.
@@ -266,6 +301,10 @@ class LinkConsumer(OutgoingOwner):
             return service
         router = self._container.router
         batch = self._container.journal.batch
+        if request.filters.part is not None:
+            found = router.subscriptions.identified(request.address)
+            if found is not None:
+                return found.queue
         node = router.resolve(request.address, QUEUE, batch, owner=self._peer.id)
         router.check_consumable(node, self._peer.id)
         return node
@@ -289,6 +328,8 @@ class LinkConsumer(OutgoingOwner):
         queue = self._queue
         if queue is not None:
             queue.consumer_ready(self._feed, drain=drain)
+        elif self._slice is not None:
+            self._slice.show(self._feed, drain=drain)
 
     def withdraw(self, delivery: QueueEntry) -> None:
         """Whatever the peer said of a delivery within a transaction does not count."""

@@ -146,9 +146,11 @@ class Peer(ConnectionOwner):
 
     def receive(self, data: bytes) -> None:
         """Take what the peer sent, and do a round of work."""
-        batch = self.container.journal.batch
+        container = self.container
+        batch = container.journal.batch
         changes = batch.subscription_changes
-        self.connection.receive(data, self.container.clock.now_ms())
+        container.received_ms = container.clock.wall_ms()
+        self.connection.receive(data, container.clock.now_ms())
         if batch.subscription_changes != changes:
             self.withhold()
         self.container.run_round()

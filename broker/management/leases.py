@@ -169,9 +169,9 @@ class LeaseEntity(Entity):
             node = self._router.resolve(address, QUEUE, self._journal.batch)
             assert isinstance(node, Queue)
             return node, None
-        for each, subscription in self._router.subscriptions.named.items():
-            if identity_of(each) == identity:
-                return subscription.queue, subscription
+        subscription = self._router.subscriptions.identified(identity)
+        if subscription is not None:
+            return subscription.queue, subscription
         raise Refused(NOT_FOUND, f"no subscription {identity}")
 
     def _acquire(self, request: Request, caller: Caller) -> Told:

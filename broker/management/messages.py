@@ -23,7 +23,6 @@ from broker.routing.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import Selector, parse_selector
 from broker.routing.stored import stored_position
-from broker.routing.subscription import identity_of as identity_of_subscription
 from storage.batch import Batch
 
 MESSAGE: Final = "message"
@@ -100,9 +99,9 @@ def number_in(identity: str) -> int:
 def queue_of(router: Router, *, name: str, subscription: str) -> Queue:
     """That of the `subscription` of that identity, or the one called `name`; Refused for none."""
     if subscription:
-        for identity, each in router.subscriptions.named.items():
-            if identity_of_subscription(identity) == subscription:
-                return each.queue
+        found = router.subscriptions.identified(subscription)
+        if found is not None:
+            return found.queue
         raise Refused(NOT_FOUND, f"no subscription {subscription}")
     queue = router.queues.get(name)
     if queue is None:

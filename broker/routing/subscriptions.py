@@ -25,6 +25,7 @@ from broker.routing.subscription import (
     Terms,
     Use,
     Verdict,
+    identity_of,
     judge,
 )
 from broker.routing.topic import Topic
@@ -64,6 +65,13 @@ class Subscriptions:
         """The subscription that an attach of that row means, where it exists."""
         identity = row.identity
         return None if identity is None else self.named.get(identity)
+
+    def identified(self, text: str) -> Subscription | None:
+        """The named subscription of that identity, as `identity_of` tells it."""
+        for identity, subscription in self.named.items():
+            if identity_of(identity) == text:
+                return subscription
+        return None
 
     def check(
         self,

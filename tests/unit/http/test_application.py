@@ -12,6 +12,7 @@ from broker.settings import MEMORY, given_settings
 from storage.api import StoreError
 from storage.memory import MemoryStore
 from tests.support.broker import Broker
+from tests.support.clock import WALL_START_MS
 from tests.support.frames import attach_receiver
 from tests.support.http import Answer, ask, basic, event, note, served
 from tests.support.stores import GatedStore
@@ -106,13 +107,17 @@ async def test_what_is_wrong_is_told(path: str, status: int, told: str) -> None:
     assert told in answer.error()
 
 
+CAME = WALL_START_MS
+
+
 @pytest.mark.requirement("PIP-18")
 @pytest.mark.parametrize(
     ("query", "positions"),
     [
         pytest.param("address=q", [4, 14, 24, 34], id="everything"),
         pytest.param("address=q&slice=1&slices=2", [14, 34], id="a part"),
-        pytest.param("address=q&arrived_until_ms=1", [4, 14, 24, 34], id="arrived somewhen"),
+        pytest.param(f"address=q&arrived_until_ms={CAME}", [4, 14, 24, 34], id="just in time"),
+        pytest.param(f"address=q&arrived_until_ms={CAME - 1}", [], id="too late"),
         pytest.param("address=q&selector=JMSPriority+%3D+5", [], id="a selector"),
     ],
 )

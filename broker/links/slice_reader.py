@@ -1,0 +1,58 @@
+"""A slice on its way to a receiver: all of it in order, then a drain ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from broker.amqp.errors import INVALID_FIELD, UNAUTHORIZED_ACCESS, LinkFault
+from broker.links.slices import LeaseSlice
+from broker.routing.entry import QueueEntry
+from broker.routing.errors import NoSuchNode
+from broker.routing.party import Consumer
+from broker.routing.subscription import identity_of
+
+if TYPE_CHECKING:
+    from broker.links.attach import ConsumeRequest
+    from broker.links.peer import Peer
+
+
+def read_slice(peer: Peer, request: ConsumeRequest, wanted: LeaseSlice) -> SliceReader:
+    """A reader of the slice that an attach asks for; LinkFault or RoutingError where it may not.
+
+    Its address is that of the lease: its queue's, or the identity of its subscription.
+    """
+    container = peer.container
+    if not request.copies:
+        raise LinkFault(INVALID_FIELD, "a slice is read with distribution-mode copy")
+    if not container.authenticator.is_administrator(peer.user):
+        raise LinkFault(UNAUTHORIZED_ACCESS, "only an administrator may read what is leased")
+    leases = container.router.leases
+    entries = leases.slice_of(wanted.lease, wanted.generation, wanted.epoch, index=wanted.index)
+    lease = leases.find(wanted.lease)
+    subscription = lease.subscription
+    address = lease.queue.address
+    if subscription is not None and subscription.identity is not None:
+        address = identity_of(subscription.identity)
+    if request.address != address:
+        raise NoSuchNode(f"lease {wanted.lease:.255} is one of {address}")
+    return SliceReader(entries)
+
+
+@final
+class SliceReader:
+    """How far a receiver has come in a slice. What becomes of the lease does not change that."""
+
+    def __init__(self, entries: list[QueueEntry]) -> None:
+        self._entries: Final = entries
+        self._next = 0
+
+    def show(self, consumer: Consumer, *, drain: bool) -> None:
+        """Send copies as long as there is room; behind the last one nothing waits."""
+        while self._next < len(self._entries):
+            if not consumer.has_room():
+                return
+            entry = self._entries[self._next]
+            self._next += 1
+            consumer.browsed(entry)
+        if drain:
+            consumer.nothing_waits()

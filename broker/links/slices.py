@@ -1,0 +1,109 @@
+"""Filters of this broker's own: a slice of an epoch of a lease, and a part of what waits.
+
+Both are for receivers that get copies, and both tell of each message where it is in its queue and
+when it came: in the delivery-annotations, for these are the broker's and not the sender's.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.descriptors import DELIVERY_ANNOTATIONS
+from broker.amqp.encode import (
+    BytesWriter,
+    put_compound,
+    put_descriptor,
+    put_long,
+    put_symbol,
+    put_timestamp,
+)
+from broker.amqp.errors import INVALID_FIELD, LinkFault
+from broker.amqp.terminus import Filter
+from broker.amqp.types import Integer, Map
+from broker.message import UNKNOWN
+from broker.routing.entry import QueueEntry
+from broker.routing.epoch import SLICES_MAX
+from broker.routing.part import WHENEVER, Part
+from broker.routing.stored import stored_position
+
+LEASE_SLICE: Final = "jms-broker:lease-slice:map"
+BROWSE_SLICE: Final = "jms-broker:browse-slice:map"
+
+POSITION: Final = "x-opt-position"
+ENQUEUED_TIME: Final = "x-opt-enqueued-time"
+
+NUMBER_MAX: Final = 2**63 - 1
+
+
+@final
+class LeaseSlice:
+    """Which slice of which epoch a receiver wants to read."""
+
+    def __init__(self, *, lease: str, generation: i64, epoch: i64, index: i64) -> None:
+        self.lease: Final = lease
+        self.generation: Final[i64] = generation
+        self.epoch: Final[i64] = epoch
+        self.index: Final[i64] = index
+
+
+def lease_slice_of(stated: Filter) -> LeaseSlice:
+    """The slice that a filter names; LinkFault where it names none."""
+    said = _map_of(stated, ["lease", "generation", "epoch", "slice"])
+    lease = said.get("lease")
+    if not isinstance(lease, str):
+        raise LinkFault(INVALID_FIELD, "lease of lease-slice is a string")
+    return LeaseSlice(
+        lease=lease,
+        generation=_number(said, "generation", NUMBER_MAX),
+        epoch=_number(said, "epoch", NUMBER_MAX),
+        index=_number(said, "slice", int(SLICES_MAX) - 1),
+    )
+
+
+def part_of(stated: Filter) -> Part:
+    """The part that a filter names; LinkFault where it names none."""
+    said = _map_of(stated, ["slice", "slices", "arrived_until_ms"])
+    slices = _number(said, "slices", int(SLICES_MAX), low=1, default=1)
+    return Part(
+        index=_number(said, "slice", slices - 1, default=0),
+        slices=slices,
+        arrived_until_ms=_number(said, "arrived_until_ms", NUMBER_MAX, default=int(WHENEVER)),
+    )
+
+
+def _map_of(stated: Filter, known: list[str]) -> Map:
+    value = stated.value
+    if not isinstance(value, Map):
+        raise LinkFault(INVALID_FIELD, f"the filter {stated.key:.50} is a map")
+    for key, _ in value.pairs:
+        if key not in known:
+            raise LinkFault(INVALID_FIELD, f"{stated.key:.50} knows {', '.join(known)}")
+    return value
+
+
+def _number(said: Map, name: str, high: int, *, low: int = 0, default: int = -1) -> int:
+    """An integer of any width; without `default` it must be there."""
+    value = said.get(name)
+    if value is None and default >= 0:
+        return default
+    number = value.value if isinstance(value, Integer) else value
+    if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
+        raise LinkFault(INVALID_FIELD, f"{name} of the filter is a number from {low} to {high}")
+    return number
+
+
+def placed(entry: QueueEntry) -> bytes:
+    """The delivery-annotations that tell where `entry` is, and when it came if that is known."""
+    content = BytesWriter()
+    put_symbol(content, POSITION)
+    put_long(content, stored_position(entry))
+    arrived_ms = entry.message.arrived_ms
+    if arrived_ms != UNKNOWN:
+        put_symbol(content, ENQUEUED_TIME)
+        put_timestamp(content, arrived_ms)
+    out = BytesWriter()
+    put_descriptor(out, DELIVERY_ANNOTATIONS)
+    put_compound(out, 0xC1, content, count=2 if arrived_ms == UNKNOWN else 4)
+    return out.getvalue()
