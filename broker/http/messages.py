@@ -18,7 +18,8 @@ from broker.contents import Contents
 from broker.http.streams import Batches, BrokenOff
 from broker.large import Large
 from broker.links.container import Container
-from broker.links.copies import Copies, Gathered
+from broker.links.copies import Copies, Gathered, gathered_from
+from broker.routing.entry import QueueEntry
 from broker.routing.filter import Filter
 from broker.routing.queue import Queue
 from storage.contents import CHUNK_SIZE
@@ -90,6 +91,16 @@ class Reading:
                     yield await self.batch(gathered)
         finally:
             queue.detach_consumer(copies, queue, container.journal.batch)
+
+    async def held(self, entries: list[QueueEntry]) -> Batches:
+        """Messages that somebody holds, in this order; BrokenOff as `browse`."""
+        at = 0
+        while at < len(entries):
+            gathered = gathered_from(entries, at, self._container.clock)
+            at += len(gathered.messages)
+            async with self._room_for(gathered):
+                yield await self.batch(gathered)
+            await asyncio.sleep(0)
 
     async def _gather(self, queue: Queue, copies: Copies, something: asyncio.Event) -> Gathered:
         """As many as make a batch, or the last ones. The loop has a turn now and then."""

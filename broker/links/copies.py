@@ -37,6 +37,33 @@ class Gathered:
         self.large: Final[list[tuple[int, Large]]] = []
         self.bytes: i64 = 0
 
+    def add(self, entry: QueueEntry, clock: Clock) -> None:
+        """The message of `entry`, as a consumer would get it now."""
+        message = entry.message
+        header = message.header(
+            entry.delivery_count, clock, acquired_before=entry.history is not None
+        )
+        large = message.large
+        if large is not None:
+            self.large.append((len(self.messages), large))
+        self.positions.append(int(stored_position(entry)))
+        self.arrived_ms.append(int(message.arrived_ms))
+        self.messages.append(header + message.encoded)
+        self.bytes += message.size
+
+    def is_enough(self) -> bool:
+        """Whether it is time to send these."""
+        return len(self.messages) >= ROWS_MAX or self.bytes >= BYTES_MAX
+
+
+def gathered_from(entries: list[QueueEntry], at: i64, clock: Clock) -> Gathered:
+    """As many as make a batch, of `entries` from that one on."""
+    gathered = Gathered()
+    while at < i64(len(entries)) and not gathered.is_enough():
+        gathered.add(entries[at], clock)
+        at += 1
+    return gathered
+
 
 @final
 class Copies(Consumer):
@@ -81,7 +108,7 @@ class Copies(Consumer):
     def take(self) -> Gathered | None:
         """What has been gathered, where it is worth it: None as long as more may come with it."""
         gathered = self._gathered
-        if not self.is_over and not _is_enough(gathered):
+        if not self.is_over and not gathered.is_enough():
             return None
         self._gathered = Gathered()
         return gathered
@@ -100,8 +127,8 @@ class Copies(Consumer):
     def browsed(self, entry: QueueEntry) -> None:
         self._looked_at += 1
         if self._wants(entry):
-            self._copy(entry)
-        if self._looked_at >= LOOKED_AT_MAX or _is_enough(self._gathered):
+            self._gathered.add(entry, self._clock)
+        if self._looked_at >= LOOKED_AT_MAX or self._gathered.is_enough():
             self.is_full = True
             self._notify()
 
@@ -114,20 +141,6 @@ class Copies(Consumer):
         until_ms = self._arrived_until_ms
         return until_ms == 0 or message.arrived_ms <= until_ms
 
-    def _copy(self, entry: QueueEntry) -> None:
-        message = entry.message
-        header = message.header(
-            entry.delivery_count, self._clock, acquired_before=entry.history is not None
-        )
-        gathered = self._gathered
-        large = message.large
-        if large is not None:
-            gathered.large.append((len(gathered.messages), large))
-        gathered.positions.append(int(stored_position(entry)))
-        gathered.arrived_ms.append(int(message.arrived_ms))
-        gathered.messages.append(header + message.encoded)
-        gathered.bytes += message.size
-
     def nothing_waits(self) -> None:
         self.is_over = True
         self._notify()
@@ -135,7 +148,3 @@ class Copies(Consumer):
     def node_deleted(self) -> None:
         self.is_deleted = True
         self._notify()
-
-
-def _is_enough(gathered: Gathered) -> bool:
-    return len(gathered.messages) >= ROWS_MAX or gathered.bytes >= BYTES_MAX

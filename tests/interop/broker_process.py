@@ -100,7 +100,10 @@ class Broker:
 
 
 class BrokerProcess(Broker):
-    """One running broker. `url` is where it listens, `log` holds all that it printed."""
+    """One running broker. `url` is where it listens, `log` holds all that it printed.
+
+    `http_url` is empty unless the settings have a port for HTTP.
+    """
 
     def __init__(
         self,
@@ -117,6 +120,7 @@ class BrokerProcess(Broker):
         config = folder / "broker.toml"
         config.write_text(settings if "store = " in settings else f'store = "memory"\n{settings}')
         self.log: Final = folder / "broker.log"
+        self.http_url = ""
         self._lines: Final[SimpleQueue[str]] = SimpleQueue()
         self._process: Final = subprocess.Popen(
             program or [*command(), "serve", "--port", "0", "--config", str(config)],
@@ -146,6 +150,7 @@ class BrokerProcess(Broker):
             while line := self._lines.get(timeout=READY_SECONDS):
                 printed += line
                 if ready := READY.match(line.rstrip()):
+                    self.http_url = ready["http"] or ""
                     return ready["url"]
         except Empty:
             pass
