@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 import uuid
 from collections.abc import Callable
 from typing import Final
@@ -45,6 +46,7 @@ NAMES: Final[dict[type[object], str]] = {
 }
 """Of the types that are a number to Python, and no long."""
 
+DOUBLE: Final = struct.Struct(">d")
 NOT_NUMBERS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -57,7 +59,7 @@ def from_json(text: str) -> object:
     """The value that `to_json` has told; ValueError where it is none."""
     try:
         return _meant(json.loads(text))
-    except (TypeError, KeyError, RecursionError) as error:
+    except (TypeError, KeyError, RecursionError, struct.error) as error:
         raise ValueError(f"no AMQP value is {text:.100}: {error}") from None
 
 
@@ -131,7 +133,11 @@ def _told_rare(value: object) -> object:
 
 
 def _not_number(value: float) -> str:
-    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    """NaN has many forms; one that is not the usual one is told by its bits."""
+    if math.isnan(value):
+        bits = DOUBLE.pack(value)
+        return "NaN" if bits == DOUBLE.pack(math.nan) else f"0x{bits.hex()}"
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 def _meant(told: object) -> object:
@@ -146,6 +152,10 @@ def _meant(told: object) -> object:
 
 
 def _number(value: object) -> float:
+    if isinstance(value, str) and value.startswith("0x"):
+        number: float
+        (number,) = DOUBLE.unpack(bytes.fromhex(value[2:]))
+        return number
     return NOT_NUMBERS[value] if isinstance(value, str) else float(value)  # type: ignore[arg-type]
 
 

@@ -193,12 +193,31 @@ class Management:
                     raise _told(error) from error
             time.sleep(REDIAL_S)
 
+    def entities(self, entity: str, count: int = 100) -> Mapping[str, object]:
+        """The first of a kind; BrokerError where the broker knows no such kind."""
+        return self.ask(
+            "QUERY",
+            "org.amqp.management",
+            "self",
+            properties={"entityType": entity, "offset": int32(0), "count": int32(count)},
+        )
+
     def close(self) -> None:
         """Let go of the connection; the next request makes another."""
         links, self._links = self._links, None
         if links is not None:
             with suppress(ProtonException, OSError):  # often it is gone already
                 links.connection.close()
+
+
+@contextmanager
+def opened(options: Options) -> Iterator[Management]:
+    """Requests for the block."""
+    management = Management(options)
+    try:
+        yield management
+    finally:
+        management.close()
 
 
 @final
@@ -285,7 +304,7 @@ class _Arrivals(Handler):
             data = link.recv(delivery.pending)
             link.advance()
             delivery.settle()
-            self.waiting.append(data or b"")
+            self.waiting.append(bytes(data or b""))
 
     def on_link_remote_close(self, event: Event) -> None:
         link = event.link

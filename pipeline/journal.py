@@ -42,11 +42,10 @@ def bounds(options: Options, behind: int = 0) -> tuple[int, int]:
 
 
 def _asked_bounds(options: Options, behind: int) -> tuple[int, int]:
-    from pipeline.broker_client import Management, pages
+    from pipeline.broker_client import opened, pages
 
-    management = Management(options)
-    try:
-        for _, rows, _ in pages(management, "journal", count=1, attributeNames=["id"]):
+    with opened(options) as broker:
+        for _, rows, _ in pages(broker, "journal", count=1, attributeNames=["id"]):
             if rows:
                 first = int(str(rows[0][0]))
                 break
@@ -54,11 +53,9 @@ def _asked_bounds(options: Options, behind: int) -> tuple[int, int]:
             return 0, 0
         last = max(first - 1, behind)
         # nothing is that late: the broker only tells how far it has looked
-        for _, _, body in pages(management, "journal", count=1, behind=last, since_us=LONG_MAX):
+        for _, _, body in pages(broker, "journal", count=1, behind=last, since_us=LONG_MAX):
             last = max(last, int(str(body["next"])))
         return first, last
-    finally:
-        management.close()
 
 
 def rows(
@@ -103,13 +100,12 @@ def _stored(
 def _asked(
     options: Options, columns: Sequence[str], behind: int, until: int
 ) -> Iterator[pa.RecordBatch]:
-    from pipeline.broker_client import Management, pages
+    from pipeline.broker_client import opened, pages
 
     wanted = ["id", *(name for name in columns if name != "id")]
-    management = Management(options)
-    try:
+    with opened(options) as broker:
         found = pages(
-            management,
+            broker,
             "journal",
             count=PAGE,
             behind=behind,
@@ -125,8 +121,6 @@ def _asked(
                 )
             if int(str(body["next"])) >= until:
                 return
-    finally:
-        management.close()
 
 
 def _named(stored: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:

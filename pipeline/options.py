@@ -37,6 +37,10 @@ MODES: Final = {Use.BATCH: ("browse", "journal"), Use.STREAM: ("lease", "journal
 """What may be read; the first is what is read where nothing is said."""
 
 
+EPOCH_MESSAGES_MAX: Final = 100_000
+"""So many messages the broker leases at once."""
+
+
 class OptionError(ValueError):
     """An option is wrong, for the reason that the text says."""
 
@@ -420,6 +424,11 @@ def _check_messages(options: Options) -> None:
     address, subscription = options.text("address"), options.text("subscription")
     if (address is None) == (subscription is None):
         raise OptionError("option address: either it or the option subscription must be given")
+    if options.mode == "lease" and options.number("maxMessagesPerTrigger") > EPOCH_MESSAGES_MAX:
+        raise OptionError(
+            "option maxMessagesPerTrigger: in mode lease allowed: a whole number from 1 to "
+            f"{EPOCH_MESSAGES_MAX}"
+        )
     topic = options.text("topic")
     if topic is not None and (subscription is None or "/" in subscription):
         raise OptionError(

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import quote
 
-from pipeline.broker_client import Management
+from proton import Link, Terminus, symbol
+from proton.reactor import LinkOption
+
+from pipeline.broker_client import connected, opened
+from pipeline.errors import GoneError
 from pipeline.messages import Place
 from pipeline.options import Options
+
+SHARED_DURABLE: Final = ("topic", "shared", "global")
+"""The capabilities of a subscription that has no client, which many may use."""
+
+
+class _Subscribes(LinkOption):
+    """Makes the link one of a shared durable subscription."""
+
+    def apply(self, link: Link) -> None:
+        source = link.source
+        source.durability = Terminus.DELIVERIES
+        source.expiry_policy = Terminus.EXPIRE_NEVER
+        for name in SHARED_DURABLE:
+            source.capabilities.put_object(symbol(name))
 
 
 def identity_of(options: Options) -> str | None:
@@ -24,9 +43,35 @@ def place_of(options: Options) -> Place:
         address = options.text("address")
         assert address is not None
         return Place(address)
-    management = Management(options)
-    try:
-        told = management.ask("READ", "subscription", identity)
-    finally:
-        management.close()
+    with opened(options) as broker:
+        told = broker.ask("READ", "subscription", identity)
     return Place(str(told["address"]), identity)
+
+
+def subscribed(options: Options) -> Place:
+    """The same; a subscription that is not there is made, where the option topic says of what."""
+    topic = options.text("topic")
+    if topic is None:
+        return place_of(options)
+    try:
+        return place_of(options)
+    except GoneError:
+        with connected(options) as connection:
+            name = options.text("subscription")
+            # what is behind the bar only tells links of one subscription apart
+            receiver = connection.create_receiver(
+                topic, credit=0, name=f"{name}|global", options=_Subscribes()
+            )
+            # closing would end the subscription
+            receiver.link.detach()
+        return place_of(options)
+
+
+def waiting(options: Options, place: Place) -> int:
+    """How many messages there are that nobody has."""
+    kind = "queue" if place.subscription is None else "subscription"
+    with opened(options) as broker:
+        try:
+            return int(str(broker.ask("READ", kind, place.source)["messages"]))
+        except GoneError:
+            return 0

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 from pipeline.columns import JOURNAL_COLUMNS, ddl_of, message_columns
 from pipeline.options import OptionError, Options, Use, check_any_use, check_values, read_options
+from pipeline.outgoing import check_columns
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
         DataSourceReader,
         DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
     )
     from pyspark.sql.types import StructType
 
@@ -53,12 +56,36 @@ def reader(given: Given, schema: StructType) -> DataSourceReader:
 def stream_reader(given: Given, schema: StructType) -> DataSourceStreamReader:
     """For `spark.readStream`."""
     from pipeline.journal_stream import JournalStreamReader
+    from pipeline.lease_stream import LeaseStreamReader
 
     options = read_options(given, Use.STREAM)
     names = _names(options, schema)
     if options.mode == "journal":
         return JournalStreamReader(options, names)
-    raise OptionError("mode lease")
+    return LeaseStreamReader(options, names)
+
+
+def writer(given: Given, schema: StructType, *, overwrite: bool) -> DataSourceWriter:
+    """For `write`."""
+    from pipeline.sink import BatchWriter
+
+    return BatchWriter(_sink_options(given, schema, overwrite=overwrite))
+
+
+def stream_writer(given: Given, schema: StructType, *, overwrite: bool) -> DataSourceStreamWriter:
+    """For `writeStream`."""
+    from pipeline.sink import StreamWriter
+
+    return StreamWriter(_sink_options(given, schema, overwrite=overwrite))
+
+
+def _sink_options(given: Given, schema: StructType, *, overwrite: bool) -> Options:
+    options = read_options(given, Use.SINK)
+    if overwrite:
+        raise OptionError("messages are added to what is there: only mode append is allowed")
+    is_raw = options.text("replay") == "raw"
+    check_columns(schema.fieldNames(), raw=is_raw, address=options.text("address"))
+    return options
 
 
 def _names(options: Options, schema: StructType) -> list[str]:

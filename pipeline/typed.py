@@ -212,7 +212,9 @@ def _value(kind: str, struct: dict[str, object]) -> object:
     if kind == "null":
         return None
     if kind == "float":
-        return Float(float(str(_held(struct, "double"))))
+        number = _held(struct, "double")
+        assert isinstance(number, float)
+        return Float(number)
     if kind == "char":
         code = struct.get("long")
         return Char(ord(str(_held(struct, "string"))) if code is None else int(str(code)))

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
 
@@ -44,3 +49,13 @@ class DefaultSource(DataSource):
         from pipeline import source
 
         return source.stream_reader(self._given, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's
+        from pipeline import source
+
+        return source.writer(self._given, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001
+        from pipeline import source
+
+        return source.stream_writer(self._given, schema, overwrite=overwrite)

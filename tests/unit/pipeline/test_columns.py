@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from broker.amqp.types import (
@@ -276,6 +277,7 @@ def test_a_value_of_each_type_is_the_same_again(value: object) -> None:
 
 
 @given(st.lists(scalars() | values(), max_size=8))
+@example([Float(-math.nan), -math.nan])
 def test_values_of_all_types_beside_one_another_are_the_same_again(given: list[object]) -> None:
     again = [value_of(told) for told in structs(given).to_pylist()]
     assert same(again, given)
@@ -295,6 +297,8 @@ def test_maps_of_values_are_the_same_again(given: list[dict[str, object] | None]
 
 
 @given(values())
+@example(-math.nan)
+@example(Float(-math.nan))
 def test_json_tells_values_of_all_types(value: object) -> None:
     assert same(from_json(to_json(value)), value)
     annotations = Map([(Symbol("x"), value), (ULong(5), 1), (Symbol("#y"), 2)])
