@@ -31,6 +31,7 @@ from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.reserve import Reserve, Space
 from broker.routing.router import Router
+from broker.routing.stages import Stages
 from broker.security.authenticate import is_loopback, open_users
 from broker.settings import (
     MEMORY,
@@ -153,7 +154,8 @@ class App:
         least = self.settings.disk_free_min
         if least and self.store.free_bytes() >= 0:
             router = self.container.router
-            router.reserve = Reserve(router, StoreSpace(self.store, self.journal), least)
+            space = StoreSpace(self.store, self.journal, router.stages)
+            router.reserve = Reserve(router, space, least)
             router.reserve.begin()
 
     async def _recover(self) -> None:
@@ -229,11 +231,12 @@ class App:
 
 
 class StoreSpace(Space):
-    """Where a store writes, less what is on its way there."""
+    """Where a store writes, less what is on its way there, and what commits of sinks will write."""
 
-    def __init__(self, store: Store, journal: Journal) -> None:
+    def __init__(self, store: Store, journal: Journal, stages: Stages) -> None:
         self._store: Final = store
         self._journal: Final = journal
+        self._stages: Final = stages
 
     def is_away(self) -> bool:
         return self._store.is_away()
@@ -242,7 +245,8 @@ class StoreSpace(Space):
         free = self._store.free_bytes()
         if free < 0:
             return free
-        return max(0, free - WRITTEN_TIMES * int(self._journal.unwritten_bytes()))
+        to_be_written = int(self._journal.unwritten_bytes() + self._stages.bytes)
+        return max(0, free - WRITTEN_TIMES * to_be_written)
 
 
 async def recover(store: Store, router: Router, batch: Batch) -> None:

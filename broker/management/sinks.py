@@ -22,12 +22,12 @@ from broker.management.request import (
     checked_number,
 )
 from broker.management.response import Response
+from broker.message import Message
 from broker.routing.errors import NoSuchNode
 from broker.routing.router import Router
 from broker.routing.stage import Stage
 from broker.routing.stages import Sink
 from storage.api import Store
-from storage.records import StoredMessage
 
 SINK: Final = "sink"
 
@@ -91,6 +91,8 @@ class Sinks(Entity):
         self._stages: Final = router.stages
         self._journal: Final = journal
         self._store: Final = store
+        # what a batch may have in memory, one has at a time
+        self._turn: Final = asyncio.Lock()
 
     def operations(self) -> Mapping[str, Operation]:
         return {
@@ -155,16 +157,20 @@ class Sinks(Entity):
     ) -> Response:
         """Read what is staged, all of which the store has; then do it all at one moment."""
         await durable.happened.wait()
-        found: list[list[StoredMessage]] = []
-        for stage in chosen:
-            loaded = await self._loaded(stage)
-            if len(loaded) < stage.messages() and not stage.is_over:
-                lost = stage.messages() - len(loaded)
+        async with self._turn:
+            found = await self._loaded(chosen)
+            return self._commit_loaded(query, number, chosen, found=found)
+
+    def _commit_loaded(
+        self, query: str, number: int, chosen: list[Stage], *, found: list[list[Message]]
+    ) -> Response:
+        for stage, loaded in zip(chosen, found, strict=True):
+            lost = stage.messages() - len(loaded)
+            if lost > 0 and not stage.is_over:
                 return Response(
                     status=FAILED,
                     description=f"{lost} messages of {stage.task} are damaged: nothing is done",
                 )
-            found.append(loaded)
         if self._stages.is_committed(query, number):
             return self._was_committed(query, number)
         try:
@@ -174,11 +180,16 @@ class Sinks(Entity):
         messages = sum(len(loaded) for loaded in found)
         return Response(body={"committed": True, "messages": messages})
 
-    async def _loaded(self, stage: Stage) -> list[StoredMessage]:
-        numbers = list(stage.numbers)
-        loaded: list[StoredMessage] = []
+    async def _loaded(self, chosen: list[Stage]) -> list[list[Message]]:
+        """The messages of each stage. They are read in the order in which all of them were stored:
+        those of tasks that ran at a time lie side by side."""
+        places = {number: place for place, stage in enumerate(chosen) for number in stage.numbers}
+        numbers = sorted(places)
+        loaded: list[list[Message]] = [[] for _ in chosen]
         for first in range(0, len(numbers), LOADED_AT_ONCE):
-            loaded += await self._store.load(numbers[first : first + LOADED_AT_ONCE])
+            for stored in await self._store.load(numbers[first : first + LOADED_AT_ONCE]):
+                place = places[int(stored.number)]
+                loaded[place].append(chosen[place].read(stored))
         return loaded
 
 

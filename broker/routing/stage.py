@@ -174,13 +174,16 @@ class Stage(Node):
 
     # -- out
 
-    def commit(self, found: list[StoredMessage], batch: Batch) -> None:
-        """Let the target have everything: `found` is what the store has of it."""
-        target, contents = self.target, self._sink.router.contents
+    def read(self, stored: StoredMessage) -> Message:
+        """A message as it came, of what the store has of it."""
+        return as_message(stored, self.origin, self._sink.router.contents)
+
+    def commit(self, messages: list[Message], batch: Batch) -> None:
+        """Let the target have these, which are all that are here."""
+        target = self.target
         self.end(batch)
         duplicates = target.duplicates
-        for stored in found:
-            message = as_message(stored, self.origin, contents)
+        for message in messages:
             if duplicates is None:
                 target.publish(message, batch)
             else:

@@ -17,7 +17,6 @@ from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode
 from broker.routing.node import TOPIC, Node
 from broker.routing.stage import Stage, Task
 from storage.batch import DISCHARGE, Batch
-from storage.records import StoredMessage
 from storage.stages import PLACES, StoredSink, StoredStage
 
 if TYPE_CHECKING:
@@ -93,6 +92,7 @@ class Sink:
             tally = self._tallies[int(batch)] = Tally()
         tally.messages += messages
         tally.bytes += size
+        self._home.bytes += size
         if tally.messages == 0:
             del self._tallies[int(batch)]
 
@@ -147,7 +147,10 @@ class Sink:
 
 @final
 class Stages(Due):
-    """The sinks of one broker. `is_due`: it is time to look for stages that are too old."""
+    """The sinks of one broker. `is_due`: it is time to look for stages that are too old.
+
+    `bytes` are staged in all: the commits will write them once more.
+    """
 
     def __init__(
         self,
@@ -164,6 +167,7 @@ class Stages(Due):
         self.batch_bytes_max: Final[i64] = batch_bytes_max
         self.sinks: Final[dict[str, Sink]] = {}
         self.is_due = False
+        self.bytes: i64 = 0
         self._retention_ms: Final[i64] = retention_ms
         self._stages_max: Final[i64] = stages_max
         self._sinks_max: Final[i64] = sinks_max
@@ -268,12 +272,12 @@ class Stages(Due):
         number: i64,
         chosen: list[Stage],
         *,
-        found: list[list[StoredMessage]],
+        found: list[list[Message]],
         batch: Batch,
     ) -> None:
         """Let the targets have what is in these stages, at one moment; all other attempts end.
 
-        `found` is what the store has of each. NoSuchNode where a stage has ended meanwhile, then
+        `found` are all messages of each. NoSuchNode where a stage has ended meanwhile, then
         nothing has changed.
         """
         for stage in chosen:

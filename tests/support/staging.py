@@ -67,7 +67,8 @@ class Staging:
         """Commit a batch of these tasks (partition, attempt), of which the store has all."""
         self.routing.commit()
         chosen = self.stages.choose(query, batch, list(tasks))
-        found = [self.routing.store.load_now(list(stage.numbers)) for stage in chosen]
+        load = self.routing.store.load_now
+        found = [[stage.read(each) for each in load(list(stage.numbers))] for stage in chosen]
         self.stages.commit(query, batch, chosen, found=found, batch=self.routing.batch)
         self.routing.pump()
 

@@ -5,16 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from broker.app import App, limits_of, policies_of
+from broker.app import WRITTEN_TIMES, App, StoreSpace, limits_of, policies_of
+from broker.journal import Journal
 from broker.routing.entry import QueueEntry
 from broker.settings import MEMORY, AddressSettings, Settings, SettingsError, given_settings
 from storage.batch import Batch
+from storage.memory import MemoryStore
 from storage.records import StoredNode
 from storage.sql.store import SqliteStore
 from tests.support.broker import RecordingWatcher
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import encoded
+from tests.support.staging import Staging, task
 from tests.support.stored_files import flip
+from tests.support.stores import GatedStore
 from tests.unit.storage.test_batch import stored
 
 ADDRESSES = [
@@ -39,6 +43,25 @@ def test_an_address_has_the_policy_of_its_pattern(
     assert policy.auto_create is auto_create
     assert policy.dead_letter == dead_letter
     assert policy.max_delivery_count == deliveries
+
+
+class RoomyStore(GatedStore):
+    """A store that has so much room, whatever it is given."""
+
+    def free_bytes(self) -> int:
+        return 100_000
+
+
+@pytest.mark.requirement("PIP-15")
+def test_room_for_the_commits_of_sinks_is_kept_free() -> None:
+    """They write once more what is staged."""
+    staging = Staging()
+    space = StoreSpace(RoomyStore(), Journal(MemoryStore()), staging.stages)
+    assert space.free_bytes() == 100_000
+    stage = staging.send(task(), b"x" * 1000)
+    assert space.free_bytes() == 100_000 - WRITTEN_TIMES * stage.bytes
+    staging.commit((0, 0))
+    assert space.free_bytes() == 100_000
 
 
 DECLARED = {

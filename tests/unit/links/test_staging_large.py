@@ -40,7 +40,7 @@ async def test_a_large_message_is_committed_as_it_was_sent(durable: bool) -> Non
         assert streaming.broker.queue().staged_bytes > SIZE
         stages, journal = streaming.broker.router.stages, streaming.broker.journal
         (stage,) = stages.choose("orders", 0, [(0, 0)])
-        found = await streaming.store.load(list(stage.numbers))
+        found = [stage.read(each) for each in await streaming.store.load(list(stage.numbers))]
         stages.commit("orders", 0, [stage], found=[found], batch=journal.batch)
         found.clear()
         streaming.broker.container.run_round()

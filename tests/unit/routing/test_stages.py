@@ -119,7 +119,8 @@ def test_a_stage_that_ends_before_it_is_read_stops_the_commit() -> None:
     staging.send(task(), b"a")
     staging.routing.commit()
     chosen = staging.stages.choose("orders", 0, [(0, 0)])
-    found = [staging.routing.store.load_now(list(chosen[0].numbers))]
+    stored = staging.routing.store.load_now(list(chosen[0].numbers))
+    found = [[chosen[0].read(each) for each in stored]]
     staging.stages.abort("orders", 0, staging.routing.batch)
     with pytest.raises(NoSuchNode, match="ended meanwhile"):
         staging.stages.commit("orders", 0, chosen, found=found, batch=staging.routing.batch)
