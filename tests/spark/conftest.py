@@ -25,6 +25,10 @@ HERE: Final = Path(__file__).resolve().parent
 DURABLE: Final = 'store = "sqlite:///store.db"\n'
 
 
+crash_rows = pytest.StashKey[list[str]]()
+"""What the crash matrix counted, a line each."""
+
+
 def missing() -> str | None:
     """Why no test here can run, or None."""
     if shutil.which("java") is None:
@@ -57,10 +61,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """The shim by which Spark finds the source is a top-level package, in the wheel as here."""
+    config.stash[crash_rows] = []
     if from_checkout():
         sys.path.insert(1, str(ROOT / "pipeline" / "src"))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if rows := config.stash[crash_rows]:
+        terminalreporter.section("crash matrix: acked, sink rows, lost, duplicates")
+        for row in rows:
+            terminalreporter.write_line(row)
 
 
 @pytest.fixture(scope="session")

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from tests.interop.broker_process import ROOT, from_checkout
+
+CACHE: Final = ROOT / ".cache" / "spark"
+NO_CONFIGURATION: Final = CACHE / "conf"
+"""An empty folder; the archive of classes is of one class path, of which it is the first part."""
 
 MASTER: Final = "local[2,3]"
 """Two tasks at once; a task that fails is tried three times in all, as on a cluster."""
@@ -24,7 +31,6 @@ SMALL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": JVM,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stopTimeout": "30s",
@@ -56,9 +62,23 @@ def variables(folder: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(python_path(folder)),
         # what the machine's owner set for Spark of his own is not meant for this one
         "SPARK_HOME": "",
-        "SPARK_CONF_DIR": str(folder),
+        "SPARK_CONF_DIR": str(NO_CONFIGURATION),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
+
+
+def class_archive() -> Path:
+    """Where Spark's classes lie as Java has them in memory: with it a driver starts in half the
+    time. `tests.spark.driver.archive_classes` makes it; without it all goes the slow way."""
+    told = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
+    digest = sha256(f"{pyspark.__file__} {pyspark.__version__} {told}".encode()).hexdigest()
+    return CACHE / f"classes-{digest[:12]}.jsa"
+
+
+def flags() -> str:
+    """What Java is told."""
+    archive = class_archive()
+    return f"{JVM} -XX:SharedArchiveFile={archive}" if archive.exists() else JVM
 
 
 @contextmanager
@@ -85,9 +105,11 @@ def start(
     folder: Path, *, master: str = MASTER, settings: Mapping[str, str] = NOTHING
 ) -> SparkSession:
     """A session whose files lie in `folder`."""
+    NO_CONFIGURATION.mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder.master(master).appName(folder.name)
     chosen = {
         **SMALL,
+        "spark.driver.extraJavaOptions": flags(),
         "spark.local.dir": str(folder / "scratch"),
         # executors of a cluster; locally the workers have it from the environment
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(python_path(folder)),

@@ -32,6 +32,7 @@ import java.util.Base64;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.TreeMap;
 import java.util.UUID;
 import org.apache.qpid.jms.JmsConnectionFactory;
@@ -73,14 +74,57 @@ class MappingPhases {
         List<Message> messages = bodies();
         for (Message message : messages) {
             headers(message);
-            message.setIntProperty("case", messages.indexOf(message));
-            producer.setDeliveryMode(
-                message instanceof TextMessage ? DeliveryMode.NON_PERSISTENT : DeliveryMode.PERSISTENT);
-            producer.setPriority(message instanceof MapMessage ? 9 : 4);
-            producer.setTimeToLive(message instanceof StreamMessage ? 0 : 3_600_000);
-            producer.send(message);
-            write(message);
+            send(producer, message, messages.indexOf(message));
         }
+    }
+
+    /** Send mapping.count messages: everything that an application can send, in turn, none like another. */
+    @Test
+    void sendMany() throws Exception {
+        MessageProducer producer = session.createProducer(queue());
+        int count = Integer.getInteger("mapping.count");
+        for (int first = 0; first < count; first += bodies().size()) {
+            int number = first;
+            for (Message message : bodies()) {
+                if (number < count) {
+                    headers(message);
+                    vary(message, number);
+                    send(producer, message, number++);
+                }
+            }
+        }
+    }
+
+    private void vary(Message message, int number) throws JMSException {
+        Random random = new Random(number);
+        byte[] some = new byte[random.nextInt(3000)];
+        random.nextBytes(some);
+        String letters = Base64.getEncoder().encodeToString(some);
+        if (message instanceof TextMessage text && text.getText() != null) {
+            text.setText(text.getText() + letters);
+        } else if (message instanceof BytesMessage bytes) {
+            bytes.writeBytes(some);
+        } else if (message instanceof MapMessage map) {
+            map.setBytes("random", some);
+        } else if (message instanceof StreamMessage stream) {
+            stream.writeString(letters);
+        } else if (message instanceof ObjectMessage object && object.getObject() != null) {
+            object.setObject(letters);
+        }
+        message.setJMSType("kind " + number % 7);
+        message.setStringProperty("JMSXGroupID", "group " + number % 5);
+        message.setLongProperty("aRandomLong", random.nextLong());
+        message.setDoubleProperty("aRandomDouble", random.nextGaussian());
+    }
+
+    private void send(MessageProducer producer, Message message, int number) throws Exception {
+        message.setIntProperty("case", number);
+        producer.setDeliveryMode(
+            message instanceof TextMessage ? DeliveryMode.NON_PERSISTENT : DeliveryMode.PERSISTENT);
+        producer.setPriority(message instanceof MapMessage ? 9 : 4);
+        producer.setTimeToLive(message instanceof StreamMessage ? 0 : 3_600_000);
+        producer.send(message);
+        write(message);
     }
 
     /** Write down all messages of the queue. */
