@@ -27,7 +27,7 @@ from tests.spark import session
 
 ENDS_SECONDS: Final = 300
 STARTS_SECONDS: Final = 120
-NOTHING_TOLD: Final = {"event": "nothing"}
+NOTHING_TOLD: Final[dict[str, Any]] = {"event": "nothing"}
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Driver:
         with self._process.stdout as output:
             for line in output:
                 # Java's own words come here, too
-                told = json.loads(line) if line.startswith("{") else NOTHING_TOLD
+                told: dict[str, Any] = json.loads(line) if line.startswith("{") else NOTHING_TOLD
                 if told["event"] == "started":
                     self.pids = told["pids"]
                     self._started.set()
