@@ -15,21 +15,36 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from broker.http import journal, messages
 from broker.http.access import CHALLENGE, UNAUTHORIZED, Access
 from broker.http.arguments import Arguments
-from broker.http.limits import SLICES_MAX
 from broker.http.streams import ArrowStream, BrokenOff, Streams
 from broker.links.container import Container
 from broker.management.messages import queue_of
-from broker.management.request import BAD_REQUEST, BUSY, FAILED, NOT_FOUND, Refused
+from broker.management.request import BAD_REQUEST, BUSY, CONFLICT, FAILED, GONE, NOT_FOUND, Refused
 from broker.routing.durability import canonical
-from broker.routing.errors import NoSuchNode, RoutingError
+from broker.routing.epoch import SLICES_MAX
+from broker.routing.errors import (
+    LeaseFenced,
+    LeaseGone,
+    NoSuchEpoch,
+    NoSuchNode,
+    RoutingError,
+)
 from broker.routing.filter import Filter
 from broker.routing.ledger import KINDS
+from broker.routing.part import WHENEVER, Part
 from broker.routing.queue import Queue
 from broker.routing.selector import parse_selector
 from storage.api import Store, StoreError
 
 NODE: Final = ("address", "subscription")
 """The arguments that say whose messages are meant: a queue's, or a subscription's."""
+
+STATUS: Final[dict[type[Exception], int]] = {
+    NoSuchNode: NOT_FOUND,
+    NoSuchEpoch: NOT_FOUND,
+    LeaseFenced: CONFLICT,
+    LeaseGone: GONE,
+}
+"""How a refusal of routing is told; whatever is not here is an argument that means nothing."""
 
 Work = Callable[[Request], Awaitable[Response]]
 
@@ -52,6 +67,7 @@ class Readings:
             "/journal/bounds": self._journal_bounds,
             "/arrow/journal": self._journal,
             "/arrow/browse": self._browse,
+            "/arrow/lease": self._lease,
         }
         guarded = [Route(path, self._guarded(work)) for path, work in known.items()]
         return [Route("/livez", _alive), *guarded]
@@ -86,15 +102,27 @@ class Readings:
         )
         return ArrowStream(self._streams, journal.SCHEMA, batches)
 
+    async def _lease(self, request: Request) -> Response:
+        asked = _arguments(request, "lease", "generation", "epoch", "slice")
+        entries = self._container.router.leases.slice_of(
+            asked.text("lease"),
+            asked.number("generation"),
+            asked.number("epoch"),
+            index=asked.number("slice", high=SLICES_MAX - 1),
+        )
+        return ArrowStream(self._streams, messages.SCHEMA, self._reading.held(entries))
+
     async def _browse(self, request: Request) -> Response:
         asked = _arguments(request, *NODE, "slice", "slices", "arrived_until_ms", "selector")
         slices = asked.number("slices", 1, low=1, high=SLICES_MAX)
         selector = asked.text("selector", "")
         batches = self._reading.browse(
             self._queue(asked),
-            slice_index=asked.number("slice", 0, high=slices - 1),
-            slices=slices,
-            arrived_until_ms=asked.number("arrived_until_ms", 0),
+            part=Part(
+                index=asked.number("slice", 0, high=slices - 1),
+                slices=slices,
+                arrived_until_ms=asked.number("arrived_until_ms", WHENEVER),
+            ),
             wanted=Filter(parse_selector(selector)) if selector else None,
         )
         return ArrowStream(self._streams, messages.SCHEMA, batches)
@@ -164,8 +192,7 @@ async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG
 
 
 async def _unwilling(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    status = NOT_FOUND if isinstance(error, NoSuchNode) else BAD_REQUEST
-    return _error(status, str(error))
+    return _error(STATUS.get(type(error), BAD_REQUEST), str(error))
 
 
 async def _unable(request: Request, error: Exception) -> Response:  # noqa: ARG001

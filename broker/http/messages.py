@@ -21,6 +21,7 @@ from broker.links.container import Container
 from broker.links.copies import Copies, Gathered, gathered_from
 from broker.routing.entry import QueueEntry
 from broker.routing.filter import Filter
+from broker.routing.part import Part
 from broker.routing.queue import Queue
 from storage.contents import CHUNK_SIZE
 
@@ -60,13 +61,7 @@ class Reading:
         self._room: Final = asyncio.Semaphore(LARGE_AT_ONCE)
 
     async def browse(
-        self,
-        queue: Queue,
-        *,
-        slice_index: int = 0,
-        slices: int = 1,
-        arrived_until_ms: int = 0,
-        wanted: Filter | None = None,
+        self, queue: Queue, *, part: Part | None = None, wanted: Filter | None = None
     ) -> Batches:
         """What waits in `queue`, or a part of it, in order. It stays there.
 
@@ -74,15 +69,7 @@ class Reading:
         """
         container = self._container
         something = asyncio.Event()
-        copies = Copies(
-            queue,
-            container.clock,
-            something.set,
-            slice_index=slice_index,
-            slices=slices,
-            arrived_until_ms=arrived_until_ms,
-            wanted=wanted,
-        )
+        copies = Copies(queue, container.clock, something.set, part=part, wanted=wanted)
         queue.attach_browser(copies)
         try:
             while not copies.is_over:

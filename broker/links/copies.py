@@ -11,6 +11,7 @@ from broker.clock import Clock
 from broker.large import Large
 from broker.routing.entry import QueueEntry
 from broker.routing.filter import Filter
+from broker.routing.part import Part
 from broker.routing.party import Consumer
 from broker.routing.queue import Queue
 from broker.routing.stored import stored_position
@@ -69,9 +70,8 @@ def gathered_from(entries: list[QueueEntry], at: i64, clock: Clock) -> Gathered:
 class Copies(Consumer):
     """A browser that asks for as much as it says itself (`go_on`), and no credit.
 
-    It wants entries of `slice_index`, by their places modulo `slices`, that came no later than
-    `arrived_until_ms` (0: whenever), and were there when it was made. `notify` is called when
-    there is something to be done: `is_full`, `is_over` or `is_deleted` tells what.
+    It wants entries of `part` that were there when it was made. `notify` is called when there is
+    something to be done: `is_full`, `is_over` or `is_deleted` tells what.
     """
 
     def __init__(
@@ -80,9 +80,7 @@ class Copies(Consumer):
         clock: Clock,
         notify: Callable[[], None],
         *,
-        slice_index: i64 = 0,
-        slices: i64 = 1,
-        arrived_until_ms: i64 = 0,
+        part: Part | None = None,
         wanted: Filter | None = None,
     ) -> None:
         self.filter = wanted
@@ -91,9 +89,7 @@ class Copies(Consumer):
         self.is_deleted = False
         self._clock: Final = clock
         self._notify: Final = notify
-        self._slice_index: Final[i64] = slice_index
-        self._slices: Final[i64] = slices
-        self._arrived_until_ms: Final[i64] = arrived_until_ms
+        self._part: Final = part
         self._ends: Final = [
             0 if backlog is None else int(backlog.next_position) for backlog in queue.backlogs
         ]
@@ -133,13 +129,9 @@ class Copies(Consumer):
             self._notify()
 
     def _wants(self, entry: QueueEntry) -> bool:
-        message = entry.message
-        if entry.position >= self._ends[message.priority]:
+        if entry.position >= self._ends[entry.message.priority]:
             return False
-        if self._slices > 1 and entry.position % self._slices != self._slice_index:
-            return False
-        until_ms = self._arrived_until_ms
-        return until_ms == 0 or message.arrived_ms <= until_ms
+        return self._part is None or self._part.has(entry)
 
     def nothing_waits(self) -> None:
         self.is_over = True

@@ -86,7 +86,6 @@ HITS: Final = {
     "http.silence_max_ms": "http/test_connection.py::test_a_peer_that_says_nothing_is_dropped",
     # what is fixed for them
     "CONNECTIONS_MAX": "http/test_connection.py::test_only_so_many_peers_are_connected",
-    "SLICES_MAX": "http/test_arguments.py::test_what_is_wrong_is_named",
 }
 
 NO_LIMITS: Final = {

@@ -1,22 +1,28 @@
 """What is answered over HTTP: on a real socket, and each error with its text."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
-from broker.amqp.terminus import Source
+from broker.amqp.decode import skip
+from broker.amqp.terminus import COPY, Source
 from broker.app import App
+from broker.http.messages import SCHEMA
 from broker.security.authenticate import Users
 from broker.settings import MEMORY, given_settings
 from storage.api import StoreError
 from storage.memory import MemoryStore
 from tests.support.broker import Broker
 from tests.support.clock import WALL_START_MS
-from tests.support.frames import attach_receiver
+from tests.support.frames import Transfer, attach_receiver
 from tests.support.http import Answer, ask, basic, event, note, served
 from tests.support.stores import GatedStore
 from tests.unit.http.test_journal import rows_in
+from tests.unit.links.test_slices import lease_slice, said
+from tests.unit.management.test_leases import Driver, driver
 
 
 @pytest.mark.requirement("PIP-19")
@@ -144,6 +150,110 @@ async def test_what_waits_in_a_subscription() -> None:
     assert (other.status, other.error()) == (404, "no queue news")
 
 
+# -- leases
+
+
+def leased(count: int = 10) -> tuple[Broker, Driver]:
+    """A lease `l` with an epoch of two slices."""
+    broker, lead = driver(count)
+    lead.open()
+    assert lead.acquire(slices=2).status == 200
+    return broker, lead
+
+
+def lease_url(url: str, **changes: object) -> str:
+    asked = {"lease": "l", "generation": 1, "epoch": 1, "slice": 0, **changes}
+    return f"{url}/arrow/lease?{urlencode(asked)}"
+
+
+@pytest.mark.requirement("PIP-17")
+async def test_a_slice_has_its_messages_each_time() -> None:
+    broker, _ = leased()
+    async with served(MemoryStore(), broker=broker) as url:
+        first = await ask(lease_url(url))
+        second = await ask(lease_url(url, slice=1))
+        again = await ask(lease_url(url))
+    assert first.table()["position"].to_pylist() == [4, 14, 24, 34, 44]
+    assert second.table()["position"].to_pylist() == [54, 64, 74, 84, 94]
+    assert again.table() == first.table()
+    assert (broker.queue().waiting, broker.queue().acquired) == (0, 10)
+    now = datetime.fromtimestamp(broker.clock.wall_ms() / 1000, UTC)
+    assert set(first.table()["enqueuedAt"].to_pylist()) == {now}
+
+
+@pytest.mark.requirement("PIP-17", "PIP-44")
+async def test_a_message_is_what_a_link_gets() -> None:
+    broker, _ = leased()
+    client = broker.session("reader")
+    source = Source(
+        address="q",
+        distribution_mode=COPY,
+        filter=[lease_slice(said(lease="l", generation=1, epoch=1, slice=1))],
+    )
+    client.send(attach_receiver(source=source))
+    client.flow(handle=0, credit=100, delivery_count=0, drain=True)
+    transfers = [each for each in client.bodies() if isinstance(each, Transfer)]
+    async with served(MemoryStore(), broker=broker) as url:
+        answer = await ask(lease_url(url, slice=1))
+    assert answer.table()["message"].to_pylist() == [
+        without_delivery_annotations(each.payload) for each in transfers
+    ]
+    assert len(transfers) == 5
+
+
+def without_delivery_annotations(payload: bytes) -> bytes:
+    """A link tells the place in delivery-annotations, a stream in columns."""
+    header = payload.index(b"\0Sq")
+    return payload[:header] + payload[skip(payload, header, len(payload)) :]
+
+
+@pytest.mark.requirement("PIP-17")
+async def test_an_empty_slice_is_a_stream_without_rows() -> None:
+    broker, _ = leased(1)
+    async with served(MemoryStore(), broker=broker) as url:
+        answer = await ask(lease_url(url, slice=1))
+    assert answer.table().num_rows == 0
+    assert answer.table().schema == SCHEMA
+
+
+LEASE_ERRORS = [
+    pytest.param({"lease": "x"}, 410, "gone: there is no lease x", id="no such lease"),
+    pytest.param({"epoch": 2}, 404, "lease l has no epoch 2", id="no such epoch"),
+    pytest.param({"slice": 2}, 404, "epoch 1 of lease l has no slice 2", id="no such slice"),
+    pytest.param({"slice": 256}, 400, "slice is a number from 0 to 255", id="no slice at all"),
+    pytest.param({"generation": ""}, 400, "generation is a number from 0 to", id="no generation"),
+    pytest.param({"generation": 9}, 410, "gone: generation 9 of lease l is not", id="of tomorrow"),
+    pytest.param({"epoch": "x"}, 400, "epoch is a number from 0 to", id="no number"),
+    pytest.param({"lease": ""}, 400, "lease is needed", id="no name"),
+    pytest.param({"address": "q"}, 400, "no argument address; known are lease", id="an address"),
+]
+
+
+@pytest.mark.requirement("PIP-17")
+@pytest.mark.parametrize(("changes", "status", "told"), LEASE_ERRORS)
+async def test_what_is_wrong_of_a_lease_is_told(
+    changes: dict[str, object], status: int, told: str
+) -> None:
+    broker, _ = leased()
+    async with served(MemoryStore(), broker=broker) as url:
+        answer = await ask(lease_url(url, **changes))
+    assert (answer.status, told in answer.error()) == (status, True), answer.error()
+
+
+@pytest.mark.requirement("PIP-17")
+async def test_who_was_followed_by_another_is_told() -> None:
+    broker, lead = leased()
+    lead.open()
+    async with served(MemoryStore(), broker=broker) as url:
+        fenced = await ask(lease_url(url))
+        lead.settle(1, generation=2)
+        settled = await ask(lease_url(url, generation=2))
+    assert fenced.status == 409
+    assert fenced.error() == "fenced: generation 1 of lease l was followed by 2"
+    assert settled.status == 410
+    assert settled.error() == "gone: epoch 1 of lease l is settled"
+
+
 async def test_nothing_can_be_changed() -> None:
     async with served(MemoryStore()) as url:
         answer = await ask(f"{url}/journal/bounds", method="POST")
@@ -195,6 +305,9 @@ async def asked(app: App, path: str, headers: dict[str, str] | None = None) -> A
         await app.stop()
 
 
+WRONG_PATHS = {"/arrow/browse?address=q": 404, "/arrow/lease?lease=l": 400}
+"""What is wrong with these is told only to those who are let in."""
+
 USERS = [
     pytest.param(basic("owner", "sesame"), 200, "", id="an administrator"),
     pytest.param(basic("clerk", "pencil"), 403, "only an administrator may read", id="a user"),
@@ -206,13 +319,15 @@ USERS = [
 
 
 @pytest.mark.requirement("PIP-20")
-@pytest.mark.parametrize("path", ["/journal/bounds", "/arrow/journal", "/arrow/browse?address=q"])
+@pytest.mark.parametrize(
+    "path", ["/journal/bounds", "/arrow/journal", "/arrow/browse?address=q", "/arrow/lease?lease=l"]
+)
 @pytest.mark.parametrize(("headers", "status", "told"), USERS)
 async def test_the_users_are_those_of_amqp(
     strict: App, path: str, headers: dict[str, str], status: int, told: str
 ) -> None:
     answer = await asked(strict, path, headers)
-    assert answer.status == (404 if status == 200 and "browse" in path else status)
+    assert answer.status == (WRONG_PATHS.get(path, 200) if status == 200 else status)
     assert ("www-authenticate" in answer.headers) == (status == 401)
     if told:
         assert told in answer.error()

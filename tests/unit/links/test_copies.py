@@ -4,9 +4,10 @@ from itertools import chain
 
 import pytest
 
-from broker.links.copies import BYTES_MAX, LOOKED_AT_MAX, ROWS_MAX, Copies, Gathered
+from broker.links.copies import BYTES_MAX, LOOKED_AT_MAX, ROWS_MAX, Copies, Gathered, gathered_from
 from broker.message import DURABLE_HEADERS, NEVER, PLAIN_HEADERS, Message
 from broker.routing.filter import Filter
+from broker.routing.part import Part
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from broker.routing.selector import parse_selector
@@ -82,7 +83,7 @@ def test_slices_have_everything_once(routing: Routing, slices: int) -> None:
     queue = routing.queue()
     routing.put(queue, *(b"%d" % number for number in range(100)))
     found = [
-        Reader(routing, queue, slice_index=index, slices=slices).positions()
+        Reader(routing, queue, part=Part(index=index, slices=slices)).positions()
         for index in range(slices)
     ]
     assert sorted(chain(*found)) == [number * 10 + 4 for number in range(100)]
@@ -95,8 +96,8 @@ def test_what_came_later_is_left_out(routing: Routing) -> None:
     queue = routing.queue()
     for arrived_ms in (1000, 1010):
         queue.put(arrived(arrived_ms), routing.batch)
-    assert Reader(routing, queue, arrived_until_ms=1009).positions() == [4]
-    (gathered,) = Reader(routing, queue, arrived_until_ms=1010).all()
+    assert Reader(routing, queue, part=Part(arrived_until_ms=1009)).positions() == [4]
+    (gathered,) = Reader(routing, queue, part=Part(arrived_until_ms=1010)).all()
     assert (gathered.positions, gathered.arrived_ms) == ([4, 14], [1000, 1010])
 
 
@@ -141,7 +142,7 @@ def test_it_stops_when_enough_has_come(routing: Routing) -> None:
 def test_it_looks_at_only_so_many_in_one_go(routing: Routing) -> None:
     queue = routing.queue()
     routing.put(queue, *[b""] * (int(LOOKED_AT_MAX) + 1))
-    reader = Reader(routing, queue, slice_index=1, slices=256)
+    reader = Reader(routing, queue, part=Part(index=1, slices=256))
     assert reader.go_on() is None
     assert not reader.copies.is_over
     assert len(reader.positions()) == 16
@@ -154,7 +155,7 @@ def test_what_is_in_the_store_alone_is_brought_in(routing: Routing) -> None:
         queue.put(new_message(encoded(b"%d" % number), durable=True), routing.batch)
     routing.page_out()
     assert sum(len(each.loaded(-1, 10**6)) for each in queue.backlogs if each) == 0
-    assert Reader(routing, queue, slices=3, slice_index=2).positions() == [
+    assert Reader(routing, queue, part=Part(index=2, slices=3)).positions() == [
         number * 10 + 4 for number in range(2, 300, 3)
     ]
 
@@ -166,6 +167,18 @@ def test_a_queue_that_is_deleted_is_told(routing: Routing) -> None:
     reader.go_on()
     routing.router.delete(queue, routing.batch)
     assert reader.copies.is_deleted
+
+
+def test_held_messages_come_batch_by_batch(routing: Routing) -> None:
+    queue = routing.queue()
+    routing.put(queue, *(b"%04d" % number + b"x" * 1000 for number in range(3000)))
+    entries = routing.consumer(queue, 3000).entries
+    found: list[bytes] = []
+    while len(found) < len(entries):
+        gathered = gathered_from(entries, len(found), routing.clock)
+        assert gathered.bytes <= BYTES_MAX + 2000
+        found += gathered.messages
+    assert found == [PLAIN_HEADERS[4] + entry.message.encoded for entry in entries]
 
 
 def test_it_takes_nothing(routing: Routing) -> None:
