@@ -14,6 +14,7 @@ from broker.cli.conformance import conformance
 from broker.cli.connections import connections
 from broker.cli.embed import embed
 from broker.cli.journal import journal
+from broker.cli.leases import leases
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
 from broker.cli.queued import queued
@@ -112,5 +113,6 @@ application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")
 application.add_typer(queued, name="message")
 application.add_typer(subscriptions, name="subscription")
+application.add_typer(leases, name="lease")
 application.add_typer(sinks, name="sink")
 application.add_typer(stores, name="store")

@@ -11,6 +11,7 @@ from tests.faults import (
     database,
     disks,
     injection,
+    leasing,
     leaving,
     staging,
     stopping,
@@ -49,4 +50,5 @@ FAULTS: Final[dict[str, Entry]] = {
     "F26": Entry("expiry and delivery times over a restart", timers.timers_over_restarts, 1, 12),
     "F27": Entry("kill after a subscriber's answer", subscribing.subscriptions_killed, 2, 60),
     "F28": Entry("kill around a sink's commit", staging.commits_killed, 0, 200),
+    "F29": Entry("kill around a lease's requests", leasing.leases_killed, 0, 200),
 }

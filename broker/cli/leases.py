@@ -1,0 +1,61 @@
+"""`jms-broker lease`: who has batches of messages on lease, and the end of that by an operator."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from broker.cli.ending import EXIT_STATUSES
+from broker.cli.managing import BrokerAt, Count, Json, Pattern, at_broker
+from broker.cli.printing import json_of, print_record, print_records
+
+leases = typer.Typer(
+    help="List, show and release leases of messages.",
+    epilog=EXIT_STATUSES,
+    no_args_is_help=True,
+)
+
+COLUMNS = ("name", "address", "subscription", "messages", "epoch", "settled", "expires_at_ms")
+
+Name = Annotated[str, typer.Argument(help="The lease, as in the list.", show_default=False)]
+
+
+@leases.command("list")
+@at_broker
+def list_leases(
+    at: BrokerAt,
+    pattern: Pattern = "*",
+    count: Count = None,
+    json: Json = False,
+) -> None:
+    """Print every lease by its name, which PATTERN is for, with the messages that it has."""
+    with at.opened() as broker:
+        records = broker.records("lease", limit=count, filter=pattern)
+        print_records(records, COLUMNS, as_json=json)
+
+
+@leases.command()
+@at_broker
+def show(
+    at: BrokerAt,
+    name: Name,
+    json: Json = False,
+) -> None:
+    """Print everything about one lease."""
+    with at.opened() as broker:
+        print_record(broker.ask("READ", "lease", name), as_json=json)
+
+
+@leases.command()
+@at_broker
+def release(
+    at: BrokerAt,
+    name: Name,
+    json: Json = False,
+) -> None:
+    """End a lease: its messages return to their places, and its program is told that it is gone."""
+    with at.opened() as broker:
+        returned = broker.ask("RELEASE", "lease", name)["messages"]
+    told = {"released": name, "messages": returned}
+    typer.echo(json_of(told) if json else f"released {name}: {returned} messages wait again")

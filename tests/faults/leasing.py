@@ -1,0 +1,232 @@
+"""F29: the broker is killed while a driver acquires, reads and settles what it has leased."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+from librt.strings import BytesWriter
+
+from broker.amqp.encode import put_value
+from broker.amqp.sections import put_header
+from broker.amqp.terminus import COPY, Filter, Source
+from broker.amqp.types import Described, Map, Symbol
+from broker.links.slices import LEASE_SLICE
+from tests.faults.asking import Asking
+from tests.faults.client import Client
+from tests.faults.links import Delivery, Lost, is_accepted
+from tests.faults.plan import Plan, Report
+from tests.faults.server import Server
+from tests.support.frames import body_of
+from tests.support.management import Reply
+from tests.support.routing import encoded
+
+LEASE: Final = "faults"
+
+SLICES: Final = 3
+ROWS_MAX: Final = 60
+GROUPS: Final = 4
+"""Of every other message."""
+
+MOMENTS: Final = ("after ACQUIRE", "during ACQUIRE", "during SETTLE", "after SETTLE", "before")
+
+DURING_S: Final = 0.02
+"""A request has an answer within this, mostly."""
+
+Slices = list[list[bytes]]
+"""What was read of an epoch: payloads, with all that they tell of themselves."""
+
+
+@dataclass
+class Driver:
+    """What is known of a lease by whoever drives it, killed brokers or not."""
+
+    queue: str
+    name: str
+    sent: list[bytes] = field(default_factory=list)
+    generation: int = 0
+    epoch: int = 0
+    settled: int = 0
+    read: dict[int, Slices] = field(default_factory=dict)
+    done: list[bytes] = field(default_factory=list)
+
+    def body(self, **more: object) -> dict[str, object]:
+        return {"generation": self.generation, **more}
+
+    def is_settled_up_to(self, epoch: int) -> None:
+        """What was in epochs up to that one is done with."""
+        for number in range(self.settled + 1, epoch + 1):
+            for part in self.read.pop(number):
+                self.done += [body_of(payload) for payload in part]
+        self.settled = epoch
+
+
+def durable(body: bytes, group: str) -> bytes:
+    """A durable message of a group, or of none."""
+    out = BytesWriter()
+    put_header(out, durable=True, priority=4, ttl=-1, first_acquirer=False, delivery_count=0)
+    return out.getvalue() + encoded(body, group=group)
+
+
+async def send(client: Client, driver: Driver, count: int) -> None:
+    """Send so many messages more, all of them accepted."""
+    sender = await client.sender(driver.queue)
+    outcomes = []
+    for _ in range(count):
+        number = len(driver.sent)
+        body = b"%d" % number
+        driver.sent.append(body)
+        await sender.room()
+        group = f"g{number % GROUPS}" if number % 2 else ""
+        outcomes.append(await sender.send(durable(body, group)))
+    for outcome in outcomes:
+        assert is_accepted(await outcome)
+
+
+async def read_slice(client: Client, driver: Driver, epoch: int, index: int) -> list[Delivery]:
+    """All of a slice, in order."""
+    said = [("lease", driver.name), ("generation", driver.generation)]
+    value = Map([*said, ("epoch", epoch), ("slice", index)])
+    out = BytesWriter()
+    put_value(out, Described(Symbol(LEASE_SLICE), value))
+    wanted = Filter(key="lease-slice", descriptor=LEASE_SLICE, value=value, encoded=out.getvalue())
+    source = Source(address=driver.queue, distribution_mode=COPY, filter=[wanted])
+    receiver = await client.receiver(driver.queue, credit=0, source=source)
+    return await receiver.all()
+
+
+async def read(client: Client, driver: Driver, epoch: int, report: Report) -> None:
+    """Read all of an epoch; what was read of it before must be there as it was."""
+    found: Slices = []
+    for index in range(SLICES):
+        deliveries = await read_slice(client, driver, epoch, index)
+        found.append([delivery.payload for delivery in deliveries])
+    before = driver.read.setdefault(epoch, found)
+    report.check(before == found, f"F29: epoch {epoch} is not as it was")
+
+
+def acquire_of(driver: Driver, epoch: int) -> dict[str, object]:
+    return driver.body(epoch=epoch, slices=SLICES, max_messages=ROWS_MAX)
+
+
+async def reopened(asking: Asking, driver: Driver, report: Report) -> None:
+    """Open the lease: it goes on where it was, or further on where an answer was lost."""
+    reply = await asking.ask("OPEN", "lease", driver.name, {"address": driver.queue})
+    told = numbers_in(reply)
+    report.check(told["generation"] > driver.generation, "F29: a generation was given twice")
+    report.check(
+        driver.epoch <= told["epoch"] <= driver.epoch + 1, f"F29: epoch {driver.epoch}, then {told}"
+    )
+    report.check(
+        driver.settled <= told["settled"] <= driver.epoch,
+        f"F29: settled {driver.settled}, then {told}",
+    )
+    driver.generation = told["generation"]
+    driver.epoch = told["epoch"]
+    driver.is_settled_up_to(told["settled"])
+
+
+def numbers_in(reply: Reply) -> dict[str, int]:
+    """The numbers in a response."""
+    if reply.status != 200:
+        raise Lost(f"{reply.status} {reply.description}")
+    return {name: value for name, value in reply.map.items() if isinstance(value, int)}
+
+
+async def go_on(client: Client, asking: Asking, driver: Driver, report: Report) -> None:
+    """Read again what is not settled; acquire the next epoch, and read that."""
+    for epoch in range(driver.settled + 1, driver.epoch + 1):
+        again = numbers_in(
+            await asking.ask("ACQUIRE", "lease", driver.name, acquire_of(driver, epoch))
+        )
+        await read(client, driver, epoch, report)
+        count = sum(len(part) for part in driver.read[epoch])
+        report.check(again["messages"] == count, f"F29: epoch {epoch} has {count}, not {again}")
+
+
+async def killed_at(
+    server: Server, driver: Driver, moment: str, *, chosen: random.Random, report: Report
+) -> None:
+    """Go on with the lease until the broker is killed at that moment."""
+    async with Client(server.port, "driver") as client:
+        asking = await Asking.of(client)
+        await reopened(asking, driver, report)
+        await go_on(client, asking, driver, report)
+        await send(client, driver, chosen.randint(1, ROWS_MAX))
+        operation = moment.split()[-1]
+        if operation == "ACQUIRE":
+            request = acquire_of(driver, driver.epoch + 1)
+        else:
+            request = driver.body(epoch=driver.epoch)
+        if moment != "before":
+            await asking.send(operation, "lease", driver.name, request)
+        if moment.startswith("during"):
+            await asyncio.sleep(chosen.uniform(0, DURING_S))
+        if moment.startswith("after") or (
+            moment.startswith("during") and await asking.has_answered()
+        ):
+            told = numbers_in(await asking.answer())
+            if operation == "SETTLE":
+                driver.is_settled_up_to(told["settled"])
+            elif told["messages"] > 0:
+                driver.epoch += 1
+                await read(client, driver, driver.epoch, report)
+        await server.kill()
+
+
+async def finished(port: int, driver: Driver, report: Report) -> None:
+    """Acquire and settle all that is left, and see that nothing else is."""
+    async with Client(port, "driver") as client:
+        asking = await Asking.of(client)
+        await reopened(asking, driver, report)
+        await go_on(client, asking, driver, report)
+        while True:
+            settled = await asking.ask(
+                "SETTLE", "lease", driver.name, driver.body(epoch=driver.epoch)
+            )
+            driver.is_settled_up_to(numbers_in(settled)["settled"])
+            request = acquire_of(driver, driver.epoch + 1)
+            told = numbers_in(await asking.ask("ACQUIRE", "lease", driver.name, request))
+            if told["messages"] == 0:
+                break
+            driver.epoch += 1
+            await read(client, driver, driver.epoch, report)
+        record = (await asking.ask("READ", "queue", driver.queue)).map
+        report.check(record["messages"] == 0, f"F29: what is left is {record}")
+        released = await asking.ask("RELEASE", "lease", driver.name, driver.body())
+        report.check(released.map == {"messages": 0}, f"F29: the lease had {released.map}")
+
+
+async def leases_killed(plan: Plan) -> Report:
+    """F29: every message is in one epoch, read alike each time, and settled once."""
+    chosen = random.Random(plan.seed)
+    report = Report()
+    moments: Counter[str] = Counter()
+    driver = Driver(plan.address("f29"), plan.address(LEASE))
+    server = Server(plan.place)
+    await server.start()
+    try:
+        for number in range(plan.cycles):
+            moment = MOMENTS[number] if number < len(MOMENTS) else chosen.choice(MOMENTS)
+            await killed_at(server, driver, moment, chosen=chosen, report=report)
+            await server.start()
+            moments[moment] += 1
+            plan.step()
+        await finished(server.port, driver, report)
+        report.check(await server.stop() == 0, "F29: the broker did not end well")
+    except Lost as lost:
+        report.check(False, f"F29: {lost}")
+    finally:
+        await server.close()
+    twice = [body for body, count in Counter(driver.done).items() if count > 1]
+    report.check(not twice, f"F29: settled twice: {twice[:5]}")
+    missing = set(driver.sent) - set(driver.done)
+    report.check(not missing, f"F29: {len(missing)} of {len(driver.sent)} are lost")
+    report.lines.append(
+        f"F29 kill around a lease's requests: {plan.cycles} times, {len(driver.done)} messages in"
+        f" {driver.epoch} epochs, {dict(sorted(moments.items()))}"
+    )
+    return report

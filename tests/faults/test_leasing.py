@@ -1,0 +1,24 @@
+"""F29 a few times: what is leased is read alike after any kill, and settled once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.leasing import MOMENTS, leases_killed
+from tests.faults.plan import Plan
+from tests.faults.server import Place
+
+
+@pytest.mark.requirement("PIP-02", "PIP-05", "PIP-06", "PIP-07", "PIP-10")
+async def test_a_lease_goes_on_where_it_was(tmp_path: Path) -> None:
+    report = await leases_killed(Plan(place=Place(tmp_path), cycles=2 * len(MOMENTS)))
+    print(*report.lines, sep="\n")
+    assert report.problems == []
+
+
+async def test_a_broker_that_keeps_nothing_is_found_out(tmp_path: Path) -> None:
+    """A negative control: with the broker its leases have gone, and all messages."""
+    report = await leases_killed(Plan(place=Place(tmp_path, store="memory"), cycles=2))
+    assert any("generation" in problem for problem in report.problems)

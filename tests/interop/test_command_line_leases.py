@@ -1,0 +1,78 @@
+"""`jms-broker lease …` as typed, against a running broker; slices are read by proton."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from proton import Described, Message, symbol
+from proton.reactor import Copy, Filter
+from proton.utils import BlockingConnection, BlockingReceiver
+
+from broker.cli.requests import RefusalError, managed
+from tests.interop.broker_process import BrokerProcess
+from tests.interop.typed import Client
+
+pytestmark = pytest.mark.requirement("PIP-06", "PIP-11")
+
+
+def read_slice(url: str, address: str, **wanted: object) -> list[tuple[object, int]]:
+    """Body and position of all messages of a slice, by a drain."""
+    connection = BlockingConnection(url)
+    value = Described(symbol("jms-broker:lease-slice:map"), wanted)  # type: ignore[arg-type]
+    receiver: BlockingReceiver = connection.create_receiver(
+        address, credit=0, options=[Copy(), Filter({symbol("lease-slice"): value})]
+    )
+    receiver.link.drain(100)
+    connection.wait(lambda: receiver.link.credit == 0)
+    found: list[tuple[object, int]] = []
+    fetched = receiver.fetcher
+    assert fetched is not None
+    while fetched.has_message:
+        message = fetched.pop()
+        assert message.instructions is not None
+        assert message.instructions["x-opt-enqueued-time"] > 1_700_000_000_000
+        found.append((message.body, message.instructions["x-opt-position"]))
+    connection.close()
+    return found
+
+
+def test_a_lease_from_its_beginning_to_the_end(own_broker: BrokerProcess) -> None:
+    url = own_broker.url
+    client = Client(url)
+    connection = BlockingConnection(url)
+    sender = connection.create_sender("q")
+    for number in range(5):
+        sender.send(Message(body=f"m{number}", durable=True))
+    connection.close()
+    with managed(url, 10) as broker:
+        generation = broker.ask("OPEN", "lease", "spark", address="q")["generation"]
+        asked = {"generation": generation, "epoch": 1, "max_messages": 4, "slices": 2}
+        told = broker.ask("ACQUIRE", "lease", "spark", more=asked)
+        assert (told["messages"], told["slices"]) == (4, [2, 2])
+    wanted = {"lease": "spark", "generation": generation, "epoch": 1}
+    assert read_slice(url, "q", **wanted, slice=0) == [("m0", 4), ("m1", 14)]
+    assert read_slice(url, "q", **wanted, slice=1) == [("m2", 24), ("m3", 34)]
+    assert client.prints("browse", "q").split() == [b"m4"]
+    (record,) = _records(client, "list")
+    assert (record["name"], record["address"], record["messages"]) == ("spark", "q", 4)
+    assert b"epoch          1\n" in client.prints("lease", "show", "spark")
+    told_line = client.prints("lease", "release", "spark")
+    assert told_line == b"released spark: 4 messages wait again\n"
+    assert client.prints("browse", "q").split() == [b"m0", b"m1", b"m2", b"m3", b"m4"]
+    assert _records(client, "list") == []
+    with managed(url, 10) as broker, pytest.raises(RefusalError) as gone:
+        broker.ask("RENEW", "lease", "spark", generation=generation)
+    assert gone.value.status == 410
+
+
+@pytest.mark.parametrize("command", ["show", "release"])
+def test_a_lease_that_is_not_there(own_broker: BrokerProcess, command: str) -> None:
+    ended = Client(own_broker.url).run("lease", command, "x")
+    assert ended.returncode == 3
+    assert b"gone: there is no lease x" in ended.stderr
+
+
+def _records(client: Client, *arguments: str) -> list[dict[str, object]]:
+    lines = client.prints("lease", *arguments, "--json").splitlines()
+    return [json.loads(line) for line in lines]
