@@ -223,7 +223,17 @@ class App:
             if late:  # not to be cancelled: a commit may be under way
                 self.failure = StoreError("the store did not answer: what was sent is in doubt")
         await self.store.close()
-        await asyncio.gather(*self._beside)
+        await self._end_answers()
+
+    async def _end_answers(self) -> None:
+        """Let end what answers requests; after a failure it may wait for a commit that never is."""
+        answering = list(self._beside)
+        if self.failure is not None:
+            for task in answering:
+                task.cancel()
+        for task in answering:
+            with suppress(asyncio.CancelledError):
+                await task
 
     async def _stop_http(self) -> None:
         if self.http is not None:

@@ -181,13 +181,13 @@ class Stage(Node):
     def commit(self, messages: list[Message], batch: Batch) -> None:
         """Let the target have these, which are all that are here."""
         target = self.target
-        self.end(batch)
         duplicates = target.duplicates
         for message in messages:
             if duplicates is None:
                 target.publish(message, batch)
             else:
                 duplicates.publish(message, batch)
+        self.end(batch)  # behind that: no moment has room for others
 
     def end(self, batch: Batch) -> None:
         """It is over: its messages are no more, and whoever still sends here is told."""

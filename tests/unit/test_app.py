@@ -9,6 +9,7 @@ from broker.app import WRITTEN_TIMES, App, StoreSpace, limits_of, policies_of
 from broker.journal import Journal
 from broker.routing.entry import QueueEntry
 from broker.settings import MEMORY, AddressSettings, Settings, SettingsError, given_settings
+from storage.api import StoreError
 from storage.batch import Batch
 from storage.memory import MemoryStore
 from storage.records import StoredNode
@@ -227,3 +228,17 @@ async def test_damaged_messages_are_told_once_and_counted(tmp_path: Path) -> Non
     assert lost.startswith("noticed 2 messages of q")
     assert notice.startswith("noticed 2 stored messages are damaged")
     await app.stop()
+
+
+async def test_a_broker_whose_store_failed_ends_though_answers_wait_for_it(tmp_path: Path) -> None:
+    app = App(given_settings(users_file=tmp_path / "users", store=MEMORY, port=0))
+    await app.start()
+    app._spawn(_for_ever())
+    await asyncio.sleep(0)
+    app._store_failed(StoreError("the disk is gone"))
+    async with asyncio.timeout(5):
+        await app.stop()
+
+
+async def _for_ever() -> None:
+    await asyncio.Event().wait()

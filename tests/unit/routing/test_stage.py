@@ -250,6 +250,22 @@ def test_room_is_given_back_when_a_stage_goes() -> None:
 
 
 @pytest.mark.requirement("PIP-15")
+def test_a_commit_gives_no_room_away() -> None:
+    staging = Staging(Routing(policy=AddressPolicy(max_messages=2)))
+    queue = staging.routing.queue()
+    waiting = RecordingProducer()
+    staging.send(task(), b"a", b"b")
+    queue.producers.append(waiting)
+    assert queue.grants is not None
+    queue.grants.ask(waiting)
+    staging.commit((0, 0))
+    assert (waiting.credit, depth(queue)) == (0, (2, 0))
+    staging.routing.consumer(queue, 10, settles=True)
+    staging.routing.pump()
+    assert waiting.credit > 0
+
+
+@pytest.mark.requirement("PIP-15")
 def test_a_sender_to_a_stage_gets_the_credit_that_the_target_has_room_for() -> None:
     staging = Staging(Routing(policy=AddressPolicy(max_messages=4)))
     queue = staging.routing.queue()
