@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
@@ -39,7 +40,7 @@ SCHEMA: Final = pa.schema(
 UNKNOWN: Final = pa.scalar(None, pa.int64())
 
 
-def batch_of(gathered: Gathered) -> pa.RecordBatch:
+def batch_of(gathered: Gathered, messages: pa.Array) -> pa.RecordBatch:
     """Rows in the order of `gathered`; a time of arrival that nobody knows is null."""
     arrived_ms = pa.array(gathered.arrived_ms, pa.int64())
     arrived_us = pc.if_else(pc.equal(arrived_ms, 0), UNKNOWN, pc.multiply(arrived_ms, 1000))
@@ -47,7 +48,7 @@ def batch_of(gathered: Gathered) -> pa.RecordBatch:
         [
             pa.array(gathered.positions, pa.int64()),
             arrived_us.cast(SCHEMA.field("enqueuedAt").type),
-            pa.array(gathered.messages, pa.binary()),
+            messages,
         ],
         schema=SCHEMA,
     )
@@ -115,23 +116,36 @@ class Reading:
 
     async def batch(self, gathered: Gathered) -> pa.RecordBatch:
         """These messages, with the bodies of large ones; BrokenOff where one is damaged."""
-        for row, large in gathered.large:
-            body = await self._body(large)
-            gathered.messages[row] = b"".join([gathered.messages[row], *body])
-        return batch_of(gathered)
+        if not gathered.large:
+            return batch_of(gathered, pa.array(gathered.messages, pa.binary()))
+        bodies = dict(gathered.large)
+        ends = list(
+            accumulate(
+                len(message) + (bodies[row].size if row in bodies else 0)
+                for row, message in enumerate(gathered.messages)
+            )
+        )
+        # chunk by chunk into their place: a copy of 100 MiB would hold up everybody
+        data = pa.allocate_buffer(ends[-1])
+        out = pa.FixedSizeBufferWriter(data)
+        for row, message in enumerate(gathered.messages):
+            out.write(message)
+            if row in bodies:
+                async for chunk in self._body(bodies[row]):
+                    out.write(chunk)
+        offsets = pa.array([0, *ends], pa.int32()).buffers()[1]
+        whole = pa.Array.from_buffers(pa.binary(), len(ends), [None, offsets, data])
+        return batch_of(gathered, whole)
 
-    async def _body(self, large: Large) -> list[bytes]:
-        """The chunks of a body; BrokenOff where one is damaged."""
+    async def _body(self, large: Large) -> AsyncGenerator[bytes, None]:
+        """The chunks of a body, read one by one; BrokenOff where one is damaged."""
         contents = self._container.contents
         assert contents is not None
-        loop = asyncio.get_running_loop()
-        saved = loop.create_future()
+        saved: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         large.call_when_saved(partial(_done, saved, b""))
         await saved
-        return [
-            await _chunk(contents, int(large.stored.number), index)
-            for index in range(-(-large.size // CHUNK_SIZE))
-        ]
+        for index in range(-(-large.size // CHUNK_SIZE)):
+            yield await _chunk(contents, int(large.stored.number), index)
 
 
 async def _chunk(contents: Contents, content: int, index: int) -> bytes:

@@ -7,7 +7,8 @@ has neither: the connection is closed behind what was sent.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections import deque
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 
 MEDIA_TYPE: Final = "application/vnd.apache.arrow.stream"
 
-END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""A message of no length: `Encapsulated message format` of Arrow's specification."""
-
 PIECE: Final = 512 * 1024
 """So much goes to the socket at a time: a millisecond of the loop's time."""
+
+SMALL: Final = 16 * 1024
+"""Parts of a message that are smaller go together."""
+
+Piece = bytes | memoryview
 
 Batches = AsyncGenerator[pa.RecordBatch, None]
 
@@ -57,6 +60,57 @@ class Streams:
         self.under_way -= 1
 
 
+@final
+class Encoder:
+    """Writes a stream into pieces for the socket. The bytes of a batch are not copied for that."""
+
+    closed = False
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._parts: Final[list[pa.Buffer | bytes]] = []
+        self._writer: Final = pa.ipc.new_stream(pa.PythonFile(self, mode="w"), schema)
+
+    def encode(self, batch: pa.RecordBatch) -> deque[Piece]:
+        """The pieces of the message that `batch` becomes; none where it has no rows."""
+        if batch.num_rows:
+            self._writer.write_batch(batch)
+        return self._pieces()
+
+    def end(self) -> deque[Piece]:
+        """The end-of-stream marker, behind what must come ahead of it."""
+        self._writer.close()
+        return self._pieces()
+
+    def _pieces(self) -> deque[Piece]:
+        """What has been written since, small parts together, large ones cut."""
+        pieces: deque[Piece] = deque()
+        small: list[pa.Buffer | bytes] = []
+        for part in self._parts:
+            if len(part) < SMALL:
+                small.append(part)
+                continue
+            pieces.append(b"".join(small))
+            small.clear()
+            whole = memoryview(part)
+            pieces.extend(whole[at : at + PIECE] for at in range(0, len(whole), PIECE))
+        pieces.append(b"".join(small))
+        self._parts.clear()
+        return pieces
+
+    # -- as a file
+
+    def write(self, data: pa.Buffer | bytes) -> int:
+        """Keep what the writer writes."""
+        self._parts.append(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """There is nothing behind this."""
+
+    def close(self) -> None:
+        """It may be written to no more."""
+
+
 class ArrowStream(Response):
     """The batches of one generator, which is closed at the end, whatever that is."""
 
@@ -64,29 +118,29 @@ class ArrowStream(Response):
         super().__init__(status_code=200, media_type=MEDIA_TYPE)
         del self.headers["content-length"]
         self._streams: Final = streams
-        self._schema: Final = schema
+        self._encoder: Final = Encoder(schema)
         self._batches: Final = batches
+        # what is to be sent next; None at the end
+        self._ready: deque[Piece] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._streams.begin()
         gone = asyncio.get_running_loop().create_task(_gone(receive))
         try:
             # what fails by now is still answered with its status
-            first = await self._next(gone)
-            await self._send(scope, first, gone=gone, send=send)
+            self._ready = await self._next(gone)
+            await self._send(scope, gone, send)
         finally:
             gone.cancel()
             await self._batches.aclose()
             self._streams.end()
 
-    async def _send(
-        self, scope: Scope, first: pa.RecordBatch | None, *, gone: asyncio.Task[None], send: Send
-    ) -> None:
+    async def _send(self, scope: Scope, gone: asyncio.Task[None], send: Send) -> None:
         connection: Connection = scope["state"][CONNECTION]
         start: Message = {"status": self.status_code, "headers": self.raw_headers}
         await send({"type": "http.response.start", **start})
         try:
-            if scope["method"] != "HEAD" and not await self._send_all(first, gone, send):
+            if scope["method"] != "HEAD" and not await self._send_all(gone, send):
                 return  # the peer has gone: nobody is to be told
         except Exception as error:
             connection.break_off()
@@ -97,43 +151,35 @@ class ArrowStream(Response):
             if not isinstance(error, BrokenOff | StoreError):
                 raise
         else:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await send(_body(b"", more=False))
 
-    async def _send_all(
-        self, first: pa.RecordBatch | None, gone: asyncio.Task[None], send: Send
-    ) -> bool:
+    async def _send_all(self, gone: asyncio.Task[None], send: Send) -> bool:
         """Whether everything has gone out; not where the peer has gone before."""
-        await send(_body(self._schema.serialize()))
-        batch = first
-        while batch is not None:
-            for piece in _pieces(batch):
+        while self._ready is not None:
+            # what has been sent is let go: a batch may be large
+            while self._ready:
                 if gone.done():
                     return False
-                await send(_body(piece))
-            batch = await self._next(gone)
-        await send(_body(END_OF_STREAM))
+                await send(_body(self._ready.popleft()))
+            self._ready = await self._next(gone)
+        for piece in self._encoder.end():
+            await send(_body(piece))
         return not gone.done()
 
-    async def _next(self, gone: asyncio.Task[None]) -> pa.RecordBatch | None:
+    async def _next(self, gone: asyncio.Task[None]) -> deque[Piece] | None:
         """The next batch; None where there is none, or nobody is there any more to take it."""
         coming = asyncio.get_running_loop().create_task(_first_of(self._batches))
         await asyncio.wait((coming, gone), return_when=asyncio.FIRST_COMPLETED)
-        if coming.done():
-            return coming.result()
-        coming.cancel()
-        await asyncio.wait((coming,))
-        return None
+        if not coming.done():
+            coming.cancel()
+            await asyncio.wait((coming,))
+            return None
+        batch = coming.result()
+        return None if batch is None else self._encoder.encode(batch)
 
 
-def _body(data: pa.Buffer | memoryview | bytes) -> Message:
-    return {"type": "http.response.body", "body": data, "more_body": True}
-
-
-def _pieces(batch: pa.RecordBatch) -> Iterator[memoryview]:
-    """The bytes of `batch`, none where it has no rows."""
-    whole = memoryview(batch.serialize() if batch.num_rows else b"")
-    for at in range(0, len(whole), PIECE):
-        yield whole[at : at + PIECE]
+def _body(data: Piece, *, more: bool = True) -> Message:
+    return {"type": "http.response.body", "body": data, "more_body": more}
 
 
 def _address(scope: Scope) -> str:

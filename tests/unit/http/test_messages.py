@@ -1,6 +1,7 @@
 """Messages of a queue as Arrow: in batches, all of them, large ones whole."""
 
 import asyncio
+import contextlib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from broker.http.messages import SCHEMA, Reading, batch_of
 from broker.http.streams import BrokenOff
 from broker.links.copies import Gathered
 from tests.support.embedded import put
-from tests.support.http import ask
+from tests.support.http import ask, socket_to
 from tests.support.large import StreamingBroker, large, pieces
 
 pytestmark = pytest.mark.requirement("PIP-18")
@@ -34,7 +35,7 @@ def test_the_columns() -> None:
     gathered.positions.extend([4, 14])
     gathered.arrived_ms.extend([0, 1_750_000_000_001])
     gathered.messages.extend([b"a", b""])
-    batch = batch_of(gathered)
+    batch = batch_of(gathered, pa.array(gathered.messages))
     assert batch.schema == SCHEMA
     assert [str(field.type) for field in SCHEMA] == ["int64", "timestamp[us, tz=UTC]", "binary"]
     at = datetime.fromtimestamp(1_750_000_000, UTC).replace(microsecond=1000)
@@ -67,6 +68,61 @@ async def test_a_long_backlog_comes_whole_and_stays_in_the_store(tmp_path: Path)
 def in_memory(queue: object) -> int:
     backlogs = queue.backlogs  # type: ignore[attr-defined]
     return sum(len(each.loaded(-1, 10**6)) for each in backlogs if each)
+
+
+async def begin_to_read(
+    url: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    writer.write(f"GET /arrow/browse?address=orders HTTP/1.1\r\nHost: {url}\r\n\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+
+
+LONG = [b"x" * 10_000] * 4000
+"""More than sockets take while nobody reads from them."""
+
+
+async def test_a_peer_that_goes_away_browses_no_more() -> None:
+    async with Broker(http={"port": 0}) as running:
+        put(running, "orders", *LONG)
+        queue = running._app().container.router.queues["orders"]
+        async with socket_to(running.http_url) as (reader, writer):
+            await begin_to_read(running.http_url, reader, writer)
+            assert queue.browsers.count() == 1
+        await running.until(lambda: queue.browsers.count() == 0)
+        assert queue.waiting == len(LONG)
+
+
+async def test_a_queue_that_is_deleted_ends_the_stream_without_its_end() -> None:
+    async with Broker(http={"port": 0}) as running:
+        put(running, "orders", *LONG)
+        app = running._app()
+        async with socket_to(running.http_url) as (reader, writer):
+            await begin_to_read(running.http_url, reader, writer)
+            app.container.router.delete(
+                app.container.router.queues["orders"], app.container.journal.batch
+            )
+            rest = await reader.read()
+        assert not rest.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.requirement("PIP-20")
+async def test_a_broker_that_stops_does_not_wait_for_readers() -> None:
+    running = Broker(http={"port": 0})
+    async with running:
+        put(running, "orders", *LONG)
+        async with contextlib.AsyncExitStack() as stack:
+            opened = [await stack.enter_async_context(socket_to(running.http_url)) for _ in "abc"]
+            for reader, writer in opened:
+                await begin_to_read(running.http_url, reader, writer)
+            loop = asyncio.get_running_loop()
+            begun = loop.time()
+            await running._stop()
+            assert loop.time() - begun < 5
+            for reader, _ in opened:
+                try:
+                    assert not (await reader.read()).endswith(b"0\r\n\r\n")
+                except ConnectionError:
+                    continue  # cut off
 
 
 # -- large messages

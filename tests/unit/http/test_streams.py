@@ -6,13 +6,16 @@ import pyarrow as pa
 import pytest
 
 from broker.http import journal
-from broker.http.streams import END_OF_STREAM
+from broker.http.streams import PIECE, Encoder
 from storage.api import StoreError
 from storage.events import EventColumns, EventQuery
 from tests.support.broker import Broker
 from tests.support.http import ask, event, note, served, socket_to
 from tests.support.stores import GatedStore
 from tests.unit.http.test_journal import rows_in
+
+END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""A message of no length: `Encapsulated message format` of Arrow's specification."""
 
 ROWS = [event(number) for number in range(1, 7)]
 
@@ -50,6 +53,33 @@ async def store() -> PacedStore:
     paced.let_through()
     await noting
     return paced
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param([], id="no batch"),
+        pytest.param([0], id="a batch without rows"),
+        pytest.param([1, 2], id="small ones"),
+        pytest.param([PIECE // 8 * 3], id="one that is cut"),
+        pytest.param([1, PIECE, 0, 3], id="all together"),
+    ],
+)
+def test_pieces_are_the_stream(sizes: list[int]) -> None:
+    schema = pa.schema([("a", pa.int64()), ("b", pa.binary())])
+    batches = [
+        pa.record_batch([pa.array(range(size)), pa.array([b"x" * 9] * size)], schema=schema)
+        for size in sizes
+    ]
+    encoder = Encoder(schema)
+    pieces = [piece for batch in batches for piece in encoder.encode(batch)]
+    pieces += encoder.end()
+    assert all(len(piece) <= PIECE for piece in pieces)
+    data = b"".join(pieces)
+    assert data.endswith(END_OF_STREAM)
+    reader = pa.ipc.open_stream(data)
+    assert reader.schema == schema
+    assert list(reader) == [batch for batch in batches if batch.num_rows]
 
 
 @pytest.mark.requirement("PIP-19")
