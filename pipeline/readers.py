@@ -87,13 +87,17 @@ class JournalReader(DataSourceReader):
         until = last if end.number is None else min(last, end.number - 1)
         if self._options.is_latest("startingPosition"):
             behind = last
-        return [
+        parts = [
             JournalPartition(*each)
             for each in journal.ranges(behind, until, self._options.number("numPartitions"))
         ]
+        # of no partitions Spark makes one of its own
+        return parts or [JournalPartition(behind, behind)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, JournalPartition)
+        if partition.behind >= partition.until:
+            return iter(())
         return journal.rows(
             self._options,
             self._names,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,10 +22,16 @@ CONFIGURATION: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
     # a folder `address=007` is of the address 007, not of 7
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
+
+ALONE: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "8",
+}
+"""And without a cluster: nobody else has to reach this process, and data are not that large."""
 
 
 class NoSpark(Exception):  # noqa: N818 - it is not there
@@ -41,9 +49,16 @@ def missing() -> str | None:
 
 
 def session(
-    name: str, *, master: str | None = None, configuration: Mapping[str, str] | None = None
+    name: str,
+    *,
+    master: str | None = None,
+    configuration: Mapping[str, str] | None = None,
+    log: Path | None = None,
 ) -> SparkSession:
-    """The session that there is, or a new one, with those settings."""
+    """The session that there is, or a new one, with those settings.
+
+    What Java and Spark's workers write to standard error goes to the file `log`, if that is given.
+    """
     lack = missing()
     if lack is not None:
         raise NoSpark(lack)
@@ -53,14 +68,33 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = os.pathsep.join(search_path(os.environ.get("PYTHONPATH", "")))
     builder = SparkSession.builder.appName(name)
-    settings = {**CONFIGURATION, **(configuration or {})}
-    if master is not None:
-        builder = builder.master(master)
-    elif "spark.master" not in settings and "MASTER" not in os.environ:
-        builder = builder.master(LOCAL)
+    given = dict(configuration or {})
+    place = master or given.get("spark.master") or os.environ.get("MASTER") or LOCAL
+    here = ALONE if place.startswith("local") else {}
+    settings = {**CONFIGURATION, **here, **given, "spark.master": place}
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with _errors_to(log):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _errors_to(log: Path | None) -> Iterator[None]:
+    """Processes that start in the block write their standard error to the file."""
+    if log is None:
+        yield
+        return
+    sys.stderr.flush()
+    own = os.dup(2)
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.dup2(handle, 2)
+    os.close(handle)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(own, 2)
+        os.close(own)
 
 
 def search_path(before: str) -> list[str]:
@@ -70,3 +104,8 @@ def search_path(before: str) -> list[str]:
     # in a wheel the shim lies beside the package
     ours = [str(root), *([str(shim)] if shim.is_dir() else [])]
     return [*ours, *(each for each in before.split(os.pathsep) if each and each not in ours)]
+
+
+def utc(moment: datetime) -> datetime:
+    """A time that Spark has collected: it comes in this machine's zone, and without saying so."""
+    return moment.astimezone(UTC)

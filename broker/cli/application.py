@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -116,3 +117,4 @@ application.add_typer(subscriptions, name="subscription")
 application.add_typer(leases, name="lease")
 application.add_typer(sinks, name="sink")
 application.add_typer(stores, name="store")
+application.add_typer(import_module("pipeline.cli").pipeline, name="pipeline")

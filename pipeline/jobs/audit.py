@@ -81,6 +81,28 @@ class Scope:
 EVERYTHING: Final = Scope()
 
 
+@dataclass(frozen=True)
+class Look:
+    """What is known of the queues beside the journal.
+
+    `waiting` has `address`, `subscription` and `position` of what somebody saw there, when the
+    journal's last row was `last`. `drained`: they were empty in the end and nobody had anything,
+    so all that is open is lost. Without either nothing is known, so nothing is lost.
+    """
+
+    waiting: DataFrame | None = None
+    last: int | None = None
+    drained: bool = False
+
+    @property
+    def tells(self) -> bool:
+        """Whether a loss could be seen."""
+        return self.drained or self.waiting is not None
+
+
+NO_LOOK: Final = Look()
+
+
 def bounds(journal: DataFrame) -> Bounds:
     """Look through the whole journal once. Ids have no gaps but where rows were trimmed."""
     blocks = (
@@ -124,15 +146,14 @@ def bounds(journal: DataFrame) -> Bounds:
 # -- the five checks
 
 
-def with_state(
-    journal: DataFrame, seen: DataFrame, known: Bounds, waiting: DataFrame | None
-) -> DataFrame:
+def with_state(journal: DataFrame, seen: DataFrame, known: Bounds, look: Look) -> DataFrame:
     """Messages of `lives` with a `state`: where each is whose life has not ended.
 
     `ended`: nothing is open, or nothing can be known of it: it began before a gap, or all that was
     in its queue went at once. `gone`: not stored, and its broker is another. `given`: a consumer or
-    a lease has it, as far as the journal tells. `held`: it waits for another try. `there`: it is
-    among `waiting`. `missing`: it should be in its queue; where nobody has looked, nobody knows.
+    a lease has it, as far as the journal tells. `held`: it waits for another try. `there`: it was
+    seen in its queue. `moving`: something happened to it since somebody looked. `missing`: it
+    should be in its queue; where nobody has looked, nobody knows.
     """
     bulk = (
         journal.filter(F.col("position") == BULK)
@@ -141,8 +162,8 @@ def with_state(
     )
     joined = seen.join(F.broadcast(bulk), ["address", "subscription"], "left")
     is_there = F.lit(None).cast("boolean")
-    if waiting is not None:
-        there = waiting.select(
+    if look.waiting is not None:
+        there = look.waiting.select(
             "address",
             F.coalesce("subscription", F.lit("")).alias("subscription"),
             "position",
@@ -160,6 +181,7 @@ def with_state(
             F.lit("gone"),
         )
         .when(is_there, F.lit("there"))
+        .when(F.col("lastId") > (known.last if look.last is None else look.last), F.lit("moving"))
         .when(F.col("lastKind") == "leased", F.lit("given"))
         .when((F.col("lastKind") == "delivered") & is_now, F.lit("given"))
         .when((F.col("lastKind") == "modified") & is_now, F.lit("held"))
@@ -237,14 +259,10 @@ def out_of_order(trace: DataFrame) -> DataFrame:
     )
 
 
-def faults(stated: DataFrame, *, has_looked: bool, drained: bool) -> DataFrame:
-    """What is wrong with the lives of messages; `stated` is of `with_state`.
-
-    `has_looked`: somebody has looked what is in the queues. `drained`: nothing was, in the end, and
-    nobody had anything, so all that is open is lost.
-    """
-    lost = F.col("state") == MISSING if has_looked else F.lit(False)
-    if drained:
+def faults(stated: DataFrame, look: Look) -> DataFrame:
+    """What is wrong with the lives of messages; `stated` is of `with_state`."""
+    lost = F.col("state") == MISSING if look.tells else F.lit(False)
+    if look.drained:
         lost = ~F.col("state").isin(ENDED, "gone")
     found = F.array_compact(
         F.array(
@@ -275,33 +293,32 @@ def offenders(
     journal: DataFrame,
     known: Bounds,
     *,
-    waiting: DataFrame | None = None,
-    drained: bool = False,
+    look: Look = NO_LOOK,
     scope: Scope = EVERYTHING,
 ) -> DataFrame:
     """All messages that break a check, one row for each check that they break."""
     trace = traced(journal)
     seen = lives(trace, known.sees_from).filter(scope.takes())
-    stated = with_state(journal, seen, known, waiting)
     return _offenders(
-        journal, known, trace, stated, scope, has_looked=waiting is not None, drained=drained
+        journal, known, Traced(trace, with_state(journal, seen, known, look)), look, scope
     )
 
 
+@dataclass(frozen=True)
+class Traced:
+    """Rows of `traced`, and messages of `with_state`."""
+
+    trace: DataFrame
+    stated: DataFrame
+
+
 def _offenders(
-    journal: DataFrame,
-    known: Bounds,
-    trace: DataFrame,
-    stated: DataFrame,
-    scope: Scope,
-    *,
-    has_looked: bool,
-    drained: bool,
+    journal: DataFrame, known: Bounds, told: Traced, look: Look, scope: Scope
 ) -> DataFrame:
     parts = [
-        faults(stated, has_looked=has_looked, drained=drained),
+        faults(told.stated, look),
         _scoped(
-            out_of_order(trace),
+            out_of_order(told.trace),
             scope,
             ORDER,
             F.concat(
@@ -312,8 +329,8 @@ def _offenders(
     ]
     if known.has_scheduled:
         parts.append(_scoped(early(journal), scope, EARLY, F.concat(F.lit("due "), "due")))
-        if has_looked or drained:
-            never = overdue(journal, stated, known).withColumnsRenamed(
+        if look.tells:
+            never = overdue(journal, told.stated, known).withColumnsRenamed(
                 {"lastId": "id", "lastAt": "at"}
             )
             parts.append(
@@ -325,6 +342,14 @@ def _offenders(
 def _scoped(frame: DataFrame, scope: Scope, check: str, detail: Column) -> DataFrame:
     wanted = frame.withColumn("firstAt", F.col("at")).filter(scope.takes())
     return wanted.select(F.lit(check).alias("check"), *KEY, "id", "at", detail.alias("detail"))
+
+
+def places_to_look(journal: DataFrame, known: Bounds, scope: Scope) -> list[tuple[str, str]]:
+    """(address, subscription) of messages that should be in their queues."""
+    seen = lives(traced(journal), known.sees_from).filter(scope.takes())
+    stated = with_state(journal, seen, known, NO_LOOK)
+    wanted = stated.filter(F.col("state") == MISSING).select("address", "subscription").distinct()
+    return sorted((row["address"], row["subscription"]) for row in wanted.collect())
 
 
 # -- the verdict
@@ -351,19 +376,16 @@ def judge(
     journal: DataFrame,
     known: Bounds,
     *,
-    waiting: DataFrame | None = None,
-    drained: bool = False,
+    look: Look = NO_LOOK,
     scope: Scope = EVERYTHING,
 ) -> tuple[Verdict, DataFrame]:
     """The verdict, and the offenders, who stay at hand until they are unpersisted."""
-    has_looked = waiting is not None
     trace = traced(journal)
     seen = lives(trace, known.sees_from).filter(scope.takes())
-    stated = with_state(journal, seen, known, waiting).persist(StorageLevel.MEMORY_AND_DISK)
+    stated = with_state(journal, seen, known, look).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        found = _offenders(
-            journal, known, trace, stated, scope, has_looked=has_looked, drained=drained
-        ).persist(StorageLevel.MEMORY_AND_DISK)
+        found = _offenders(journal, known, Traced(trace, stated), look, scope)
+        found = found.persist(StorageLevel.MEMORY_AND_DISK)
         counted = found.groupBy("check").agg(F.count("*").alias("n")).collect()
         by_state = (
             stated.filter((F.col("scheduled") == 0) | (F.col("enqueued") + F.col("ended") > 0))
@@ -381,7 +403,7 @@ def judge(
         name: sum(each[name] for each in by_state) for name in ("messages", "accepted", "given")
     }
     opened = {each["state"]: each["messages"] for each in by_state if each["state"] != ENDED}
-    unknown = 0 if drained or has_looked else sum(opened.values())
+    unknown = 0 if look.tells else sum(opened.values())
     broken = {each["check"]: each["n"] for each in counted}
     verdict = Verdict(
         known=known,

@@ -92,15 +92,23 @@ class Archive:
         finally:
             os.close(handle)
 
-    def read(self, spark: SparkSession, what: str) -> DataFrame:
-        """All rows, with `date` as text. ArchiveError, which says what to do, where none are."""
+    def check_is_there(self) -> None:
+        """ArchiveError where there is no such folder."""
         if not self.root.is_dir():
             raise ArchiveError(f"{self.root} is no folder: name the one that `archive` has written")
+
+    def check(self, what: str) -> None:
+        """ArchiveError, which says what to do, where there is nothing to read."""
+        self.check_is_there()
         if not self.has(what):
             raise ArchiveError(
                 f"{self.root} has no {what}: `jms-broker pipeline archive {self.root}"
                 f" --what {what}` puts them there"
             )
+
+    def read(self, spark: SparkSession, what: str) -> DataFrame:
+        """All rows, with `date` as text."""
+        self.check(what)
         columns = {"date": "STRING", **COLUMNS[what]}
         return spark.read.schema(ddl_of(columns)).parquet(str(self.data(what)))
 

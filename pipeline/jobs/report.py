@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from pipeline.jobs.lives import ACCEPTED, BULK, GIVEN, KEY, is_end
+from pipeline.spark import utc
 
-if TYPE_CHECKING:
-    from pyspark.sql import Row
+Record = dict[str, Any]
 
 STEPS: Final = (1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600)
 """Seconds that a point of a curve may stand for."""
@@ -50,7 +50,7 @@ def span_of(journal: DataFrame) -> Span | None:
         return None
     seconds = (found["end"] - found["begin"]) / timedelta(seconds=1)
     step = next((each for each in STEPS if seconds / each <= POINTS), STEPS[-1])
-    return Span(found["begin"], found["end"], step)
+    return Span(utc(found["begin"]), utc(found["end"]), step)
 
 
 def curves(journal: DataFrame, step: int) -> DataFrame:
@@ -130,8 +130,8 @@ class Report:
     """What was found out, on the driver: a row for each address, and one for each point."""
 
     span: Span
-    addresses: list[Row]
-    points: list[Row]
+    addresses: list[Record]
+    points: list[Record]
 
 
 def gather(journal: DataFrame) -> Report | None:
@@ -139,11 +139,26 @@ def gather(journal: DataFrame) -> Report | None:
     span = span_of(journal)
     if span is None:
         return None
+    rows = by_address(journal).orderBy(F.desc("enqueued"), "address")
+    points = curves(journal, span.step).orderBy("address", "at")
     return Report(
         span,
-        by_address(journal).orderBy(F.desc("enqueued"), "address").collect(),
-        curves(journal, span.step).orderBy("address", "at").collect(),
+        [row.asDict() for row in rows.collect()],
+        [{**row.asDict(), "at": utc(row["at"])} for row in points.collect()],
     )
+
+
+def summary(report: Report) -> dict[str, object]:
+    """What a command tells of a report."""
+    return {
+        "addresses": len(report.addresses),
+        **{
+            name: sum(row[name] or 0 for row in report.addresses)
+            for name in ("enqueued", "accepted", "redelivered")
+        },
+        "since": report.span.begin.isoformat(),
+        "until": report.span.end.isoformat(),
+    }
 
 
 def write(report: Report, folder: Path) -> list[Path]:
@@ -160,12 +175,12 @@ def write(report: Report, folder: Path) -> list[Path]:
     return paths
 
 
-def _write_csv(path: Path, rows: Sequence[Row]) -> None:
+def _write_csv(path: Path, rows: Sequence[Record]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         if rows:
-            writer.writerow(rows[0].asDict())
-        writer.writerows([_cell(value) for value in row] for row in rows)
+            writer.writerow(rows[0])
+        writer.writerows([_cell(value) for value in row.values()] for row in rows)
 
 
 def _cell(value: object) -> str:
@@ -222,7 +237,7 @@ def page(report: Report, svg: str) -> str:
     )
 
 
-def _table(rows: Iterable[Row]) -> list[str]:
+def _table(rows: Iterable[Record]) -> list[str]:
     heads = "".join(f"<th>{escape(title)}</th>" for title in TABLE.values())
     lines = [f"<table><thead><tr>{heads}</tr></thead><tbody>"]
     for row in rows:

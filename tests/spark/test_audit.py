@@ -20,6 +20,7 @@ from pipeline.jobs.audit import (
     LOSS,
     ORDER,
     Bounds,
+    Look,
     Scope,
     bounds,
     judge,
@@ -28,6 +29,8 @@ from pipeline.jobs.audit import (
 from tests.spark.journals import START, Model, Writer
 
 pytestmark = pytest.mark.spark
+
+DRAINED: Final = Look(drained=True)
 
 Story = Callable[[Writer, str], None]
 
@@ -236,7 +239,7 @@ def test_stories(spark: SparkSession) -> None:
     for story, _ in STORIES:
         story(told, story.__name__)
     journal = told.frame(spark)
-    found = offenders(journal, bounds(journal), drained=True).collect()
+    found = offenders(journal, bounds(journal), look=DRAINED).collect()
     verdicts: dict[str, set[str]] = {story.__name__: set() for story, _ in STORIES}
     for row in found:
         verdicts[row["address"]].add(row["check"])
@@ -289,7 +292,7 @@ def test_stories_with_a_restart(spark: SparkSession) -> None:
         story(told, story.__name__)
     told.note("purged", "", address="elsewhere", position=-1)
     journal = told.frame(spark)
-    found = offenders(journal, bounds(journal), drained=True).collect()
+    found = offenders(journal, bounds(journal), look=DRAINED).collect()
     assert sorted((row["address"], row["check"]) for row in found) == [
         ("leased_before_and_given_after", EXCLUSIVE)
     ]
@@ -313,10 +316,13 @@ def test_what_is_open_is_lost_only_where_it_is_not_in_the_queue(spark: SparkSess
     waiting = spark.createDataFrame(
         [("q", None, 14)], "address STRING, subscription STRING, position BIGINT"
     )
-    verdict, found = judge(journal, known, waiting=waiting)
+    verdict, found = judge(journal, known, look=Look(waiting))
     assert [(row["messageId"], row["check"]) for row in found.collect()] == [("ID:2", LOSS)]
     assert verdict.open == {"there": 1, "missing": 1, "given": 1, "held": 1}
     assert not verdict.holds
+    verdict, found = judge(journal, known, look=Look(waiting, last=1))
+    assert verdict.open == {"there": 1, "moving": 1, "given": 1, "held": 1}
+    assert verdict.holds, "nobody has missed what came after the look"
     verdict, found = judge(journal, known)
     assert verdict.holds
     assert found.count() == 0
@@ -355,10 +361,10 @@ def test_a_trimmed_journal_is_no_loss(spark: SparkSession) -> None:
     known = bounds(journal)
     assert (known.rows, known.missing) == (len(told.rows), 1)
     assert known.sees_from > 6, "where in a block of ids the gap is, is not looked for"
-    found = offenders(journal, known, drained=True).collect()
+    found = offenders(journal, known, look=DRAINED).collect()
     assert found == []
     exact = replace(known, sees_from=7)
-    found = offenders(journal, exact, drained=True).collect()
+    found = offenders(journal, exact, look=DRAINED).collect()
     assert [row["address"] for row in found] == ["after"]
 
 
@@ -378,7 +384,7 @@ def test_an_empty_journal_holds(spark: SparkSession) -> None:
     journal = Writer().frame(spark)
     known = bounds(journal)
     assert known == Bounds(0, 0, 0, 0, 0, "", None, 0)
-    verdict, _ = judge(journal, known, drained=True)
+    verdict, _ = judge(journal, known, look=DRAINED)
     assert verdict.holds
 
 
@@ -424,7 +430,7 @@ def test_planted_faults_are_found_exactly(spark: SparkSession, tmp_path: Path) -
     folder = str(tmp_path / "journal")
     busy.told.frame(spark).coalesce(1).write.parquet(folder)
     journal = spark.read.parquet(folder)
-    verdict, found = judge(journal, bounds(journal), drained=True)
+    verdict, found = judge(journal, bounds(journal), look=DRAINED)
     assert {(row["check"], row["messageId"]) for row in found.collect()} == busy.faults
     assert sum(verdict.broken.values()) == len(busy.faults) == 5 * seed
     with duckdb.connect() as other:
@@ -437,7 +443,7 @@ def test_planted_faults_are_found_exactly(spark: SparkSession, tmp_path: Path) -
 def test_a_sound_journal_has_no_faults(spark: SparkSession) -> None:
     busy = Model(7, []).run(messages=700)
     journal = busy.told.frame(spark)
-    verdict, found = judge(journal, bounds(journal), drained=True)
+    verdict, found = judge(journal, bounds(journal), look=DRAINED)
     assert verdict.holds
     assert found.count() == 0
     assert verdict.judged[LOSS] == 700

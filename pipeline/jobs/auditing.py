@@ -1,0 +1,205 @@
+"""What `jms-broker pipeline audit` does: where it reads, when it looks, how it tells."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pipeline.jobs.layout import JOURNAL, Archive
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pipeline.jobs.audit import Bounds, Look, Scope, Verdict
+
+COLUMNS: Final = ("check", "address", "subscription", "position", "messageId", "id", "at", "detail")
+
+LOOKS: Final = 2
+SECOND_LOOK_S: Final = 3.0
+"""An expired message is told of when the broker comes by, a second later at most; and rows of
+messages that are not durable go with the next commit. So what is missing is looked for again."""
+
+
+@dataclass(frozen=True)
+class Auditing:
+    """One run: of the archive in `place`, of the broker that `broker`'s options name, or of both:
+    then rows that came since are read from the broker, and what is in its queues."""
+
+    place: Path | None
+    broker: Mapping[str, str] | None
+    since: datetime | None = None
+    until: datetime | None = None
+    addresses: tuple[str, ...] = ()
+    drained: bool = False
+
+    def check(self) -> None:
+        """Whatever can be wrong before Spark is started."""
+        from pipeline.broker_client import connected
+        from pipeline.options import Use, read_options
+
+        if self.place is not None:
+            Archive(self.place).check(JOURNAL)
+        if self.broker is not None:
+            with connected(read_options({**self.broker, "mode": "journal"}, Use.BATCH)):
+                pass
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """The journal's rows of that time and those addresses, as they are for a report."""
+        from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+        found = self._journal(spark)
+        if self.since is not None:
+            found = found.filter(F.col("at") >= F.lit(self.since))
+        if self.until is not None:
+            found = found.filter(F.col("at") < F.lit(self.until))
+        if self.addresses:
+            found = found.filter(F.col("address").isin(*self.addresses))
+        return found
+
+    def run(self, spark: SparkSession, say: Callable[[str], None]) -> tuple[Verdict, DataFrame]:
+        """The verdict, and the messages that break it."""
+        from pipeline.jobs.audit import Look, Scope, bounds, judge
+
+        scope = Scope(self.since, self.until, self.addresses)
+        say("reading the journal")
+        journal = self._journal(spark)
+        known = bounds(journal)
+        say(f"judging {known.rows:,} events")
+        if self.broker is None:
+            return judge(journal, known, look=Look(drained=self.drained), scope=scope)
+        return self._with_looks(spark, known, scope, say)
+
+    def _journal(self, spark: SparkSession) -> DataFrame:
+        from pipeline.columns import JOURNAL_COLUMNS
+        from pipeline.jobs.looking import live_journal
+
+        if self.place is None:
+            assert self.broker is not None
+            return live_journal(spark, self.broker)
+        return Archive(self.place).read(spark, JOURNAL).select(*JOURNAL_COLUMNS)
+
+    def _with_looks(
+        self, spark: SparkSession, known: Bounds, scope: Scope, say: Callable[[str], None]
+    ) -> tuple[Verdict, DataFrame]:
+        """Judge with a look into the queues; where something is missing, look once more."""
+        from pipeline.jobs.audit import LOSS, bounds, judge
+
+        for number in range(LOOKS):
+            before = self._whole(spark, known)
+            looked = self._look(spark, before, bounds(before), scope, say)
+            after = self._whole(spark, known)
+            verdict, found = judge(after, bounds(after), look=looked, scope=scope)
+            if verdict.broken[LOSS] == 0 or number == LOOKS - 1:
+                return verdict, found
+            found.unpersist()
+            say(f"{verdict.broken[LOSS]} messages are missing: looking again")
+            time.sleep(SECOND_LOOK_S)
+        raise AssertionError("the last look decides")
+
+    def _whole(self, spark: SparkSession, known: Bounds) -> DataFrame:
+        """The journal until now, as it is at this moment: rows that come later are not in it."""
+        from pyspark import StorageLevel
+
+        from pipeline.jobs.looking import live_journal
+
+        assert self.broker is not None
+        behind = known.last if self.place is not None else 0
+        newer = live_journal(spark, self.broker, behind).persist(StorageLevel.MEMORY_AND_DISK)
+        newer.count()
+        return newer if self.place is None else self._journal(spark).unionByName(newer)
+
+    def _look(
+        self,
+        spark: SparkSession,
+        journal: DataFrame,
+        known: Bounds,
+        scope: Scope,
+        say: Callable[[str], None],
+    ) -> Look:
+        from pyspark import StorageLevel
+
+        from pipeline.jobs.audit import Look, places_to_look
+        from pipeline.jobs.looking import waiting
+
+        assert self.broker is not None
+        places = places_to_look(journal, known, scope)
+        say(f"looking into {len(places)} queues")
+        seen = waiting(spark, self.broker, places).persist(StorageLevel.MEMORY_AND_DISK)
+        seen.count()
+        return Look(seen, known.last)
+
+    def write(self, offending: DataFrame, path: Path) -> None:
+        """All offending messages as a file: CSV, or Parquet."""
+        import pyarrow.parquet as pq
+
+        table = offending.orderBy("id").toArrow()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".parquet":
+            pq.write_table(table, path)
+            return
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(table.column_names)
+            for row in table.to_pylist():
+                writer.writerow(["" if value is None else str(value) for value in row.values()])
+
+
+# -- how it is told
+
+
+def table_of(verdict: Verdict) -> list[dict[str, object]]:
+    """A row for each check."""
+    from pipeline.jobs.audit import LOSS
+
+    rows: list[dict[str, object]] = []
+    for check, broken in verdict.broken.items():
+        unknown = check == LOSS and verdict.judged[LOSS] < verdict.messages
+        word = "BROKEN" if broken else "holds, as far as it is known" if unknown else "holds"
+        rows.append(
+            {"check": check, "judged": verdict.judged[check], "broken": broken, "verdict": word}
+        )
+    return rows
+
+
+def lines_of(offending: DataFrame, count: int) -> list[dict[str, object]]:
+    """The first of the offending messages."""
+    if count == 0:
+        return []
+    from pipeline.spark import utc
+
+    rows = offending.orderBy("id").limit(count).collect()
+    return [{**row.asDict(), "at": utc(row["at"]).isoformat()} for row in rows]
+
+
+STATES: Final = {
+    "missing": "in a queue, by the journal; nobody has looked (--url looks)",
+    "there": "in their queues",
+    "given": "with a consumer or a lease",
+    "held": "waiting for another try",
+    "moving": "moved while they were looked for",
+    "gone": "not stored, gone with their broker's end",
+}
+
+
+def notes_of(verdict: Verdict) -> list[str]:
+    """What else has to be known."""
+    from pipeline.jobs.audit import LOSS
+
+    known = verdict.known
+    notes = [f"{known.rows:,} events of {verdict.messages:,} messages"]
+    for state, count in sorted(verdict.open.items()):
+        text = STATES[state]
+        if state == "missing" and verdict.judged[LOSS] == verdict.messages:
+            text = "in no queue"
+        notes.append(f"{count:,} have not ended: {text}")
+    if known.missing:
+        notes.append(
+            f"{known.missing:,} rows of the journal are missing before row {known.sees_from}:"
+            " what began before it is not judged for loss"
+        )
+    return notes

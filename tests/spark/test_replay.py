@@ -1,0 +1,111 @@
+"""Which archived messages a replay means, and in which order they go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from pipeline.columns import MESSAGE_COLUMNS, V_DDL, ddl_of
+from pipeline.jobs.archive import snapshot
+from pipeline.jobs.layout import MESSAGES, Archive
+from pipeline.jobs.replay import NUMBER, Choice, chosen, in_order, numbered, plan
+from pipeline.selector import condition
+from tests.spark.journals import START
+
+DAY: Final = timedelta(days=1)
+COUNT: Final = 6
+
+
+def archived(spark: SparkSession, folder: Path) -> DataFrame:
+    """Messages 0 to 5, a day apart, of two addresses in turn; archived twice, in different runs."""
+    columns = {**MESSAGE_COLUMNS}
+    rows = []
+    for number in range(COUNT):
+        row: dict[str, object] = dict.fromkeys(columns)
+        row["address"] = "even" if number % 2 == 0 else "odd"
+        row["subscription"] = "durable/c/n" if number == 4 else None
+        # two of one moment: their positions decide
+        row["enqueuedAt"] = START + DAY * (number if number != 5 else 3)
+        row["position"] = (number * 10 + 4) if number != 5 else 4
+        row["JMSMessageID"] = f"ID:{number}"
+        row["JMSType"] = "order" if number < 3 else None
+        row["properties"] = {"n": ("int", None, number, None, None, None)}
+        row["amqp"] = bytes([number]) * (number + 1)
+        rows.append(tuple(row.values()))
+    frame = spark.createDataFrame(rows, ddl_of(columns))
+    archive = Archive(folder)
+    snapshot(archive, frame)
+    other = Archive(folder.with_name("other"))
+    snapshot(other, frame.limit(2))
+    for file in other.files(MESSAGES):
+        target = archive.root / file.relative_to(other.root)
+        file.rename(target)
+    assert V_DDL in MESSAGE_COLUMNS["properties"]
+    return archive.read(spark, MESSAGES)
+
+
+ALL: Final = Choice()
+
+
+@pytest.mark.requirement("PIP-67")
+def test_what_is_meant_and_in_which_order(spark: SparkSession, tmp_path: Path) -> None:
+    messages = archived(spark, tmp_path / "archive").cache()
+    assert messages.count() == COUNT + 2, "some are archived twice"
+    noon = START + timedelta(hours=1)
+    cases = [
+        ("all", ALL, [0, 1, 2, 5, 3, 4]),
+        ("since", replace(ALL, since=noon), [1, 2, 5, 3, 4]),
+        ("since that very moment", replace(ALL, since=START + DAY), [1, 2, 5, 3, 4]),
+        ("until that very moment", replace(ALL, until=START + DAY), [0]),
+        ("a window", replace(ALL, since=noon, until=START + 3 * DAY), [1, 2]),
+        ("an address", replace(ALL, addresses=("odd",)), [1, 5, 3]),
+        ("two addresses", replace(ALL, addresses=("odd", "even")), [0, 1, 2, 5, 3, 4]),
+        ("a subscription", replace(ALL, subscription="durable/c/n"), [4]),
+        ("ids", replace(ALL, ids=("ID:3", "ID:0", "ID:0", "ID:9")), [0, 3]),
+        (
+            "a selector",
+            replace(ALL, selected=condition("n BETWEEN 1 AND 4 AND JMSType IS NULL")),
+            [3, 4],
+        ),
+        (
+            "all together",
+            replace(ALL, since=noon, addresses=("even",), selected=condition("JMSType = 'order'")),
+            [2],
+        ),
+    ]
+    # one query for all: each case is numbered by itself
+    parts = [
+        numbered(chosen(messages, choice)).select(F.lit(name).alias("case"), NUMBER, "amqp")
+        for name, choice, _ in cases
+    ]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.unionByName(part)
+    found: dict[str, list[tuple[int, bytes]]] = {name: [] for name, _, _ in cases}
+    for row in whole.collect():
+        found[row["case"]].append((row[NUMBER], bytes(row["amqp"])))
+    for name, _, expected in cases:
+        assert sorted(found[name]) == [
+            (place, bytes([number]) * (number + 1)) for place, number in enumerate(expected)
+        ], name
+    ordered = in_order(chosen(messages, ALL)).collect()
+    assert [row["JMSMessageID"] for row in ordered] == [f"ID:{n}" for n in (0, 1, 2, 5, 3, 4)]
+    messages.unpersist()
+
+
+@pytest.mark.requirement("PIP-68")
+def test_a_plan_says_what_would_be_sent(spark: SparkSession, tmp_path: Path) -> None:
+    messages = chosen(archived(spark, tmp_path / "archive"), ALL)
+    planned = plan(messages, ["ID:1", "ID:99"])
+    assert (planned.messages, planned.bytes, planned.without_bytes) == (COUNT, 21, 0)
+    assert (planned.first, planned.last) == (START, START + 4 * DAY)
+    assert planned.addresses == {"even": 3, "odd": 3}
+    assert planned.missing_ids == ("ID:99",)
+    bare = plan(messages.withColumn("amqp", F.lit(None).cast("binary")))
+    assert bare.without_bytes == COUNT
