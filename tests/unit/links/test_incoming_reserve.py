@@ -74,6 +74,19 @@ def test_the_relay_waits_like_any_other() -> None:
     assert client.expect_last(Flow).link_credit == 4
 
 
+@pytest.mark.requirement("PIP-15")
+def test_who_stages_waits_like_any_other() -> None:
+    setting = Setting()
+    setting.has_free(0)
+    client = setting.broker.session()
+    properties: dict[str, object] = {"stage-query": "orders", "stage-batch": 0}
+    properties |= {"stage-partition": 0, "stage-attempt": 0}
+    client.attach(attach_sender(properties=properties))
+    client.expect_nothing()
+    setting.has_free(2 * LEAST)
+    assert client.expect_last(Flow).link_credit == 4
+
+
 def test_consumers_go_on() -> None:
     setting = Setting()
     setting.broker.fill("q", 3)

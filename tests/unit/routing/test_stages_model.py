@@ -1,0 +1,158 @@
+"""Stages against the simplest thing that could mean the same: dictionaries, and lists of bodies.
+
+Whatever order sends, commits, aborts, deletions and restarts come in: what can be seen, what is
+staged, what it takes of the room, and what the store has, are as the model says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from broker.routing.errors import NoSuchNode
+from storage.stages import STAGED
+from tests.support.routing import encoded, new_message
+from tests.support.staging import Staging, restarted, task
+
+QUERIES = st.sampled_from(["a", "b"])
+AHEAD = st.integers(0, 2)
+"""Of the last batch that was committed: 0 is done again."""
+EVERY_TASK = [(partition, attempt) for partition in (0, 1) for attempt in (0, 1)]
+ADDRESSES = st.sampled_from(["q", "r"])
+
+Key = tuple[str, int, int, int, str]
+"""query, batch, partition, attempt, address"""
+
+
+class Stages(RuleBasedStateMachine):
+    """The router on one side, three dictionaries on the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.staging = Staging()
+        self.numbers = count()
+        self.staged: dict[Key, list[bytes]] = {}
+        self.watermarks: dict[str, int] = {}
+        self.seen: dict[str, list[bytes]] = {"q": [], "r": []}
+
+    @rule(
+        query=QUERIES,
+        ahead=AHEAD,
+        tasks=st.permutations(EVERY_TASK),
+        most=st.integers(1, 4),
+        address=ADDRESSES,
+    )
+    def send(
+        self, query: str, ahead: int, tasks: list[tuple[int, int]], most: int, address: str
+    ) -> None:
+        batch = self.batch_of(query, ahead)
+        for of in tasks[:most]:
+            bodies = [b"%d" % next(self.numbers) for _ in range(1 + most % 2)]
+            self.staging.send(task(*of, batch=batch, query=query), *bodies, address=address)
+            self.staged.setdefault((query, batch, *of, address), []).extend(bodies)
+
+    def batch_of(self, query: str, ahead: int) -> int:
+        return max(0, self.watermarks.get(query, -1) + ahead)
+
+    @rule(
+        query=QUERIES,
+        ahead=AHEAD,
+        tasks=st.permutations(EVERY_TASK),
+        most=st.integers(0, 4),
+        there=st.sampled_from([True, True, True, False]),
+    )
+    def commit(
+        self, query: str, ahead: int, tasks: list[tuple[int, int]], most: int, there: bool
+    ) -> None:
+        """Of some tasks, mostly of those among them that have staged something."""
+        batch = self.batch_of(query, ahead)
+        named = set(tasks[:most])
+        if there:
+            named = {each for each in named if self.of_task(query, batch, each)}
+        stages = self.staging.stages
+        is_done = batch <= self.watermarks.get(query, -1)
+        assert stages.is_committed(query, batch) == is_done
+        if is_done:
+            stages.drop_up_to(query, batch, self.staging.routing.batch)
+        elif any(not self.of_task(query, batch, each) for each in named):
+            with pytest.raises(NoSuchNode):
+                self.staging.commit(*named, batch=batch, query=query)
+            return
+        else:
+            self.staging.commit(*named, batch=batch, query=query)
+            self.watermarks[query] = batch
+            for each in sorted(named):
+                for key in self.of_task(query, batch, each):
+                    self.seen[key[-1]] += self.staged[key]
+        self.drop(lambda key: key[0] == query and key[1] <= batch)
+
+    def of_task(self, query: str, batch: int, of: tuple[int, int]) -> list[Key]:
+        return [key for key in self.staged if key[:4] == (query, batch, *of)]
+
+    def drop(self, is_gone: Callable[[Key], bool]) -> None:
+        self.staged = {key: bodies for key, bodies in self.staged.items() if not is_gone(key)}
+
+    @rule(query=QUERIES, ahead=AHEAD)
+    def abort(self, query: str, ahead: int) -> None:
+        batch = self.batch_of(query, ahead)
+        with suppress(NoSuchNode):
+            self.staging.stages.abort(query, batch, self.staging.routing.batch)
+        self.drop(lambda key: key[:2] == (query, batch))
+
+    @rule(query=QUERIES)
+    def forget(self, query: str) -> None:
+        with suppress(NoSuchNode):
+            self.staging.stages.end(query, self.staging.routing.batch)
+        self.watermarks.pop(query, None)
+        self.drop(lambda key: key[0] == query)
+
+    @rule(address=ADDRESSES)
+    def delete(self, address: str) -> None:
+        routing = self.staging.routing
+        routing.router.delete(routing.queue(address), routing.batch)
+        self.seen[address] = []
+        self.drop(lambda key: key[-1] == address)
+
+    @rule(address=ADDRESSES)
+    def put(self, address: str) -> None:
+        body = b"%d" % next(self.numbers)
+        routing = self.staging.routing
+        routing.queue(address).put(new_message(encoded(body), durable=True), routing.batch)
+        self.seen[address].append(body)
+
+    @rule()
+    def restart(self) -> None:
+        self.staging = restarted(self.staging.routing)
+
+    @invariant()
+    def all_is_as_the_model_says(self) -> None:
+        routing = self.staging.routing
+        routing.commit()
+        for address, bodies in self.seen.items():
+            mine = [each for key, each in self.staged.items() if key[-1] == address]
+            assert self.staging.waiting(address) == bodies
+            queue = routing.queue(address)
+            assert queue.staged == sum(map(len, mine))
+            assert queue.staged_bytes == sum(len(encoded(each)) for some in mine for each in some)
+        kept = [each for each in routing.store.load_now(self.given()) if each.queue == STAGED]
+        assert len(kept) == sum(map(len, self.staged.values()))
+        sinks = self.staging.stages.sinks
+        assert set(sinks) == {key[0] for key in self.staged} | set(self.watermarks)
+        for query, sink in sinks.items():
+            assert sink.batch == self.watermarks.get(query, -1)
+            assert len(sink.stages) == len([key for key in self.staged if key[0] == query])
+        assert self.staging.stages.bytes == sum(int(sink.bytes()) for sink in sinks.values())
+
+    def given(self) -> list[int]:
+        """Every number that a message may have."""
+        return list(range(1, int(self.staging.routing.router.next_stored_number())))
+
+
+Stages.TestCase.settings = settings(stateful_step_count=30)
+test_stages_do_what_the_model_does = Stages.TestCase
