@@ -161,9 +161,9 @@ def first_behind(options: Options, start: Position, first: int) -> int:
     """Behind which id to begin, where `first` is the first there is; DataLossError as
     `failOnDataLoss` says, where the one that is asked for has been removed."""
     if start.number is None:
-        return first - 1
+        return max(first - 1, 0)
     check_loss(options, start.number, first)
-    return max(start.number, first) - 1
+    return max(start.number, first, 1) - 1
 
 
 def check_loss(options: Options, wanted: int, first: int) -> None:

@@ -46,7 +46,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.is_latest("startingPosition"):
             behind = last
         else:
-            behind = journal.first_behind(self._options, start, max(first, 1))
+            behind = journal.first_behind(self._options, start, first)
         return {"v": VERSION, "base": behind, "id": behind}
 
     def getDefaultReadLimit(self) -> ReadLimit:

@@ -75,7 +75,7 @@ class Lease:
             "OPEN", LEASE, name, **where, selector=options.text("selector"), ttl_ms=ttl_ms
         )
         self.generation: Final = cast("int", told["generation"])
-        self.epoch: Final = cast("int", told["epoch"])
+        self.epoch = cast("int", told["epoch"])
         self.now_ms: Final = cast("int", told["now_ms"])
         self.settled = cast("int", told["settled"])
         self._heart: Final = Heart(options, name, self.generation, ttl_ms)
@@ -93,7 +93,10 @@ class Lease:
             arrived_until_ms=until_ms,
             wait_ms=wait_ms,
         )
-        return Epoch(epoch, list(cast("Sequence[int]", told.get("slices") or [])))
+        made = Epoch(epoch, list(cast("Sequence[int]", told.get("slices") or [])))
+        if made.messages:
+            self.epoch = max(self.epoch, epoch)
+        return made
 
     def settle(self, epoch: int) -> None:
         """Accept all messages of all epochs up to that one; the answer says that it is durable."""

@@ -123,7 +123,7 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         name = start["lease"]
         if name not in self._successors:
             lease = self._opened(name)
-            if lease.epoch >= start["epoch"] or lease.settled >= start["epoch"]:
+            if lease.epoch >= start["epoch"]:
                 lease.settle(start["epoch"])
                 return lease
             self._replace(name, f"it is at epoch {lease.epoch}, not {start['epoch']}")
@@ -190,7 +190,7 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The slices of what `end` names. `start` may be of a lease that was never used."""
         lease = self._opened(end["lease"])
         behind = start["epoch"] if start["lease"] == end["lease"] else end["base"]
-        if lease.epoch < end["epoch"] and (lease.name, end["epoch"]) not in self._epochs:
+        if lease.epoch < end["epoch"]:
             self._replace(lease.name, f"it is at epoch {lease.epoch}, not {end['epoch']}")
             return []
         return [
@@ -223,7 +223,7 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         try:
             lease = self._opened(end["lease"])
-            if lease.epoch >= end["epoch"] or (lease.name, end["epoch"]) in self._epochs:
+            if lease.epoch >= end["epoch"]:
                 lease.settle(end["epoch"])
         except GoneError as error:
             self._replace(end["lease"], str(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote
 
-from proton import Link, Terminus, symbol
+from proton import Data, Link, Terminus
 from proton.reactor import LinkOption
 
 from pipeline.broker_client import connected, opened
@@ -24,8 +24,11 @@ class _Subscribes(LinkOption):
         source = link.source
         source.durability = Terminus.DELIVERIES
         source.expiry_policy = Terminus.EXPIRE_NEVER
+        source.capabilities.put_array(False, Data.SYMBOL)
+        source.capabilities.enter()
         for name in SHARED_DURABLE:
-            source.capabilities.put_object(symbol(name))
+            source.capabilities.put_symbol(name)
+        source.capabilities.exit()
 
 
 def identity_of(options: Options) -> str | None:

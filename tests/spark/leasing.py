@@ -1,0 +1,95 @@
+"""A stream that takes messages, run by the tests batch for batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.functions import monotonically_increasing_id, spark_partition_id
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pipeline.broker_client import opened
+from pipeline.options import Use, read_options
+
+COLUMNS = "position BIGINT, JMSMessageID STRING, JMSXGroupID STRING, JMSXDeliveryCount INT"
+
+
+@dataclass
+class Batch:
+    """What one attempt at a batch had, with the partition and the place of each row."""
+
+    number: int
+    rows: list[Row]
+
+    @property
+    def ids(self) -> list[str]:
+        return sorted(row.JMSMessageID for row in self.rows)
+
+
+def nothing(number: int) -> None:
+    """What is done beside taking a batch, where nothing is."""
+
+
+@dataclass
+class Stream:
+    """A query and its checkpoint. `fail_in` is the batch whose sink fails behind its work."""
+
+    spark: SparkSession
+    folder: Path
+    options: dict[str, str]
+    schema: str | None = COLUMNS
+    fail_in: int | None = None
+    batches: list[Batch] = field(default_factory=list)
+    also: Callable[[int], None] = nothing
+
+    def start(self, *, available_now: bool = True) -> StreamingQuery:
+        reader = self.spark.readStream.format("amqp").options(**self.options)
+        frame = (reader if self.schema is None else reader.schema(self.schema)).load()
+        writer = frame.writeStream.foreachBatch(self.take)
+        writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        return writer.start()
+
+    def run(self) -> list[Batch]:
+        """All that is there; the batches of this run."""
+        before = len(self.batches)
+        self.start().awaitTermination()
+        return self.batches[before:]
+
+    def take(self, frame: DataFrame, number: int) -> None:
+        placed = frame.withColumn("part", spark_partition_id())
+        rows = placed.withColumn("place", monotonically_increasing_id()).collect()
+        self.batches.append(Batch(number, rows))
+        self.also(number)
+        if number == self.fail_in:
+            raise RuntimeError(f"the sink fails in batch {number}")
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How often each message has come."""
+        return Counter(each for batch in self.batches for each in batch.ids)
+
+
+def entity(url: str, kind: str, name: str) -> dict[str, object]:
+    """What the broker tells of one."""
+    with opened(read_options({"url": url, "address": "any"}, Use.SINK)) as broker:
+        return dict(broker.ask("READ", kind, name))
+
+
+def leases(url: str) -> list[dict[str, object]]:
+    """All leases."""
+    with opened(read_options({"url": url, "address": "any"}, Use.SINK)) as broker:
+        told = broker.entities("lease")
+    names = cast("list[str]", told["attributeNames"])
+    rows = cast("list[list[object]]", told["results"])
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def ids(address: str, numbers: range) -> list[str]:
+    """Those of `sent.texts`."""
+    return sorted(f"ID:{address}-{number}" for number in numbers)
