@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from base64 import b64decode
 from typing import Final, final
+from urllib.parse import urlsplit
 
 from broker.amqp.sasl import ANONYMOUS
 from broker.links.container import Authenticator
 from broker.management.request import FORBIDDEN, Refused
+from broker.security.authenticate import is_loopback
 
 UNAUTHORIZED: Final = 401
 
@@ -24,12 +26,14 @@ class Access:
         self._authenticator: Final = authenticator
         self._is_local: Final = is_local
 
-    async def check(self, authorization: str | None) -> None:
-        """Refused where the header of that value does not let its sender in."""
+    async def check(self, authorization: str | None, host: str) -> None:
+        """Refused where the headers of these values do not let their sender in."""
         user = await self._user(authorization)
         may = self._authenticator.is_administrator(user)
         if not may or (user == "" and not self._is_local):
             raise Refused(FORBIDDEN, "only an administrator may read this")
+        if user == "" and not is_of_this_machine(host):
+            raise Refused(FORBIDDEN, "without a password, ask by the name localhost or an address")
 
     async def _user(self, authorization: str | None) -> str:
         """The name of who asks, empty for anybody."""
@@ -41,6 +45,17 @@ class Access:
         if not await self._authenticator.knows(name, password):
             raise Refused(UNAUTHORIZED, "the user is unknown, or the password is wrong")
         return name
+
+
+def is_of_this_machine(host: str) -> bool:
+    """Whether a `Host` names this machine by itself.
+
+    A page in somebody's browser may give a name of its own our address, and would be let in.
+    """
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False
 
 
 def credentials_in(authorization: str) -> tuple[str, str]:

@@ -74,7 +74,8 @@ class Readings:
 
     def _guarded(self, work: Work) -> Work:
         async def answer(request: Request) -> Response:
-            await self._access.check(request.headers.get("authorization"))
+            headers = request.headers
+            await self._access.check(headers.get("authorization"), headers.get("host", ""))
             if self._container.closing:
                 raise Refused(BUSY, "the broker is stopping")
             return await work(request)

@@ -98,6 +98,13 @@ async def socket_to(
         writer.transport.abort()
 
 
+async def begin(path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Ask for a stream on a bare connection, and read no more than its head."""
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 "), head
+
+
 def event(number: int, kind: str = "enqueued", address: str = "a") -> EventRow:
     """A row of the lifecycle journal."""
     return (

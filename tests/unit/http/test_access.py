@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from broker.http.access import Access, credentials_in
+from broker.http.access import Access, credentials_in, is_of_this_machine
 from broker.management.request import Refused
 from tests.support.broker import Doorman
 from tests.support.http import basic
@@ -48,10 +48,37 @@ async def test_who_is_let_in(
     doorman = Doorman(users, anonymous=anonymous, administrators=administrators)
     status = IN
     try:
-        await Access(doorman, is_local=is_local).check(authorization)
+        await Access(doorman, is_local=is_local).check(authorization, "127.0.0.1:8161")
     except Refused as refused:
         status = refused.status
     assert status == expected
+
+
+HOSTS = [
+    pytest.param("localhost:8161", True, id="a name"),
+    pytest.param("127.0.0.1", True, id="an address"),
+    pytest.param("127.0.0.2:8161", True, id="another"),
+    pytest.param("[::1]:8161", True, id="one of IPv6"),
+    pytest.param("evil.example:8161", False, id="somebody else's name"),
+    pytest.param("localhost.evil.example", False, id="one that begins well"),
+    pytest.param("localhost@evil.example", False, id="one that seems to begin well"),
+    pytest.param("10.0.0.1:8161", False, id="another machine's"),
+    pytest.param("", False, id="none"),
+    pytest.param("[::1", False, id="half of one"),
+]
+
+
+@pytest.mark.requirement("PIP-20")
+@pytest.mark.parametrize(("host", "expected"), HOSTS)
+async def test_a_page_in_a_browser_is_not_taken_for_this_machine(host: str, expected: bool) -> None:
+    assert is_of_this_machine(host) is expected
+    await Access(Doorman(USERS, administrators=["owner"]), is_local=True).check(OWNER, host)
+    anybody = Access(Doorman(), is_local=True)
+    if expected:
+        await anybody.check(None, host)
+    else:
+        with pytest.raises(Refused, match="ask by the name localhost"):
+            await anybody.check(None, host)
 
 
 def encoded(text: bytes) -> str:

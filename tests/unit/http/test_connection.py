@@ -7,7 +7,7 @@ import pytest
 
 from broker.http import connection, journal
 from storage.memory import MemoryStore
-from tests.support.http import ask, event, note, served, socket_to
+from tests.support.http import ask, begin, event, note, served, socket_to
 
 HEAD = b"GET /livez HTTP/1.1\r\nHost: here\r\n"
 
@@ -86,10 +86,10 @@ async def test_a_peer_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPa
     await note(store, *[event(number, address="a" * 200) for number in range(1, 60_001)])
     async with (
         served(store, silence_max_ms=100, streams_max=1) as url,
-        socket_to(url) as (_, writer),
+        socket_to(url) as (reader, writer),
     ):
-        writer.write(b"GET /arrow/journal HTTP/1.1\r\nHost: here\r\n\r\n")
-        await writer.drain()
+        await begin("/arrow/journal", reader, writer)
+        # as much as is read ahead is all that is taken
         for _ in range(1000):
             answer = await ask(f"{url}/arrow/journal?behind=60000")
             if answer.status == 200:

@@ -14,7 +14,7 @@ from broker.http.messages import SCHEMA, Reading, batch_of
 from broker.http.streams import BrokenOff
 from broker.links.copies import Gathered
 from tests.support.embedded import put
-from tests.support.http import ask, socket_to
+from tests.support.http import ask, begin, socket_to
 from tests.support.large import StreamingBroker, large, pieces
 
 pytestmark = pytest.mark.requirement("PIP-18")
@@ -70,12 +70,7 @@ def in_memory(queue: object) -> int:
     return sum(len(each.loaded(-1, 10**6)) for each in backlogs if each)
 
 
-async def begin_to_read(
-    url: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
-    writer.write(f"GET /arrow/browse?address=orders HTTP/1.1\r\nHost: {url}\r\n\r\n".encode())
-    await reader.readuntil(b"\r\n\r\n")
-
+BROWSE = "/arrow/browse?address=orders"
 
 LONG = [b"x" * 10_000] * 4000
 """More than sockets take while nobody reads from them."""
@@ -86,7 +81,7 @@ async def test_a_peer_that_goes_away_browses_no_more() -> None:
         put(running, "orders", *LONG)
         queue = running._app().container.router.queues["orders"]
         async with socket_to(running.http_url) as (reader, writer):
-            await begin_to_read(running.http_url, reader, writer)
+            await begin(BROWSE, reader, writer)
             assert queue.browsers.count() == 1
         await running.until(lambda: queue.browsers.count() == 0)
         assert queue.waiting == len(LONG)
@@ -97,7 +92,7 @@ async def test_a_queue_that_is_deleted_ends_the_stream_without_its_end() -> None
         put(running, "orders", *LONG)
         app = running._app()
         async with socket_to(running.http_url) as (reader, writer):
-            await begin_to_read(running.http_url, reader, writer)
+            await begin(BROWSE, reader, writer)
             app.container.router.delete(
                 app.container.router.queues["orders"], app.container.journal.batch
             )
@@ -113,7 +108,7 @@ async def test_a_broker_that_stops_does_not_wait_for_readers() -> None:
         async with contextlib.AsyncExitStack() as stack:
             opened = [await stack.enter_async_context(socket_to(running.http_url)) for _ in "abc"]
             for reader, writer in opened:
-                await begin_to_read(running.http_url, reader, writer)
+                await begin(BROWSE, reader, writer)
             loop = asyncio.get_running_loop()
             begun = loop.time()
             await running._stop()

@@ -10,7 +10,7 @@ from broker.http.streams import PIECE, Encoder
 from storage.api import StoreError
 from storage.events import EventColumns, EventQuery
 from tests.support.broker import Broker
-from tests.support.http import ask, event, note, served, socket_to
+from tests.support.http import ask, begin, event, note, served, socket_to
 from tests.support.stores import GatedStore
 from tests.unit.http.test_journal import rows_in
 
@@ -117,17 +117,11 @@ async def test_one_that_fails_has_none(store: PacedStore, failure: Exception, to
     assert notice.endswith(f"broke off: {told}")
 
 
-async def request(url: str, writer: asyncio.StreamWriter) -> None:
-    writer.write(f"GET /arrow/journal HTTP/1.1\r\nHost: {url}\r\n\r\n".encode())
-    await writer.drain()
-
-
 async def test_a_peer_that_goes_away_is_read_for_no_more(store: PacedStore) -> None:
     broker = Broker()
     async with served(store, broker=broker) as url:
         async with socket_to(url) as (reader, writer):
-            await request(url, writer)
-            await reader.readuntil(b"\r\n\r\n")
+            await begin("/arrow/journal", reader, writer)
             await store.is_asked.wait()
         for _ in range(100):  # the server reads that the connection is closed
             await asyncio.sleep(0)
@@ -142,8 +136,7 @@ async def test_a_peer_that_goes_away_is_read_for_no_more(store: PacedStore) -> N
 @pytest.mark.requirement("PIP-20")
 async def test_only_so_many_streams_are_under_way(store: PacedStore) -> None:
     async with served(store, streams_max=1) as url, socket_to(url) as (reader, writer):
-        await request(url, writer)
-        await reader.readuntil(b"\r\n\r\n")
+        await begin("/arrow/journal", reader, writer)
         await store.is_asked.wait()
         refused = await ask(f"{url}/arrow/journal")
         bounds = await ask(f"{url}/journal/bounds")
