@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from proton import Described, Message, symbol
@@ -64,6 +65,34 @@ def test_a_lease_from_its_beginning_to_the_end(own_broker: BrokerProcess) -> Non
     with managed(url, 10) as broker, pytest.raises(RefusalError) as gone:
         broker.ask("RENEW", "lease", "spark", generation=generation)
     assert gone.value.status == 410
+
+
+LARGE = 3 * 2**20
+
+
+@pytest.mark.requirement("PIP-10")
+def test_a_large_message_is_leased_over_a_restart(tmp_path: Path) -> None:
+    settings = 'store = "sqlite:///data/store.db"\n'
+    broker = BrokerProcess(tmp_path, settings=settings)
+    connection = BlockingConnection(broker.url)
+    sender = connection.create_sender("q")
+    for body in ("small", "x" * LARGE, "last"):
+        sender.send(Message(body=body, durable=False))
+    connection.close()
+    with managed(broker.url, 10) as asking:
+        generation = asking.ask("OPEN", "lease", "spark", address="q")["generation"]
+        asked = {"generation": generation, "epoch": 1, "slices": 1}
+        assert asking.ask("ACQUIRE", "lease", "spark", more=asked)["messages"] == 3
+    wanted = {"lease": "spark", "generation": generation, "epoch": 1, "slice": 0}
+    before = read_slice(broker.url, "q", **wanted)
+    assert before == [("small", 4), ("x" * LARGE, 14), ("last", 24)]
+    assert broker.stop() == 0
+    again = BrokerProcess(tmp_path, settings=settings)
+    assert read_slice(again.url, "q", **wanted) == before
+    with managed(again.url, 10) as asking:
+        asking.ask("SETTLE", "lease", "spark", generation=generation, epoch=1)
+        assert asking.ask("READ", "queue", "q")["messages"] == 0
+    assert again.stop() == 0
 
 
 @pytest.mark.parametrize("command", ["show", "release"])
