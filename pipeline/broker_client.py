@@ -48,6 +48,12 @@ ENQUEUED: Final = "x-opt-enqueued-time"
 CREDIT: Final = 2000
 """Messages that a reader has the broker send ahead."""
 
+DIAL_S: Final = 10.0
+"""So long one of several brokers may take to let us in, before the next one is asked."""
+
+FAREWELL_S: Final = 1.0
+"""So long a broker may take to answer our close; one that is gone never does."""
+
 REDIAL_S: Final = 0.25
 """So long after a failure the brokers are asked again."""
 
@@ -87,15 +93,18 @@ def _dial(url: str, options: Options) -> BlockingConnection:
     named["allowed_mechs"] = options.text("saslMechanism")
     named["virtual_host"] = options.text("amqp.virtualHost")
     given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
-    return BlockingConnection(
+    timeout_s = options.number("amqp.timeout") / 1000
+    connection = BlockingConnection(
         place,
-        timeout=options.number("amqp.timeout") / 1000,
+        timeout=min(timeout_s, DIAL_S),
         heartbeat=options.number("amqp.heartbeat") / 1000 or None,
         ssl_domain=_tls(options) if parts.scheme == "amqps" else None,
         # a password goes where the user said it should, as with every client
         allow_insecure_mechs=True,
         **given,
     )
+    connection.timeout = timeout_s
+    return connection
 
 
 def _place(url: str) -> str:
@@ -127,8 +136,13 @@ def connected(options: Options) -> Iterator[BlockingConnection]:
     except (ProtonException, OSError) as error:
         raise _told(error) from error
     finally:
-        with suppress(ProtonException, OSError):  # it has gone already: that is being told
-            connection.close()
+        _close(connection)
+
+
+def _close(connection: BlockingConnection) -> None:
+    connection.timeout = FAREWELL_S
+    with suppress(ProtonException, OSError):  # it has gone already
+        connection.close()
 
 
 def _told(error: Exception) -> BrokerError:
@@ -206,8 +220,7 @@ class Management:
         """Let go of the connection; the next request makes another."""
         links, self._links = self._links, None
         if links is not None:
-            with suppress(ProtonException, OSError):  # often it is gone already
-                links.connection.close()
+            _close(links.connection)
 
 
 @contextmanager
