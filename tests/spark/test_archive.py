@@ -42,12 +42,14 @@ def messages(
     return spark.createDataFrame(rows, ddl_of(MESSAGE_COLUMNS))
 
 
-def read_by_duckdb(archive: Archive, what: str, columns: str) -> list[tuple[object, ...]]:
+def read_by_duckdb(
+    archive: Archive, what: str, columns: str, condition: str = "true", order: str = "all"
+) -> list[tuple[object, ...]]:
     files = f"{archive.data(what)}/**/*.parquet"
     with duckdb.connect() as other:
         return other.execute(
             f"select {columns} from read_parquet('{files}', hive_partitioning = true,"
-            " hive_types_autocast = false) order by all"
+            f" hive_types_autocast = false) where {condition} order by {order}"
         ).fetchall()
 
 

@@ -1,0 +1,183 @@
+"""The jobs against a broker that runs: archive, audit, report, replay, as the commands do it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pytest
+from proton import Message
+from proton.utils import BlockingConnection
+from pyspark.sql import SparkSession
+
+from pipeline.jobs.archiving import Archiving
+from pipeline.jobs.audit import LOSS
+from pipeline.jobs.auditing import Auditing, lines_of, notes_of, table_of
+from pipeline.jobs.layout import JOURNAL, MESSAGES, Archive
+from pipeline.jobs.replay import ReplayError
+from pipeline.jobs.replaying import Replaying
+from pipeline.jobs.report import gather, write
+from tests.interop.broker_process import BrokerProcess
+from tests.spark.test_archive import read_by_duckdb
+
+SETTINGS: Final = """\
+store = "sqlite:///store.db"
+
+[[address]]
+pattern = "*"
+journal = true
+"""
+
+COUNT: Final = 40
+
+
+@pytest.fixture(scope="module")
+def journaling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker that keeps a journal of everything."""
+    process = BrokerProcess(tmp_path_factory.mktemp("journaling"), settings=SETTINGS)
+    yield process
+    assert process.running, f"the broker died, see {process.log}"
+    assert process.stop() == 0
+
+
+@dataclass
+class Told:
+    """What the jobs say while they run."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def fill(broker: BrokerProcess, address: str) -> None:
+    """Messages with properties of all kinds; every fourth is urgent."""
+    connection = BlockingConnection(broker.url, timeout=30)
+    sender = connection.create_sender(address)
+    for number in range(COUNT):
+        message = Message(
+            body=f"text {number}" if number % 2 else number.to_bytes(300, "big"),
+            id=f"ID:{address}-{number}",
+            properties={"n": number, "colour": "red" if number % 3 == 0 else "blue"},
+            durable=number % 5 != 0,
+            priority=9 if number % 4 == 0 else 4,
+            group_id=f"g{number % 3}",
+        )
+        sender.send(message)
+    connection.close()
+
+
+def received(broker: BrokerProcess, address: str, count: int) -> list[Message]:
+    """Take so many messages."""
+    connection = BlockingConnection(broker.url, timeout=30)
+    receiver = connection.create_receiver(address, credit=count)
+    found = []
+    for _ in range(count):
+        found.append(receiver.receive(timeout=30))
+        receiver.accept()
+    connection.close()
+    return found
+
+
+def archive(
+    spark: SparkSession, broker: BrokerProcess, place: Path, *whats: str, **asked: str
+) -> dict[str, object]:
+    named: dict[str, str | None] = dict.fromkeys(("address", "subscription", "selector", "mode"))
+    job = Archiving.asked(place, {"url": broker.url}, whats=whats, every=None, **{**named, **asked})
+    job.check()
+    job.run(spark, Told().say)
+    return job.summary()
+
+
+def replaying(broker: BrokerProcess, place: Path, to: str | None, **asked: object) -> Replaying:
+    given: dict[str, object] = {
+        **dict.fromkeys(("since", "until", "subscription", "selector")),
+        "addresses": ("orders",),
+        "ids": (),
+    }
+    return Replaying(place, {"url": broker.url}, to=to, **{**given, **asked})  # type: ignore[arg-type]
+
+
+def run(job: Replaying, spark: SparkSession, **how: object) -> dict[str, object]:
+    given: dict[str, object] = {"rate": None, "skip": 0, "dry_run": False}
+    job.check(dry_run=bool(how.get("dry_run")))
+    return job.run(spark, Told().say, **{**given, **how})  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("PIP-60")
+@pytest.mark.requirement("PIP-61")
+@pytest.mark.requirement("PIP-63")
+@pytest.mark.requirement("PIP-66")
+@pytest.mark.requirement("PIP-67")
+def test_from_the_broker_into_the_archive_and_back(
+    spark: SparkSession, journaling: BrokerProcess, tmp_path: Path
+) -> None:
+    place = tmp_path / "archive"
+    fill(journaling, "orders")
+    fill(journaling, "invoices")
+    received(journaling, "invoices", 10)
+
+    summed = archive(spark, journaling, place, MESSAGES, address="invoices")
+    assert summed["messages"] == COUNT - 10
+    again = archive(spark, journaling, place, MESSAGES, address="invoices")
+    assert again["messages"] == 0, "what stays in the broker is archived once"
+    summed = archive(spark, journaling, place, MESSAGES, JOURNAL, address="orders", mode="lease")
+    assert summed["messages"] == COUNT
+    assert isinstance(summed["journal"], int)
+    assert summed["journal"] >= 5 * COUNT
+    again = archive(spark, journaling, place, MESSAGES, address="orders", mode="lease")
+    assert again["messages"] == 0, "what was leased and archived is settled"
+
+    told = Told()
+    audit = Auditing(place, {"url": journaling.url})
+    audit.check()
+    verdict, offending = audit.run(spark, told.say)
+    assert verdict.holds, lines_of(offending, 9)
+    assert verdict.messages == verdict.judged[LOSS] == 2 * COUNT
+    assert verdict.open == {"there": COUNT - 10}
+    assert told.lines[-1] == "looking into 1 queues"
+    assert [row["verdict"] for row in table_of(verdict)] == ["holds"] * 5
+    assert f"{COUNT - 10} have not ended: in their queues" in notes_of(verdict)
+
+    report = gather(Auditing(place, None, addresses=("orders",)).rows(spark))
+    assert report is not None
+    (orders,) = report.addresses
+    assert (orders["enqueued"], orders["accepted"], orders["redelivered"]) == (COUNT, COUNT, 0)
+    assert all(path.stat().st_size for path in write(report, tmp_path / "report"))
+
+    dry = run(replaying(journaling, place, "again"), spark, dry_run=True)
+    assert dry["would_replay"] == COUNT
+    assert run(replaying(journaling, place, "again"), spark)["replayed"] == COUNT
+    other = tmp_path / "other"
+    archive(spark, journaling, other, MESSAGES, address="again")
+    order = "position % 10 desc, position"
+    sent, back = (
+        read_by_duckdb(Archive(each), MESSAGES, "amqp", f"address = '{address}'", order)
+        for each, address in ((place, "orders"), (other, "again"))
+    )
+    assert len(sent) == COUNT
+    assert back == sent, "bit by bit, in their order"
+
+
+@pytest.mark.requirement("PIP-67")
+@pytest.mark.requirement("PIP-68")
+def test_some_of_it_again(spark: SparkSession, journaling: BrokerProcess, tmp_path: Path) -> None:
+    fill(journaling, "some")
+    archive(spark, journaling, tmp_path, MESSAGES, address="some")
+    chosen = {"addresses": ("some",), "selector": "n < 10 AND colour = 'red'"}
+    begin = time.monotonic()
+    told = run(replaying(journaling, tmp_path, "paced", **chosen), spark, rate=2.0)
+    assert told["replayed"] == 4
+    assert time.monotonic() - begin >= 1, "two a second"
+    found = received(journaling, "paced", 4)
+    assert sorted(str(message.id) for message in found) == [f"ID:some-{n}" for n in (0, 3, 6, 9)]
+    ids = ("ID:some-39", "ID:some-1")
+    run(replaying(journaling, tmp_path, "by-id", addresses=(), ids=ids), spark)
+    assert [message.id for message in received(journaling, "by-id", 2)] == list(reversed(ids))
+    with pytest.raises(ReplayError, match="1 of the ids are not in the archive: ID:no"):
+        run(replaying(journaling, tmp_path, None, addresses=(), ids=("ID:no", *ids)), spark)
+    with pytest.raises(ReplayError, match="no archived message is meant"):
+        run(replaying(journaling, tmp_path, None), spark)
