@@ -1,0 +1,100 @@
+"""What Qpid JMS sent, Qpid JMS gets back from the archive: every header, property and body.
+
+Its messages of all kinds go to a queue, into the archive, and from there, by the command line as a
+user types it, into another queue. `QPID_JMS_MESSAGES=10000` for more of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.interop.broker_process import BrokerProcess, command, environment
+from tests.interop.conftest import maven as maven
+from tests.interop.test_qpid_jms import run_phase
+from tests.interop.test_qpid_jms_mapping import Facts, by_case
+
+COUNT: Final = int(os.environ.get("QPID_JMS_MESSAGES", "260"))
+MINUTES: Final = 20
+JOURNALED: Final = """\
+store = "sqlite:///store.db"
+
+[[address]]
+pattern = "in"
+journal = true
+"""
+
+
+def sent_by_jms(maven: str, broker: BrokerProcess, address: str, folder: Path) -> dict[int, Facts]:
+    """What Qpid JMS says of the messages that it has sent."""
+    return phase("sendMany", maven, broker, address, folder)
+
+
+def shown_by_jms(maven: str, broker: BrokerProcess, address: str, folder: Path) -> dict[int, Facts]:
+    """What Qpid JMS says of the messages that it takes."""
+    return phase("show", maven, broker, address, folder)
+
+
+def phase(
+    name: str, maven: str, broker: BrokerProcess, address: str, folder: Path
+) -> dict[int, Facts]:
+    output = folder / name
+    run_phase(
+        maven,
+        f"MappingPhases#{name}",
+        url=broker.url,
+        folder=folder,
+        mapping_address=address,
+        mapping_output=str(output),
+        mapping_count=str(COUNT),
+    )
+    return by_case(output)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    folder = tmp_path / "broker"
+    folder.mkdir()
+    process = BrokerProcess(folder, settings=JOURNALED)
+    yield process
+    if process.running:
+        process.stop()
+
+
+def run(job: str, *words: str, folder: Path) -> dict[str, Any]:
+    """What a job of the pipeline tells at its end."""
+    done = subprocess.run(
+        [*command(), "pipeline", job, *words, "--json"],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60 * MINUTES,
+        check=False,
+    )
+    assert done.returncode == 0, f"{job}: {done.stdout}\n{done.stderr}"
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@pytest.mark.requirement("PIP-74")
+def test_what_jms_sent_comes_back(maven: str, broker: BrokerProcess, tmp_path: Path) -> None:
+    sent = sent_by_jms(maven, broker, "in", tmp_path)
+    assert set(sent) == set(range(COUNT))
+    place = ["--url", broker.url]
+    taken = run("archive", "kept", *place, "--address", "in", "--mode", "lease", folder=tmp_path)
+    assert taken["messages"] == COUNT
+    verdict = run("audit", "kept", *place, folder=tmp_path)
+    assert verdict["holds"]
+    assert verdict["messages"] == COUNT
+    reported = run("report", "kept", "--out", "report", folder=tmp_path)
+    assert (reported["enqueued"], reported["accepted"]) == (COUNT, COUNT)
+    run("replay", "kept", *place, "--to", "again", folder=tmp_path)
+    shown = shown_by_jms(maven, broker, "again", tmp_path)
+    assert shown == sent
