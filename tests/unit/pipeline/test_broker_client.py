@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pytest
 
 from broker import Broker
-from broker.amqp.types import Int, Map, Symbol
-from broker.jms import (
-    BytesBody,
-    Destination,
-    JmsMessage,
-    MapBody,
-    NoBody,
-    ObjectBody,
-    StreamBody,
-    TextBody,
-    encode,
-    stamp,
-)
-from broker.jms.bodies import Body
 from pipeline import journal
 from pipeline.broker_client import connected, opened
 from pipeline.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS, schema_of
@@ -41,17 +28,10 @@ from pipeline.option_kinds import Position
 from pipeline.options import Options, Use, read_options
 from pipeline.places import place_of, subscribed, waiting
 from pipeline.publishing import Publisher
+from tests.support.tls import certificate, encrypted
+from tests.unit.pipeline.sending import message, send
 
 ALL: Final = list(MESSAGE_COLUMNS)
-BODIES: Final[list[Body]] = [
-    NoBody(),
-    TextBody("x" * 200_000),
-    TextBody("hello"),
-    BytesBody(b"\x00\xff"),
-    MapBody({"a": 1, "c": Int(3)}),
-    StreamBody([1, "x", None]),
-    ObjectBody(Map([(Symbol("k"), [1, None])])),
-]
 COUNT: Final = 40
 
 
@@ -61,22 +41,6 @@ def broker() -> Iterator[Broker]:
     with Broker(http={"port": 0}, address=[{"pattern": "orders", "journal": True}]) as running:
         send(running.url, "orders", [message(at) for at in range(COUNT)])
         yield running
-
-
-def message(number: int, address: str = "orders") -> bytes:
-    made = JmsMessage(BODIES[number % len(BODIES)], properties={"number": number})
-    stamp(made, now_ms=1000 + number, message_id=f"ID:{number}", destination=Destination(address))
-    made.group_id = f"g{number % 3}"
-    made.priority = number % 10
-    return encode(made)
-
-
-def send(url: str, address: str, messages: list[bytes]) -> None:
-    with connected(source(url, Use.SINK, address=address)) as connection:
-        publisher = Publisher(connection, address)
-        for data in messages:
-            publisher.send(data)
-        publisher.flush()
 
 
 def source(url: str, use: Use = Use.BATCH, /, **given: str) -> Options:
@@ -261,3 +225,20 @@ def test_what_the_broker_does_not_take_is_told(broker: Broker) -> None:
         publisher.send(b"\x00no message")
         with pytest.raises(BrokerError, match="took not all messages: rejected"):
             publisher.flush()
+
+
+@pytest.mark.requirement("PIP-47")
+def test_who_vouches_for_the_broker_is_asked(broker: Broker, tmp_path: Path) -> None:
+    """The broker behind something that ends TLS, as in most places."""
+    ours, other = (certificate(tmp_path / name) for name in ("ours", "other"))
+    part = part_of_queue(QUEUE, 0, 1, selector=None, until_ms=0)
+    with encrypted(broker.url, ours) as amqps, encrypted(broker.http_url, ours) as https:
+        given = {"address": "orders", "amqp.timeout": "5s"}
+        by_amqp = {**given, "url": amqps.replace("http", "amqp")}
+        by_http = {**given, "managementUrl": https}
+        for ways in (by_amqp, by_http):
+            trusting = read_options({**ways, "tls.caFile": str(ours.path)}, Use.BATCH)
+            assert read(trusting, QUEUE, part).num_rows == COUNT
+            doubting = read_options({**ways, "tls.caFile": str(other.path)}, Use.BATCH)
+            with pytest.raises(BrokerError):
+                read(doubting, QUEUE, part)

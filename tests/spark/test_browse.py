@@ -1,0 +1,87 @@
+"""Queues as tables: what waits there is looked at, and stays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.interop.broker_process import BrokerProcess
+from tests.spark.leasing import Stream, entity, ids
+from tests.spark.sent import send, texts
+
+SETTINGS = """
+store = "sqlite:///store.db"
+[http]
+port = 0
+"""
+COUNT = 500
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker with five hundred messages that are looked at."""
+    process = BrokerProcess(tmp_path_factory.mktemp("shown"), settings=SETTINGS)
+    send(process.url, "shown", texts(COUNT, address="shown", groups=10))
+    yield process
+    assert process.stop() == 0
+
+
+@pytest.mark.requirement("PIP-33")
+@pytest.mark.parametrize("way", ["amqp", "http"])
+def test_each_look_shows_every_message_once(
+    spark: SparkSession, shown: BrokerProcess, way: str
+) -> None:
+    options = {"url": shown.url, "address": "shown", "numPartitions": "3"}
+    if way == "http":
+        options["managementUrl"] = shown.http_url
+    frame = spark.read.format("amqp").options(**options).load()
+    assert frame.rdd.getNumPartitions() == 3
+    for _ in range(2):
+        rows = frame.select("JMSMessageID", "bodyText", "properties.number.long").collect()
+        assert sorted(row.JMSMessageID for row in rows) == ids("shown", range(COUNT))
+        assert all(row.bodyText == f"text {row.long}" for row in rows)
+    groups = Counter(row.JMSXGroupID for row in frame.select("JMSXGroupID").collect())
+    assert groups == {f"group-{number}": COUNT // 10 for number in range(10)}
+    assert entity(shown.url, "queue", "shown")["messages"] == COUNT
+
+
+@pytest.mark.requirement("PIP-45")
+def test_conditions_are_judged_by_the_broker_where_that_is_wanted(
+    spark: SparkSession, shown: BrokerProcess
+) -> None:
+    """Spark has less to look at; that it gives the same rows is all that a user sees."""
+    name = "spark.sql.python.filterPushdown.enabled"
+    spark.conf.set(name, "true")
+    frame = (
+        spark.read.format("amqp")
+        .options(url=shown.url, address="shown", selector="number < 100", pushdown="true")
+        .load()
+        .where("JMSXGroupID IN ('group-1', 'group-2') AND bodyText <> 'text 1'")
+    )
+    found = sorted(row.JMSMessageID for row in frame.select("JMSMessageID").collect())
+    spark.conf.unset(name)
+    wanted = [number for number in range(100) if number % 10 in (1, 2) and number != 1]
+    assert found == sorted(f"ID:shown-{number}" for number in wanted)
+
+
+@pytest.mark.requirement("PIP-33")
+def test_a_queue_that_is_not_there_has_no_rows(spark: SparkSession, shown: BrokerProcess) -> None:
+    options = {"url": shown.url, "address": "nobody.knows"}
+    assert spark.read.format("amqp").options(**options).load().count() == 0
+
+
+@pytest.mark.requirement("PIP-44")
+def test_a_stream_by_http_has_every_message_once(
+    spark: SparkSession, shown: BrokerProcess, tmp_path: Path
+) -> None:
+
+    send(shown.url, "taken", texts(300, address="taken", groups=3))
+    options = {"url": shown.url, "managementUrl": shown.http_url, "address": "taken"}
+    stream = Stream(spark, tmp_path, {**options, "maxMessagesPerTrigger": "200"})
+    stream.run()
+    assert stream.counts == Counter(ids("taken", range(300)))
+    assert [len(batch.rows) for batch in stream.batches] == [200, 100]
