@@ -7,8 +7,10 @@ from typing import Final
 
 import pytest
 
+from pipeline.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS
 from pipeline.option_kinds import Position
 from pipeline.options import MODES, TABLE, OptionError, Use, read_options
+from tests.support.tidy import ROOT
 
 QUEUE: Final = {"address": "orders"}
 
@@ -129,3 +131,13 @@ def test_each_default_is_allowed(option: object) -> None:
     [row] = [each for each in TABLE if each is option]
     if row.default is not None:
         row.kind.read(row.default)
+
+
+def test_the_readme_tells_of_every_option_and_column() -> None:
+    readme = (ROOT / "pipeline" / "README.md").read_text()
+    for option in TABLE:
+        row = f"| `{option.name}` | {option.default or ''} | {option.kind.allowed} |"
+        assert row in readme
+        assert option.about in readme
+    for column in (*MESSAGE_COLUMNS, *JOURNAL_COLUMNS):
+        assert f"`{column}`" in readme
