@@ -6,6 +6,7 @@ import pytest
 
 from broker.links.copies import BYTES_MAX, LOOKED_AT_MAX, ROWS_MAX, Copies, Gathered, gathered_from
 from broker.message import DURABLE_HEADERS, NEVER, PLAIN_HEADERS, Message
+from broker.routing.entry import QueueEntry
 from broker.routing.filter import Filter
 from broker.routing.part import Part
 from broker.routing.queue import Queue
@@ -185,4 +186,4 @@ def test_it_takes_nothing(routing: Routing) -> None:
     queue = routing.queue()
     reader = Reader(routing, queue)
     with pytest.raises(AssertionError, match="acquires nothing"):
-        reader.copies.deliver(None)  # type: ignore[arg-type]
+        reader.copies.deliver(QueueEntry(queue, new_message(b"x"), 1))
