@@ -153,10 +153,9 @@ def rows(
 
 def _by_http(options: Options, place: Place, part: Part) -> Iterator[Told]:  # noqa: ARG001
     for batch in batches(options, part.path, part.arguments):
+        messages = batch.column("message").cast(pa.binary())
         yield Told(
-            batch.column("message").to_pylist(),
-            batch.column("position"),
-            batch.column("enqueuedAt"),
+            messages.to_pylist(), batch.column("position"), batch.column("enqueuedAt"), messages
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Final, final
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from broker.jms.ids import correlation_id_text, message_id_text
 from pipeline.amqp_json import annotations_from_json, from_json
 from pipeline.columns import MESSAGE_COLUMNS
 from pipeline.options import OptionError
-from pipeline.typed import value_of
+from pipeline.typed import Unreadable, is_typed, value_of, values_of
 
 VALUE: Final = "value"
 """A column that is the body, text or bytes by its type: what Kafka's sink calls it."""
@@ -97,7 +98,7 @@ class MessageMaker:
         """A message for each row. RowError names the row that is none."""
         if self._raw:
             batch = batch.select(["amqp"] if self._address else ["address", "amqp"])
-        for row in _plain(batch).to_pylist(maps_as_pydicts="strict"):
+        for row in _rows(batch):
             try:
                 yield self._message(row)
             except (MappingError, ValueError, TypeError, OverflowError) as error:
@@ -157,14 +158,51 @@ class MessageMaker:
         return message
 
 
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """`batch` with times as microseconds: datetime reaches less far than JMS' times."""
-    arrays = []
-    for array in batch.columns:
-        if pa.types.is_timestamp(array.type):
-            array = array.cast(pa.timestamp("us", tz=array.type.tz)).cast(pa.int64())
-        arrays.append(array)
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
+    """The rows, put together column by column: a row of Arrow's own costs three times as much.
+    Columns that are empty are left out."""
+    columns = {
+        name: _plain(array)
+        for name, array in zip(batch.schema.names, batch.columns, strict=True)
+        if array.null_count < len(array)
+    }
+    if not columns:
+        yield from ({} for _ in range(batch.num_rows))
+        return
+    names = list(columns)
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+def _plain(array: pa.Array) -> list[object]:
+    """As Python has it; times as microseconds, since datetime reaches less far than JMS' times."""
+    kind = array.type
+    if pa.types.is_timestamp(kind):
+        array = array.cast(pa.timestamp("us", tz=kind.tz)).cast(pa.int64())
+    elif pa.types.is_map(kind) and is_typed(kind.item_type):
+        keys, values = array.keys.to_pylist(), values_of(array.items)
+        return [
+            None
+            if pair is None
+            else dict(zip(keys[pair[0] : pair[1]], values[pair[0] : pair[1]], strict=True))
+            for pair in _spans(array)
+        ]
+    elif pa.types.is_list(kind) and is_typed(kind.value_type):
+        values = values_of(array.values)
+        return [None if pair is None else values[pair[0] : pair[1]] for pair in _spans(array)]
+    elif pa.types.is_map(kind):
+        plain: list[object] = array.to_pylist(maps_as_pydicts="strict")
+        return plain
+    listed: list[object] = array.to_pylist()
+    return listed
+
+
+def _spans(array: pa.MapArray | pa.ListArray) -> Iterator[tuple[int, int] | None]:
+    """Where the entries of each row begin and end; None for a row that is null."""
+    for span, is_there in zip(
+        pairwise(array.offsets.to_pylist()), array.is_valid().to_pylist(), strict=True
+    ):
+        yield span if is_there else None
 
 
 def _body(row: Row, body_type: str | None) -> Body:
@@ -213,7 +251,9 @@ def _entries(row: Row, column: str) -> dict[str, object]:
 
 
 def _typed(value: object) -> object:
-    """A V, or a value whose type Spark's own is: what is no struct is sent as it is."""
+    """A value; ValueError where it was none, or is one of a struct that is no V."""
+    if isinstance(value, Unreadable):
+        raise value.error
     return value_of(value) if isinstance(value, dict) else value
 
 

@@ -48,7 +48,8 @@ UNREADABLE: Final = JmsMessage(NoBody())
 class Told:
     """What the broker told of some messages: all lists are of one length.
 
-    `positions` and `enqueued` (microseconds) may be Arrow's own.
+    `positions` and `enqueued` (microseconds) may be Arrow's own; `raw` are the messages where
+    they came as an array.
     """
 
     def __init__(
@@ -56,7 +57,9 @@ class Told:
         messages: Sequence[bytes],
         positions: Sequence[int | None] | pa.Array,
         enqueued: Sequence[int | None] | pa.Array,
+        raw: pa.Array | None = None,
     ) -> None:
+        self.raw: Final = raw
         self.messages: Final = messages
         self.positions: Final = positions
         self.enqueued: Final = enqueued
@@ -161,7 +164,7 @@ class RowMaker:
 
     def _raw(self, told: Told, decoded: _Decoded | None) -> pa.Array:
         if self._include_raw:
-            return pa.array(told.messages, pa.binary())
+            return pa.array(told.messages, pa.binary()) if told.raw is None else told.raw
         kept: list[bytes | None] = [None] * len(told.messages)
         if decoded is not None:
             for at in decoded.errors:

@@ -193,6 +193,56 @@ _HELD_IN: Final = {
 }
 
 
+class Unreadable:
+    """In place of a value that is none: whoever wants it raises the error."""
+
+    def __init__(self, error: ValueError) -> None:
+        self.error: Final = error
+
+
+def values_of(array: pa.StructArray) -> list[object]:
+    """The values of an array of V, field by field; an `Unreadable` for what is none."""
+    kinds = array.field("type").to_pylist()
+    if array.null_count:
+        kinds = [kind if ok else "null" for kind, ok in zip(kinds, _valid(array), strict=True)]
+    present = set(kinds)
+    held: dict[object, list[object]] = {
+        kind: array.field(field).to_pylist()
+        for kind, field in (*_HELD_IN.items(), *dict.fromkeys(_CLASSES, "long").items())
+        if kind in present
+    }
+    values: list[object] = []
+    append = values.append
+    for at, kind in enumerate(kinds):
+        value = held[kind][at] if kind in held else None
+        if value is not None and kind in _HELD_IN:
+            append(value)
+        elif kind == "null":
+            append(None)
+        else:
+            append(_careful(array, at, kind, value))
+    return values
+
+
+def _valid(array: pa.Array) -> list[bool]:
+    valid: list[bool] = array.is_valid().to_pylist()
+    return valid
+
+
+def _careful(array: pa.StructArray, at: int, kind: object, value: object) -> object:
+    try:
+        if value is not None:
+            return _CLASSES[str(kind)](value)
+        return value_of(array[at].as_py())
+    except ValueError as error:
+        return Unreadable(error)
+
+
+def is_typed(kind: pa.DataType) -> bool:
+    """Whether it is V, or enough of it."""
+    return pa.types.is_struct(kind) and set(V_TYPE.names) <= {field.name for field in kind}
+
+
 def value_of(struct: dict[str, object] | None) -> object:
     """The value that a V (as a dict of its fields) is; ValueError where it is none."""
     if struct is None:

@@ -49,7 +49,7 @@ from pipeline.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS, ddl_of, schema_of
 from pipeline.options import OptionError
 from pipeline.outgoing import MessageMaker, RowError, check_columns
 from pipeline.rows import RowMaker, Told
-from pipeline.typed import lists, maps, structs, value_of
+from pipeline.typed import Unreadable, lists, maps, structs, value_of, values_of
 from tests.support.amqp_values import scalars, values
 
 NOW: Final = 1_700_000_000_000
@@ -189,6 +189,33 @@ def test_a_message_of_each_kind_comes_back_byte_for_byte_from_its_columns(kind: 
     maker = MessageMaker(name="q/1/0", address="orders", now_ms=lambda: NOW)
     [sent] = maker.messages(columns)
     assert sent.data == data
+
+
+@pytest.mark.requirement("PIP-53")
+@pytest.mark.parametrize("first", range(len(BODIES)))
+def test_a_part_of_a_batch_has_the_messages_of_that_part(first: int) -> None:
+    """Arrow's slices share what they are cut from."""
+    data = [encode(message_of(body)) for body in BODIES.values()]
+    part = rows_of(data).slice(first, 2)
+    maker = MessageMaker(name="q", address="orders", now_ms=lambda: NOW)
+    assert [sent.data for sent in maker.messages(part)] == data[first : first + 2]
+
+
+@given(st.lists(scalars() | values(), min_size=3, max_size=8))
+def test_values_in_columns_are_those_one_by_one(given: list[object]) -> None:
+    array = structs(given)
+    assert same(values_of(array), given)
+    assert same(values_of(array.slice(1, 2)), given[1:3])
+
+
+def test_a_value_that_is_none_is_told_of_where_it_is_wanted() -> None:
+    array = pa.array(
+        [{"type": "int", "long": 2**40}, None, {"type": "long"}, {"type": "x"}], structs([1]).type
+    )
+    first, none, empty, strange = values_of(array)
+    assert none is None
+    for value in (first, empty, strange):
+        assert isinstance(value, Unreadable)
 
 
 def test_a_serialized_object_is_bytes() -> None:
