@@ -15,7 +15,7 @@ from mypy_extensions import i64
 from broker.clock import Clock
 from broker.routing.agenda import Agenda, Due
 from broker.routing.dead_letter import Cause
-from broker.routing.entry import QueueEntry
+from broker.routing.entry import NOT_STORED, QueueEntry
 from broker.routing.party import NOBODY, Witness
 from broker.routing.redelivery import Disposal
 from broker.routing.selector.facts import Facts
@@ -65,6 +65,9 @@ LEASE_ENDS: Final[dict[Disposal, tuple[str, str]]] = {
 }
 """The same, where a lease had the message."""
 
+UNSTORED: Final = "not stored"
+"""Why a message that was enqueued may be gone without another row: its broker ended."""
+
 TEXT_MAX: Final = 255
 """Characters of each text in a row: names, ids and reasons come from peers."""
 
@@ -112,10 +115,11 @@ class Ledger(Witness):
     # -- what happens
 
     def admitted(self, entry: QueueEntry, deliver_at_ms: i64, batch: Batch) -> None:
+        reason = UNSTORED if entry.stored_number == NOT_STORED else ""
         if deliver_at_ms > 0:
-            self._note(entry, SCHEDULED, batch, deliver_at_ms=deliver_at_ms)
+            self._note(entry, SCHEDULED, batch, reason=reason, deliver_at_ms=deliver_at_ms)
         else:
-            self._note(entry, ENQUEUED, batch)
+            self._note(entry, ENQUEUED, batch, reason=reason)
         if self._others is not None:
             self._others.admitted(entry, deliver_at_ms, batch)
 

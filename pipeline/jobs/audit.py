@@ -23,7 +23,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from pipeline.jobs.lives import BULK, GIVEN, KEY, NOT_STORED, lives, traced
+from pipeline.jobs.lives import BULK, GIVEN, KEY, NOT_STORED, TAKER, lives, traced
 
 LOSS: Final = "no loss"
 DUPLICATE: Final = "no duplicate"
@@ -242,20 +242,20 @@ def early(journal: DataFrame) -> DataFrame:
     )
 
 
-def out_of_order(trace: DataFrame) -> DataFrame:
-    """First deliveries to a consumer of what came before something it had already got.
+def out_of_order(seen: DataFrame) -> DataFrame:
+    """Messages that a consumer got, the first time, behind one that had come after them.
 
     By the ids of the rows that began their lives, which are in the order of the queue, whatever
     becomes of positions; of one priority, which is the last digit of a position.
     """
+    taker = [F.col(f"gift.{name}") for name in TAKER]
     consumer = Window.partitionBy(
-        "address", "subscription", "consumer", "link", "session", "boot", F.col("position") % 10
-    ).orderBy("id")
-    firsts = trace.filter(
-        F.col("kind").isin(*GIVEN) & (F.col("gifts") == 0) & F.col("enqueuedId").isNotNull()
-    )
-    return firsts.withColumn("beforeIt", F.lag("enqueuedId").over(consumer)).filter(
-        F.col("beforeIt") > F.col("enqueuedId")
+        "address", "subscription", *taker, F.col("position") % 10
+    ).orderBy("gift.id")
+    # of a message that began before the journal nothing tells when
+    known = seen.filter(F.col("beganId") < F.col("gift.id"))
+    return known.withColumn("beforeIt", F.lag("beganId").over(consumer)).filter(
+        F.col("beforeIt") > F.col("beganId")
     )
 
 
@@ -297,32 +297,21 @@ def offenders(
     scope: Scope = EVERYTHING,
 ) -> DataFrame:
     """All messages that break a check, one row for each check that they break."""
-    trace = traced(journal)
-    seen = lives(trace, known.sees_from).filter(scope.takes())
-    return _offenders(
-        journal, known, Traced(trace, with_state(journal, seen, known, look)), look, scope
-    )
-
-
-@dataclass(frozen=True)
-class Traced:
-    """Rows of `traced`, and messages of `with_state`."""
-
-    trace: DataFrame
-    stated: DataFrame
+    seen = lives(traced(journal), known.sees_from).filter(scope.takes())
+    return _offenders(journal, known, with_state(journal, seen, known, look), look, scope)
 
 
 def _offenders(
-    journal: DataFrame, known: Bounds, told: Traced, look: Look, scope: Scope
+    journal: DataFrame, known: Bounds, stated: DataFrame, look: Look, scope: Scope
 ) -> DataFrame:
     parts = [
-        faults(told.stated, look),
+        faults(stated, look),
         _scoped(
-            out_of_order(told.trace),
+            out_of_order(stated).select(*KEY, "gift.*", "beganId", "beforeIt"),
             scope,
             ORDER,
             F.concat(
-                *(F.lit("came in row "), "enqueuedId", F.lit(", given after that of row ")),
+                *(F.lit("came in row "), "beganId", F.lit(", given after that of row ")),
                 *("beforeIt", F.lit(" to "), "consumer", F.lit(" "), "link"),
             ),
         ),
@@ -330,7 +319,7 @@ def _offenders(
     if known.has_scheduled:
         parts.append(_scoped(early(journal), scope, EARLY, F.concat(F.lit("due "), "due")))
         if look.tells:
-            never = overdue(journal, told.stated, known).withColumnsRenamed(
+            never = overdue(journal, stated, known).withColumnsRenamed(
                 {"lastId": "id", "lastAt": "at"}
             )
             parts.append(
@@ -380,11 +369,10 @@ def judge(
     scope: Scope = EVERYTHING,
 ) -> tuple[Verdict, DataFrame]:
     """The verdict, and the offenders, who stay at hand until they are unpersisted."""
-    trace = traced(journal)
-    seen = lives(trace, known.sees_from).filter(scope.takes())
+    seen = lives(traced(journal), known.sees_from).filter(scope.takes())
     stated = with_state(journal, seen, known, look).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        found = _offenders(journal, known, Traced(trace, stated), look, scope)
+        found = _offenders(journal, known, stated, look, scope)
         found = found.persist(StorageLevel.MEMORY_AND_DISK)
         counted = found.groupBy("check").agg(F.count("*").alias("n")).collect()
         by_state = (

@@ -26,6 +26,9 @@ NO_TARGET: Final = "no dead-letter node takes it"
 NOT_STORED: Final = "not stored"
 """Why an enqueued message does not outlive its broker."""
 
+TAKER: Final = ("consumer", "link", "session", "boot")
+"""Who has got a message."""
+
 BULK: Final = -1
 """The position of a row that tells of many messages: a queue was deleted, or purged unread."""
 
@@ -41,24 +44,17 @@ def traced(journal: DataFrame) -> DataFrame:
     """Rows of single messages, each with what came before it in the lives of its message.
 
     `before`, `beforeBoot`, `beforeId`: the row before. `open`: how many lives are under way behind
-    this row. `gifts`: how often it was given before. `enqueuedId`: the row that began this life.
+    this row.
     """
     own = Window.partitionBy(*KEY).orderBy("id")
     so_far = own.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    earlier = own.rowsBetween(Window.unboundedPreceding, -1)
     begins = (F.col("kind") == "enqueued").cast("int")
-    given = F.col("kind").isin(*GIVEN).cast("int")
     return (
         journal.filter(F.col("position") > BULK)
         .withColumn("before", F.lag("kind").over(own))
         .withColumn("beforeBoot", F.lag("boot").over(own))
         .withColumn("beforeId", F.lag("id").over(own))
         .withColumn("open", F.sum(begins - is_end().cast("int")).over(so_far))
-        .withColumn("gifts", F.coalesce(F.sum(given).over(earlier), F.lit(0)))
-        .withColumn(
-            "enqueuedId",
-            F.last(F.when(F.col("kind") == "enqueued", F.col("id")), ignorenulls=True).over(so_far),
-        )
     )
 
 
@@ -100,4 +96,8 @@ def lives(trace: DataFrame, sees_from: int) -> DataFrame:
         F.max_by("boot", "id").alias("lastBoot"),
         F.max(F.when(kind.isin(*ACCEPTED), F.col("id"))).alias("acceptedId"),
         F.min(F.when(is_second, F.col("id"))).alias("secondId"),
+        F.min(F.when(kind == "enqueued", F.col("id"))).alias("beganId"),
+        F.min_by(F.struct("id", "at", *TAKER), F.when(kind.isin(*GIVEN), F.col("id"))).alias(
+            "gift"
+        ),
     )

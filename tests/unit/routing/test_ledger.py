@@ -113,7 +113,7 @@ OUTCOMES = [
     (Disposal.FAIL_ELSEWHERE, [("modified", "delivery-failed, undeliverable-here")]),
     (
         Disposal.DEAD_LETTER,
-        [("rejected", ""), ("deadlettered", "rejected"), ("enqueued", "")],
+        [("rejected", ""), ("deadlettered", "rejected"), ("enqueued", "not stored")],
     ),
 ]
 
@@ -160,7 +160,7 @@ def test_a_message_that_fails_too_often() -> None:
     routing.pump()
     consumer.dispose(Disposal.FAIL, routing.batch)
     assert told(routing, "kind", "reason", "delivery_count") == [
-        ("enqueued", "", 0),
+        ("enqueued", "not stored", 0),
         ("delivered", "", 0),
         ("modified", "delivery-failed", 0),
         ("delivered", "", 1),
@@ -212,7 +212,23 @@ def test_what_an_operator_takes_out() -> None:
 def test_what_had_to_make_room() -> None:
     routing = Routing(policy=AddressPolicy(journal=True, max_messages=1, full=DROP_OLDEST))
     routing.put(routing.queue(), b"a", b"b")
-    assert told(routing) == [("enqueued", ""), ("purged", "displaced"), ("enqueued", "")]
+    assert told(routing) == [
+        ("enqueued", "not stored"),
+        ("purged", "displaced"),
+        ("enqueued", "not stored"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("durable", "reason"), [(True, ""), (False, "not stored")], ids=["durable", "not durable"]
+)
+def test_whether_a_message_outlives_its_broker(durable: bool, reason: str) -> None:
+    routing = Routing(policy=JOURNALED)
+    later = WALL_START_MS + 1000
+    routing.queue().put(new_message(durable=durable), routing.batch)
+    routing.queue().put(new_message(durable=durable, deliver_at_ms=later), routing.batch)
+    routing.advance(1000)
+    assert told(routing) == [("enqueued", reason), ("scheduled", reason), ("enqueued", reason)]
 
 
 def test_a_topic_has_a_row_for_each_subscription() -> None:
