@@ -98,25 +98,23 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Settle `start`, and take what is there; without news, `start` as it is."""
         try:
-            lease = self._lease_behind(start)
-            behind = start["epoch"] if lease.name == start["lease"] else 0
-            if not self._is_enough(lease):
-                time.sleep(self._options.number("pollTimeoutMs") / 1000)
-                return start
-            epoch = self._acquired(lease, behind + 1, limit)
+            return self._latest(start, limit)
         except GoneError as error:
-            return self._after_loss(start, str(error))
+            name = str(start["lease"])
+            self._replace(self._successors.get(name, name), str(error))
+            return self._latest(start, limit)
+
+    def _latest(self, start: Offset, limit: ReadLimit) -> Offset:
+        lease = self._lease_behind(start)
+        is_same = lease.name == start["lease"]
+        if not self._is_enough(lease):
+            time.sleep(self._options.number("pollTimeoutMs") / 1000)
+            return start
+        epoch = self._acquired(lease, start["epoch"] + 1 if is_same else 1, limit)
         if not epoch.messages:
             return start
-        base = start["base"] if lease.name == start["lease"] else 0
         self._epochs = {(lease.name, epoch.number): epoch}
-        return _offset(lease.name, base=base, epoch=epoch.number)
-
-    def _after_loss(self, start: Offset, why: str) -> Offset:
-        """The lease went while it was being used. The next call has another."""
-        name = str(start["lease"])
-        self._replace(self._successors.get(name, name), why)
-        return start
+        return _offset(lease.name, base=start["base"] if is_same else 0, epoch=epoch.number)
 
     def _lease_behind(self, start: Offset) -> Lease:
         """The lease that goes on behind `start`, which is settled in it."""

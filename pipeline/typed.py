@@ -134,16 +134,17 @@ def _child(
             held = [read(v) if k is only else None for v, k in zip(values, kinds, strict=True)]
         return pa.array(held, held_as)
     by_kind: dict[type[object], _Read] = {
-        kind: readers.get(kind) or (to_json if kind in strangers else _as_it_is) for kind in mine
+        kind: readers.get(kind) or to_json
+        for kind in mine
+        if readers.get(kind) or kind in strangers
     }
-    return pa.array(
-        [by_kind[k](v) if k in by_kind else None for v, k in zip(values, kinds, strict=True)],
-        held_as,
-    )
-
-
-def _as_it_is(value: object) -> object:
-    return value
+    # most values are of the class that is held as it is: no call for those
+    plain = next((kind for kind in mine if kind not in by_kind), None)
+    held = [
+        v if k is plain else (by_kind[k](v) if k in by_kind else None)
+        for v, k in zip(values, kinds, strict=True)
+    ]
+    return pa.array(held, held_as)
 
 
 def maps(entries: Sequence[dict[str, object] | None]) -> pa.MapArray:
