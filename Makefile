@@ -68,9 +68,10 @@ check: $(STAMPS)/test
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/test_tidy.py
 
-# Speed, never a pass or fail: `make bench PEERS=artemis ARGS="--only small"`.
-bench: $(STAMPS)/test build
-	$(BIN)/python -m tests.bench $(if $(PEERS),--peers $(PEERS)) $(ARGS)
+# Speed, never a pass or fail: `make bench PEERS=artemis ARGS="--only small"`; of the pipeline
+# `make bench SPARK=1`.
+bench: $(STAMPS)/test build $(if $(SPARK),$(STAMPS)/spark)
+	$(BIN)/python -m tests.bench$(if $(SPARK),.spark) $(if $(PEERS),--peers $(PEERS)) $(ARGS)
 
 # Hostile input: guided by atheris on the .py files, by the million on the compiled broker.
 # `make fuzz SECONDS=600`; what is found lies in build/fuzz/found.

@@ -1,0 +1,129 @@
+"""What the benchmark of the pipeline counts, and the table of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+LOOP: Final = "proton"
+"""The row of a plain loop, to which others are compared."""
+
+NOTHING: Final = "-"
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a row is to reach: rows in a second, and so many times the plain loop; or to be done
+    with a million rows in so many seconds."""
+
+    per_second: float | None = None
+    times_loop: float | None = None
+    seconds_a_million: float | None = None
+
+    def texts(self) -> list[str]:
+        """In words, one each."""
+        told = []
+        if self.per_second is not None:
+            told.append(f"≥ {self.per_second:,.0f} rows/s")
+        if self.times_loop is not None:
+            told.append(f"≥ {self.times_loop:g} x the loop")
+        if self.seconds_a_million is not None:
+            told.append(f"≤ {self.seconds_a_million:g} s for 10⁶")
+        return told
+
+    def reached(self, figure: "Figure", loop: "Figure | None") -> bool | None:
+        """Whether the figure is as good; None where too few rows were measured to say it, or there
+        is no loop to compare with."""
+        if figure.problem:
+            return False
+        judged: list[bool | None] = []
+        if self.per_second is not None:
+            judged.append(figure.per_second >= self.per_second)
+        if self.times_loop is not None:
+            times = times_of(figure, loop)
+            judged.append(None if times is None else times >= self.times_loop)
+        if self.seconds_a_million is not None:
+            scaled = figure.seconds * A_MILLION / figure.rows if figure.rows else 0.0
+            judged.append(scaled <= self.seconds_a_million if figure.rows >= A_MILLION else None)
+        if False in judged:
+            return False
+        return True if judged and None not in judged else None
+
+
+A_MILLION: Final = 1_000_000
+NO_AIM: Final = Aim()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one row came to: `seconds` are all of it, as a user waits for it; `batch_seconds` those
+    that a stream spent in its batches, without its start and its end. `is_of_messages` says whether
+    it reads messages, as the plain loop does."""
+
+    row: str
+    title: str
+    rows: int
+    seconds: float
+    batch_seconds: float | None = None
+    problem: str = ""
+    aim: Aim = NO_AIM
+    is_of_messages: bool = True
+
+    @property
+    def per_second(self) -> float:
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def batch_per_second(self) -> float | None:
+        if not self.batch_seconds:
+            return None
+        return self.rows / self.batch_seconds
+
+
+def times_of(figure: Figure, loop: Figure | None) -> float | None:
+    """How many times as fast as the loop, which reads messages."""
+    if not figure.is_of_messages or loop is None or loop.problem or loop.per_second == 0:
+        return None
+    return figure.per_second / loop.per_second
+
+
+def rounded(value: float) -> str:
+    """Three leading digits at least, no more than the measurement bears."""
+    if value >= 10_000:
+        return f"{round(value, -3 if value >= 100_000 else -2):,.0f}"
+    return f"{value:,.0f}"
+
+
+def line(figure: Figure) -> str:
+    """One row in one line, for whoever waits."""
+    if figure.problem:
+        return f"{figure.row}: !! {figure.problem}"
+    told = f"{figure.row}: {figure.rows:,} rows in {figure.seconds:.2f} s, "
+    told += f"{rounded(figure.per_second)} rows/s"
+    inside = figure.batch_per_second
+    return told if inside is None else f"{told} ({rounded(inside)} in its batches)"
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """Markdown: a row for each figure."""
+    loop = next((each for each in figures if each.row == LOOP), None)
+    head = ["row", "what", "rows", "s", "rows/s", "in its batches", "x loop", "aim", "reached"]
+    lines = [head, ["---"] * len(head), *(_cells(each, loop) for each in figures)]
+    return "\n".join("| " + " | ".join(each) + " |" for each in lines)
+
+
+def _cells(figure: Figure, loop: Figure | None) -> list[str]:
+    times = times_of(figure, loop)
+    inside = figure.batch_per_second
+    reached = figure.aim.reached(figure, loop) if figure.aim.texts() else None
+    is_good = not figure.problem
+    return [
+        f"`{figure.row}`",
+        figure.title + (f" !! {figure.problem}" if figure.problem else ""),
+        f"{figure.rows:,}",
+        f"{figure.seconds:.2f}",
+        rounded(figure.per_second) if is_good else NOTHING,
+        rounded(inside) if is_good and inside is not None else NOTHING,
+        f"{times:.1f}" if is_good and times is not None else NOTHING,
+        ", ".join(figure.aim.texts()) or NOTHING,
+        NOTHING if reached is None else "yes" if reached else "**no**",
+    ]
