@@ -1,0 +1,180 @@
+"""A queue, a stream over it into another queue, and what became of every message.
+
+The judge is python-qpid-proton and the broker's own figures: nothing of the pipeline counts.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from proton import Message, Terminus
+from proton.utils import BlockingConnection, SyncRequestResponse
+
+from tests.interop.broker_process import BrokerProcess, command
+from tests.interop.proton_peer import Peer
+from tests.spark.driver import Plan
+
+MESSAGES: Final = 400
+BATCH: Final = 100
+SLICES: Final = 2
+RETURN_SECONDS: Final = 60
+BROKER: Final = 'store = "sqlite:///store.db"\n'
+
+
+@dataclass(frozen=True)
+class Count:
+    """What is true of all messages at one moment."""
+
+    acked: int
+    """Gone from the queue for good."""
+    sink: int
+    lost: int
+    """Gone from the queue, and not in the sink."""
+    duplicates: int
+
+    def __str__(self) -> str:
+        return f"{self.acked:5} {self.sink:5} {self.lost:5} {self.duplicates:5}"
+
+
+WHOLE: Final = Count(acked=MESSAGES, sink=MESSAGES, lost=0, duplicates=0)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+class Scene:
+    """One broker on a fixed port with a durable store, and the queues `in` and `out`."""
+
+    def __init__(self, folder: Path, *, settings: str = "") -> None:
+        self.folder: Final = folder
+        self._settings: Final = BROKER + settings
+        self.port: Final = free_port()
+        self.pipe: Final = folder / "pipe"
+        self.told: Final = folder / "told"
+        for pipe in (self.pipe, self.told):
+            os.mkfifo(pipe)
+        (folder / "broker").mkdir()
+        self.broker = self._start()
+        self._drivers = 0
+        with Peer(self.broker.url) as peer:
+            peer.opened()
+            sent = (Message(body=number, durable=True) for number in range(MESSAGES))
+            peer.fill("in", *sent)
+
+    def _start(self) -> BrokerProcess:
+        folder = self.folder / "broker"
+        serve = ["serve", "--port", str(self.port), "--config", str(folder / "broker.toml")]
+        return BrokerProcess(folder, settings=self._settings, program=[*command(), *serve])
+
+    def restart_broker(self) -> None:
+        """Kill it without a warning, and start it on what it left."""
+        self.broker.kill()
+        self.broker = self._start()
+
+    def close(self) -> None:
+        self.broker.kill()
+
+    def plan(self, fault: Mapping[str, str] | None = None, **options: str) -> Plan:
+        """The stream from `in` to `out`; each driver has a folder, all have one checkpoint."""
+        self._drivers += 1
+        url = self.broker.url
+        source = {
+            "url": url,
+            "address": "in",
+            "maxMessagesPerTrigger": str(BATCH),
+            "numPartitions": str(SLICES),
+            "amqp.timeout": "10s",
+            **options,
+        }
+        return Plan(
+            provider="tests.spark.faulty:FaultySource",
+            folder=str(self.folder / f"driver-{self._drivers}"),
+            checkpoint=str(self.folder / "checkpoint"),
+            source=source,
+            sink={"url": url, "address": "out"},
+            fault=dict(fault or {}),
+        )
+
+    def fault(self, place: str, nth: int, action: str) -> dict[str, str]:
+        """A fault that strikes once in this scene."""
+        return {
+            "place": place,
+            "nth": str(nth),
+            "action": action,
+            "once": str(self.folder / "struck"),
+            "told": str(self.told),
+            "pipe": str(self.pipe),
+        }
+
+    def struck(self) -> bool:
+        return (self.folder / "struck").exists()
+
+    def wait_until_paused(self) -> None:
+        """Opening a pipe waits for the other end."""
+        self.told.read_bytes()
+
+    def let_go(self) -> None:
+        """End the pause."""
+        self.pipe.write_bytes(b"go")
+
+    def wait_until_returned(self, messages: int) -> None:
+        """Until so many wait in `in`, which nobody holds."""
+        with Peer(self.broker.url) as peer:
+            peer.opened()
+            peer.until(
+                lambda: asked(self.broker.url, "READ", "queue", "in")["messages"] == messages,
+                seconds=RETURN_SECONDS,
+            )
+
+    def count(self) -> Count:
+        """What is there now. Takes nothing away."""
+        with Peer(self.broker.url) as peer:
+            peer.opened()
+            numbers = Counter(browsed(peer, "out"))
+        total = sum(numbers.values())
+        acked = MESSAGES - self.left("in")
+        return Count(
+            acked=acked,
+            sink=total,
+            lost=max(0, acked - len(numbers)),
+            duplicates=total - len(numbers),
+        )
+
+    def left(self, queue: str) -> int:
+        """How many messages the queue has, whoever holds them."""
+        told = asked(self.broker.url, "READ", "queue", queue)
+        return sum(int(told[name]) for name in ("messages", "acquired", "held"))
+
+
+def asked(url: str, operation: str, kind: str, name: str) -> dict[str, Any]:
+    """The body of the broker's response to a request of management."""
+    connection = BlockingConnection(url, timeout=10)
+    try:
+        words = {"operation": operation, "type": kind, "name": name}
+        response: Any = SyncRequestResponse(connection, "$management").call(
+            Message(properties=words)
+        )
+    finally:
+        connection.close()
+    assert response.properties["statusCode"] == 200, response.properties
+    return cast("dict[str, Any]", response.body)
+
+
+def browsed(peer: Peer, address: str) -> list[int]:
+    """The numbers of all messages of a queue, in order, which stay there."""
+    receiver = peer.new_receiver(address)
+    receiver.source.distribution_mode = Terminus.DIST_MODE_COPY
+    peer.attach(receiver)
+    taken = peer.drain(receiver, credit=10 * MESSAGES)
+    peer.accept(*(delivery for delivery, _ in taken))
+    return [int(str(message.body)) for _, message in taken]

@@ -1,0 +1,142 @@
+"""Whatever is killed, and when: nothing is lost, and nothing comes twice while the lease lives.
+
+Each row kills for real (SIGKILL), and counts before and after the restart. The counts of all rows
+are printed as a table at the end of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.spark.conftest import crash_rows
+from tests.spark.crashes import BATCH, MESSAGES, WHOLE, Count, Scene
+from tests.spark.driver import archive_classes, running
+
+pytestmark = pytest.mark.requirement("PIP-71")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_drivers(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """There are two dozen of them here."""
+    archive_classes(tmp_path_factory.mktemp("classes"))
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path)
+    yield scene
+    scene.close()
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest) -> Iterator[dict[str, Count]]:
+    """Counts by the name of the moment; they go into the table."""
+    counts: dict[str, Count] = {}
+    yield counts
+    rows = request.config.stash[crash_rows]
+    rows += [f"{request.node.name:58} {name:14} {count}" for name, count in counts.items()]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """The driver dies at a place of its third batch: what is there then."""
+
+    place: str
+    acked: int
+    sink: int
+
+
+KILLS = [
+    pytest.param(Kill("asking", 2 * BATCH, 2 * BATCH), id="before it asks for a batch"),
+    pytest.param(Kill("acquired", 2 * BATCH, 2 * BATCH), id="between acquire and Spark's log"),
+    pytest.param(Kill("written", 2 * BATCH, 2 * BATCH), id="with rows staged"),
+    pytest.param(Kill("committing", 2 * BATCH, 2 * BATCH), id="before the sink's commit"),
+    pytest.param(Kill("committed", 2 * BATCH, 3 * BATCH), id="after the sink's commit"),
+]
+
+
+@pytest.mark.parametrize("kill", KILLS)
+def test_a_driver_killed(kill: Kill, scene: Scene, tell: dict[str, Count]) -> None:
+    with running(scene.plan(scene.fault(kill.place, 2, "kill-driver"))) as driver:
+        assert driver.wait() == "it was killed"
+    tell["killed"] = scene.count()
+    assert tell["killed"].sink == kill.sink
+    # asking settles what is before it
+    assert tell["killed"].acked in (kill.acked, kill.acked - BATCH)
+    with running(scene.plan()) as driver:
+        assert driver.wait() is None
+    tell["restarted"] = scene.count()
+    assert tell["restarted"] == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("place", "action"),
+    [
+        pytest.param("reading", "kill-worker", id="an executor's Python killed while it reads"),
+        pytest.param("written", "kill-worker", id="one killed with its rows staged"),
+        pytest.param("written", "fail", id="a task that fails once"),
+    ],
+)
+def test_a_task_lost(place: str, action: str, scene: Scene, tell: dict[str, Count]) -> None:
+    with running(scene.plan(scene.fault(place, 1, action))) as driver:
+        assert driver.wait() is None
+    assert scene.struck()
+    tell["ended"] = scene.count()
+    assert tell["ended"] == WHOLE
+
+
+def test_a_broker_killed_between_batches(scene: Scene, tell: dict[str, Count]) -> None:
+    with running(scene.plan(scene.fault("asking", 2, "pause"))) as driver:
+        scene.wait_until_paused()
+        scene.restart_broker()
+        scene.let_go()
+        error = driver.wait()
+    tell["after it"] = scene.count()
+    if error is not None:
+        with running(scene.plan()) as driver:
+            assert driver.wait() is None
+    tell["restarted"] = scene.count()
+    assert tell["restarted"] == WHOLE
+
+
+def test_a_lease_that_runs_out_is_told_and_not_lost(scene: Scene, tell: dict[str, Count]) -> None:
+    """At least once, from there on: what the sink had of the lost epoch may come again."""
+    fault = scene.fault("committed", 2, "kill-driver")
+    with running(scene.plan(fault, leaseTtl="1s")) as driver:
+        assert driver.wait() == "it was killed"
+    scene.wait_until_returned(MESSAGES - 2 * BATCH)
+    tell["run out"] = scene.count()
+    with running(scene.plan(leaseTtl="1s")) as driver:
+        error = driver.wait()
+    assert error is not None
+    assert "failOnLeaseLoss" in error
+    with running(scene.plan(leaseTtl="1m", failOnLeaseLoss="false")) as driver:
+        assert driver.wait() is None
+    tell["went on"] = scene.count()
+    assert (tell["went on"].acked, tell["went on"].lost) == (MESSAGES, 0)
+    assert tell["went on"].duplicates <= BATCH
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param("asking", id="while it asks"),
+        pytest.param("committing", id="about to commit to the sink"),
+    ],
+)
+def test_a_zombie_driver(place: str, scene: Scene, tell: dict[str, Count]) -> None:
+    """A driver that hangs while another takes its place finds itself shut out."""
+    with running(scene.plan(scene.fault(place, 2, "pause"))) as zombie:
+        scene.wait_until_paused()
+        with running(scene.plan()) as driver:
+            assert driver.wait() is None
+        tell["the other"] = scene.count()
+        scene.let_go()
+        error = zombie.wait()
+    assert error is not None
+    tell["the zombie"] = scene.count()
+    assert tell["the zombie"] == tell["the other"] == WHOLE
