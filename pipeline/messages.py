@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from broker.jms import Destination, DestinationType
+from pipeline.columns import MESSAGE_COLUMNS
 from pipeline.http_client import batches
 from pipeline.option_kinds import Position
 from pipeline.options import Options
@@ -134,14 +135,19 @@ EVERYTHING: Final = Range(Position(), Position())
 def rows(
     options: Options, names: Sequence[str], place: Place, part: Part, span: Range = EVERYTHING
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of that part as rows with the columns `names`."""
+    """The messages of that part as rows with the columns `names`.
+
+    Who names some columns and `amqp` among them wants it; of all columns it is the one that is
+    null unless the option includeRaw is true.
+    """
+    is_named = "amqp" in names and len(names) < len(MESSAGE_COLUMNS)
     maker = RowMaker(
         names,
         address=place.address,
         subscription=place.subscription,
         consumer=place.consumer,
         include_body=options.is_set("includeBody"),
-        include_raw=options.is_set("includeRaw"),
+        include_raw=options.is_set("includeRaw") or is_named,
         properties_as=options.text("propertiesAs") or "typed",
     )
     read = _by_amqp if options.management_url is None else _by_http

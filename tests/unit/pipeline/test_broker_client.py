@@ -78,6 +78,16 @@ def test_a_queue_is_browsed_in_parts_by_both_ways(broker: Broker, selector: str 
     assert len({row["position"] for row in found[0]}) == len(found[0])
 
 
+@pytest.mark.requirement("PIP-31")
+def test_a_schema_that_names_the_encoded_message_gets_it(broker: Broker) -> None:
+    part = part_of_queue(QUEUE, 0, 1, selector=None, until_ms=0)
+    for options in both(broker, address="orders"):
+        some = pa.Table.from_batches(rows(options, ["amqp", "position"], QUEUE, part))
+        assert (some.num_rows, some.column("amqp").null_count) == (COUNT, 0)
+        whole = read(options, QUEUE, part)
+        assert whole.column("amqp").null_count == whole.num_rows == COUNT
+
+
 @pytest.mark.requirement("PIP-33")
 def test_a_part_of_the_positions_is_read(broker: Broker) -> None:
     part = part_of_queue(QUEUE, 0, 1, selector=None, until_ms=0)
