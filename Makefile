@@ -16,7 +16,7 @@ CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 		and pathlib.Path(sysconfig.get_path("include"), "Python.h").exists()))'
 NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
 
-.PHONY: run build test check bench fuzz faults mutations requirements coverage pins clean \
+.PHONY: run build spark test check bench fuzz faults mutations requirements coverage pins clean \
 	spark-matrix
 
 # The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on.
@@ -32,6 +32,9 @@ run: $(STAMPS)/runtime
 # Compiled and installed into .venv. The two halves share no files: two cores do both at once.
 build:
 	@$(MAKE) --no-print-directory --silent -j2 $(STAMPS)/compiled $(STAMPS)/client
+
+# The compiled broker, and Spark for `jms-broker pipeline`, in .venv.
+spark: build $(STAMPS)/spark
 
 # The quick suites on the checkout's .py files, then every suite on the compiled broker: those
 # with Spark in one process of their own, since it takes a gigabyte and both cores itself.
