@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.interop.broker_process import command, environment
+from tests.spark import session
 from tests.spark.cluster import cluster
+from tests.spark.crashes import MESSAGES, WHOLE, Scene
 from tests.spark.driver import Plan, running
 from tests.spark.toy import calls
 
 pytestmark = pytest.mark.requirement("PIP-72")
 
 EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": "-XX:+UseSerialGC"}
+AUDIT_SECONDS = 600
+JOURNALED = """
+[[address]]
+pattern = "in"
+journal = true
+
+[[address]]
+pattern = "out"
+journal = true
+"""
+"""Not of all: answers to requests of management go through queues, too."""
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +58,33 @@ def test_a_stream_is_read_by_two_executors(master: str, tmp_path: Path) -> None:
     written = calls(notes, "write")
     assert Counter(number for call in written for number in call["numbers"]) == Counter(range(40))
     assert len({call["executor"] for call in written}) == 2
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path, settings=JOURNALED)
+    yield scene
+    scene.close()
+
+
+def test_messages_are_streamed_and_audited_there(master: str, scene: Scene) -> None:
+    plan = replace(scene.plan(), master=master, settings=EXECUTORS)
+    with running(plan) as driver:
+        assert driver.wait() is None
+    assert scene.count() == WHOLE
+    settings = [word for name, value in EXECUTORS.items() for word in ("--conf", f"{name}={value}")]
+    audit = ["pipeline", "audit", "--url", scene.broker.url, "--master", master, "--json"]
+    done = subprocess.run(
+        [*command(), *audit, *settings],
+        env=environment() | {name: v for name, v in session.variables(scene.folder).items() if v},
+        cwd=scene.folder,
+        capture_output=True,
+        text=True,
+        timeout=AUDIT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    verdict = json.loads(done.stdout)
+    assert verdict["holds"]
+    assert verdict["messages"] == 2 * MESSAGES, "each in the one queue, and in the other"
+    assert sum(verdict["open"].values()) == MESSAGES, "those of the other are still there"
