@@ -6,7 +6,7 @@ is deleted. So whoever looks, and whoever finds the archive after a crash, sees 
 all of the new. What a crash leaves in `_staging` is deleted by the next run.
 
 The files of a query's last batch stay as they are: Spark may write it once more, and finds them by
-their names.
+their names. So do those of batches that came since compaction began: one of them is the last now.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import ctypes
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -66,10 +66,10 @@ def compact(
     done = Compacted()
     sweep(archive)
     for what in whats:
-        kept = _last_batches(archive.files(what))
+        last = last_batches(archive.files(what))
         for folder in archive.folders(what):
             tell(folder)
-            done += _compact_folder(archive, folder, kept, target_bytes)
+            done += _compact_folder(archive, folder, last, target_bytes)
     return done
 
 
@@ -80,13 +80,13 @@ def sweep(archive: Archive) -> None:
             shutil.rmtree(left)
 
 
-def groups(files: Sequence[Path], kept: set[str], target_bytes: int) -> list[list[Path]]:
+def groups(files: Sequence[Path], last: Mapping[str, str], target_bytes: int) -> list[list[Path]]:
     """Which files become one: neighbours, as long as they are not too large together."""
     found: list[list[Path]] = []
     size = 0
     for file in files:
         bytes_ = file.stat().st_size
-        if is_of(file, kept):
+        if may_come_again(file, last):
             continue
         if not found or size + bytes_ > target_bytes:
             found.append([])
@@ -96,28 +96,31 @@ def groups(files: Sequence[Path], kept: set[str], target_bytes: int) -> list[lis
     return [group for group in found if len(group) > 1]
 
 
-def is_of(file: Path, batches: set[str]) -> bool:
-    """Whether `file` was written by one of those batches."""
+def may_come_again(file: Path, last: Mapping[str, str]) -> bool:
+    """Whether `file` is of its query's last batch, of a later one, or of a query that was not there
+    when `last` was made."""
     name = FILE.fullmatch(file.name)
-    return name is not None and f"{name['query']}-{name['batch']}" in batches
+    return name is not None and name["batch"] >= last.get(name["query"], "")
 
 
-def _last_batches(files: Iterable[Path]) -> set[str]:
+def last_batches(files: Iterable[Path]) -> dict[str, str]:
     """For each query the last batch that there is anything of."""
     last: dict[str, str] = {}
     for file in files:
         name = FILE.fullmatch(file.name)
         if name is not None:
             last[name["query"]] = max(last.get(name["query"], ""), name["batch"])
-    return {f"{query}-{batch}" for query, batch in last.items()}
+    return last
 
 
-def _compact_folder(archive: Archive, folder: Path, kept: set[str], target_bytes: int) -> Compacted:
+def _compact_folder(
+    archive: Archive, folder: Path, last: Mapping[str, str], target_bytes: int
+) -> Compacted:
     # Compactions exclude each other, and batches of `archive` wait: a file that came meanwhile
     # would go with the old folder.
     with archive.locked():
         files = files_in(folder)
-        merging = groups(files, kept, target_bytes)
+        merging = groups(files, last, target_bytes)
         if not merging:
             return Compacted(0, len(files), len(files), 0)
         new = archive.staging / f"{MERGED}-{uuid4().hex}"

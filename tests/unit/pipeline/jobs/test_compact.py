@@ -70,6 +70,26 @@ def test_small_files_become_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("PIP-62")
+def test_batches_that_come_meanwhile_stay_as_they_are(tmp_path: Path) -> None:
+    """Whoever is killed behind such a batch writes it again, and finds its files by their names."""
+    archive = Archive(tmp_path)
+    for batch in range(4):
+        put(archive, 30, file_name("a", batch, 0), range(batch * 3, batch * 3 + 3))
+
+    def archived_meanwhile(_: Path) -> None:
+        for query, batch, number in (("a", 4, 0), ("a", 4, 1), ("c", 0, 0), ("c", 0, 1)):
+            put(archive, 30, file_name(query, batch, number), range(2))
+
+    compact(archive, [JOURNAL], tell=archived_meanwhile)
+    kept = [file.name for file in archive.files(JOURNAL) if FILE.fullmatch(file.name)]
+    assert kept == [
+        *(file_name("a", batch, number) for batch, number in ((3, 0), (4, 0), (4, 1))),
+        *(file_name("c", 0, number) for number in (0, 1)),
+    ]
+    assert len(archive.files(JOURNAL)) == len(kept) + 1
+
+
+@pytest.mark.requirement("PIP-62")
 def test_wherever_it_is_killed_there_is_all_of_the_old_or_all_of_the_new(tmp_path: Path) -> None:
     original = tmp_path / "original"
     archive = Archive(original)
@@ -117,8 +137,8 @@ def test_large_files_stay(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     files = [put(archive, 30, f"part-{number}.parquet", range(3)) for number in range(5)]
     size = files[0].stat().st_size
-    assert groups(files, set(), size * 2) == [files[:2], files[2:4]]
-    assert groups(files, set(), size) == []
+    assert groups(files, {}, size * 2) == [files[:2], files[2:4]]
+    assert groups(files, {}, size) == []
 
 
 def test_a_file_that_is_hidden_stays_beside_them(tmp_path: Path) -> None:
