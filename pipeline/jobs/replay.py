@@ -42,7 +42,12 @@ class Choice:
 
 
 def chosen(messages: DataFrame, choice: Choice) -> DataFrame:
-    """The messages that are meant, each once, however often it was archived."""
+    """The messages that are meant, each once, however often it was archived.
+
+    Its bytes do not say whether it is the same: their header tells of the time when it was read
+    (what is left of its ttl, how often it was given). Only where place or time are not known, they
+    have to.
+    """
     if choice.since is not None:
         day = F.lit(f"{choice.since:%Y-%m-%d}")
         messages = messages.filter(
@@ -64,7 +69,15 @@ def chosen(messages: DataFrame, choice: Choice) -> DataFrame:
             [(each,) for each in dict.fromkeys(choice.ids)], "JMSMessageID STRING"
         )
         messages = messages.join(F.broadcast(wanted), "JMSMessageID", "semi")
-    return messages.select(*SAME, "amqp").dropDuplicates([*SAME, "amqp"])
+    is_known = F.col("position").isNotNull() & F.col("enqueuedAt").isNotNull()
+    return (
+        messages.select(*SAME, "amqp")
+        .withColumn("unknown", F.when(~is_known, F.col("amqp")))
+        .groupBy(*SAME, "unknown")
+        # the same one whenever Spark does it again, and one that was archived with its bytes
+        .agg(F.max("amqp").alias("amqp"))
+        .drop("unknown")
+    )
 
 
 def in_order(messages: DataFrame) -> DataFrame:
