@@ -4,6 +4,7 @@ of the driver shows all of it: once, however often the batch or that request is 
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 import uuid
@@ -20,10 +21,10 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from pipeline.broker_client import connected, opened
+from pipeline.broker_client import Management, connected, opened
 from pipeline.errors import BrokerError, GoneError
 from pipeline.options import Options
-from pipeline.outgoing import MessageMaker
+from pipeline.outgoing import MessageMaker, Outgoing
 from pipeline.publishing import Publisher
 
 if TYPE_CHECKING:
@@ -37,6 +38,14 @@ BATCH_PROPERTY: Final = "streaming.sql.batchId"
 """Spark's own names, of no public interface: a test holds it to them."""
 
 ATTEMPT_BITS: Final = 63
+
+FULL: Final = "amqp:resource-limit-exceeded"
+FULL_ADVICE: Final = (
+    "a batch is staged whole before any of it is shown: smaller ones (maxBytesPerTrigger or "
+    "maxMessagesPerTrigger of a stream, --rate of a replay) may have room"
+)
+
+LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -118,18 +127,30 @@ class Writing:
             raw=options.text("replay") == "raw",
             now_ms=lambda: time.time_ns() // 1_000_000,
         )
-        messages = chain.from_iterable(map(maker.messages, iterator))
+        properties = task.properties() if is_staged else None
+        try:
+            count = sum(self._send(maker.messages(batch), properties) for batch in iterator)
+        except BrokerError as error:
+            if is_staged and FULL in str(error):
+                raise BrokerError(f"{error}; {FULL_ADVICE}") from error
+            raise
+        return Written(task, count)
+
+    def _send(self, messages: Iterator[Outgoing], properties: Mapping[str, object] | None) -> int:
+        """Send what a batch of Arrow's has, by a connection of its own: the next one may be long
+        in coming, and the broker ends a connection on which nobody says anything. A stage takes
+        what comes by a later link of the same attempt behind what it has."""
         first = next(messages, None)
         if first is None:
-            return Written(task, 0)
+            return 0
         count = 0
-        with connected(options) as connection:
-            sending = _Sending(connection, task.properties() if is_staged else None)
+        with connected(self._options) as connection:
+            sending = _Sending(connection, properties)
             for message in chain([first], messages):
                 sending.send(message.address, message.data)
                 count += 1
             sending.flush()
-        return Written(task, count)
+        return count
 
     def show(self, written: Sequence[WriterCommitMessage | None]) -> None:
         """Show what those tasks have staged, if nobody has done it yet."""
@@ -138,7 +159,7 @@ class Writing:
             return
         first = done[0].task
         with opened(self._options) as broker:
-            broker.ask(
+            told = broker.ask(
                 "COMMIT",
                 SINK,
                 first.query,
@@ -146,6 +167,8 @@ class Writing:
                 partitions=[each.task.partition for each in done],
                 attempts=[each.task.attempt for each in done],
             )
+            if told.get("committed") is False:
+                _check_shown(broker, first)
 
     def drop(self, written: Sequence[WriterCommitMessage | None]) -> None:
         """Drop what those tasks have staged. Of one that failed nothing is known here: what it
@@ -156,6 +179,19 @@ class Writing:
         first = done[0].task
         with opened(self._options) as broker, suppress(GoneError):  # it may be gone already
             broker.ask("ABORT", SINK, first.query, batch=first.batch)
+
+
+def _check_shown(broker: Management, task: Task) -> None:
+    """BrokerError where it was not this batch that has been shown before. Spark only ever repeats
+    its last one, so where a later one was shown these messages are others, and were dropped."""
+    last = int(str(broker.ask("READ", SINK, task.query)["batch"]))
+    if last > task.batch:
+        raise BrokerError(
+            f"the broker has shown batch {last} of query {task.query}, this is batch {task.batch}: "
+            "the checkpoint is older than what was shown, and nothing of this batch is; use a new "
+            f"checkpoint, or `jms-broker sink forget {task.query}` to have all batches from this "
+            "one on shown again"
+        )
 
 
 class StreamWriter(Writing, DataSourceStreamArrowWriter):
@@ -192,8 +228,18 @@ class BatchWriter(Writing, DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self.show(messages)
         if self._options.text("delivery") == "staged":
+            self._forget()
+
+    def _forget(self) -> None:
+        try:
             with opened(self._options) as broker, suppress(GoneError):  # nothing was staged
                 broker.ask("FORGET", SINK, self._job)
+        except BrokerError as error:
+            # all is shown: a write that failed now would be done again, and be there twice
+            LOG.warning(
+                "the broker still remembers %s: %s (`jms-broker sink forget %s`)",
+                *(self._job, error, self._job),
+            )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         self.drop(messages)
