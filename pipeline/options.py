@@ -258,11 +258,17 @@ SPARKS_OWN: Final = frozenset(
 )
 """What users write among our options and Spark hands to us as well."""
 
-LEASE_ONLY: Final = ("lease", "topic", "minMessagesPerTrigger", "leaseTtl", "failOnLeaseLoss")
+LEASE_ONLY: Final = (
+    *("lease", "topic", "partitionBy", "leaseTtl", "failOnLeaseLoss"),
+    *("maxBytesPerTrigger", "minMessagesPerTrigger", "maxTriggerDelay"),
+)
 JOURNAL_ONLY: Final = ("kind", "storeUrl", "failOnDataLoss")
 MESSAGES_ONLY: Final = (
     *("subscription", "selector", "includeBody", "includeRaw", "propertiesAs", "pushdown"),
 )
+
+SECRETS: Final = frozenset({"password", "url", "managementUrl", "storeUrl"})
+"""Whose values are shown nowhere: there is a password in them, or may be."""
 
 
 class Options:
@@ -311,7 +317,7 @@ class Options:
         return None if value is None else value[0]
 
     def __repr__(self) -> str:
-        shown = sorted(self.given - {"password", "storeUrl", "url", "managementUrl"})
+        shown = sorted(self.given - SECRETS)
         return f"Options({', '.join(f'{name}={self._values[name]!r}' for name in shown)})"
 
 
@@ -394,7 +400,7 @@ def _value(option: Option, text: str) -> object:
     try:
         return option.kind.read(text)
     except ValueError:
-        shown = "what is given" if option.name in ("password", "url") else repr(text[:100])
+        shown = "what is given" if option.name in SECRETS else repr(text[:100])
         raise OptionError(
             f"option {option.name}: {shown} is not allowed; allowed: {option.kind.allowed}"
         ) from None
@@ -424,6 +430,11 @@ def _check_messages(options: Options) -> None:
     address, subscription = options.text("address"), options.text("subscription")
     if (address is None) == (subscription is None):
         raise OptionError("option address: either it or the option subscription must be given")
+    if options.is_latest("startingPosition"):
+        raise OptionError(
+            "option startingPosition: 'latest' is not allowed for mode browse, which shows what "
+            'waits; allowed: earliest, a position, {"timestamp": MILLISECONDS}'
+        )
     if options.mode == "lease" and options.number("maxMessagesPerTrigger") > EPOCH_MESSAGES_MAX:
         raise OptionError(
             "option maxMessagesPerTrigger: in mode lease allowed: a whole number from 1 to "

@@ -36,6 +36,12 @@ QUEUE: Final = {"address": "orders"}
         (Use.STREAM, QUEUE | {"url": "amqp://h:0"}, "allowed: amqp://HOST[:PORT] or amqps://"),
         (Use.STREAM, QUEUE | {"url": "amqp://u:secret@h:x"}, "option url: what is given"),
         (Use.STREAM, QUEUE | {"managementUrl": "http://a,http://b"}, "option managementUrl"),
+        (
+            Use.STREAM,
+            QUEUE | {"managementUrl": "https://admin:secret@host:99999"},
+            "option managementUrl: what is given is not allowed; allowed: http://HOST[:PORT]",
+        ),
+        (Use.BATCH, {"mode": "journal", "storeUrl": "secret" * 11_000}, "option storeUrl: what is"),
         (Use.STREAM, QUEUE | {"numPartitions": "0"}, "allowed: a whole number from 1 to 256"),
         (Use.STREAM, QUEUE | {"numPartitions": "two"}, "option numPartitions: 'two'"),
         (Use.STREAM, QUEUE | {"failOnLeaseLoss": "yes"}, "allowed: true, false"),
@@ -50,6 +56,14 @@ QUEUE: Final = {"address": "orders"}
         (Use.BATCH, QUEUE | {"startingPosition": '{"time": 1}'}, "allowed: earliest, latest, a"),
         (Use.BATCH, QUEUE | {"startingPosition": '{"timestamp": "x"}'}, "option startingPosition"),
         (Use.BATCH, QUEUE | {"startingPosition": "["}, "option startingPosition"),
+        (
+            Use.BATCH,
+            QUEUE | {"startingPosition": "latest"},
+            "'latest' is not allowed for mode browse, which shows what waits; allowed: earliest, a ",
+        ),
+        (Use.STREAM, {"mode": "journal", "maxBytesPerTrigger": "9"}, "it is not for mode journal"),
+        (Use.STREAM, {"mode": "journal", "maxTriggerDelay": "9s"}, "it is not for mode journal"),
+        (Use.STREAM, {"mode": "journal", "partitionBy": "group"}, "it is not for mode journal"),
         (Use.BATCH, {"mode": "journal", "selector": "a = 1"}, "selector: it is not for mode jour"),
         (Use.BATCH, {"mode": "journal", "storeUrl": "mysql://h/d"}, "allowed: postgresql://…, sql"),
         (
