@@ -59,7 +59,7 @@ QUEUE: Final = {"address": "orders"}
         (
             Use.BATCH,
             QUEUE | {"startingPosition": "latest"},
-            "'latest' is not allowed for mode browse, which shows what waits; allowed: earliest, a ",
+            "'latest' is not allowed for mode browse, which shows what waits; allowed: earliest, ",
         ),
         (Use.STREAM, {"mode": "journal", "maxBytesPerTrigger": "9"}, "it is not for mode journal"),
         (Use.STREAM, {"mode": "journal", "maxTriggerDelay": "9s"}, "it is not for mode journal"),
