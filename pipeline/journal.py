@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,9 @@ from pipeline.option_kinds import LONG_MAX, Position
 from pipeline.options import Options
 from storage.events import EVENT_COLUMNS
 
+if TYPE_CHECKING:
+    from pipeline.broker_client import Management
+
 STORED: Final = dict(zip(JOURNAL_COLUMNS, EVENT_COLUMNS, strict=True))
 """By the name of a column, what the broker calls it."""
 
@@ -30,7 +33,7 @@ PAGE: Final = 1000
 def bounds(options: Options, behind: int = 0) -> tuple[int, int]:
     """The first and the last id there is, 0 and 0 of an empty journal.
 
-    `behind` is an id that is known to have been there: the search for the last begins there.
+    `behind` is an id that has been there: the search for the last begins there, if it still is.
     """
     if options.management_url is not None:
         told = http_client.fact(options, "/journal/bounds")
@@ -51,11 +54,22 @@ def _asked_bounds(options: Options, behind: int) -> tuple[int, int]:
                 break
         else:
             return 0, 0
+        if behind and not _is_there(broker, behind):
+            behind = 0
         last = max(first - 1, behind)
         # nothing is that late: the broker only tells how far it has looked
         for _, _, body in pages(broker, "journal", count=1, behind=last, since_us=LONG_MAX):
             last = max(last, int(str(body["next"])))
         return first, last
+
+
+def _is_there(broker: Management, wanted: int) -> bool:
+    """Whether there is a row from `wanted` on: the newest is never removed, so that without one
+    this is another journal."""
+    from pipeline.broker_client import pages
+
+    _, found, _ = next(pages(broker, "journal", count=1, behind=wanted - 1, attributeNames=["id"]))
+    return bool(found)
 
 
 def rows(
@@ -173,4 +187,14 @@ def check_loss(options: Options, wanted: int, first: int) -> None:
         raise DataLossError(
             f"the journal begins at id {first}, rows from {wanted} on were removed before they "
             "were read (option failOnDataLoss=false goes on without them)"
+        )
+
+
+def check_same(behind: int, last: int) -> None:
+    """DataLossError where the row `behind` has been there, and the last there is comes before it:
+    ids only ascend, and the newest row is never removed."""
+    if last < behind:
+        raise DataLossError(
+            f"the journal ends at id {last}, before id {behind} that was there already: it is "
+            "another store, or an older state of it; use a new checkpoint"
         )
