@@ -147,7 +147,7 @@ def audit(
     )
     with told("audit", EXIT_NOT_JUDGED) as progress:
         job = Auditing(place, broker, begin, end, tuple(address or ()), drained=drained)
-        job.check()
+        job.check(out)
         with spark_for(progress, "audit", master, pairs(conf, "--conf"), EXIT_NOT_JUDGED) as spark:
             verdict, offending = job.run(spark, progress.say)
             shown = lines_of(offending, show)
@@ -155,6 +155,15 @@ def audit(
                 job.write(offending, out)
         progress.clear()
     _print_verdict(verdict, shown, table_of(verdict), as_json=json)
+    conclude(verdict)
+
+
+def conclude(verdict: Verdict) -> None:
+    """End the command with the exit status of its verdict."""
+    from pipeline.jobs.auditing import nothing_judged
+
+    if verdict.is_of_nothing:
+        fail(nothing_judged(verdict), EXIT_NOT_JUDGED)
     if not verdict.holds:
         raise typer.Exit(1)
 
@@ -175,7 +184,7 @@ def _print_verdict(
             "messages": verdict.messages,
             "open": verdict.open,
             "missing_rows": verdict.known.missing,
-            "holds": verdict.holds,
+            "holds": verdict.holds and not verdict.is_of_nothing,
             "checks": table,
             "offenders": shown,
         }
@@ -188,7 +197,8 @@ def _print_verdict(
     typer.echo("")
     for note in notes_of(verdict):
         typer.echo(note)
-    typer.echo("all checks hold" if verdict.holds else "NOT all checks hold")
+    if not verdict.is_of_nothing:
+        typer.echo("all checks hold" if verdict.holds else "NOT all checks hold")
 
 
 @pipeline.command(epilog=EXIT_STATUSES)

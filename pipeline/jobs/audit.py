@@ -3,19 +3,21 @@
 Pure functions from frames to frames. `journal` has the columns of `pipeline.columns.JOURNAL`.
 
 - no loss: each life that began has ended, or the message is where it should be. Not judged where
-  it began before the journal, or before a gap in it, or was not stored and the broker restarted.
-- no duplicate: there are no more accepts than lives.
+  it began before the journal, or before a gap in it, or was not stored and the broker restarted,
+  or may have, or waits for a subscriber of a topic who has no name.
+- no duplicate: there are no more accepts than lives. Not judged where the first of them may have
+  begun before the journal and there is no name: subscribers of a topic share such a place.
 - not early: nothing is in a queue, or given, before its delivery time. Not judged over a restart,
   which is another clock, and for messages without an id.
 - order: a consumer gets messages of one priority as they came, the first time each is given.
 - exclusive: nothing is given while somebody has it. Not judged over a restart, but for leases, and
-  among plain subscribers of a topic, who share a name.
+  among plain subscribers of a topic, who share a name (as above where that cannot be known).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from typing import Final
 
@@ -34,6 +36,12 @@ CHECKS: Final = (LOSS, DUPLICATE, EARLY, ORDER, EXCLUSIVE)
 
 ENDED: Final = "ended"
 MISSING: Final = "missing"
+UNSEEN: Final = "unseen"
+
+SECOND_LOOK_S: Final = 3.0
+"""An expired message is told of when the broker comes by, a second later at most; and rows of
+messages that are not durable go with the next commit. So what is missing is looked for again, and
+what has just become due is not overdue."""
 
 BLOCK: Final = 65_536
 """Ids are counted in blocks of so many: a gap is found without sorting the journal."""
@@ -86,12 +94,14 @@ class Look:
     """What is known of the queues beside the journal.
 
     `waiting` has `address`, `subscription` and `position` of what somebody saw there, when the
-    journal's last row was `last`. `drained`: they were empty in the end and nobody had anything,
-    so all that is open is lost. Without either nothing is known, so nothing is lost.
+    journal's last row was `last`. `topics` are addresses where others wait whom nobody can see.
+    `drained`: they were empty in the end and nobody had anything, so all that is open is lost.
+    Without either nothing is known, so nothing is lost.
     """
 
     waiting: DataFrame | None = None
     last: int | None = None
+    topics: frozenset[str] = frozenset()
     drained: bool = False
 
     @property
@@ -152,8 +162,9 @@ def with_state(journal: DataFrame, seen: DataFrame, known: Bounds, look: Look) -
     `ended`: nothing is open, or nothing can be known of it: it began before a gap, or all that was
     in its queue went at once. `gone`: not stored, and its broker is another. `given`: a consumer or
     a lease has it, as far as the journal tells. `held`: it waits for another try. `there`: it was
-    seen in its queue. `moving`: something happened to it since somebody looked. `missing`: it
-    should be in its queue; where nobody has looked, nobody knows.
+    seen in its queue. `moving`: something happened to it since somebody looked. `unseen`: it need
+    not have been seen, for it waits at a topic, or was not stored and nothing tells that the broker
+    is still the same. `missing`: it should be in its queue; where nobody has looked, nobody knows.
     """
     bulk = (
         journal.filter(F.col("position") == BULK)
@@ -185,20 +196,33 @@ def with_state(journal: DataFrame, seen: DataFrame, known: Bounds, look: Look) -
         .when(F.col("lastKind") == "leased", F.lit("given"))
         .when((F.col("lastKind") == "delivered") & is_now, F.lit("given"))
         .when((F.col("lastKind") == "modified") & is_now, F.lit("held"))
+        .when(_cannot_be_seen(known, look), F.lit(UNSEEN))
         .otherwise(F.lit(MISSING))
     )
     return joined.withColumn("state", state).drop("bulkId", "isThere")
 
 
-def overdue(journal: DataFrame, seen: DataFrame, known: Bounds) -> DataFrame:
+def _cannot_be_seen(known: Bounds, look: Look) -> Column:
+    """Whether a look into the queues says nothing of a message that it did not find."""
+    if look.waiting is None:
+        return F.lit(False)
+    hidden = (F.col("subscription") == "") & F.col("address").isin(*look.topics)
+    # a row behind the look is the only sign of which broker it was that was looked into
+    is_same_broker = known.last > (known.last if look.last is None else look.last)
+    return hidden | ((F.col("enqueuedReason") == NOT_STORED) & F.lit(not is_same_broker))
+
+
+def overdue(journal: DataFrame, seen: DataFrame, known: Bounds, look: Look) -> DataFrame:
     """Scheduled messages whose time has come, by the journal's last row, and who never came."""
+    assert known.ends_at is not None, "who has a message has a row"
+    due = known.ends_at - timedelta(seconds=0 if look.drained else SECOND_LOOK_S)
     never = seen.filter(
         (F.col("scheduled") > 0)
         & (F.col("enqueued") == 0)
         & (F.col("ended") == 0)
         & (F.col("messageId") != "")
         & (F.col("lastId") >= known.sees_from)
-        & (F.col("deliverAt") < F.lit(known.ends_at))
+        & (F.col("deliverAt") < F.lit(due))
     )
     came = (
         journal.filter(F.col("kind") == "enqueued")
@@ -264,11 +288,13 @@ def faults(stated: DataFrame, look: Look) -> DataFrame:
     lost = F.col("state") == MISSING if look.tells else F.lit(False)
     if look.drained:
         lost = ~F.col("state").isin(ENDED, "gone")
+    # the journal does not tell whose these are: of a queue, or of several subscribers of a topic
+    is_shared = (F.col("subscription") == "") & ~F.col("firstKind").isin("enqueued", "scheduled")
     found = F.array_compact(
         F.array(
             F.when(lost, _fault(LOSS, "lastId", F.concat(F.lit("its last row: "), "lastKind"))),
             F.when(
-                F.col("accepted") > F.greatest("enqueued", F.lit(1)),
+                ~is_shared & (F.col("accepted") > F.greatest("enqueued", F.lit(1))),
                 _fault(
                     DUPLICATE,
                     "acceptedId",
@@ -276,7 +302,7 @@ def faults(stated: DataFrame, look: Look) -> DataFrame:
                 ),
             ),
             F.when(
-                F.col("secondId").isNotNull(),
+                ~is_shared & F.col("secondId").isNotNull(),
                 _fault(EXCLUSIVE, "secondId", F.lit("given while somebody had it")),
             ),
         )
@@ -319,7 +345,7 @@ def _offenders(
     if known.has_scheduled:
         parts.append(_scoped(early(journal), scope, EARLY, F.concat(F.lit("due "), "due")))
         if look.tells:
-            never = overdue(journal, stated, known).withColumnsRenamed(
+            never = overdue(journal, stated, known, look).withColumnsRenamed(
                 {"lastId": "id", "lastAt": "at"}
             )
             parts.append(
@@ -360,6 +386,11 @@ class Verdict:
         """Whether no message breaks anything."""
         return not any(self.broken.values())
 
+    @property
+    def is_of_nothing(self) -> bool:
+        """Whether there was no message to be judged."""
+        return self.holds and self.messages == 0
+
 
 def judge(
     journal: DataFrame,
@@ -391,7 +422,7 @@ def judge(
         name: sum(each[name] for each in by_state) for name in ("messages", "accepted", "given")
     }
     opened = {each["state"]: each["messages"] for each in by_state if each["state"] != ENDED}
-    unknown = 0 if look.tells else sum(opened.values())
+    unknown = opened.get(UNSEEN, 0) if look.tells else sum(opened.values())
     broken = {each["check"]: each["n"] for each in counted}
     verdict = Verdict(
         known=known,

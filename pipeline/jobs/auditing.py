@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
 COLUMNS: Final = ("check", "address", "subscription", "position", "messageId", "id", "at", "detail")
 
 LOOKS: Final = 2
-SECOND_LOOK_S: Final = 3.0
-"""An expired message is told of when the broker comes by, a second later at most; and rows of
-messages that are not durable go with the next commit. So what is missing is looked for again."""
+"""See `SECOND_LOOK_S`."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,15 @@ class Auditing:
     addresses: tuple[str, ...] = ()
     drained: bool = False
 
-    def check(self) -> None:
-        """Whatever can be wrong before Spark is started."""
+    def check(self, out: Path | None = None) -> None:
+        """Whatever can be wrong before Spark is started; `out` is what will be written."""
         from pipeline.broker_client import connected
         from pipeline.options import Use, read_options
 
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            if out.is_dir() or not os.access(out.parent, os.W_OK):
+                raise PermissionError(EACCES, "it cannot be written", str(out))
         if self.place is not None:
             Archive(self.place).check(JOURNAL)
         if self.broker is not None:
@@ -87,7 +91,7 @@ class Auditing:
         self, spark: SparkSession, known: Bounds, scope: Scope, say: Callable[[str], None]
     ) -> tuple[Verdict, DataFrame]:
         """Judge with a look into the queues; where something is missing, look once more."""
-        from pipeline.jobs.audit import LOSS, bounds, judge
+        from pipeline.jobs.audit import LOSS, SECOND_LOOK_S, bounds, judge
 
         for number in range(LOOKS):
             before = self._whole(spark, known)
@@ -129,9 +133,10 @@ class Auditing:
         assert self.broker is not None
         places = places_to_look(journal, known, scope)
         say(f"looking into {len(places)} queues")
-        seen = waiting(spark, self.broker, places).persist(StorageLevel.MEMORY_AND_DISK)
+        seen, topics = waiting(spark, self.broker, places)
+        seen = seen.persist(StorageLevel.MEMORY_AND_DISK)
         seen.count()
-        return Look(seen, known.last)
+        return Look(seen, known.last, topics)
 
     def write(self, offending: DataFrame, path: Path) -> None:
         """All offending messages as a file: CSV, or Parquet."""
@@ -183,7 +188,22 @@ STATES: Final = {
     "held": "waiting for another try",
     "moving": "moved while they were looked for",
     "gone": "not stored, gone with their broker's end",
+    "unseen": "where a look proves nothing: with subscribers of a topic that have no name,"
+    " or not stored, and their broker may be another now",
 }
+
+
+def nothing_judged(verdict: Verdict) -> str:
+    """What to do where there was no message to be judged."""
+    if verdict.known.rows == 0:
+        return (
+            "nothing could be judged: the journal is empty; the broker keeps one of the addresses"
+            " that have journal = true in its settings"
+        )
+    return (
+        f"nothing could be judged: none of the journal's {verdict.known.rows:,} events is of what"
+        " is asked for; see --address, --since and --until"
+    )
 
 
 def notes_of(verdict: Verdict) -> list[str]:

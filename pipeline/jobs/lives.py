@@ -92,6 +92,7 @@ def lives(trace: DataFrame, sees_from: int) -> DataFrame:
         F.max("deliverAt").alias("deliverAt"),
         F.max("id").alias("lastId"),
         F.max("at").alias("lastAt"),
+        F.min_by("kind", "id").alias("firstKind"),
         F.max_by("kind", "id").alias("lastKind"),
         F.max_by("boot", "id").alias("lastBoot"),
         F.max(F.when(kind.isin(*ACCEPTED), F.col("id"))).alias("acceptedId"),

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from pipeline.columns import JOURNAL_COLUMNS, ddl_of
 from pipeline.errors import GoneError
-from pipeline.options import Use, read_options
+from pipeline.options import Options, Use, read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,16 +38,22 @@ def no_journal(spark: SparkSession) -> DataFrame:
 
 def waiting(
     spark: SparkSession, options: Mapping[str, str], places: Iterable[tuple[str, str]]
-) -> DataFrame:
-    """Positions of what is in those queues and subscriptions, as (address, subscription).
+) -> tuple[DataFrame, frozenset[str]]:
+    """Positions of what is in those queues and subscriptions, as (address, subscription); and the
+    addresses of topics among them, whose subscribers without a name nobody can look at.
 
     A queue that there is no more has nothing in it.
     """
     found = [spark.createDataFrame([], PLACE)]
+    topics = set()
     for address, subscription in places:
         at = {"subscription": subscription} if subscription else {"address": address}
         given = {**options, **at, "mode": "browse", "includeBody": "false"}
-        if not is_there(given):
+        asked = read_options(given, Use.BATCH)
+        if not subscription and knows(asked, "topic", address):
+            topics.add(address)
+        kind, name = ("subscription", subscription) if subscription else ("queue", address)
+        if not knows(asked, kind, name):
             continue
         found.append(
             spark.read.format("amqp")
@@ -60,23 +66,16 @@ def waiting(
                 "position",
             )
         )
-    return reduce(DataFrame.union, found)
+    return reduce(DataFrame.union, found), frozenset(topics)
 
 
-def is_there(given: Mapping[str, str]) -> bool:
-    """Whether the broker knows that place. It makes queues for whoever asks; none is made here."""
-    from pipeline.broker_client import Management
+def knows(options: Options, kind: str, name: str) -> bool:
+    """Whether the broker has that. It makes queues for whoever asks; none is made here."""
+    from pipeline.broker_client import opened
 
-    options = read_options(given, Use.BATCH)
-    management = Management(options)
-    subscription = options.text("subscription")
-    try:
-        if subscription is not None:
-            management.ask("READ", "subscription", subscription)
-        else:
-            management.ask("READ", "queue", str(options.text("address")))
-    except GoneError:
-        return False
-    finally:
-        management.close()
+    with opened(options) as management:
+        try:
+            management.ask("READ", kind, name)
+        except GoneError:
+            return False
     return True

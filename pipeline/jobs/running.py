@@ -77,6 +77,10 @@ def told(job: str, status: int = EXIT_FAILURE) -> Iterator[Progress]:
     except (NoSpark, ArchiveError, BrokerError, DataLossError) as error:
         progress.clear()
         fail(str(error), status)
+    except OSError as error:
+        progress.clear()
+        where = "" if error.filename is None else f"{error.filename}: "
+        fail(f"{where}{error.strerror or error}: see that it is there and may be written", status)
     except KeyboardInterrupt:
         progress.clear()
         raise typer.Exit(EXIT_INTERRUPTED) from None

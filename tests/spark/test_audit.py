@@ -199,6 +199,12 @@ def without_an_id(told: Writer, q: str) -> None:
     told.note("expired", "", address=q)
 
 
+def shared_by_two_from_before_the_journal(told: Writer, q: str) -> None:
+    """At a topic two subscribers without a name have one place; how they began was trimmed."""
+    for kind in ("delivered", "delivered", "accepted", "accepted"):
+        told.note(kind, address=q)
+
+
 STORIES: Final[list[tuple[Story, set[str]]]] = [
     (consumed, set()),
     (leased_and_settled, set()),
@@ -229,6 +235,7 @@ STORIES: Final[list[tuple[Story, set[str]]]] = [
     (due_and_never_came, {LOSS}),
     (due_and_cancelled, set()),
     (without_an_id, set()),
+    (shared_by_two_from_before_the_journal, set()),
 ]
 
 
@@ -330,6 +337,36 @@ def test_what_is_open_is_lost_only_where_it_is_not_in_the_queue(spark: SparkSess
 
 
 @pytest.mark.requirement("PIP-63")
+def test_where_a_look_proves_nothing_nothing_is_lost(spark: SparkSession) -> None:
+    told = Writer()
+    told.note("enqueued", 1, address="topic")
+    told.note("enqueued", 2, address="topic", subscription="durable/c/n")
+    told.note("enqueued", 3, reason="not stored")
+    told.note("scheduled", 4, position=4, deliver_at=told.now)
+    waiting = spark.createDataFrame(
+        [("q", None, 5)], "address STRING, subscription STRING, position BIGINT"
+    )
+    look = Look(waiting, last=told.id, topics=frozenset({"topic"}))
+    journal = told.frame(spark)
+    verdict, found = judge(journal, bounds(journal), look=look)
+    assert [row["messageId"] for row in found.collect()] == ["ID:2"], "it has a name"
+    assert verdict.open == {"unseen": 2, "missing": 1}
+    assert verdict.judged[LOSS] == verdict.messages - 2
+    told.now += timedelta(seconds=10)
+    told.note("enqueued", 5)
+    journal = told.frame(spark)
+    later = offenders(journal, bounds(journal), look=look).collect()
+    assert {row["messageId"] for row in later} == {"ID:2", "ID:3", "ID:4"}, (
+        "the broker that was looked into goes on, and what is scheduled is late"
+    )
+    told.restart()
+    told.note("enqueued", 6)
+    journal = told.frame(spark)
+    later = offenders(journal, bounds(journal), look=look).collect()
+    assert {row["messageId"] for row in later} == {"ID:2", "ID:4"}, "it may have been another"
+
+
+@pytest.mark.requirement("PIP-63")
 def test_only_what_is_asked_for_is_judged(spark: SparkSession) -> None:
     told = Writer()
     accepted_twice(told, "a")
@@ -386,6 +423,7 @@ def test_an_empty_journal_holds(spark: SparkSession) -> None:
     assert known == Bounds(0, 0, 0, 0, 0, "", None, 0)
     verdict, _ = judge(journal, known, look=DRAINED)
     assert verdict.holds
+    assert verdict.is_of_nothing
 
 
 # -- planted faults, and another engine

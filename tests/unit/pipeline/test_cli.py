@@ -6,13 +6,17 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from broker.cli.application import application
+from pipeline.cli import conclude
+from pipeline.jobs.audit import CHECKS, LOSS, Bounds, Verdict
 from pipeline.jobs.running import cause_of, pairs, size_of
 
 NOBODY: Final = "amqp://127.0.0.1:1"
@@ -75,6 +79,8 @@ WRONG: Final = [
     ("audit ARCHIVE --out found.xls", 2, "its name ends in .csv or .parquet"),
     (f"audit ARCHIVE --url {NOBODY} --drained", 2, "it is looked into the queues"),
     (f"audit ARCHIVE --url {NOBODY}", 3, "no broker: amqp://127.0.0.1:1"),
+    ("audit ARCHIVE --out ARCHIVE/journal/date=2026-01-31/part-x.parquet/found.csv", 3, "part-x"),
+    ("audit ARCHIVE --out TABLE", 3, "table.csv: it cannot be written"),
     ("report", 2, "either it or --url must be given"),
     (f"report ARCHIVE --url {NOBODY}", 2, "either it or --url must be given"),
     ("report HOLIDAY", 1, "has no journal"),
@@ -97,11 +103,13 @@ def test_what_is_wrong_is_told_before_spark_starts(
     other = tmp_path_factory.mktemp("other")
     (other / "holiday.jpg").touch()
     (other / "empty").touch()
+    (other / "table.csv").mkdir()
     places = {
         "ARCHIVE": folder,
         "HOLIDAY": other,
         "NOWHERE": other / "no",
         "EMPTY": other / "empty",
+        "TABLE": other / "table.csv",
     }
     words = [
         re.sub("[A-Z]{5,}", lambda found: str(places[found[0]]), each) for each in line.split()
@@ -109,6 +117,34 @@ def test_what_is_wrong_is_told_before_spark_starts(
     done, told = run(*words)
     assert text in told
     assert done == status
+
+
+SOME: Final = Bounds(5, 1, 5, 0, 1, "b", None, 0)
+NONE: Final = dict.fromkeys(CHECKS, 0)
+
+ENDS: Final = [
+    ("all holds", Verdict(SOME, 2, {}, NONE, NONE), 0, ""),
+    ("one is broken", Verdict(SOME, 2, {}, NONE, {**NONE, LOSS: 1}), 1, ""),
+    ("never came, all of it", Verdict(SOME, 0, {}, NONE, {**NONE, LOSS: 1}), 1, ""),
+    ("an address with a slip", Verdict(SOME, 0, {}, NONE, NONE), 3, "see --address"),
+    ("no journal", Verdict(replace(SOME, rows=0), 0, {}, NONE, NONE), 3, "journal = true"),
+]
+
+
+@pytest.mark.requirement("PIP-63")
+@pytest.mark.parametrize(
+    ("verdict", "status", "text"), [each[1:] for each in ENDS], ids=[each[0] for each in ENDS]
+)
+def test_how_an_audit_ends(
+    verdict: Verdict, status: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = 0
+    try:
+        conclude(verdict)
+    except typer.Exit as exit_:
+        ended = exit_.exit_code
+    assert ended == status
+    assert text in capsys.readouterr().err
 
 
 @pytest.mark.requirement("PIP-69")
