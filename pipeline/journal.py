@@ -195,6 +195,6 @@ def check_same(behind: int, last: int) -> None:
     ids only ascend, and the newest row is never removed."""
     if last < behind:
         raise DataLossError(
-            f"the journal ends at id {last}, before id {behind} that was there already: it is "
-            "another store, or an older state of it; use a new checkpoint"
+            f"the journal ends at id {last}, before id {behind} that the query has come to: it "
+            "is another store, or an older state of it; use a new checkpoint"
         )

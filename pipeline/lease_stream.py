@@ -185,7 +185,15 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ---- what a batch has
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[SlicePartition]:
-        """The slices of what `end` names. `start` may be of a lease that was never used."""
+        """The slices of what `end` names, none where its lease is lost and that is no failure:
+        its messages come again. `start` may be of a lease that was never used."""
+        try:
+            return self._slices(start, end)
+        except GoneError as error:
+            self._replace(end["lease"], str(error))
+            return []
+
+    def _slices(self, start: Offset, end: Offset) -> Sequence[SlicePartition]:
         lease = self._opened(end["lease"])
         behind = start["epoch"] if start["lease"] == end["lease"] else end["base"]
         if lease.epoch < end["epoch"]:
@@ -202,10 +210,7 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         known = self._epochs.get((lease.name, number))
         if known is not None:
             return known
-        try:
-            return lease.acquire(number, max_messages=1, max_bytes=0, until_ms=0, wait_ms=0)
-        except GoneError as error:
-            raise LeaseLostError(lease.name, str(error)) from error
+        return lease.acquire(number, max_messages=1, max_bytes=0, until_ms=0, wait_ms=0)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The messages of a slice; any number of times, on any executor."""

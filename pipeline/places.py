@@ -9,7 +9,7 @@ from proton import Data, Link, Terminus
 from proton.reactor import LinkOption
 
 from pipeline.broker_client import connected, opened
-from pipeline.errors import GoneError
+from pipeline.errors import BrokerError, GoneError
 from pipeline.messages import Place
 from pipeline.options import Options
 
@@ -52,13 +52,17 @@ def place_of(options: Options) -> Place:
 
 
 def subscribed(options: Options) -> Place:
-    """The same; a subscription that is not there is made, where the option topic says of what."""
+    """The same; a subscription that is not there is made, where the option topic says of what.
+    Else it is BrokerError, which nobody takes for a lease that is gone."""
     topic = options.text("topic")
-    if topic is None:
-        return place_of(options)
     try:
         return place_of(options)
-    except GoneError:
+    except GoneError as error:
+        if topic is None:
+            raise BrokerError(
+                f"no subscription {identity_of(options)}: name it as `jms-broker subscription "
+                "list` does, or give the option topic"
+            ) from error
         with connected(options) as connection:
             name = options.text("subscription")
             # what is behind the bar only tells links of one subscription apart
