@@ -71,9 +71,13 @@ class Lease:
             else {"subscription": place.subscription}
         )
         ttl_ms = options.number("leaseTtl")
-        told = self._management.ask(
-            "OPEN", LEASE, name, **where, selector=options.text("selector"), ttl_ms=ttl_ms
-        )
+        try:
+            told = self._management.ask(
+                "OPEN", LEASE, name, **where, selector=options.text("selector"), ttl_ms=ttl_ms
+            )
+        except GoneError as error:
+            # a lease is begun where there is none, so it is the place that is not there
+            raise BrokerError(str(error)) from error
         self.generation: Final = cast("int", told["generation"])
         self.epoch = cast("int", told["epoch"])
         self.now_ms: Final = cast("int", told["now_ms"])

@@ -37,6 +37,13 @@ def test_a_subscription_that_is_not_there_is_no_lost_lease(broker: Broker) -> No
         stream.latestOffset(stream.initialOffset(), FEW)
 
 
+def test_a_queue_that_is_not_there_is_no_lost_lease() -> None:
+    with Broker(address=[{"pattern": "nowhere", "auto_create": False}]) as strict:
+        stream = LeaseStreamReader(options(strict, address="nowhere"), ["position"])
+        with pytest.raises(BrokerError, match=r"^OPEN lease: .*nowhere"):
+            stream.latestOffset(stream.initialOffset(), FEW)
+
+
 @pytest.mark.requirement("PIP-42")
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_batch_whose_lease_is_lost_fails_or_comes_again(broker: Broker, fails: bool) -> None:
