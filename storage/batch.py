@@ -28,6 +28,7 @@ class Batch:
 
     `consumed` are the places in `appended` of those that consumers settled since somebody
     last asked. `is_urgent`: there is something here that nobody should have to wait for.
+    `stores_all`: what comes now is kept whether it is durable or not.
     `page` tells one batch from the next, and so does `scope`, unless it is DISCHARGE.
     """
 
@@ -35,6 +36,7 @@ class Batch:
         self.page: Final[i64] = page
         self.scope: i64 = page
         self.is_urgent = False
+        self.stores_all = False
         self.bytes: i64 = 0
         self.consumed: Final[list[int]] = []
         self.appended: Final[list[StoredMessage | None]] = []

@@ -11,6 +11,7 @@ from broker.amqp.connection import Connection
 from broker.amqp.deadlines import NO_DEADLINE
 from broker.amqp.errors import (
     CONNECTION_FORCED,
+    INVALID_FIELD,
     NOT_IMPLEMENTED,
     ConnectionFault,
     LinkFault,
@@ -252,6 +253,8 @@ class Peer(ConnectionOwner):
         try:
             if container.closing:
                 raise ConnectionFault(CONNECTION_FORCED, "the broker is stopping")
+            if "\0" in open.container_id:
+                raise ConnectionFault(INVALID_FIELD, "a container-id has no NUL")
             self.claim = claim_of(open)
             container.admit(self, open, self.claim)
         except ConnectionFault as fault:

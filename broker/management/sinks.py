@@ -165,7 +165,7 @@ class Sinks(Entity):
         self, query: str, number: int, chosen: list[Stage], *, found: list[list[Message]]
     ) -> Response:
         for stage, loaded in zip(chosen, found, strict=True):
-            lost = stage.messages() - len(loaded)
+            lost = stage.lost + stage.messages() - len(loaded)
             if lost > 0 and not stage.is_over:
                 return Response(
                     status=FAILED,

@@ -85,6 +85,7 @@ class Leases:
             lease = self._begin(name, queue, subscription=subscription, selector=selector)
         elif lease.queue is not queue:
             raise HeldExclusively(f"lease {name:.50} is one of {lease.queue.address}")
+        self.join(lease)
         self.generation += 1
         if lease.gathering is not None:
             self._call_off(lease, self._fenced(lease, lease.generation, self.generation), batch)
@@ -107,8 +108,8 @@ class Leases:
             raise LimitReached(f"the broker has its {self._max} leases")
         if queue.is_temporary() or not queue.may_store or queue.stored_as == "":
             raise InvalidAddress(f"messages of {queue.address} are never stored: no lease has them")
-        if subscription is not None and not subscription.is_shared and queue.consumers:
-            raise HeldExclusively(f"{subscription.name()} is not shared, and has its consumer")
+        if subscription is not None:
+            _check_alone(subscription)
         return self.add(name, queue, subscription=subscription, selector=selector)
 
     def add(
@@ -125,13 +126,22 @@ class Leases:
         return lease
 
     def join(self, lease: BatchLease) -> None:
-        """`lease` takes part in its queue from now on. Twice is once."""
+        """`lease` takes part in its queue from now on. Twice is once.
+
+        HeldExclusively where it is one of an unshared subscription, whose consumer has come
+        while it rested.
+        """
         if lease.rests:
-            lease.rests = False
-            if lease.subscription is None:
-                lease.queue.attach_consumer(lease)
-            else:
-                self._router.subscriptions.join(lease.subscription, lease)
+            if lease.subscription is not None:
+                _check_alone(lease.subscription)
+            self._take_part(lease)
+
+    def _take_part(self, lease: BatchLease) -> None:
+        lease.rests = False
+        if lease.subscription is None:
+            lease.queue.attach_consumer(lease)
+        else:
+            self._router.subscriptions.join(lease.subscription, lease)
 
     def _leave(self, lease: BatchLease, batch: Batch) -> None:
         """`lease`, which has nothing any more, takes part no longer. Twice is once."""
@@ -215,7 +225,8 @@ class Leases:
     def settle(self, name: str, generation: i64, epoch: i64, *, batch: Batch) -> i64:
         """Accept what is in epochs up to that one; up to which all are settled now."""
         lease = self.checked(name, generation)
-        self._renew(lease)
+        if not lease.rests:
+            self._renew(lease)
         if epoch > lease.epoch:
             raise NoSuchEpoch(f"the last epoch of lease {name:.255} is {lease.epoch}")
         if epoch > lease.settled:
@@ -260,12 +271,16 @@ class Leases:
         self.join(lease)
         router = self._router
         if lease.ttl_ms > 0:
-            lease.deadline_ms = router.clock.now_ms() + ahead_ms + lease.ttl_ms
+            silent_until_ms = router.clock.now_ms() + ahead_ms
+            if lease.gathering is not None:
+                silent_until_ms = max(silent_until_ms, lease.gathering.until_ms)
+            lease.deadline_ms = silent_until_ms + lease.ttl_ms
             lease.timer.set(router.agenda, lease.deadline_ms)
 
     def come_back(self, lease: BatchLease, *, holds: bool) -> None:
         """At a start. Nobody could renew it while the broker was away: its time begins anew."""
         if holds:
+            self._take_part(lease)
             self._renew(lease)
         else:
             self._rest(lease)
@@ -401,3 +416,9 @@ class Leases:
                     LeaseGone(f"gone: lease {lease.name:.255} ended with its queue")
                 )
             self._let_go(lease, batch)
+
+
+def _check_alone(subscription: Subscription) -> None:
+    """Raise HeldExclusively where nobody may join those who consume from `subscription`."""
+    if not subscription.is_shared and subscription.queue.consumers:
+        raise HeldExclusively(f"{subscription.name()} is not shared, and has its consumer")

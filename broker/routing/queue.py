@@ -127,7 +127,7 @@ class Queue(Consumable):
         deliver_at_ms = AT_ONCE if message.particulars is None else message.deliver_at_ms
         if deliver_at_ms != AT_ONCE and deliver_at_ms <= self.router.clock.wall_ms():
             deliver_at_ms = AT_ONCE
-        if self._is_stored and (message.durable or self.stores_all):
+        if self._is_stored and (message.durable or self.stores_all or batch.stores_all):
             keeping.store(entry, deliver_at_ms, batch)
         self._admit(entry, backlog, deliver_at_ms)
         if self.witness is not None:

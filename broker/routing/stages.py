@@ -236,9 +236,13 @@ class Stages(Due):
                     stage.give_credit(producer, stage.grants)
 
     def target_gone(self, target: Node, batch: Batch) -> None:
-        """`target` is being deleted, and with it whatever is staged for it."""
+        """`target` is being deleted, and with it all that the same attempts have staged.
+
+        A commit would do half of what they sent.
+        """
+        gone = {stage.task.key() for stage in self._by_number.values() if stage.target is target}
         for stage in list(self._by_number.values()):
-            if stage.target is target:
+            if stage.task.key() in gone:
                 stage.delete(batch)
 
     # -- sinks
@@ -290,11 +294,11 @@ class Stages(Due):
         sink.at_ms = self.router.clock.wall_ms()
         kept = StoredSink(query=query, batch=number, at_ms=sink.at_ms)
         batch.stage_changes().keep(kept)
-        scope, batch.scope = batch.scope, DISCHARGE
+        scope, batch.scope, batch.stores_all = batch.scope, DISCHARGE, True
         for index, stage in enumerate(chosen):
             self.forget(sink, stage)
             stage.commit(found[index], batch)
-        batch.scope = scope
+        batch.scope, batch.stores_all = scope, False
         self.drop_up_to(query, number, batch)
 
     def drop_up_to(self, query: str, number: i64, batch: Batch) -> i64:
@@ -343,16 +347,20 @@ class Stages(Due):
         self.is_due = True
 
     def collect(self, batch: Batch) -> None:
-        """End stages to which nobody sends, and nothing has come for as long as they are kept."""
+        """End attempts that send no more, and of which nothing has come for as long as is kept."""
         self.is_due = False
         oldest = self.router.clock.wall_ms() - self._retention_ms
-        for stage in list(self._by_number.values()):
-            if not stage.producers and stage.latest_ms <= oldest:
-                self.router.notices.append(
-                    f"the stage of {stage.task} for {stage.address} was never committed:"
-                    f" {stage.messages()} messages dropped"
-                )
-                stage.delete(batch)
+        tasks: dict[tuple[str, int, int, int], list[Stage]] = {}
+        for stage in self._by_number.values():
+            tasks.setdefault(stage.task.key(), []).append(stage)
+        for stages in tasks.values():
+            if all(not stage.producers and stage.latest_ms <= oldest for stage in stages):
+                for stage in stages:
+                    self.router.notices.append(
+                        f"the stage of {stage.task} for {stage.address} was never committed:"
+                        f" {stage.messages()} messages dropped"
+                    )
+                    stage.delete(batch)
         if self._by_number:
             self._look_later()
 
@@ -405,6 +413,7 @@ class Stages(Due):
             batch.remove(number)
         else:
             stage.count(number, size)
+            stage.lost = max(stage.lost, place % PLACES + 1 - stage.messages())
 
 
 def _key(task: Task, target: Node, given: str) -> Key:

@@ -122,6 +122,8 @@ def row_of(facts: Facts, *, link_name: str, container_id: str) -> Row:
 
 
 def _check(name: str, what: str) -> None:
+    if "\0" in name:
+        raise InvalidAddress(f"{what} has no NUL: no database keeps it")
     size = len(name.encode(errors="replace"))
     if size > NAME_BYTES_MAX:
         raise InvalidAddress(f"{what} has at most {NAME_BYTES_MAX} bytes, this one has {size}")

@@ -457,3 +457,13 @@ def test_a_connection_that_never_opened_is_not_reported() -> None:
         client.hang_up()
     assert broker.watcher.events == []
     assert set(broker.stats.as_dict().values()) == {0}
+
+
+def test_a_container_has_a_name_that_a_database_can_keep() -> None:
+    client = Broker().dial()
+    client.send_bytes(opening("c\0"))
+    client.expect(Header)
+    client.expect(Open)
+    close = client.expect_last(Close)
+    assert close.error is not None
+    assert close.error.description == "a container-id has no NUL"

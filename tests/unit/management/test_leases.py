@@ -7,11 +7,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.amqp.terminus import NEVER, Source
 from broker.management.leases import EPOCH_MESSAGES_MAX, NAME_BYTES_MAX, WAIT_MAX_MS
 from broker.routing.epoch import SLICES_MAX
 from tests.support.broker import Broker
-from tests.support.frames import Transfer, attach_receiver, body_of
+from tests.support.frames import Transfer, body_of
 from tests.support.management import Manager, Reply, read_reply, request
 from tests.support.stores import GatedStore
 
@@ -477,21 +476,3 @@ def test_leases_are_listed() -> None:
     }
     assert lead.ask("READ", "lease", "l").map == rows[1]
     assert [row["name"] for row in lead.query("lease", filter="b*").rows] == ["b"]
-
-
-@pytest.mark.requirement("PIP-01")
-def test_a_subscription_is_leased_by_its_identity() -> None:
-    broker, lead = driver()
-    subscriber = broker.session("c")
-    source = Source(address="t", capabilities=["topic"], durable=2, expiry_policy=NEVER)
-    subscriber.attach(attach_receiver(name="s", source=source))
-    subscriber.hang_up()
-    broker.fill("t", 3, kind="topic")
-    lead.open(subscription="durable/c/s")
-    assert lead.acquire().map["messages"] == 3
-    assert lead.ask("READ", "lease", "l").map["subscription"] == "durable/c/s"
-    assert lead.settle(1).status == 200
-    assert lead.ask("DELETE", "subscription", "durable/c/s", force=True).status == 204
-    assert lead.settle(1).status == 410
-    reply = lead.ask("OPEN", "lease", "l", subscription="durable/c/s")
-    assert told(reply) == (404, "no subscription durable/c/s")

@@ -309,3 +309,17 @@ def test_while_a_request_waits_its_lease_does_not_run_out() -> None:
     assert "l" in routing.router.leases.named
     routing.advance(1)
     assert "l" not in routing.router.leases.named
+
+
+@pytest.mark.requirement("PIP-08")
+def test_a_sign_of_life_puts_no_end_to_a_request_that_waits() -> None:
+    routing = Routing()
+    routing.put(routing.queue(), b"1")
+    lease = opened(routing, ttl_ms=1000)
+    acquire(routing, lease)
+    acquirer = ask(routing, lease, wait_ms=5000)
+    routing.pump()
+    routing.router.leases.renew("l", lease.generation)
+    routing.advance(4999)
+    assert acquirer.epochs == []
+    assert "l" in routing.router.leases.named

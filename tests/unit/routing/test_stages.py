@@ -296,3 +296,43 @@ def test_what_a_restart_finds_ages_from_when_it_came() -> None:
     new = restarted(old.routing, stage_retention_ms=100_000)
     new.routing.advance(60_000)
     assert stored(new) == 0
+
+
+@pytest.mark.requirement("PIP-13")
+def test_a_task_that_has_lost_one_of_its_addresses_is_not_half_committed() -> None:
+    staging = Staging()
+    staging.send(task(), b"a", address="q")
+    staging.send(task(), b"b", address="r")
+    staging.routing.router.delete(staging.routing.queue("r"), staging.routing.batch)
+    with pytest.raises(NoSuchNode, match="attempt 0 of partition 0"):
+        staging.commit((0, 0))
+    assert staging.waiting("q") == []
+
+
+@pytest.mark.requirement("PIP-14")
+def test_a_task_is_kept_as_long_as_one_of_its_links_is_used() -> None:
+    staging = Staging(Routing(stage_retention_ms=LOOK_EVERY_MS))
+    staging.send(task(), b"a", address="q")
+    sends_on = staging.stage(task(), "r")
+    sends_on.join(RecordingProducer())
+    staging.routing.advance(2 * LOOK_EVERY_MS)
+    assert depth(staging.routing.queue("q")) == (0, 1)
+
+
+@pytest.mark.requirement("PIP-16")
+def test_what_was_not_durable_is_stored_by_a_commit_as_it_was_by_its_stage() -> None:
+    staging = Staging()
+    staging.send(task(), b"a", durable=False)
+    staging.commit((0, 0))
+    assert [(each.queue, each.durable) for each in staging.routing.stored()] == [("q", False)]
+
+
+@pytest.mark.requirement("PIP-16")
+def test_a_start_notices_what_a_stage_has_lost() -> None:
+    staging = Staging()
+    sent = staging.send(task(), b"a", b"b", b"c")
+    staging.routing.commit()
+    staging.routing.batch.remove(sent.numbers[1])
+    again = restarted(staging.routing)
+    (found,) = again.stages.choose("orders", 0, [(0, 0)])
+    assert (found.messages(), found.lost) == (2, 1)

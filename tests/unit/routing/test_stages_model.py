@@ -117,7 +117,8 @@ class Stages(RuleBasedStateMachine):
         routing = self.staging.routing
         routing.router.delete(routing.queue(address), routing.batch)
         self.seen[address] = []
-        self.drop(lambda key: key[-1] == address)
+        gone = {key[:4] for key in self.staged if key[-1] == address}
+        self.drop(lambda key: key[:4] in gone)
 
     @rule(address=ADDRESSES)
     def put(self, address: str) -> None:

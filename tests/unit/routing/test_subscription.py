@@ -123,9 +123,10 @@ LONGEST = "é" * (NAME_BYTES_MAX // 2) + "x"
         pytest.param(LONGEST + "x", CLIENT, id="the name"),
         pytest.param("n", LONGEST + "x", id="the container-id"),
         pytest.param(LONGEST + "x|y", CLIENT, id="the name before the bar"),
+        pytest.param("n\0", CLIENT, id="a name with what no database keeps"),
     ],
 )
-def test_what_is_kept_by_name_has_a_name_of_bearable_length(
+def test_what_is_kept_by_name_has_a_name_that_can_be_kept(
     link_name: str, container_id: str
 ) -> None:
     with pytest.raises(InvalidAddress):

@@ -1,0 +1,49 @@
+"""Leases of durable subscriptions, and whoever else consumes from those."""
+
+import pytest
+
+from broker.amqp.terminus import NEVER, Source
+from tests.support.frames import attach_receiver
+from tests.unit.management.test_leases import driver, told
+
+
+@pytest.mark.requirement("PIP-01")
+def test_a_subscription_is_leased_by_its_identity() -> None:
+    broker, lead = driver()
+    subscriber = broker.session("c")
+    source = Source(address="t", capabilities=["topic"], durable=2, expiry_policy=NEVER)
+    subscriber.attach(attach_receiver(name="s", source=source))
+    subscriber.hang_up()
+    broker.fill("t", 3, kind="topic")
+    lead.open(subscription="durable/c/s")
+    assert lead.acquire().map["messages"] == 3
+    assert lead.ask("READ", "lease", "l").map["subscription"] == "durable/c/s"
+    assert lead.settle(1).status == 200
+    assert lead.ask("DELETE", "subscription", "durable/c/s", force=True).status == 204
+    assert lead.settle(1).status == 410
+    reply = lead.ask("OPEN", "lease", "l", subscription="durable/c/s")
+    assert told(reply) == (404, "no subscription durable/c/s")
+
+
+@pytest.mark.requirement("PIP-03")
+@pytest.mark.parametrize("operation", ["OPEN", "RENEW", "ACQUIRE"])
+def test_a_lease_that_rested_does_not_join_the_consumer_who_has_come(operation: str) -> None:
+    broker, lead = driver()
+    source = Source(address="t", capabilities=["topic"], durable=2, expiry_policy=NEVER)
+    subscriber = broker.session("c")
+    subscriber.attach(attach_receiver(name="s", source=source))
+    subscriber.hang_up()
+    generation = lead.open(subscription="durable/c/s", ttl_ms=1000)
+    broker.advance(1000)
+    subscriber = broker.session("c")
+    subscriber.attach(attach_receiver(name="s", source=source))
+    asked: dict[str, dict[str, object]] = {
+        "OPEN": {"subscription": "durable/c/s"},
+        "RENEW": {"generation": generation},
+        "ACQUIRE": {"generation": generation, "epoch": 1},
+    }
+    reply = lead.tell(operation, asked[operation])
+    assert told(reply) == (409, "s is not shared, and has its consumer")
+    assert lead.settle(0, generation=generation).status == 200
+    subscriber.hang_up()
+    assert lead.tell("RENEW", {"generation": generation}).status == 200
