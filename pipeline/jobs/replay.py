@@ -20,6 +20,10 @@ from pipeline.spark import utc
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
+STAGED_MESSAGES_MAX: Final = 1_000_000
+STAGED_BYTES_MAX: Final = 512 * 1024 * 1024
+"""So much the broker takes as one batch."""
+
 NUMBER: Final = "number"
 """The column by which slices are cut."""
 
@@ -80,18 +84,29 @@ def chosen(messages: DataFrame, choice: Choice) -> DataFrame:
     )
 
 
-def in_order(messages: DataFrame) -> DataFrame:
-    """In the order in which they were enqueued; those of one moment by their positions."""
-    return messages.orderBy(
-        F.asc_nulls_first("enqueuedAt"), "address", F.asc_nulls_first("subscription"), "position"
+def _order() -> tuple[Column, ...]:
+    return (
+        F.asc_nulls_first("enqueuedAt"),
+        F.asc("address"),
+        F.asc_nulls_first("subscription"),
+        F.asc("position"),
     )
+
+
+def in_order(messages: DataFrame, *, is_staged: bool) -> DataFrame:
+    """In the order in which they were enqueued; those of one moment by their positions.
+
+    Parts are sent at the same time. Those that are staged come in the order of the parts; others
+    as they are sent, so there is one part of them.
+    """
+    if is_staged:
+        return messages.orderBy(*_order())
+    return messages.coalesce(1).sortWithinPartitions(*_order())
 
 
 def numbered(messages: DataFrame) -> DataFrame:
     """With `number`, from 0 on, in that order."""
-    order = Window.orderBy(
-        F.asc_nulls_first("enqueuedAt"), "address", F.asc_nulls_first("subscription"), "position"
-    )
+    order = Window.orderBy(*_order())
     return messages.withColumn(NUMBER, F.row_number().over(order) - 1)
 
 
@@ -107,8 +122,8 @@ class Plan:
     addresses: dict[str, int]
     missing_ids: tuple[str, ...] = ()
 
-    def check(self) -> None:
-        """ReplayError where it cannot be sent."""
+    def check(self, *, is_one_batch: bool = False, skip: int = 0) -> None:
+        """ReplayError where it cannot be sent; `is_one_batch`: all staged, to come at once."""
         if self.messages == 0:
             raise ReplayError("no archived message is meant: nothing is sent")
         if self.without_bytes:
@@ -119,6 +134,14 @@ class Plan:
         if self.missing_ids:
             shown = ", ".join(self.missing_ids[:5])
             raise ReplayError(f"{len(self.missing_ids)} of the ids are not in the archive: {shown}")
+        if skip > self.messages:
+            raise ReplayError(f"--skip {skip}: only {self.messages} messages are meant")
+        if is_one_batch and (self.messages > STAGED_MESSAGES_MAX or self.bytes > STAGED_BYTES_MAX):
+            raise ReplayError(
+                f"{self.messages} messages of {self.bytes} bytes are too many to come at one"
+                f" moment ({STAGED_MESSAGES_MAX} of {STAGED_BYTES_MAX} at most): --rate 1000 sends"
+                " them in slices"
+            )
 
 
 def plan(messages: DataFrame, ids: Sequence[str] = ()) -> Plan:

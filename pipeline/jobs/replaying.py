@@ -75,7 +75,7 @@ class Replaying:
         messages = chosen(Archive(self.place).read(spark, MESSAGES), choice)
         messages = messages.persist(StorageLevel.MEMORY_AND_DISK)
         planned = plan(messages, self.ids)
-        planned.check()
+        planned.check(is_one_batch=rate is None and self._is_staged, skip=skip)
         if dry_run:
             return {"would_replay": planned.messages, **self._told(planned)}
         begin = time.monotonic()
@@ -89,6 +89,10 @@ class Replaying:
             "seconds": round(seconds, 1),
             "messages_per_second": round(sent / seconds, 1),
         }
+
+    @property
+    def _is_staged(self) -> bool:
+        return self.broker.get("delivery", "staged") == "staged"
 
     def _told(self, planned: Plan) -> dict[str, object]:
         return {
@@ -114,7 +118,7 @@ class Replaying:
 
         options = dict(self.broker)
         if rate is None:
-            send(in_order(messages), options, self.to)
+            send(in_order(messages, is_staged=self._is_staged), options, self.to)
             return
         cut = numbered(messages).persist(StorageLevel.MEMORY_AND_DISK)
 

@@ -94,7 +94,7 @@ def test_what_is_meant_and_in_which_order(spark: SparkSession, tmp_path: Path) -
         assert sorted(found[name]) == [
             (place, bytes([number]) * (number + 1)) for place, number in enumerate(expected)
         ], name
-    ordered = in_order(chosen(messages, ALL)).collect()
+    ordered = in_order(chosen(messages, ALL), is_staged=True).collect()
     assert [row["JMSMessageID"] for row in ordered] == [f"ID:{n}" for n in (0, 1, 2, 5, 3, 4)]
     messages.unpersist()
 
@@ -123,3 +123,14 @@ def test_the_bytes_tell_messages_apart_only_where_nothing_else_does(spark: Spark
     found = chosen(spark.createDataFrame(rows, columns), ALL).collect()
     assert sorted(row["JMSMessageID"] for row in found) == ["ID:1", "ID:2", "ID:2"]
     assert {bytes(row["amqp"]) for row in found} == {b"ttl 9", b"a", b"b"}
+
+
+@pytest.mark.requirement("PIP-67")
+def test_what_is_not_staged_goes_in_one_part(spark: SparkSession) -> None:
+    """Parts are sent at the same time: two would mix."""
+    rows = [("q", None, number, START, f"ID:{number}", b"") for number in (5, 2, 9, 1, 7, 3)]
+    columns = ", ".join(f"{name} {MESSAGE_COLUMNS[name]}" for name in (*SAME, "amqp"))
+    messages = spark.createDataFrame(rows, columns).repartition(3)
+    parts = in_order(messages, is_staged=False).select("position", F.spark_partition_id())
+    assert [tuple(row) for row in parts.collect()] == [(each, 0) for each in (1, 2, 3, 5, 7, 9)]
+    assert "rangepartitioning" not in parts._jdf.queryExecution().toString()

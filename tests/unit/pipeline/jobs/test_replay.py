@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
 
-from pipeline.jobs.replay import Plan, ReplayError, paced, slices
+from broker.routing.stages import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
+from pipeline.jobs.replay import (
+    STAGED_BYTES_MAX,
+    STAGED_MESSAGES_MAX,
+    Plan,
+    ReplayError,
+    paced,
+    slices,
+)
 
 SLICES: Final = [
     ("two a second", 5, 2.0, 0, [(0, 0, 2), (1, 2, 4), (2, 4, 5)]),
@@ -80,4 +89,20 @@ def test_what_cannot_be_sent(plan: Plan, text: str) -> None:
 
 
 def test_what_can_be_sent() -> None:
-    Plan(3, 9, 0, None, None, {"q": 3}).check()
+    plan = Plan(3, 9, 0, None, None, {"q": 3})
+    plan.check()
+    plan.check(skip=3)
+    with pytest.raises(ReplayError, match="--skip 4: only 3 messages are meant"):
+        plan.check(skip=4)
+
+
+@pytest.mark.requirement("PIP-69")
+def test_what_the_broker_would_not_take_as_one_batch() -> None:
+    assert (STAGED_MESSAGES_MAX, STAGED_BYTES_MAX) == (BATCH_MESSAGES_MAX, BATCH_BYTES_MAX)
+    most = Plan(STAGED_MESSAGES_MAX, STAGED_BYTES_MAX, 0, None, None, {})
+    most.check(is_one_batch=True)
+    larger = replace(most, bytes=most.bytes + 1), replace(most, messages=most.messages + 1)
+    for each in larger:
+        each.check()
+        with pytest.raises(ReplayError, match="--rate 1000 sends them in slices"):
+            each.check(is_one_batch=True)
