@@ -406,6 +406,20 @@ def _value(option: Option, text: str) -> object:
         ) from None
 
 
+def is_for(name: str, use: Use, mode: str) -> bool:
+    """Whether an option says something to whoever reads so. One that there is not is for nobody."""
+    option = BY_NAME.get(name.lower())
+    foreign = {each.lower() for each in _foreign(mode)}
+    return option is not None and use in option.uses and option.name.lower() not in foreign
+
+
+def _foreign(mode: str) -> list[str]:
+    """What is not for that mode."""
+    foreign = [*(LEASE_ONLY if mode != "lease" else ())]
+    foreign += JOURNAL_ONLY if mode != "journal" else MESSAGES_ONLY
+    return foreign + (["startingPosition"] if mode == "lease" else [])
+
+
 def _check_source(options: Options, values: dict[str, object]) -> None:
     modes = MODES[options.use]
     values["mode"] = mode = options.text("mode") or modes[0]
@@ -414,10 +428,7 @@ def _check_source(options: Options, values: dict[str, object]) -> None:
             f"option mode: {mode!r} is not allowed for {options.use.value}; "
             f"allowed: {', '.join(modes)}"
         )
-    foreign = [*(LEASE_ONLY if mode != "lease" else ())]
-    foreign += JOURNAL_ONLY if mode != "journal" else MESSAGES_ONLY
-    foreign += ["startingPosition"] if mode == "lease" else []
-    for name in foreign:
+    for name in _foreign(mode):
         if name in options.given:
             raise OptionError(f"option {name}: it is not for mode {mode}")
     if mode == "journal":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.jobs.layout import JOURNAL, MESSAGES, Archive
 from pipeline.jobs.running import size_of
-from pipeline.options import OptionError, Use, read_options
+from pipeline.options import OptionError, Use, is_for, read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +22,28 @@ if TYPE_CHECKING:
 
 
 MODE: Final = "mode"
+
+
+def use_of(given: Mapping[str, str]) -> Use:
+    """How a source with those options is read: messages that stay once, others as a stream."""
+    return Use.BATCH if given[MODE] == "browse" else Use.STREAM
+
+
+def shared(
+    broker: Mapping[str, str], sources: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, str]]:
+    """The sources, each with those of the broker's options that it knows. What none of them knows
+    goes to all: they say what is wrong."""
+    found = {}
+    for what, given in sources.items():
+        meant = {
+            name: value
+            for name, value in broker.items()
+            if is_for(name, use_of(given), given[MODE])
+            or not any(is_for(name, use_of(each), each[MODE]) for each in sources.values())
+        }
+        found[what] = {**meant, **given}
+    return found
 
 
 @dataclass
@@ -64,11 +88,11 @@ class Archiving:
         messages = {name: value for name, value in named.items() if value is not None}
         chosen = mode or ("browse" if subscription is None else "lease")
         sources = {
-            MESSAGES: {**broker, **messages, MODE: chosen, "includeRaw": "true"},
+            MESSAGES: {**messages, MODE: chosen, "includeRaw": "true"},
             # what the broker has no rows of any more is no reason not to keep the rest
-            JOURNAL: {**broker, MODE: "journal", "failOnDataLoss": "false"},
+            JOURNAL: {MODE: "journal", "failOnDataLoss": "false"},
         }
-        return cls(Archive(place), {what: sources[what] for what in whats}, every)
+        return cls(Archive(place), shared(broker, {what: sources[what] for what in whats}), every)
 
     def check(self) -> None:
         """Whatever can be wrong before Spark is started: OptionError, ArchiveError, BrokerError."""
@@ -81,16 +105,35 @@ class Archiving:
                 raise OptionError(
                     "messages of which queue? Give --address, or --subscription, or --what journal"
                 )
-            is_browse = given[MODE] == "browse"
-            if is_browse and self.every is not None:
+            if use_of(given) is Use.BATCH and self.every is not None:
                 raise OptionError("--every: messages that stay are archived once; say --mode lease")
-            checked.append(read_options(given, Use.BATCH if is_browse else Use.STREAM))
+            checked.append(read_options(given, use_of(given)))
         check_target(self.archive, list(self.sources))
-        with connected(checked[0]):
+        with self._reserved(), connected(checked[0]):
             pass
 
     def run(self, spark: SparkSession, say: Callable[[str], None]) -> None:
         """Archive until there is nothing left of what is there now, or for good."""
+        self.archive.sweep(time.time())
+        with self._reserved():
+            self._run(spark, say)
+
+    def _reserved(self) -> ExitStack:
+        """For the block nobody else goes on with the same checkpoints."""
+        from pipeline.jobs.archive import source_name
+
+        held = ExitStack()
+        try:
+            for what, given in self.sources.items():
+                if use_of(given) is Use.STREAM:
+                    name = source_name(what, given[MODE], given)
+                    held.enter_context(self.archive.reserved(name, what))
+        except BaseException:
+            held.close()
+            raise
+        return held
+
+    def _run(self, spark: SparkSession, say: Callable[[str], None]) -> None:
         running: list[StreamingQuery] = []
         # messages first, so that the journal tells what became of those archived here
         for what in self.sources:
@@ -134,7 +177,7 @@ class Archiving:
             tell(snapshot(self.archive, spark.read.format("amqp").options(**given).load()))
             return None
         name = source_name(what, given[MODE], given)
-        if what == JOURNAL and not self.archive.checkpoint(name).exists():
+        if what == JOURNAL and not self.archive.has_begun(name):
             given["startingPosition"] = self._first_row(spark)
         rows = spark.readStream.format("amqp").options(**given).load()
         return stream(self.archive, rows, what, name, tell=tell, every=self.every)

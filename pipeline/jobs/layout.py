@@ -11,9 +11,11 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
@@ -30,6 +32,8 @@ WHATS: Final = (MESSAGES, JOURNAL)
 STAGING: Final = "_staging"
 CHECKPOINTS: Final = "_checkpoints"
 LOCK: Final = "_lock"
+
+STALE_S: Final = 24 * 60 * 60
 
 FOLDERS: Final = {MESSAGES: ("date", "address"), JOURNAL: ("date",)}
 """By which columns the files of each lie in folders; those columns are not in the files."""
@@ -68,6 +72,10 @@ class Archive:
         """Where Spark keeps how far the query of that name has come."""
         return self.root / CHECKPOINTS / name
 
+    def has_begun(self, name: str) -> bool:
+        """Whether that query knows where it is. A checkpoint is made before it does."""
+        return any(each.name.isdigit() for each in (self.checkpoint(name) / "offsets").glob("*"))
+
     def folders(self, what: str) -> list[Path]:
         """All folders that have files, in the order of their names."""
         pattern = "/".join(f"{column}=*" for column in FOLDERS[what])
@@ -92,6 +100,37 @@ class Archive:
         finally:
             os.close(handle)
 
+    @contextmanager
+    def reserved(self, name: str, what: str) -> Iterator[None]:
+        """For the block that query is ours. ArchiveError where another process has it."""
+        folder = self.root / CHECKPOINTS
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                advice = "say --what messages" if what == JOURNAL else "wait for its end"
+                raise ArchiveError(
+                    f"another job archives the same {what} into {self.root}: {advice}"
+                ) from None
+            yield
+        finally:
+            os.close(handle)
+
+    def sweep(self, now: float) -> None:
+        """Delete what killed jobs have left in `_staging`: all in which nothing was written for
+        STALE_S. A query that goes on makes its own anew."""
+        with self.locked():
+            for left in self.staging.glob("*"):
+                inside = (
+                    Path(folder, name)
+                    for folder, _, names in os.walk(left)
+                    for name in (".", *names)
+                )
+                if all(now - _written_at(path) > STALE_S for path in inside):
+                    shutil.rmtree(left)
+
     def check_is_there(self) -> None:
         """ArchiveError where there is no such folder."""
         if not self.root.is_dir():
@@ -111,6 +150,14 @@ class Archive:
         self.check(what)
         columns = {"date": "STRING", **COLUMNS[what]}
         return spark.read.schema(ddl_of(columns)).parquet(str(self.data(what)))
+
+
+def _written_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        # somebody is at work: Spark moves its files while we look
+        return inf
 
 
 def files_in(folder: Path) -> list[Path]:
