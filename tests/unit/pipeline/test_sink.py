@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from broker import Broker
+from pipeline.broker_client import opened
 from pipeline.errors import BrokerError
 from pipeline.options import Options, Use, read_options
 from pipeline.sink import BatchWriter, Task, Writing, Written
@@ -82,6 +83,20 @@ def test_a_task_may_pause_between_batches_for_longer_than_a_connection_lives(
     writer.show([written])
     ids = [view.properties["message_id"] for view in broker.messages("out")]
     assert ids == [f"ID:{JOB}/0/0/{row}" for row in range(3)]
+
+
+@pytest.mark.requirement("PIP-52")
+def test_what_was_dropped_between_two_connections_of_a_task_is_told(broker: Broker) -> None:
+    def dropped() -> Iterator[pa.RecordBatch]:
+        yield rows("a", "b")
+        with opened(options(broker.url)) as asked:
+            asked.ask("ABORT", "sink", JOB, batch=0)
+        yield rows("c")
+
+    writer = OneTask(options(broker.url), 0)
+    written = writer.write(dropped())
+    with pytest.raises(BrokerError, match="1 messages are shown, not 3: the others were dropped"):
+        writer.show([written])
 
 
 def test_a_batch_for_which_there_is_no_room_is_told_with_what_helps(broker: Broker) -> None:
