@@ -13,6 +13,7 @@ from proton import Message
 from proton.utils import BlockingConnection
 from pyspark.sql import SparkSession
 
+from pipeline.broker_client import opened
 from pipeline.jobs.archiving import Archiving
 from pipeline.jobs.audit import LOSS
 from pipeline.jobs.auditing import Auditing, lines_of, notes_of, table_of
@@ -20,6 +21,7 @@ from pipeline.jobs.layout import JOURNAL, MESSAGES, Archive
 from pipeline.jobs.replay import ReplayError
 from pipeline.jobs.replaying import Replaying
 from pipeline.jobs.report import gather, write
+from pipeline.options import Use, read_options
 from tests.interop.broker_process import BrokerProcess
 from tests.spark.test_archive import read_by_duckdb
 
@@ -181,3 +183,21 @@ def test_some_of_it_again(spark: SparkSession, journaling: BrokerProcess, tmp_pa
         run(replaying(journaling, tmp_path, None, addresses=(), ids=("ID:no", *ids)), spark)
     with pytest.raises(ReplayError, match="no archived message is meant"):
         run(replaying(journaling, tmp_path, None), spark)
+
+
+@pytest.mark.requirement("PIP-63")
+def test_what_waits_for_a_subscriber_without_a_name_is_not_lost(
+    spark: SparkSession, journaling: BrokerProcess
+) -> None:
+    options = read_options({"url": journaling.url, "mode": "journal"}, Use.BATCH)
+    with opened(options) as management:
+        management.ask("CREATE", "topic", "news")
+    connection = BlockingConnection(journaling.url, timeout=30)
+    connection.create_receiver("news", credit=0)
+    connection.create_sender("news").send(Message(body="new", durable=True))
+    audit = Auditing(None, {"url": journaling.url}, addresses=("news",))
+    audit.check()
+    verdict, offending = audit.run(spark, Told().say)
+    assert verdict.holds, lines_of(offending, 9)
+    assert verdict.open == {"unseen": 1}
+    connection.close()
