@@ -17,7 +17,7 @@ CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
 
 .PHONY: run build spark test check bench fuzz faults mutations requirements coverage pins clean \
-	spark-matrix
+	spark-matrix crashes
 
 # The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on.
 run: $(STAMPS)/runtime
@@ -61,6 +61,10 @@ spark-matrix: $(STAMPS)/test
 		$(SPARK_OLDEST)/bin/python -m pip --quiet --disable-pip-version-check install \
 			--require-hashes --no-build-isolation -r requirements-$$pins.txt || exit 1; done
 	$(SPARK_OLDEST)/bin/python -m pytest tests/spark/test_spark_behaviour.py $(ARGS)
+
+# Whatever takes part in a stream on Spark is killed, at every moment: prints its table.
+crashes: $(STAMPS)/test build $(STAMPS)/spark
+	$(BIN)/pytest --compiled --crashes tests/spark/test_crashes.py $(ARGS)
 
 # Style, types, who imports whom, caps.
 check: $(STAMPS)/test

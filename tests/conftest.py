@@ -27,6 +27,7 @@ tested_requirements = pytest.StashKey[Counter[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--crashes", action="store_true", help="every row of the crash matrix")
     parser.addoption("--compiled", action="store_true", help="test the installed, compiled wheel")
     parser.addoption(
         "--requirements", action="store_true", help="list which requirement ids have tests"

@@ -28,6 +28,9 @@ DURABLE: Final = 'store = "sqlite:///store.db"\n'
 crash_rows = pytest.StashKey[list[str]]()
 """What the crash matrix counted, a line each."""
 
+left_rows = pytest.StashKey[list[str]]()
+"""Its rows that were not asked for."""
+
 
 def missing() -> str | None:
     """Why no test here can run, or None."""
@@ -54,16 +57,23 @@ def pytest_pycollect_makemodule(
     return None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave most of the crash matrix, half a minute a row, to those who ask for it."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.slow)
+    if not config.getoption("--crashes"):
+        left = [item for item in items if item.get_closest_marker("whole_matrix") is not None]
+        config.stash[left_rows] = [item.name for item in left]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The shim by which Spark finds the source is a top-level package, in the wheel as here."""
     config.stash[crash_rows] = []
+    config.stash[left_rows] = []
     if from_checkout():
         sys.path.insert(1, str(ROOT / "pipeline" / "src"))
 
@@ -75,6 +85,8 @@ def pytest_terminal_summary(
         terminalreporter.section("crash matrix: acked, sink rows, lost, duplicates")
         for row in rows:
             terminalreporter.write_line(row)
+        if left := config.stash[left_rows]:
+            terminalreporter.write_line(f"{len(left)} more rows with --crashes (make crashes)")
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,9 @@ from tests.spark.driver import archive_classes, running
 
 pytestmark = pytest.mark.requirement("PIP-71")
 
+ASKED_FOR = pytest.mark.whole_matrix
+"""Two drivers are started for a row: `make test` has a few of them, `make crashes` all."""
+
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_drivers(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -51,10 +54,18 @@ class Kill:
 
 
 KILLS = [
-    pytest.param(Kill("asking", 2 * BATCH, 2 * BATCH), id="before it asks for a batch"),
-    pytest.param(Kill("acquired", 2 * BATCH, 2 * BATCH), id="between acquire and Spark's log"),
-    pytest.param(Kill("written", 2 * BATCH, 2 * BATCH), id="with rows staged"),
-    pytest.param(Kill("committing", 2 * BATCH, 2 * BATCH), id="before the sink's commit"),
+    pytest.param(
+        Kill("asking", 2 * BATCH, 2 * BATCH), id="before it asks for a batch", marks=ASKED_FOR
+    ),
+    pytest.param(
+        Kill("acquired", 2 * BATCH, 2 * BATCH),
+        id="between acquire and Spark's log",
+        marks=ASKED_FOR,
+    ),
+    pytest.param(Kill("written", 2 * BATCH, 2 * BATCH), id="with rows staged", marks=ASKED_FOR),
+    pytest.param(
+        Kill("committing", 2 * BATCH, 2 * BATCH), id="before the sink's commit", marks=ASKED_FOR
+    ),
     pytest.param(Kill("committed", 2 * BATCH, 3 * BATCH), id="after the sink's commit"),
 ]
 
@@ -77,8 +88,10 @@ def test_a_driver_killed(kill: Kill, scene: Scene, tell: dict[str, Count]) -> No
     ("place", "action"),
     [
         pytest.param("reading", "kill-worker", id="an executor's Python killed while it reads"),
-        pytest.param("written", "kill-worker", id="one killed with its rows staged"),
-        pytest.param("written", "fail", id="a task that fails once"),
+        pytest.param(
+            "written", "kill-worker", id="one killed with its rows staged", marks=ASKED_FOR
+        ),
+        pytest.param("written", "fail", id="a task that fails once", marks=ASKED_FOR),
     ],
 )
 def test_a_task_lost(place: str, action: str, scene: Scene, tell: dict[str, Count]) -> None:
@@ -124,7 +137,7 @@ def test_a_lease_that_runs_out_is_told_and_not_lost(scene: Scene, tell: dict[str
 @pytest.mark.parametrize(
     "place",
     [
-        pytest.param("asking", id="while it asks"),
+        pytest.param("asking", id="while it asks", marks=ASKED_FOR),
         pytest.param("committing", id="about to commit to the sink"),
     ],
 )
