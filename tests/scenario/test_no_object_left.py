@@ -38,10 +38,14 @@ BEGIN: Final = Begin(next_outgoing_id=0, incoming_window=9, outgoing_window=9)
 
 
 def busy_broker() -> Broker:
-    """One with messages for whoever comes, each of another connection: it keeps its publisher."""
+    """One with messages for whoever comes, each of another connection: it keeps its publisher.
+
+    Each came at a time of its own, as those will that come in place of them.
+    """
     broker = Broker(watcher=Quiet())
     for _ in range(20):
         broker.fill()
+        broker.advance(1)
     sender = broker.session("sender")
     sender.attach_sender("large")
     sender.transfer(0, b"x" * 100_000, settled=True)
