@@ -111,6 +111,10 @@ class Writing:
     def __init__(self, options: Options) -> None:
         self._options: Final = options
 
+    @property
+    def _is_staged(self) -> bool:
+        return self._options.text("delivery") == "staged"
+
     def task(self) -> Task:
         """The task that this is run by."""
         raise NotImplementedError
@@ -119,7 +123,6 @@ class Writing:
         """Send all rows; when this returns, the broker has them on disk."""
         task = self.task()
         options = self._options
-        is_staged = options.text("delivery") == "staged"
         maker = MessageMaker(
             name=task.name,
             address=options.text("address"),
@@ -127,11 +130,11 @@ class Writing:
             raw=options.text("replay") == "raw",
             now_ms=lambda: time.time_ns() // 1_000_000,
         )
-        properties = task.properties() if is_staged else None
+        properties = task.properties() if self._is_staged else None
         try:
             count = sum(self._send(maker.messages(batch), properties) for batch in iterator)
         except BrokerError as error:
-            if is_staged and FULL in str(error):
+            if self._is_staged and FULL in str(error):
                 raise BrokerError(f"{error}; {FULL_ADVICE}") from error
             raise
         return Written(task, count)
@@ -152,10 +155,16 @@ class Writing:
             sending.flush()
         return count
 
+    def _staged(self, written: Sequence[WriterCommitMessage | None]) -> list[Written]:
+        """Of the tasks that are done, those that have something in a stage."""
+        if not self._is_staged:
+            return []
+        return [each for each in written if isinstance(each, Written) and each.messages]
+
     def show(self, written: Sequence[WriterCommitMessage | None]) -> None:
         """Show what those tasks have staged, if nobody has done it yet."""
-        done = [each for each in written if isinstance(each, Written) and each.messages]
-        if not done or self._options.text("delivery") != "staged":
+        done = self._staged(written)
+        if not done:
             return
         first = done[0].task
         with opened(self._options) as broker:
@@ -182,8 +191,8 @@ class Writing:
     def drop(self, written: Sequence[WriterCommitMessage | None]) -> None:
         """Drop what those tasks have staged. Of one that failed nothing is known here: what it
         staged goes with the query's next commit, or when the broker has kept it long enough."""
-        done = [each for each in written if isinstance(each, Written) and each.messages]
-        if not done or self._options.text("delivery") != "staged":
+        done = self._staged(written)
+        if not done:
             return
         first = done[0].task
         with opened(self._options) as broker, suppress(GoneError):  # it may be gone already
@@ -236,7 +245,7 @@ class BatchWriter(Writing, DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self.show(messages)
-        if self._options.text("delivery") == "staged":
+        if self._is_staged:
             self._forget()
 
     def _forget(self) -> None:

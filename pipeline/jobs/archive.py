@@ -11,7 +11,6 @@ rows twice.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from pipeline.jobs.layout import (
     ArchiveError,
     file_name,
     files_in,
+    sync,
 )
 
 if TYPE_CHECKING:
@@ -145,10 +145,10 @@ def place(archive: Archive, what: str, query: str, batch: int, staged: Path) -> 
             rows += pq.read_metadata(file).num_rows
             size += file.stat().st_size
             to = target / file_name(query, batch, len(moved))
-            _sync(file)
+            sync(file)
             file.replace(to)
             moved.append(to)
-        _sync(target)
+        sync(target)
     return Written(batch, rows, size, tuple(moved))
 
 
@@ -159,14 +159,6 @@ def forget(archive: Archive, what: str, query: str, batch: int, but: Sequence[Pa
         name = FILE.fullmatch(file.name)
         if name and name["query"] == query and int(name["batch"]) == batch and file not in kept:
             file.unlink()
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def stream(

@@ -24,7 +24,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.jobs.layout import FILE, Archive, ArchiveError, files_in
+from pipeline.jobs.layout import FILE, Archive, ArchiveError, files_in, sync
 
 TARGET_BYTES: Final = 128 * 1024 * 1024
 """Files are merged as long as the result is not larger than that."""
@@ -130,10 +130,10 @@ def _compact_folder(
         for file in folder.iterdir():
             if file not in merged:
                 os.link(file, new / file.name)
-        _sync(new)
+        sync(new)
         exchange(new, folder)
-        _sync(folder.parent)
-        _sync(new.parent)
+        sync(folder.parent)
+        sync(new.parent)
         shutil.rmtree(new)
         return Compacted(1, len(files), len(files) - len(merged) + len(merging), rows)
 
@@ -146,7 +146,7 @@ def _merge(files: Sequence[Path], target: Path) -> int:
         for batch in _batches(files):
             rows += batch.num_rows
             writer.write_batch(_as(batch, schema))
-    _sync(target)
+    sync(target)
     return rows
 
 
@@ -174,14 +174,6 @@ def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def exchange(one: Path, other: Path) -> None:

@@ -168,3 +168,12 @@ def files_in(folder: Path) -> list[Path]:
 def address_of(folder: Path) -> str:
     """The address that a folder of messages is for."""
     return unquote(folder.name.partition("=")[2])
+
+
+def sync(path: Path) -> None:
+    """Let a file or folder be on the disk when this returns."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark import TaskContext
-from pyspark.sql import Row
 from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     DataSourceStreamWriter,
@@ -95,10 +93,7 @@ class FaultySource(DefaultSource):
         return FaultyReader(super().streamReader(schema), self.fault)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        inner = super().streamWriter(schema, overwrite)
-        if isinstance(inner, DataSourceArrowWriter | DataSourceStreamArrowWriter):
-            return FaultyArrowWriter(inner, self.fault)
-        return FaultyWriter(inner, self.fault)
+        return FaultyWriter(super().streamWriter(schema, overwrite), self.fault)
 
 
 class FaultyReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -144,29 +139,8 @@ class FaultyReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.inner.stop()
 
 
-class FaultyWriter(DataSourceStreamWriter):
+class FaultyWriter(DataSourceStreamArrowWriter):
     """Passes everything on; strikes where rows are staged, and around the driver's commit."""
-
-    def __init__(self, inner: Any, fault: Fault) -> None:
-        self.inner = inner
-        self.fault = fault
-
-    def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
-        message: WriterCommitMessage = self.inner.write(iterator)
-        self.fault.at("written", batch_of_task())
-        return message
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        self.fault.at("committing", batchId)
-        self.inner.commit(messages, batchId)
-        self.fault.at("committed", batchId)
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        self.inner.abort(messages, batchId)
-
-
-class FaultyArrowWriter(DataSourceStreamArrowWriter):
-    """The same for a writer that takes Arrow."""
 
     def __init__(self, inner: Any, fault: Fault) -> None:
         self.inner = inner
