@@ -5,6 +5,7 @@ from typing import Final
 from broker.amqp.errors import (
     INVALID_FIELD,
     NOT_FOUND,
+    PRECONDITION_FAILED,
     RESOURCE_LIMIT_EXCEEDED,
     RESOURCE_LOCKED,
     UNAUTHORIZED_ACCESS,
@@ -20,6 +21,7 @@ from broker.routing.errors import (
     LimitReached,
     NoSuchEpoch,
     NoSuchNode,
+    NotAsSent,
     NotPermitted,
     QueueFull,
     RoutingError,
@@ -36,6 +38,7 @@ CONDITIONS: Final[dict[type[RoutingError], str]] = {
     NoSuchEpoch: NOT_FOUND,
     LeaseGone: NOT_FOUND,
     LeaseFenced: RESOURCE_LOCKED,
+    NotAsSent: PRECONDITION_FAILED,
 }
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from broker.amqp.errors import INVALID_FIELD, UNAUTHORIZED_ACCESS, LinkFault
 from broker.amqp.errors import NOT_FOUND as NO_SUCH
+from broker.amqp.errors import PRECONDITION_FAILED as NOT_AS_EXPECTED
 from broker.journal import Journal, Waiter
 from broker.links.container import Container
 from broker.links.peer import Peer
@@ -30,6 +31,7 @@ from broker.management.request import (
     FORBIDDEN,
     NOT_FOUND,
     NOT_IMPLEMENTED,
+    PRECONDITION_FAILED,
     Envelope,
     Refused,
     Request,
@@ -54,6 +56,7 @@ STATUS: Final = {
     NO_SUCH: NOT_FOUND,
     INVALID_FIELD: BAD_REQUEST,
     UNAUTHORIZED_ACCESS: FORBIDDEN,
+    NOT_AS_EXPECTED: PRECONDITION_FAILED,
 }
 """How a fault is told; whatever is not here is a conflict with what there is."""
 

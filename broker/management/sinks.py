@@ -131,16 +131,17 @@ class Sinks(Entity):
 
     def _commit(self, request: Request, caller: Caller) -> Response | Later:  # noqa: ARG002
         """Let everybody have what the attempts have staged for `batch`, and drop all others."""
-        request.only("batch", "partitions", "attempts")
+        request.only("batch", "partitions", "attempts", "counts")
         query, number = checked_query(request.subject()), _batch(request)
         partitions, attempts = _numbers(request, "partitions"), _numbers(request, "attempts")
-        if len(partitions) != len(attempts):
-            raise Refused(BAD_REQUEST, "partitions and attempts are lists of one length")
+        counts = _numbers(request, "counts")
+        if not len(partitions) == len(attempts) == len(counts):
+            raise Refused(BAD_REQUEST, "partitions, attempts and counts are lists of one length")
         if len(set(partitions)) != len(partitions):
             raise Refused(BAD_REQUEST, "a batch has one attempt of each of its partitions")
         if self._stages.is_committed(query, number):
             return self._was_committed(query, number)
-        tasks = list(zip(partitions, attempts, strict=True))
+        tasks = list(zip(partitions, attempts, counts, strict=True))
         self._stages.check_sink(query)
         chosen = self._stages.choose(query, number, tasks)
         durable = Durable()
@@ -165,7 +166,7 @@ class Sinks(Entity):
         self, query: str, number: int, chosen: list[Stage], *, found: list[list[Message]]
     ) -> Response:
         for stage, loaded in zip(chosen, found, strict=True):
-            lost = stage.lost + stage.messages() - len(loaded)
+            lost = stage.messages() - len(loaded)
             if lost > 0 and not stage.is_over:
                 return Response(
                     status=FAILED,

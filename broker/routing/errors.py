@@ -41,6 +41,10 @@ class LeaseFenced(RoutingError):
     """Somebody has opened the lease anew."""
 
 
+class NotAsSent(RoutingError):
+    """What a task has staged is not what it sent."""
+
+
 class InvalidSelector(RoutingError):
     """A selector that means nothing. `position` is the character at fault, counted from 1."""
 

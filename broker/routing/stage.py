@@ -54,8 +54,7 @@ class Stage(Node):
     """What a task has sent to one address. `address` and `kind` are those of its `target`.
 
     `given` is the address in its sender's words: behind a topic's name there may be a key.
-    `numbers` name the messages to the store, in the order in which they came; so many before the
-    last of them are `lost`, for a start has found them damaged. `begun_ms`
+    `numbers` name the messages to the store, in the order in which they came; `begun_ms`
     and `latest_ms` are when the first and the last of them did, on the wall clock. It is
     `sealed` while it is being committed, and `is_over` once it has been, or is dropped.
     """
@@ -88,7 +87,6 @@ class Stage(Node):
         self.latest_ms: i64 = begun_ms
         self.numbers: Final = array("q")
         self.bytes: i64 = 0
-        self.lost: i64 = 0
         self.sealed = False
         self.is_over = False
         self._sink: Final = sink

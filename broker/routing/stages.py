@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from broker.message import Message, Origin
 from broker.routing import address as addresses
 from broker.routing.agenda import Due
-from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode
+from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode, NotAsSent
 from broker.routing.node import TOPIC, Node
 from broker.routing.stage import Stage, Task
 from storage.batch import DISCHARGE, Batch
@@ -39,6 +39,12 @@ NO_RETENTION: Final[i64] = 0
 
 LOOK_EVERY_MS: Final[i64] = 60_000
 """So late stages may go, at most, that nobody has committed."""
+
+NOT_AS_SENT: Final = (
+    "nothing is committed. Others came since, or some were dropped (ABORT, FORGET, the deletion of "
+    "a queue, stage_retention_s) or are damaged (`jms-broker store damaged`): ABORT the batch, and "
+    "do it again with new attempts"
+)
 
 Key = tuple[int, int, int, str, str]
 """batch, partition, attempt, kind, address"""
@@ -236,13 +242,9 @@ class Stages(Due):
                     stage.give_credit(producer, stage.grants)
 
     def target_gone(self, target: Node, batch: Batch) -> None:
-        """`target` is being deleted, and with it all that the same attempts have staged.
-
-        A commit would do half of what they sent.
-        """
-        gone = {stage.task.key() for stage in self._by_number.values() if stage.target is target}
+        """`target` is being deleted, and with it all that is staged for it."""
         for stage in list(self._by_number.values()):
-            if stage.task.key() in gone:
+            if stage.target is target:
                 stage.delete(batch)
 
     # -- sinks
@@ -252,19 +254,21 @@ class Stages(Due):
         sink = self.sinks.get(query)
         return sink is not None and number <= sink.batch
 
-    def choose(self, query: str, number: i64, tasks: list[tuple[int, int]]) -> list[Stage]:
-        """The stages that these tasks (partition, attempt) have for a batch, in their order.
+    def choose(self, query: str, number: i64, tasks: list[tuple[int, int, int]]) -> list[Stage]:
+        """The stages that these tasks (partition, attempt, count) have for a batch, in their order.
 
-        From now on they take no more messages. NoSuchNode where one has none.
+        From now on they take no more messages. NotAsSent where those of a task have not the
+        `count` messages that it sent; then nothing has changed.
         """
         sink = self.sinks.get(query)
         there = {} if sink is None else sink.of_tasks(number)
         chosen: list[Stage] = []
-        for partition, attempt in sorted(set(tasks)):
-            found = there.get((partition, attempt))
-            if found is None:
+        for partition, attempt, count in sorted(tasks):
+            found = there.get((partition, attempt), [])
+            staged = sum(len(stage.numbers) for stage in found)
+            if staged != count:
                 task = Task(query=query, batch=number, partition=partition, attempt=attempt)
-                raise NoSuchNode(f"nothing is staged by {task}")
+                raise NotAsSent(f"{task} sent {count} messages, {staged} are staged: {NOT_AS_SENT}")
             chosen += found
         for stage in chosen:
             stage.sealed = True
@@ -413,7 +417,6 @@ class Stages(Due):
             batch.remove(number)
         else:
             stage.count(number, size)
-            stage.lost = max(stage.lost, place % PLACES + 1 - stage.messages())
 
 
 def _key(task: Task, target: Node, given: str) -> Key:

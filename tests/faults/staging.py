@@ -58,11 +58,11 @@ class Sink:
 
     def commit(self) -> dict[str, object]:
         """The body of the COMMIT."""
-        attempts = [self.attempt] * PARTITIONS
         return {
             "batch": self.batch,
             "partitions": list(range(PARTITIONS)),
-            "attempts": attempts,
+            "attempts": [self.attempt] * PARTITIONS,
+            "counts": self.rows,
         }
 
 

@@ -35,11 +35,11 @@ def stage(url: str, address: str, query: str, *, batch: int, count: int) -> None
     connection.close()
 
 
-def commit(url: str, query: str, batch: int) -> object:
+def commit(url: str, query: str, batch: int, count: int) -> object:
     from broker.cli.requests import managed
 
     with managed(url, 10) as broker:
-        tasks = {"batch": batch, "partitions": [0], "attempts": [1]}
+        tasks = {"batch": batch, "partitions": [0], "attempts": [1], "counts": [count]}
         return broker.ask("COMMIT", "sink", query, more=tasks)
 
 
@@ -51,8 +51,8 @@ def test_a_sink_from_staging_to_the_end(own_broker: BrokerProcess) -> None:
     (record,) = _records(client, "sink", "list")
     assert (record["name"], record["batch"], record["staged"]) == ("orders", -1, 3)
     assert client.prints("browse", "q") == b""
-    assert commit(url, "orders", 0) == {"committed": True, "messages": 3}
-    assert commit(url, "orders", 0) == {"committed": False, "messages": 0}
+    assert commit(url, "orders", 0, 3) == {"committed": True, "messages": 3}
+    assert commit(url, "orders", 0, 3) == {"committed": False, "messages": 0}
     assert client.prints("browse", "q").split() == [b"0.0", b"0.1", b"0.2"]
     stage(url, "q", "orders", batch=1, count=2)
     assert b"staged           2\n" in client.prints("sink", "show", "orders")

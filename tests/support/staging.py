@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Sequence
 
 from broker.links.recovery import Recovery
 from broker.message import AT_ONCE, NEVER, NOWHERE, Origin
@@ -22,11 +24,12 @@ def task(partition: int = 0, attempt: int = 0, *, batch: int = 0, query: str = Q
 
 
 class Staging:
-    """The senders and the driver of a query."""
+    """The senders and the driver of a query. The driver knows what each task has `sent`."""
 
     def __init__(self, routing: Routing | None = None, *, stages: Stages | None = None) -> None:
         self.routing = Routing() if routing is None else routing
         self.stages = self.routing.router.stages if stages is None else stages
+        self.sent: Counter[tuple[str, int, int, int]] = Counter()
 
     def stage(
         self, wanted: Task, address: str = "q", *, kind: str = QUEUE, origin: Origin = NOWHERE
@@ -60,13 +63,26 @@ class Staging:
                 deliver_at_ms=deliver_at_ms,
             )
             stage.put(message, self.routing.batch)
+            self.sent[wanted.key()] += 1
         stage.leave(sender)
         return stage
 
-    def commit(self, *tasks: tuple[int, int], batch: int = 0, query: str = QUERY) -> None:
-        """Commit a batch of these tasks (partition, attempt), of which the store has all."""
+    def commit(
+        self,
+        *tasks: tuple[int, int],
+        batch: int = 0,
+        query: str = QUERY,
+        counts: Sequence[int] | None = None,
+    ) -> None:
+        """Commit a batch of these tasks (partition, attempt), of which the store has all.
+
+        `counts` is what is told that each has sent; what it has, if nothing else.
+        """
         self.routing.commit()
-        chosen = self.stages.choose(query, batch, list(tasks))
+        if counts is None:
+            counts = [self.sent[query, batch, *each] for each in tasks]
+        told = [(*each, count) for each, count in zip(tasks, counts, strict=True)]
+        chosen = self.stages.choose(query, batch, told)
         load = self.routing.store.load_now
         found = [[stage.read(each) for each in load(list(stage.numbers))] for stage in chosen]
         self.stages.commit(query, batch, chosen, found=found, batch=self.routing.batch)
@@ -84,9 +100,10 @@ def body_of(copy: bytes) -> bytes:
 
 
 def restarted(
-    old: Routing, *, policy: AddressPolicy | None = None, stage_retention_ms: int = 0
+    before: Staging, *, policy: AddressPolicy | None = None, stage_retention_ms: int = 0
 ) -> Staging:
-    """A router with what the store of `old` has, and nothing else; its clock goes on."""
+    """A router with what the store has, and nothing else; its clock and the driver go on."""
+    old = before.routing
     old.commit()
     new = Routing(store=old.store, policy=policy, stage_retention_ms=stage_retention_ms)
     new.clock.advance(old.clock.now_ms() - new.clock.now_ms())
@@ -104,7 +121,9 @@ def restarted(
     for message in old.store.load_now(recovery.scheduled()):
         recovery.message(message)
     recovery.finish()
-    return Staging(new)
+    after = Staging(new)
+    after.sent = before.sent
+    return after
 
 
 def depth(queue: Queue) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from broker.routing.errors import (
     InvalidAddress,
     LimitReached,
     NoSuchNode,
+    NotAsSent,
     NotPermitted,
     QueueFull,
     RoutingError,
@@ -20,6 +21,7 @@ TOLD = [
     pytest.param(HeldExclusively, "amqp:resource-locked", id="somebody else's node"),
     pytest.param(QueueFull, "amqp:resource-limit-exceeded", id="a full queue"),
     pytest.param(LimitReached, "amqp:resource-limit-exceeded", id="too many nodes"),
+    pytest.param(NotAsSent, "amqp:precondition-failed", id="half of a batch"),
 ]
 
 

@@ -39,7 +39,7 @@ async def test_a_large_message_is_committed_as_it_was_sent(durable: bool) -> Non
         body = await staged(streaming, durable=durable)
         assert streaming.broker.queue().staged_bytes > SIZE
         stages, journal = streaming.broker.router.stages, streaming.broker.journal
-        (stage,) = stages.choose("orders", 0, [(0, 0)])
+        (stage,) = stages.choose("orders", 0, [(0, 0, 1)])
         found = [stage.read(each) for each in await streaming.store.load(list(stage.numbers))]
         stages.commit("orders", 0, [stage], found=[found], batch=journal.batch)
         found.clear()

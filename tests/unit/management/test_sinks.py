@@ -63,7 +63,7 @@ class Setting:
         found = [body for body in self.manager.client.bodies() if isinstance(body, Transfer)]
         return [read_reply(body.payload) for body in found]
 
-    def commit(self, *tasks: tuple[int, int], batch: int = 0, query: str = "o") -> Reply:
+    def commit(self, *tasks: tuple[int, int, int], batch: int = 0, query: str = "o") -> Reply:
         return self.ask("COMMIT", query, **named(*tasks, batch=batch))
 
     def bodies(self) -> list[bytes]:
@@ -83,12 +83,13 @@ async def _done(work: Coroutine[None, None, None]) -> None:
     await asyncio.wait_for(work, 10)
 
 
-def named(*tasks: tuple[int, int], batch: int = 0) -> dict[str, object]:
-    """The body of a COMMIT."""
+def named(*tasks: tuple[int, int, int], batch: int = 0) -> dict[str, object]:
+    """The body of a COMMIT of these tasks: partition, attempt, count."""
     return {
         "batch": batch,
-        "partitions": [Int(partition) for partition, _ in tasks],
-        "attempts": [attempt for _, attempt in tasks],
+        "partitions": [Int(partition) for partition, _, _ in tasks],
+        "attempts": [attempt for _, attempt, _ in tasks],
+        "counts": [Int(count) for _, _, count in tasks],
     }
 
 
@@ -98,7 +99,7 @@ def test_a_commit_says_how_many_messages_have_come() -> None:
     setting.send(b"c", partition=1, attempt=7)
     setting.send(b"a", b"b", attempt=5)
     setting.send(b"failed", attempt=4)
-    reply = setting.commit((1, 7), (0, 5))
+    reply = setting.commit((1, 7, 1), (0, 5, 2))
     assert (reply.status, reply.map) == (200, {"committed": True, "messages": 3})
     assert setting.bodies() == [b"a", b"b", b"c"]
     assert setting.row()["staged"] == 0
@@ -108,10 +109,10 @@ def test_a_commit_says_how_many_messages_have_come() -> None:
 def test_a_batch_is_committed_once() -> None:
     setting = Setting()
     setting.send(b"a", batch=3)
-    assert setting.commit((0, 0), batch=3).map["committed"] is True
+    assert setting.commit((0, 0, 1), batch=3).map["committed"] is True
     setting.send(b"a", attempt=1, batch=3)
-    for batch in (3, 2):
-        reply = setting.commit((0, 1), batch=batch)
+    for batch, count in ((3, 1), (3, 7), (2, 0)):
+        reply = setting.commit((0, 1, count), batch=batch)
         assert (reply.status, reply.map) == (200, {"committed": False, "messages": 0})
     assert setting.bodies() == [b"a"]
     assert setting.row()["staged"] == 0
@@ -122,29 +123,36 @@ def test_two_commits_at_a_time_are_one() -> None:
     setting = Setting()
     setting.send(b"a")
     for _ in range(2):
-        setting.manager.send(request("COMMIT", "sink", "o", body=named((0, 0))))
+        setting.manager.send(request("COMMIT", "sink", "o", body=named((0, 0, 1))))
     setting.go_on()
     assert [reply.map["committed"] for reply in setting.replies()] == [True, False]
     assert setting.bodies() == [b"a"]
 
 
 @pytest.mark.requirement("PIP-13")
-def test_a_missing_stage_is_told() -> None:
+@pytest.mark.parametrize(
+    ("named", "staged"), [((0, 0, 1), 2), ((0, 0, 3), 2), ((4, 2, 1), 0)], ids=str
+)
+def test_a_task_that_sent_another_number_is_told(named: tuple[int, int, int], staged: int) -> None:
     setting = Setting()
-    setting.send(b"a")
-    reply = setting.commit((0, 0), (4, 2))
-    assert reply.status == 404
-    assert "attempt 2 of partition 4 in batch 0 of o" in reply.description
-    assert (setting.bodies(), setting.row()["batch"]) == ([], -1)
-    assert setting.commit((0, 0), query="nobody").status == 404
-    assert setting.commit((0, 0)).map["committed"] is True
+    setting.send(b"a", b"b")
+    partition, attempt, count = named
+    reply = setting.commit(named)
+    assert reply.status == 412
+    assert reply.description.startswith(
+        f"attempt {attempt} of partition {partition} in batch 0 of o sent {count} messages,"
+        f" {staged} are staged: nothing is committed"
+    )
+    assert (setting.bodies(), setting.row()["batch"], setting.row()["staged"]) == ([], -1, 2)
+    assert setting.commit((0, 0, 2), query="nobody").status == 412
+    assert setting.commit((0, 0, 2)).map == {"committed": True, "messages": 2}
 
 
 @pytest.mark.requirement("PIP-14")
 def test_a_stage_that_is_aborted_while_it_is_read_is_not_committed() -> None:
     setting = Setting()
     setting.send(b"a")
-    setting.manager.send(request("COMMIT", "sink", "o", body=named((0, 0))))
+    setting.manager.send(request("COMMIT", "sink", "o", body=named((0, 0, 1))))
     setting.manager.send(request("ABORT", "sink", "o", body={"batch": 0}))
     setting.go_on()
     aborted, committed = setting.replies()
@@ -159,7 +167,7 @@ def test_a_message_that_the_store_does_not_have_any_more_stops_the_commit() -> N
     broken = Batch()
     broken.remove(1)
     setting.broker.store.commit_now(broken)
-    reply = setting.commit((0, 0))
+    reply = setting.commit((0, 0, 2))
     assert (reply.status, reply.description[:10]) == (500, "1 messages")
     assert (setting.bodies(), setting.row()["batch"]) == ([], -1)
 
@@ -173,7 +181,7 @@ async def test_a_commit_waits_for_what_is_staged_and_its_answer_for_the_commit()
     committing = loop.create_task(journal.run(setting.broker.container.run_round))
     await settle(store)
     setting.send(b"a")
-    setting.manager.send(request("COMMIT", "sink", "o", body=named((0, 0))))
+    setting.manager.send(request("COMMIT", "sink", "o", body=named((0, 0, 1))))
     answering = loop.create_task(setting.waiting.pop(0))
     await settle()
     assert not answering.done()
@@ -221,7 +229,7 @@ def test_what_there_is_to_be_told_of_a_sink() -> None:
     }
     assert setting.ask("READ").map == told
     assert setting.row() == told
-    setting.commit((0, 0), batch=4)
+    setting.commit((0, 0, 1), batch=4)
     told |= {"batch": 4, "committed_at_ms": began_ms + 1000, "stages": 0}
     told |= {"staged": 0, "staged_bytes": 0, "staged_at_ms": 0}
     assert setting.ask("READ").map == told
@@ -231,7 +239,7 @@ def test_what_there_is_to_be_told_of_a_sink() -> None:
 def test_a_sink_is_forgotten() -> None:
     setting = Setting()
     setting.send(b"a", batch=9)
-    assert setting.commit((0, 0), batch=9).status == 200
+    assert setting.commit((0, 0, 1), batch=9).status == 200
     setting.send(b"b", batch=10)
     assert setting.ask("FORGET").map == {"messages": 1}
     assert setting.manager.query("sink").rows == []
@@ -239,7 +247,7 @@ def test_a_sink_is_forgotten() -> None:
         assert setting.ask(operation).status == 404
     assert setting.ask("ABORT", batch=1).status == 404
     setting.send(b"c")
-    assert setting.commit((0, 0)).map["committed"] is True
+    assert setting.commit((0, 0, 1)).map["committed"] is True
 
 
 def test_sinks_are_listed_by_name() -> None:
@@ -257,11 +265,16 @@ BAD = [
     pytest.param({"batch": -1}, "batch is a number", id="a batch below 0"),
     pytest.param({"partitions": None}, "partitions is a list", id="no partitions"),
     pytest.param({"attempts": "1"}, "attempts is a list", id="a text"),
-    pytest.param({"attempts": []}, "one length", id="lists of different lengths"),
+    pytest.param({"counts": None}, "counts is a list", id="no counts"),
+    pytest.param({"counts": [-1]}, "counts is a number", id="a count below 0"),
+    pytest.param({"attempts": []}, "one length", id="fewer attempts"),
+    pytest.param({"counts": [1, 1]}, "one length", id="more counts"),
     pytest.param({"partitions": ["a"]}, "partitions is a number", id="a name"),
     pytest.param({"partitions": [None]}, "numbers alone", id="nothing"),
     pytest.param(
-        {"partitions": [0, 0], "attempts": [1, 2]}, "one attempt of each", id="two attempts"
+        {"partitions": [0, 0], "attempts": [1, 2], "counts": [1, 1]},
+        "one attempt of each",
+        id="two attempts",
     ),
     pytest.param(
         {"partitions": [0] * (TASKS_MAX + 1)}, f"at most {TASKS_MAX}", id="more than TASKS_MAX"
@@ -274,7 +287,9 @@ BAD = [
 def test_what_cannot_be_asked(changes: dict[str, object], said: str) -> None:
     setting = Setting()
     setting.send(b"a")
-    asked = {name: value for name, value in (named((0, 0)) | changes).items() if value is not None}
+    asked = {
+        name: value for name, value in (named((0, 0, 1)) | changes).items() if value is not None
+    }
     reply = setting.ask("COMMIT", "o", **asked)
     assert reply.status == 400
     assert said in reply.description
@@ -293,5 +308,6 @@ def test_the_tasks_of_a_large_commit_fit_into_a_request() -> None:
         "batch": 0,
         "partitions": [each[0] for each in tasks],
         "attempts": [each[1] for each in tasks],
+        "counts": [each[1] for each in tasks],
     }
-    assert setting.ask("COMMIT", "o", **asked).status == 404
+    assert setting.ask("COMMIT", "o", **asked).status == 412

@@ -4,14 +4,14 @@ answers."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import pyarrow as pa
 import pytest
 
 from broker import Broker
-from pipeline.broker_client import opened
+from pipeline.broker_client import Management, opened
 from pipeline.errors import BrokerError
 from pipeline.options import Options, Use, read_options
 from pipeline.sink import BatchWriter, Task, Writing, Written
@@ -22,12 +22,13 @@ JOB: Final = "a-query"
 class OneTask(Writing):
     """Writes a batch of a query in one task."""
 
-    def __init__(self, options: Options, batch: int) -> None:
+    def __init__(self, options: Options, batch: int, *, attempt: int = 7) -> None:
         super().__init__(options)
         self._batch: Final = batch
+        self._attempt: Final = attempt
 
     def task(self) -> Task:
-        return Task(JOB, self._batch, 0, 7)
+        return Task(JOB, self._batch, 0, self._attempt)
 
 
 @pytest.fixture
@@ -85,18 +86,36 @@ def test_a_task_may_pause_between_batches_for_longer_than_a_connection_lives(
     assert ids == [f"ID:{JOB}/0/0/{row}" for row in range(3)]
 
 
+DROPPING = [
+    pytest.param(lambda asked: asked.ask("ABORT", "sink", JOB, batch=0), id="by an operator"),
+    pytest.param(lambda asked: asked.ask("FORGET", "sink", JOB), id="with the sink"),
+    pytest.param(lambda asked: asked.ask("DELETE", "queue", "out"), id="with the queue"),
+]
+
+
 @pytest.mark.requirement("PIP-52")
-def test_what_was_dropped_between_two_connections_of_a_task_is_told(broker: Broker) -> None:
+@pytest.mark.parametrize("drop", DROPPING)
+def test_what_was_dropped_between_two_connections_of_a_task_is_told(
+    broker: Broker, drop: Callable[[Management], object]
+) -> None:
+    """Nothing is shown, and the batch can be done again."""
+
     def dropped() -> Iterator[pa.RecordBatch]:
         yield rows("a", "b")
         with opened(options(broker.url)) as asked:
-            asked.ask("ABORT", "sink", JOB, batch=0)
+            drop(asked)
         yield rows("c")
 
     writer = OneTask(options(broker.url), 0)
     written = writer.write(dropped())
-    with pytest.raises(BrokerError, match="1 messages are shown, not 3: the others were dropped"):
+    with pytest.raises(
+        BrokerError, match=rf"attempt 7 of partition 0 in batch 0 of {JOB} sent 3 .* 1 are staged"
+    ):
         writer.show([written])
+    assert not broker.messages("out")
+    again = OneTask(options(broker.url), 0, attempt=8)
+    again.show([again.write(iter([rows("a", "b", "c")]))])
+    assert len(broker.messages("out")) == 3
 
 
 def test_a_batch_for_which_there_is_no_room_is_told_with_what_helps(broker: Broker) -> None:

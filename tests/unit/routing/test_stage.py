@@ -3,7 +3,7 @@
 import pytest
 
 from broker.message import Message, Origin
-from broker.routing.errors import LimitReached, NoSuchNode, QueueFull
+from broker.routing.errors import LimitReached, NoSuchNode, NotAsSent, QueueFull
 from broker.routing.ledger import ENQUEUED
 from broker.routing.node import QUEUE, TOPIC
 from broker.routing.policy import BLOCK, DROP_OLDEST, REJECT, AddressPolicy
@@ -43,7 +43,7 @@ def test_a_stage_that_is_over_takes_nothing_more_and_its_senders_are_told() -> N
     sender = RecordingProducer()
     stage.join(sender)
     stage.put(new_message(encoded(b"a")), staging.routing.batch)
-    staging.commit((0, 0))
+    staging.commit((0, 0), counts=[1])
     assert sender.lost_its_node
     with pytest.raises(NoSuchNode, match="attempt 0 of partition 0 in batch 0 of orders"):
         stage.put(new_message(encoded(b"b")), staging.routing.batch)
@@ -53,7 +53,7 @@ def test_a_stage_that_is_over_takes_nothing_more_and_its_senders_are_told() -> N
 def test_nothing_comes_into_a_stage_that_is_being_committed() -> None:
     staging = Staging()
     stage = staging.send(task(), b"a")
-    staging.stages.choose("orders", 0, [(0, 0)])
+    staging.stages.choose("orders", 0, [(0, 0, 1)])
     with pytest.raises(NoSuchNode):
         stage.put(new_message(encoded(b"b")), staging.routing.batch)
 
@@ -103,7 +103,7 @@ def test_repeats_are_found_at_the_commit() -> None:
         stage.put(_identified(), routing.batch)
     assert routing.queue().duplicates is not None
     assert routing.stats.duplicates == 0
-    staging.commit((0, 0))
+    staging.commit((0, 0), counts=[2])
     assert (routing.queue().waiting, routing.stats.duplicates) == (1, 1)
 
 
@@ -137,9 +137,9 @@ def test_the_key_of_an_address_counts_at_the_commit(again: bool) -> None:
     stage = staging.stage(task(), "news/sport", kind=TOPIC, origin=Origin("spark", "sport"))
     stage.put(new_message(encoded(b"a"), durable=True), staging.routing.batch)
     if again:
-        staging = restarted(staging.routing)
+        staging = restarted(staging)
     queues = [_subscribed(staging.routing, f"news/{key}") for key in ("sport", "money")]
-    staging.commit((0, 0))
+    staging.commit((0, 0), counts=[1])
     assert [queue.waiting for queue in queues] == [1, 0]
 
 
@@ -358,7 +358,7 @@ def test_a_target_that_is_deleted_takes_what_is_staged_for_it_along() -> None:
     staging.send(task(1), b"b", address="other")
     staging.routing.commit()
     staging.routing.router.delete(staging.routing.queue(), staging.routing.batch)
-    with pytest.raises(NoSuchNode):
+    with pytest.raises(NotAsSent):
         staging.commit((0, 0), (1, 0))
     assert staging.waiting("other") == []
     staging.commit((1, 0))
