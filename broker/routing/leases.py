@@ -86,6 +86,7 @@ class Leases:
         elif lease.queue is not queue:
             raise HeldExclusively(f"lease {name:.50} is one of {lease.queue.address}")
         self.join(lease)
+        self.named[name] = lease
         self.generation += 1
         if lease.gathering is not None:
             self._call_off(lease, self._fenced(lease, lease.generation, self.generation), batch)
@@ -108,9 +109,7 @@ class Leases:
             raise LimitReached(f"the broker has its {self._max} leases")
         if queue.is_temporary() or not queue.may_store or queue.stored_as == "":
             raise InvalidAddress(f"messages of {queue.address} are never stored: no lease has them")
-        if subscription is not None:
-            _check_alone(subscription)
-        return self.add(name, queue, subscription=subscription, selector=selector)
+        return BatchLease(self, name, queue, subscription=subscription, selector=selector)
 
     def add(
         self,
@@ -128,12 +127,12 @@ class Leases:
     def join(self, lease: BatchLease) -> None:
         """`lease` takes part in its queue from now on. Twice is once.
 
-        HeldExclusively where it is one of an unshared subscription, whose consumer has come
-        while it rested.
+        HeldExclusively where it is one of an unshared subscription that has its consumer.
         """
         if lease.rests:
-            if lease.subscription is not None:
-                _check_alone(lease.subscription)
+            of = lease.subscription
+            if of is not None and not of.is_shared and of.queue.consumers:
+                raise HeldExclusively(f"{of.name()} is not shared, and has its consumer")
             self._take_part(lease)
 
     def _take_part(self, lease: BatchLease) -> None:
@@ -416,9 +415,3 @@ class Leases:
                     LeaseGone(f"gone: lease {lease.name:.255} ended with its queue")
                 )
             self._let_go(lease, batch)
-
-
-def _check_alone(subscription: Subscription) -> None:
-    """Raise HeldExclusively where nobody may join those who consume from `subscription`."""
-    if not subscription.is_shared and subscription.queue.consumers:
-        raise HeldExclusively(f"{subscription.name()} is not shared, and has its consumer")

@@ -25,6 +25,16 @@ def test_a_subscription_is_leased_by_its_identity() -> None:
     assert told(reply) == (404, "no subscription durable/c/s")
 
 
+@pytest.mark.requirement("PIP-01")
+def test_a_lease_that_may_not_join_a_consumer_does_not_begin() -> None:
+    broker, lead = driver()
+    source = Source(address="t", capabilities=["topic"], durable=2, expiry_policy=NEVER)
+    broker.session("c").attach(attach_receiver(name="s", source=source))
+    reply = lead.ask("OPEN", "lease", "l", subscription="durable/c/s")
+    assert told(reply) == (409, "s is not shared, and has its consumer")
+    assert lead.query("lease").rows == []
+
+
 @pytest.mark.requirement("PIP-03")
 @pytest.mark.parametrize("operation", ["OPEN", "RENEW", "ACQUIRE"])
 def test_a_lease_that_rested_does_not_join_the_consumer_who_has_come(operation: str) -> None:
