@@ -75,9 +75,12 @@ class Lease:
             told = self._management.ask(
                 "OPEN", LEASE, name, **where, selector=options.text("selector"), ttl_ms=ttl_ms
             )
-        except GoneError as error:
-            # a lease is begun where there is none, so it is the place that is not there
-            raise BrokerError(str(error)) from error
+        except BrokerError as error:
+            self._management.close()
+            if isinstance(error, GoneError):
+                # a lease is begun where there is none, so it is the place that is not there
+                raise BrokerError(str(error)) from error
+            raise
         self.generation: Final = cast("int", told["generation"])
         self.epoch = cast("int", told["epoch"])
         self.now_ms: Final = cast("int", told["now_ms"])

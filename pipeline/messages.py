@@ -68,7 +68,7 @@ class Part:
 
     def filters(self) -> dict[str, Described]:
         """The same for AMQP."""
-        from pipeline.broker_client import browse_slice, lease_slice
+        from pipeline.consuming import browse_slice, lease_slice
 
         if self.lease is not None:
             return lease_slice(*self.lease)
@@ -166,7 +166,8 @@ def _by_http(options: Options, place: Place, part: Part) -> Iterator[Told]:  # n
 
 
 def _by_amqp(options: Options, place: Place, part: Part) -> Iterator[Told]:
-    from pipeline.broker_client import connected, copied, unwrapped
+    from pipeline.connection import connected
+    from pipeline.consuming import copied, unwrapped
 
     with connected(options) as connection:
         found = copied(connection, place.source, part.filters(), needed=part.needed_filters)

@@ -5,30 +5,16 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote
 
-from proton import Data, Link, Terminus
-from proton.reactor import LinkOption
+from proton import Data, Terminus
 
-from pipeline.broker_client import connected, opened
+from pipeline.broker_client import opened
+from pipeline.connection import Connection, connected
 from pipeline.errors import BrokerError, GoneError
 from pipeline.messages import Place
 from pipeline.options import Options
 
 SHARED_DURABLE: Final = ("topic", "shared", "global")
 """The capabilities of a subscription that has no client, which many may use."""
-
-
-class _Subscribes(LinkOption):
-    """Makes the link one of a shared durable subscription."""
-
-    def apply(self, link: Link) -> None:
-        source = link.source
-        source.durability = Terminus.DELIVERIES
-        source.expiry_policy = Terminus.EXPIRE_NEVER
-        source.capabilities.put_array(False, Data.SYMBOL)
-        source.capabilities.enter()
-        for name in SHARED_DURABLE:
-            source.capabilities.put_symbol(name)
-        source.capabilities.exit()
 
 
 def identity_of(options: Options) -> str | None:
@@ -64,14 +50,25 @@ def subscribed(options: Options) -> Place:
                 "list` does, or give the option topic"
             ) from error
         with connected(options) as connection:
-            name = options.text("subscription")
-            # what is behind the bar only tells links of one subscription apart
-            receiver = connection.create_receiver(
-                topic, credit=0, name=f"{name}|global", options=_Subscribes()
-            )
-            # closing would end the subscription
-            receiver.link.detach()
+            _subscribe(connection, topic, str(options.text("subscription")))
         return place_of(options)
+
+
+def _subscribe(connection: Connection, topic: str, name: str) -> None:
+    """Make a shared durable subscription, by a link that uses it."""
+    # what is behind the bar only tells links of one subscription apart
+    link = connection.receiver(topic, f"{name}|global")
+    link.source.durability = Terminus.DELIVERIES
+    link.source.expiry_policy = Terminus.EXPIRE_NEVER
+    capabilities = link.source.capabilities
+    capabilities.put_array(False, Data.SYMBOL)
+    capabilities.enter()
+    for capability in SHARED_DURABLE:
+        capabilities.put_symbol(capability)
+    capabilities.exit()
+    connection.attach(link)
+    # closing would end the subscription
+    link.detach()
 
 
 def waiting(options: Options, place: Place) -> int:

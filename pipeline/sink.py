@@ -21,7 +21,8 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from pipeline.broker_client import Management, connected, opened
+from pipeline.broker_client import Management, opened
+from pipeline.connection import Connection, connected
 from pipeline.errors import BrokerError, GoneError
 from pipeline.options import Options
 from pipeline.outgoing import MessageMaker, Outgoing
@@ -29,7 +30,6 @@ from pipeline.publishing import Publisher
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from proton.utils import BlockingConnection
 
 SINK: Final = "sink"
 
@@ -86,9 +86,7 @@ class Written(WriterCommitMessage):
 class _Sending:
     """A connection with a link for each address that is sent to."""
 
-    def __init__(
-        self, connection: BlockingConnection, properties: Mapping[str, object] | None
-    ) -> None:
+    def __init__(self, connection: Connection, properties: Mapping[str, object] | None) -> None:
         self._connection: Final = connection
         self._properties: Final = properties
         self._publishers: Final[dict[str, Publisher]] = {}

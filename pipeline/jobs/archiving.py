@@ -96,7 +96,7 @@ class Archiving:
 
     def check(self) -> None:
         """Whatever can be wrong before Spark is started: OptionError, ArchiveError, BrokerError."""
-        from pipeline.broker_client import connected
+        from pipeline.connection import connected
         from pipeline.jobs.archive import check_target
 
         checked = []

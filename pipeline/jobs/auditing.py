@@ -39,7 +39,7 @@ class Auditing:
 
     def check(self, out: Path | None = None) -> None:
         """Whatever can be wrong before Spark is started; `out` is what will be written."""
-        from pipeline.broker_client import connected
+        from pipeline.connection import connected
         from pipeline.options import Use, read_options
 
         if out is not None:

@@ -34,7 +34,7 @@ class Replaying:
 
     def check(self, *, dry_run: bool) -> None:
         """Whatever can be wrong before Spark is started."""
-        from pipeline.broker_client import connected
+        from pipeline.connection import connected
         from pipeline.options import Use, read_options
 
         Archive(self.place).check(MESSAGES)

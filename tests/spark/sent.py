@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from broker.jms import Destination, JmsMessage, TextBody, encode, stamp
 from broker.jms.bodies import Body
-from pipeline.broker_client import connected
+from pipeline.connection import connected
 from pipeline.options import Use, read_options
 from pipeline.publishing import Publisher
 

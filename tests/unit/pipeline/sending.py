@@ -18,7 +18,7 @@ from broker.jms import (
     stamp,
 )
 from broker.jms.bodies import Body
-from pipeline.broker_client import connected
+from pipeline.connection import connected
 from pipeline.options import Use, read_options
 from pipeline.publishing import Publisher
 

@@ -11,8 +11,9 @@ import pytest
 
 from broker import Broker
 from pipeline import journal
-from pipeline.broker_client import connected, opened
+from pipeline.broker_client import opened
 from pipeline.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS, schema_of
+from pipeline.connection import connected
 from pipeline.errors import BrokerError, DataLossError, FencedError, GoneError, UnreachableError
 from pipeline.lease import Lease
 from pipeline.messages import (

@@ -61,6 +61,7 @@ def test_a_batch_whose_lease_is_lost_fails_or_comes_again(broker: Broker, fails:
     if fails:
         with pytest.raises(LeaseLostError, match="failOnLeaseLoss=false goes on"):
             stream.partitions(start, end)
+        stream.stop()
         return
     assert stream.partitions(start, end) == []
     again = stream.latestOffset(end, ReadMaxRows(COUNT))

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from broker.amqp.types import Int, Map, Symbol, Timestamp
-from pipeline.broker_client import unwrapped
+from pipeline.consuming import unwrapped
 from pipeline.messages import Place, Range, part_of_queue, slice_of_lease
 from pipeline.option_kinds import Position
 from tests.support.jms import DELIVERY_ANNOTATIONS, HEADER, VALUE, joined
