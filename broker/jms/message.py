@@ -122,7 +122,7 @@ class JmsMessage:
             raise MappingError("a property without a name")
         if name.startswith("JMS") and self._set_defined(self._spelled(name), value):
             return
-        if isinstance(value, (list, dict, Map, Array, Described)):
+        if not _is_simple(value):
             raise MappingError(f"{name:.100} is no simple value, but a {type(value).__name__}")
         self.properties[name] = value
 
@@ -184,6 +184,15 @@ class JmsMessage:
 
     def _spelled(self, name: str) -> str:
         return WITHOUT_UNDERSCORES.get(name, name) if self.profile is Profile.EARLY else name
+
+
+def _is_simple(value: object) -> bool:
+    # one by one: of a tuple with list and dict in it mypyc makes a call of Python, for each value
+    if isinstance(value, list):
+        return False
+    if isinstance(value, dict):
+        return False
+    return not isinstance(value, (Map, Array, Described))
 
 
 def _string(name: str, value: object) -> str | None:
