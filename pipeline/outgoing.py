@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
-from typing import Final, final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, final
 
 import pyarrow as pa
 
@@ -15,35 +14,22 @@ from broker.jms import (
     Destination,
     DestinationType,
     JmsMessage,
-    MapBody,
     MappingError,
-    NoBody,
-    ObjectBody,
-    SerializedBody,
-    StreamBody,
-    TextBody,
     encode,
 )
-from broker.jms.bodies import Body
 from broker.jms.ids import correlation_id_text, message_id_text
-from pipeline.amqp_json import annotations_from_json, from_json
+from pipeline.amqp_json import annotations_from_json
+from pipeline.bodies import VALUE, Bodies
 from pipeline.columns import MESSAGE_COLUMNS
 from pipeline.options import OptionError
-from pipeline.typed import Unreadable, is_typed, value_of, values_of
+from pipeline.values import Columns, binary_in, columns_of, map_in, text_in, whole_in
 
-VALUE: Final = "value"
-"""A column that is the body, text or bytes by its type: what Kafka's sink calls it."""
+MICROSECONDS: Final = 1000
+"""Of a millisecond."""
 
-BODIES: Final = {
-    "bodyText": "text",
-    "bodyBytes": "bytes",
-    "bodyMap": "map",
-    "bodyList": "stream",
-    "bodyJson": "object",
-}
-"""By the column that is filled, the kind of a message that does not say it."""
-
-Row = Mapping[str, object]
+Put = Callable[[JmsMessage, Any], None]
+Encoded = Callable[[int], bytes]
+"""The message of a row, by the row's place in its batch."""
 
 
 class RowError(ValueError):
@@ -98,201 +84,162 @@ class MessageMaker:
         """A message for each row. RowError names the row that is none."""
         if self._raw:
             batch = batch.select(["amqp"] if self._address else ["address", "amqp"])
-        for row in _rows(batch):
+        columns = columns_of(batch)
+        addresses: Sequence[str | None] = [self._address] * batch.num_rows
+        if not self._address:
+            addresses = columns.get("address", addresses)
+        encoded = _raw(columns) if self._raw else self._encoded(columns, addresses)
+        for at, address in enumerate(addresses):
             try:
-                yield self._message(row)
+                if address is None:
+                    raise ValueError("its address is null")
+                made = Outgoing(text_in("address", address), encoded(at))
             except (MappingError, ValueError, TypeError, OverflowError) as error:
                 raise RowError(
                     f"row {self._count} of {self._name} is no message: {error}"
                 ) from error
+            yield made
             self._count += 1
 
-    def _message(self, row: Row) -> Outgoing:
-        address = self._address or _text(row, "address")
-        if address is None:
-            raise ValueError("its address is null")
-        if self._raw:
-            data = row["amqp"]
-            if not isinstance(data, bytes):
-                raise ValueError("its column amqp is null")
-            return Outgoing(address, data)
-        return Outgoing(address, encode(self._jms(row, address)))
+    def _encoded(self, columns: Columns, addresses: Sequence[str | None]) -> Encoded:
+        bodies = Bodies(columns, self._body_type)
+        headers = _headers(columns, addresses)
 
-    def _jms(self, row: Row, address: str) -> JmsMessage:
-        message = JmsMessage(_body(row, self._body_type))
-        message.message_id = _id(row, "JMSMessageID", "messageId", message_id_text) or (
-            f"ID:{self._name}/{self._count}"
-        )
-        message.correlation_id = _id(row, "JMSCorrelationID", "correlationId", correlation_id_text)
-        message.timestamp = _moment(row, "JMSTimestamp") or self._now_ms()
-        kind = _text(row, "JMSDestinationType")
-        if kind is not None:
-            message.destination = Destination(address, DestinationType(kind))
-        reply_to = _text(row, "JMSReplyTo")
-        if reply_to is not None:
-            reply_type = _text(row, "JMSReplyToType") or DestinationType.QUEUE.value
-            message.reply_to = Destination(reply_to, DestinationType(reply_type))
-        message.type = _text(row, "JMSType")
-        message.priority = _number(row, "JMSPriority", message.priority)
-        message.delivery_mode = _number(row, "JMSDeliveryMode", message.delivery_mode)
-        message.expiration = _moment(row, "JMSExpiration")
-        if message.expiration:
-            # what is over is sent as such: the broker says what becomes of it
-            message.time_to_live = max(1, message.expiration - self._now_ms())
-        message.delivery_time = _moment(row, "JMSDeliveryTime")
-        message.user_id = _text(row, "JMSXUserID")
-        message.group_id = _text(row, "JMSXGroupID")
-        if row.get("JMSXGroupSeq") is not None:
-            message.set_property("JMSXGroupSeq", row["JMSXGroupSeq"])
-        if row.get("JMS_AMQP_TTL") is not None:
-            message.set_property("JMS_AMQP_TTL", row["JMS_AMQP_TTL"])
-        message.reply_to_group_id = _text(row, "JMS_AMQP_REPLY_TO_GROUP_ID")
-        if isinstance(message.body, BytesBody):
-            message.content_type = _text(row, "contentType") or message.content_type
-        message.content_encoding = _text(row, "contentEncoding")
-        for name, value in _entries(row, "properties").items():
-            message.set_property(name, value)
-        annotations = _text(row, "messageAnnotations")
-        if annotations is not None:
-            message.annotations = annotations_from_json(annotations)
-        return message
+        def encoded(at: int) -> bytes:
+            message = JmsMessage(bodies.of(at))
+            for put, values in headers:
+                value = values[at]
+                if value is not None:
+                    put(message, value)
+            if not message.message_id:
+                message.message_id = f"ID:{self._name}/{self._count}"
+            if not message.timestamp:
+                message.timestamp = self._now_ms()
+            if message.expiration:
+                # what is over is sent as such: the broker says what becomes of it
+                message.time_to_live = max(1, message.expiration - self._now_ms())
+            return encode(message)
+
+        return encoded
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
-    """The rows, put together column by column: a row of Arrow's own costs three times as much.
-    Columns that are empty are left out."""
-    columns = {
-        name: _plain(array)
-        for name, array in zip(batch.schema.names, batch.columns, strict=True)
-        if array.null_count < len(array)
-    }
-    if not columns:
-        yield from ({} for _ in range(batch.num_rows))
-        return
-    names = list(columns)
-    for values in zip(*columns.values(), strict=True):
-        yield dict(zip(names, values, strict=True))
+def _raw(columns: Columns) -> Encoded:
+    messages = columns.get("amqp")
+
+    def encoded(at: int) -> bytes:
+        data = None if messages is None else messages[at]
+        if data is None:
+            raise ValueError("its column amqp is null")
+        return binary_in("amqp", data)
+
+    return encoded
 
 
-def _plain(array: pa.Array) -> list[object]:
-    """As Python has it; times as microseconds, since datetime reaches less far than JMS' times."""
-    kind = array.type
-    if pa.types.is_timestamp(kind):
-        array = array.cast(pa.timestamp("us", tz=kind.tz)).cast(pa.int64())
-    elif pa.types.is_map(kind) and is_typed(kind.item_type):
-        keys, values = array.keys.to_pylist(), values_of(array.items)
-        return [
-            None
-            if pair is None
-            else dict(zip(keys[pair[0] : pair[1]], values[pair[0] : pair[1]], strict=True))
-            for pair in _spans(array)
-        ]
-    elif pa.types.is_list(kind) and is_typed(kind.value_type):
-        values = values_of(array.values)
-        return [None if pair is None else values[pair[0] : pair[1]] for pair in _spans(array)]
-    elif pa.types.is_map(kind):
-        plain: list[object] = array.to_pylist(maps_as_pydicts="strict")
-        return plain
-    listed: list[object] = array.to_pylist()
-    return listed
+def _texts(column: str, header: str) -> Put:
+    def put(message: JmsMessage, value: object) -> None:
+        setattr(message, header, text_in(column, value))
+
+    return put
 
 
-def _spans(array: pa.MapArray | pa.ListArray) -> Iterator[tuple[int, int] | None]:
-    """Where the entries of each row begin and end; None for a row that is null."""
-    for span, is_there in zip(
-        pairwise(array.offsets.to_pylist()), array.is_valid().to_pylist(), strict=True
-    ):
-        yield span if is_there else None
+def _numbers(column: str, header: str, unit: int = 1) -> Put:
+    def put(message: JmsMessage, value: object) -> None:
+        setattr(message, header, whole_in(column, value) // unit)
+
+    return put
 
 
-def _body(row: Row, body_type: str | None) -> Body:
-    kind = _text(row, "bodyType") or body_type
-    value = row.get(VALUE)
-    text, data = row.get("bodyText"), row.get("bodyBytes")
-    if isinstance(value, str) and text is None:
-        text = value
-    elif isinstance(value, bytes) and data is None:
-        data = value
-    if kind is None:
-        filled = {**row, "bodyText": text, "bodyBytes": data}
-        kinds = [told for name, told in BODIES.items() if filled.get(name) is not None]
-        if len(kinds) > 1:
-            raise ValueError(f"it has several bodies, and no bodyType: {', '.join(kinds)}")
-        kind = kinds[0] if kinds else "message"
-    if kind == "text":
-        return TextBody(text if isinstance(text, str) else None)
-    if kind == "bytes":
-        return BytesBody(data if isinstance(data, bytes) else b"")
-    if kind == "map":
-        return MapBody(_entries(row, "bodyMap"))
-    if kind == "stream":
-        items = row.get("bodyList") or []
-        assert isinstance(items, list)
-        return StreamBody([_typed(item) for item in items])
-    if kind == "object":
-        return _object_body(row, data)
-    if kind == "message":
-        return NoBody()
-    raise ValueError(f"bodyType {kind!r} is none of {', '.join([*BODIES.values(), 'message'])}")
+def _ids(column: str, header: str, text_of: Callable[[object], str | None]) -> Put:
+    """Identifiers by their types, for messages that have not got JMS' text of them."""
+
+    def put(message: JmsMessage, typed: dict[str, object]) -> None:
+        if getattr(message, header) is None:
+            setattr(message, header, text_of(_identifier(column, typed)))
+
+    return put
 
 
-def _object_body(row: Row, data: object) -> Body:
-    if isinstance(data, bytes):
-        return SerializedBody(data)
-    told = _text(row, "bodyJson")
-    return SerializedBody() if told is None else ObjectBody(from_json(told))
-
-
-def _entries(row: Row, column: str) -> dict[str, object]:
-    entries = row.get(column) or {}
-    if not isinstance(entries, dict):
-        raise TypeError(f"{column} is no map")
-    return {name: _typed(value) for name, value in entries.items()}
-
-
-def _typed(value: object) -> object:
-    """A value; ValueError where it was none, or is one of a struct that is no V."""
-    if isinstance(value, Unreadable):
-        raise value.error
-    return value_of(value) if isinstance(value, dict) else value
-
-
-def _text(row: Row, column: str) -> str | None:
-    value = row.get(column)
-    if value is None or isinstance(value, str):
-        return value
-    raise ValueError(f"{column} is no text")
-
-
-def _number(row: Row, column: str, default: int) -> int:
-    value = row.get(column)
-    if value is None:
-        return default
-    if isinstance(value, int):
-        return value
-    raise ValueError(f"{column} is no whole number")
-
-
-def _moment(row: Row, column: str) -> int:
-    """Milliseconds; 0 where there is none."""
-    return _number(row, column, 0) // 1000
-
-
-def _id(
-    row: Row, column: str, typed_column: str, text_of: Callable[[object], str | None]
-) -> str | None:
-    """JMS' text of an identifier, of the column that has it so, else of the typed one."""
-    text = _text(row, column)
-    typed = row.get(typed_column)
-    if text is not None or typed is None:
-        return text
-    assert isinstance(typed, dict)
+def _identifier(column: str, typed: dict[str, object]) -> object:
     kind = typed.get("type")
-    value = typed.get(kind)
+    value = typed.get(str(kind))
     if kind == "uuid":
-        return text_of(uuid.UUID(str(value)))
+        return uuid.UUID(str(value))
     if kind == "ulong":
-        return text_of(ULong(int(str(value))))
+        return ULong(int(str(value)))
     if kind in ("string", "binary") and value is not None:
-        return text_of(value)
-    raise ValueError(f"{typed_column} is none: {typed!r:.100}")
+        return value
+    raise ValueError(f"{column} is none: {typed!r:.100}")
+
+
+def _property(name: str) -> Put:
+    return lambda message, value: message.set_property(name, value)
+
+
+def _put_properties(message: JmsMessage, value: object) -> None:
+    for name, each in map_in("properties", value).items():
+        message.set_property(name, each)
+
+
+def _put_destination(message: JmsMessage, told: tuple[str, str]) -> None:
+    address, kind = told
+    message.destination = Destination(address, DestinationType(kind))
+
+
+def _put_reply_to(message: JmsMessage, told: tuple[str, str | None]) -> None:
+    address, kind = told
+    message.reply_to = Destination(
+        text_in("JMSReplyTo", address), DestinationType(kind or DestinationType.QUEUE.value)
+    )
+
+
+def _put_content_type(message: JmsMessage, value: object) -> None:
+    if isinstance(message.body, BytesBody) and value:
+        message.content_type = text_in("contentType", value)
+
+
+def _put_annotations(message: JmsMessage, value: object) -> None:
+    message.annotations = annotations_from_json(text_in("messageAnnotations", value))
+
+
+HEADERS: Final[dict[str, Put]] = {
+    "JMSMessageID": _texts("JMSMessageID", "message_id"),
+    "messageId": _ids("messageId", "message_id", message_id_text),
+    "JMSCorrelationID": _texts("JMSCorrelationID", "correlation_id"),
+    "correlationId": _ids("correlationId", "correlation_id", correlation_id_text),
+    "JMSTimestamp": _numbers("JMSTimestamp", "timestamp", MICROSECONDS),
+    "JMSDestinationType": _put_destination,
+    "JMSReplyTo": _put_reply_to,
+    "JMSType": _texts("JMSType", "type"),
+    "JMSPriority": _numbers("JMSPriority", "priority"),
+    "JMSDeliveryMode": _numbers("JMSDeliveryMode", "delivery_mode"),
+    "JMSExpiration": _numbers("JMSExpiration", "expiration", MICROSECONDS),
+    "JMSDeliveryTime": _numbers("JMSDeliveryTime", "delivery_time", MICROSECONDS),
+    "JMSXUserID": _texts("JMSXUserID", "user_id"),
+    "JMSXGroupID": _texts("JMSXGroupID", "group_id"),
+    "JMSXGroupSeq": _property("JMSXGroupSeq"),
+    "JMS_AMQP_TTL": _property("JMS_AMQP_TTL"),
+    "JMS_AMQP_REPLY_TO_GROUP_ID": _texts("JMS_AMQP_REPLY_TO_GROUP_ID", "reply_to_group_id"),
+    "contentType": _put_content_type,
+    "contentEncoding": _texts("contentEncoding", "content_encoding"),
+    "properties": _put_properties,
+    "messageAnnotations": _put_annotations,
+}
+"""What puts into a message what its row has in a column; done in this order."""
+
+
+def _headers(columns: Columns, addresses: Sequence[str | None]) -> list[tuple[Put, Sequence[Any]]]:
+    """The columns that are not empty, and what puts their values into messages."""
+    told = dict(columns)
+    if "JMSDestinationType" in columns:
+        kinds = columns["JMSDestinationType"]
+        told["JMSDestinationType"] = [
+            None if kind is None else (address, kind)
+            for address, kind in zip(addresses, kinds, strict=True)
+        ]
+    if "JMSReplyTo" in columns:
+        kinds = columns.get("JMSReplyToType", [None] * len(addresses))
+        told["JMSReplyTo"] = [
+            None if address is None else (address, kind)
+            for address, kind in zip(columns["JMSReplyTo"], kinds, strict=True)
+        ]
+    return [(put, told[name]) for name, put in HEADERS.items() if name in told]

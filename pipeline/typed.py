@@ -212,7 +212,12 @@ def values_of(array: pa.StructArray) -> list[object]:
         for kind, field in (*_HELD_IN.items(), *dict.fromkeys(_CLASSES, "long").items())
         if kind in present
     }
-    values: list[object] = []
+    values: list[object]
+    if present <= _HELD_IN.keys():
+        values = [held[kind][at] for at, kind in enumerate(kinds)]
+        if None not in values:
+            return values
+    values = []
     append = values.append
     for at, kind in enumerate(kinds):
         value = held[kind][at] if kind in held else None

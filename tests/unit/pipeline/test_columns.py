@@ -351,6 +351,17 @@ def test_other_json_is_refused(text: str) -> None:
         ({"messageAnnotations": "[]"}, "annotations are a JSON object"),
         ({"bodyJson": '{"int": "x"}'}, "row 1 of q/3/1 is no message"),
         ({"address": None, "bodyText": "x"}, "its address is null"),
+        ({"address": 5, "bodyText": "x"}, "address is no text"),
+        ({"bodyText": 5}, "bodyText is no text"),
+        ({"bodyBytes": "x"}, "bodyBytes is not binary"),
+        ({"bodyList": "x"}, "bodyList is no list"),
+        ({"bodyList": [{"type": "long"}]}, "is no value of type long: long is null"),
+        ({"bodyMap": 5}, "bodyMap is no map"),
+        ({"properties": {"a": {"type": "story"}}}, "is no value of type story"),
+        ({"JMSType": 5}, "JMSType is no text"),
+        ({"JMSPriority": "x"}, "JMSPriority is no whole number"),
+        ({"messageId": {"type": "ulong", "string": "x"}}, "invalid literal for int"),
+        ({"messageId": {"type": "date", "string": "x"}}, "messageId is none: {'type': 'date'"),
     ],
 )
 @pytest.mark.requirement("PIP-53")
@@ -362,6 +373,43 @@ def test_a_row_that_is_no_message_is_named(row: dict[str, object], told: str) ->
     with pytest.raises(RowError, match="row 1 of q/3/1 is no message") as raised:
         list(maker.messages(pa.RecordBatch.from_pylist([row])))
     assert told in str(raised.value)
+
+
+def _sent(batch: pa.RecordBatch) -> list[bytes]:
+    maker = MessageMaker(name="q", address="a", now_ms=lambda: NOW)
+    return [sent.data for sent in maker.messages(batch)]
+
+
+@pytest.mark.requirement("PIP-53")
+def test_properties_are_the_same_however_a_row_has_them() -> None:
+    """As a map of V, of structs with some of its fields, or a struct of either."""
+    entries: dict[str, object] = {"colour": "red", "size": "xl"}
+    some = {name: {"type": "string", "string": value} for name, value in entries.items()}
+    part = pa.map_(pa.string(), pa.struct([("type", pa.string()), ("string", pa.string())]))
+    ways = [
+        pa.RecordBatch.from_arrays([maps([entries])], ["properties"]),
+        pa.RecordBatch.from_pydict({"properties": pa.array([list(some.items())], part)}),
+        pa.RecordBatch.from_pylist([{"properties": some}]),
+        pa.RecordBatch.from_pylist([{"properties": entries}]),
+    ]
+    first, *others = [_sent(way) for way in ways]
+    assert others == [first] * 3
+    [row] = rows_of(first, ["properties"]).to_pylist()
+    assert {name: value["string"] for name, value in row["properties"]} == entries
+
+
+@pytest.mark.requirement("PIP-53")
+def test_the_rows_before_one_with_a_value_that_is_none_are_sent() -> None:
+    values = pa.array([{"type": "long", "long": 1}, {"type": "long"}], structs([1]).type)
+    for column, array in (
+        ("properties", pa.MapArray.from_arrays([0, 1, 2], ["a", "b"], values)),
+        ("bodyList", pa.ListArray.from_arrays([0, 1, 2], values)),
+    ):
+        maker = MessageMaker(name="q", address="a", now_ms=lambda: NOW)
+        sent = maker.messages(pa.RecordBatch.from_arrays([array], [column]))
+        assert next(sent).data
+        with pytest.raises(RowError, match=r"row 1 of q is no message: .*long is null"):
+            next(sent)
 
 
 @pytest.mark.requirement("PIP-54")
