@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -17,13 +16,17 @@ from pipeline.columns import MESSAGE_COLUMNS
 from pipeline.http_client import batches
 from pipeline.option_kinds import Position
 from pipeline.options import Options
-from pipeline.rows import RowMaker, Told
+from pipeline.rows import TOLD, RowMaker, told_of
 
 if TYPE_CHECKING:
     from proton import Described
 
+    from pipeline.consuming import Received
+
 ROWS_MAX: Final = 2000
-"""Rows of one record batch that is read by AMQP. By HTTP the broker says."""
+BYTES_MAX: Final = 1 << 20
+"""With so much read by AMQP there is a record batch; one message may be larger. By HTTP the broker
+says."""
 
 
 @dataclass(frozen=True)
@@ -152,45 +155,50 @@ def rows(
     )
     read = _by_amqp if options.management_url is None else _by_http
     for told in read(options, place, part):
-        batch = maker.batch(told if span.is_all else _within(span, told))
-        if batch.num_rows:
-            yield batch
+        chosen = told if span.is_all else _within(span, told)
+        if chosen.num_rows:
+            yield maker.batch(chosen)
 
 
-def _by_http(options: Options, place: Place, part: Part) -> Iterator[Told]:  # noqa: ARG001
+def _by_http(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBatch]:  # noqa: ARG001
     for batch in batches(options, part.path, part.arguments):
-        messages = batch.column("message").cast(pa.binary())
-        yield Told(
-            messages.to_pylist(), batch.column("position"), batch.column("enqueuedAt"), messages
-        )
+        yield batch.select(TOLD.names).cast(TOLD)
 
 
-def _by_amqp(options: Options, place: Place, part: Part) -> Iterator[Told]:
+def _by_amqp(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBatch]:
     from pipeline.connection import connected
-    from pipeline.consuming import copied, unwrapped
+    from pipeline.consuming import copied
 
     with connected(options) as connection:
         found = copied(connection, place.source, part.filters(), needed=part.needed_filters)
-        while some := [unwrapped(data) for data in islice(found, ROWS_MAX)]:
-            yield Told(
+        for some in _gathered(found):
+            yield told_of(
                 [each.data for each in some],
-                [each.position for each in some],
-                [None if each.enqueued_ms is None else each.enqueued_ms * 1000 for each in some],
+                positions=[each.position for each in some],
+                enqueued_us=[
+                    None if each.enqueued_ms is None else each.enqueued_ms * 1000 for each in some
+                ],
             )
 
 
-def _within(span: Range, told: Told) -> Told:
-    positions, enqueued = _listed(told.positions), _listed(told.enqueued)
-    chosen = [at for at in range(len(told.messages)) if span.takes(positions[at], enqueued[at])]
-    return Told(
-        [told.messages[at] for at in chosen],
-        [positions[at] for at in chosen],
-        [enqueued[at] for at in chosen],
-    )
+def _gathered(found: Iterator[bytes]) -> Iterator[list[Received]]:
+    """So many messages at a time as make a batch."""
+    from pipeline.consuming import unwrapped
+
+    some: list[Received] = []
+    size = 0
+    for data in found:
+        some.append(unwrapped(data))
+        size += len(data)
+        if len(some) >= ROWS_MAX or size >= BYTES_MAX:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
-def _listed(numbers: Sequence[int | None] | pa.Array) -> Sequence[int | None]:
-    if isinstance(numbers, pa.Array):
-        listed: list[int | None] = numbers.cast(pa.int64()).to_pylist()
-        return listed
-    return numbers
+def _within(span: Range, told: pa.RecordBatch) -> pa.RecordBatch:
+    positions = told.column("position").to_pylist()
+    enqueued_us = told.column("enqueuedAt").cast(pa.int64()).to_pylist()
+    takes = [span.takes(*each) for each in zip(positions, enqueued_us, strict=True)]
+    return told.filter(pa.array(takes, pa.bool_()))

@@ -1,24 +1,21 @@
-"""Values of JMS' types as Arrow's struct V, column by column, and back.
-
-Besides JMS' own types V has those that other senders put into properties: unsigned numbers,
-timestamps, UUIDs, symbols and decimals by AMQP's names, and anything else as JSON.
-"""
+"""Values of JMS' types as Arrow's struct V, and back."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
 
+from broker.amqp.encode import BytesWriter
 from broker.amqp.types import (
     Byte,
     Char,
     Decimal,
     Float,
     Int,
-    Integer,
     Short,
     Symbol,
     Timestamp,
@@ -27,153 +24,91 @@ from broker.amqp.types import (
     ULong,
     UShort,
 )
-from pipeline.amqp_json import from_json, to_json
+from pipeline.amqp_json import from_json
+from pipeline.buffers import HELD, JSON, TRUE, TYPES, Maps, Values
 from pipeline.columns import LIST_TYPE, MAP_TYPE, V_TYPE
 
-NAMES: Final[dict[type[object], str]] = {
-    type(None): "null",
-    bool: "boolean",
-    Byte: "byte",
-    Short: "short",
-    Int: "int",
-    int: "long",
-    Float: "float",
-    float: "double",
-    str: "string",
-    Char: "char",
-    bytes: "binary",
-    UByte: "ubyte",
-    UShort: "ushort",
-    UInt: "uint",
-    ULong: "ulong",
-    Timestamp: "timestamp",
-    uuid.UUID: "uuid",
-    Symbol: "symbol",
-    Decimal: "decimal",
-}
-OTHERS: Final = "json"
-
-SURROGATES: Final = range(0xD800, 0xE000)
+BYTES_MAX: Final = 0x7FFF_FFFF
+"""What Arrow's texts have in all."""
 
 
-def _of_integer(value: Integer) -> int:
-    return value.value
+def _among(types: Sequence[int]) -> pa.BooleanArray:
+    """For each of the types, by its number, whether it is one of these."""
+    return pa.array([number in types for number in range(len(TYPES))])
 
 
-def _text_of_char(value: Char) -> str | None:
-    """None for a lone surrogate, which Java has and UTF-8 has not: the code point is in `long`."""
-    return None if value.value in SURROGATES else chr(value.value)
+_NAMES: Final = pa.array(TYPES, pa.string())
+_IS_TRUE: Final = _among([TRUE])
+_HAVE: Final = {name: _among(types) for name, types in HELD.items()}
 
 
-_Read = Callable[..., object]
-
-# by field of the struct: how a value of a class is held there; None where it is as it is
-_FIELDS: Final[dict[str, tuple[pa.DataType, dict[type[object], _Read | None]]]] = {
-    "boolean": (pa.bool_(), {bool: None}),
-    "long": (
-        pa.int64(),
-        {
-            int: None,
-            Byte: _of_integer,
-            Short: _of_integer,
-            Int: _of_integer,
-            UByte: _of_integer,
-            UShort: _of_integer,
-            UInt: _of_integer,
-            Timestamp: _of_integer,
-            Char: _of_integer,
-        },
-    ),
-    "double": (pa.float64(), {float: None, Float: lambda value: value.value}),
-    "string": (
-        pa.string(),
-        {
-            str: None,
-            Char: _text_of_char,
-            # up to 2^64, so no BIGINT
-            ULong: lambda value: str(value.value),
-            uuid.UUID: str,
-            Symbol: str,
-        },
-    ),
-    "binary": (pa.binary(), {bytes: None, Decimal: lambda value: value.raw}),
-}
-
-
-def structs(values: Sequence[object]) -> pa.StructArray:
+def struct_array(values: Values) -> pa.StructArray:
     """The values, a V each."""
-    kinds = [value.__class__ for value in values]
-    present = set(kinds)
-    names = pa.array([NAMES.get(kind, OTHERS) for kind in kinds], pa.string())
-    children = [
-        _child(values, kinds, present, held_as, readers, is_text=field == "string")
-        for field, (held_as, readers) in _FIELDS.items()
-    ]
-    return pa.StructArray.from_arrays([names, *children], fields=list(V_TYPE))
-
-
-def _child(
-    values: Sequence[object],
-    kinds: Sequence[type[object]],
-    present: set[type[object]],
-    held_as: pa.DataType,
-    readers: dict[type[object], _Read | None],
-    *,
-    is_text: bool,
-) -> pa.Array:
-    strangers = present - NAMES.keys() if is_text else set()
-    mine = present & readers.keys() | strangers
-    if not mine:
-        return pa.nulls(len(values), held_as)
-    if len(mine) == 1 and not strangers:
-        [only] = mine
-        read = readers[only]
-        if read is None:
-            held = [v if k is only else None for v, k in zip(values, kinds, strict=True)]
-        else:
-            held = [read(v) if k is only else None for v, k in zip(values, kinds, strict=True)]
-        return pa.array(held, held_as)
-    by_kind: dict[type[object], _Read] = {
-        kind: readers.get(kind) or to_json
-        for kind in mine
-        if readers.get(kind) or kind in strangers
+    types = _array(pa.uint8(), values.types)
+    buffers = {
+        "boolean": [_IS_TRUE.take(types).buffers()[1]],
+        "long": [_buffer(values.longs)],
+        "double": [_buffer(values.doubles)],
+        "string": [_buffer(values.string_offsets), _buffer(values.strings)],
+        "binary": [_buffer(values.binary_offsets), _buffer(values.binaries)],
     }
-    # most values are of the class that is held as it is: no call for those
-    plain = next((kind for kind in mine if kind not in by_kind), None)
-    held = [
-        v if k is plain else (by_kind[k](v) if k in by_kind else None)
-        for v, k in zip(values, kinds, strict=True)
-    ]
-    return pa.array(held, held_as)
+    named, *fields = V_TYPE
+    children = [_NAMES.take(types), *(_field(f, types, buffers[f.name]) for f in fields)]
+    return pa.StructArray.from_arrays(children, fields=[named, *fields])
+
+
+def _field(field: pa.Field, types: pa.Array, buffers: list[pa.Buffer]) -> pa.Array:
+    """That field of all values, null where a value is of a type that it is not for."""
+    present = types.buffers()[1].to_pybytes()
+    if not any(number in present for number in HELD[field.name]):
+        return pa.nulls(len(types), field.type)
+    valid = _HAVE[field.name].take(types).buffers()[1]
+    return pa.Array.from_buffers(field.type, len(types), [valid, *buffers])
+
+
+def _array(kind: pa.DataType, numbers: BytesWriter) -> pa.Array:
+    buffer = _buffer(numbers)
+    return pa.Array.from_buffers(kind, buffer.size * 8 // kind.bit_width, [None, buffer])
+
+
+def _buffer(written: BytesWriter) -> pa.Buffer:
+    if len(written) > BYTES_MAX:
+        raise ValueError(f"{len(written)} bytes are more than a column can hold")
+    return pa.py_buffer(written.getvalue())
+
+
+def map_array(given: Maps, *, none: Sequence[bool] | None = None) -> pa.MapArray:
+    """A map of V for each; null where `none` says that there is none."""
+    return pa.MapArray.from_arrays(
+        _array(pa.int32(), given.offsets),
+        pa.array(given.names, pa.string()).take(_array(pa.int32(), given.keys)),
+        struct_array(given.values),
+        type=MAP_TYPE,
+        mask=None if none is None else pa.array(none, pa.bool_()),
+    )
 
 
 def maps(entries: Sequence[dict[str, object] | None]) -> pa.MapArray:
     """A map of V for each dict, null for None."""
-    offsets = _offsets(entries)
-    keys = pa.array([key for each in entries if each for key in each], pa.string())
-    items = structs([value for each in entries if each for value in each.values()])
-    return pa.MapArray.from_arrays(offsets, keys, items, type=MAP_TYPE)
+    given = Maps()
+    for each in entries:
+        given.add(each or {})
+        given.close()
+    return map_array(given, none=[each is None for each in entries])
 
 
 def lists(rows: Sequence[list[object] | None]) -> pa.ListArray:
     """A list of V for each, null for None."""
-    offsets = _offsets(rows)
-    values = structs([value for each in rows if each for value in each])
-    return pa.ListArray.from_arrays(offsets, values, type=LIST_TYPE)
-
-
-def _offsets(rows: Sequence[dict[str, object] | list[object] | None]) -> pa.Array:
-    """Where each begins, null for one that is none itself, and where the last ends."""
-    offsets: list[int | None] = []
-    at = 0
+    values = Values()
     for row in rows:
-        if row is None:
-            offsets.append(None)
-        else:
-            offsets.append(at)
-            at += len(row)
-    offsets.append(at)
-    return pa.array(offsets, pa.int32())
+        for value in row or ():
+            values.add(value)
+    return pa.ListArray.from_arrays(
+        pa.array(accumulate((len(row or ()) for row in rows), initial=0), pa.int32()),
+        struct_array(values),
+        type=LIST_TYPE,
+        mask=pa.array([row is None for row in rows], pa.bool_()),
+    )
 
 
 _CLASSES: Final[dict[str, Callable[..., object]]] = {
@@ -284,9 +219,9 @@ def _value(kind: str, struct: dict[str, object]) -> object:
         raw = _held(struct, "binary")
         assert isinstance(raw, bytes)
         return Decimal(raw)
-    if kind == OTHERS:
+    if kind == TYPES[JSON]:
         return from_json(str(_held(struct, "string")))
-    raise ValueError(f"type is none of {', '.join([*NAMES.values(), OTHERS])}")
+    raise ValueError(f"type is none of {', '.join([*dict.fromkeys(TYPES)])}")
 
 
 def _held(struct: dict[str, object], field: str) -> object:

@@ -40,7 +40,7 @@ def compiled(source: Source) -> bool:
     )
 
 
-COMPILED_SOURCES: Final = [source for source in PRODUCT if compiled(source)]
+COMPILED_SOURCES: Final = [source for source in [*PRODUCT, *PIPELINE] if compiled(source)]
 
 RULES: Final[list[tuple[Rule, list[Source]]]] = [
     (tidy.file_is_short, EVERYTHING),

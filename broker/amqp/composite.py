@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from broker.amqp.decode import (
     binary_at,
@@ -162,6 +162,7 @@ class FieldWriter:
             put_compound(out, 0xC0, self._out, count=self._count)
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class FieldReader:
     """Gives the fields of one composite in the order of the spec's table.

@@ -15,7 +15,7 @@ import uuid
 from typing import Final, final
 
 from librt.strings import read_f32_be, read_f64_be, read_i16_be, read_i32_be, read_i64_be
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from broker.amqp.constructors import (
     FORMS,
@@ -66,6 +66,7 @@ __all__ = [
     "take_uint",
     "take_value",
     "text_at",
+    "text_of",
     "u16_at",
     "u32_at",
     "uint_at",
@@ -154,9 +155,9 @@ def text_at(data: bytes, at: i64, end: i64) -> str | None:
     behind = skip(data, at, end)
     code = i64(data[at])
     if code == 0xA1:
-        return _text(data[at + 2 : behind])
+        return text_of(data[at + 2 : behind])
     if code == 0xB1:
-        return _text(data[at + 5 : behind])
+        return text_of(data[at + 5 : behind])
     if code == 0x40:
         return None
     raise malformed("a string was expected")
@@ -203,6 +204,7 @@ def take_value(data: bytes, at: i64, end: i64, values_max: i64 = LONG_MAX) -> tu
     return value, reader.at
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class _Reader:
     """A place in the data, how deep it is, and how many more values may come of it."""
@@ -231,7 +233,7 @@ class _Reader:
             raise ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "a field has too many values")
         data = self._data
         if code == 0xA1 or code == 0xB1:
-            return _text(self._variable(code))
+            return text_of(self._variable(code))
         if code == 0xA3 or code == 0xB3:
             return Symbol(_symbol(self._variable(code)))
         if code == 0x40:
@@ -403,7 +405,8 @@ def _signed(value: int) -> int:
     return value if value < 0x80 else value - 0x100
 
 
-def _text(raw: bytes) -> str:
+def text_of(raw: bytes) -> str:
+    """The bytes of a string as text; malformed where they are not UTF-8."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -79,6 +79,7 @@ class Sections:
         self.priority: i64 = PRIORITY_DEFAULT
         self.ttl: i64 = -1
         self.absolute_expiry_time: i64 = -1
+        self.header: i64 = -1
         self.message_annotations: i64 = -1
         self.properties: i64 = -1
         self.has_group = False
@@ -94,6 +95,7 @@ class Sections:
         self.priority = PRIORITY_DEFAULT
         self.ttl = -1
         self.absolute_expiry_time = -1
+        self.header = -1
         self.message_annotations = -1
         self.properties = -1
         self.has_group = False
@@ -124,6 +126,7 @@ class Sections:
                 raise malformed("a section that is unknown or out of order")
             before = code
             if code == HEADER:
+                self.header = value
                 at = self._read_header(data, value, end)
                 self.start_kept = at
             elif code == PROPERTIES:

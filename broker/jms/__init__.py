@@ -16,7 +16,7 @@ from broker.jms.bodies import (
 )
 from broker.jms.destinations import Destination, DestinationType
 from broker.jms.errors import MappingError
-from broker.jms.mapping import decode, encode
+from broker.jms.mapping import Decoder, decode, encode
 from broker.jms.message import NON_PERSISTENT, PERSISTENT, JmsMessage
 from broker.jms.profile import Profile
 from broker.jms.sending import stamp
@@ -28,6 +28,7 @@ __all__ = [
     "Body",
     "BodySection",
     "BytesBody",
+    "Decoder",
     "Destination",
     "DestinationType",
     "JmsMessage",

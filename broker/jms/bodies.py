@@ -13,7 +13,7 @@ from abc import abstractmethod
 from enum import Enum
 from typing import Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from broker.amqp.decode import descriptor_at, take_value
 from broker.amqp.descriptors import AMQP_SEQUENCE, AMQP_VALUE, DATA
@@ -60,6 +60,7 @@ class BodySection(Enum):
     SEQUENCE = "amqp-sequence"
 
 
+@mypyc_attr(acyclic=True)
 class Body:
     """What a message holds. `content_type` is the one that its kind asks for, None for none."""
 
@@ -76,6 +77,7 @@ class Body:
         return f"{type(self).__name__}({self.content!r})"
 
 
+@mypyc_attr(acyclic=True)
 @final
 class NoBody(Body):
     """That of a Message, 3.2.4.7."""
@@ -87,6 +89,10 @@ class NoBody(Body):
         _put_section(out, AMQP_VALUE, None)
 
 
+NO_BODY: Final = NoBody()
+
+
+@mypyc_attr(acyclic=True)
 @final
 class TextBody(Body):
     """That of a TextMessage, 4.2.4.3."""
@@ -99,6 +105,7 @@ class TextBody(Body):
         _put_section(out, AMQP_VALUE, self.text)
 
 
+@mypyc_attr(acyclic=True)
 @final
 class BytesBody(Body):
     """That of a BytesMessage, 4.2.4.2."""
@@ -111,6 +118,7 @@ class BytesBody(Body):
         _put_section(out, DATA, self.data)
 
 
+@mypyc_attr(acyclic=True)
 @final
 class MapBody(Body):
     """That of a MapMessage, 4.2.4.4."""
@@ -125,6 +133,7 @@ class MapBody(Body):
         _put_section(out, AMQP_VALUE, self.entries)
 
 
+@mypyc_attr(acyclic=True)
 @final
 class StreamBody(Body):
     """That of a StreamMessage, 4.2.4.5: one list. What comes as a sequence is read, too."""
@@ -139,6 +148,7 @@ class StreamBody(Body):
         _put_section(out, AMQP_VALUE, self.items)
 
 
+@mypyc_attr(acyclic=True)
 @final
 class SerializedBody(Body):
     """That of an ObjectMessage whose object Java has serialized, 3.2.4.6."""
@@ -151,6 +161,7 @@ class SerializedBody(Body):
         _put_section(out, DATA, self.serialized)
 
 
+@mypyc_attr(acyclic=True)
 @final
 class ObjectBody(Body):
     """That of an ObjectMessage whose object is a value of any AMQP type, 3.2.4.6."""
@@ -163,6 +174,7 @@ class ObjectBody(Body):
         _put_section(out, AMQP_VALUE, self.value)
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Content:
     """A body as AMQP has it: all its data or sequence sections joined, or its one value."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, final
 
+from mypy_extensions import mypyc_attr
+
 from broker.amqp.types import Char, Integer, Timestamp
 
 
@@ -30,6 +32,7 @@ WORDS: Final = ("queue", "topic", "queue,temporary", "topic,temporary")
 """By the same number, what EARLY calls them."""
 
 
+@mypyc_attr(acyclic=True)
 @final
 class Destination:
     """A JMS Destination."""
@@ -99,8 +102,6 @@ def words_of_type(type: DestinationType) -> str:
 
 def whole_number(annotation: object) -> int | None:
     """The number that an annotation of any integral type is; None where it is something else."""
-    if isinstance(annotation, (bool, Char, Timestamp)):
-        return None
-    if isinstance(annotation, int):
-        return annotation
-    return annotation.value if isinstance(annotation, Integer) else None
+    if isinstance(annotation, Integer):
+        return None if isinstance(annotation, (Char, Timestamp)) else annotation.value
+    return annotation if isinstance(annotation, int) and not isinstance(annotation, bool) else None

@@ -7,8 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from broker.amqp.composite import FieldReader, FieldWriter
-from broker.amqp.decode import descriptor_at
-from broker.amqp.descriptors import HEADER, PROPERTIES
+from broker.amqp.descriptors import PROPERTIES
 from broker.amqp.encode import BytesWriter, put_timestamp, put_value
 from broker.amqp.sections import PRIORITY_MAX, put_header
 from broker.amqp.types import Timestamp
@@ -34,11 +33,10 @@ from broker.jms.sending import header_ttl
 SIGN: Final = 0x1_0000_0000
 
 
-def read_header(message: JmsMessage, data: bytes, end: i64) -> None:
-    """Take over the header section that `data` begins with, or what its absence means."""
+def read_header(message: JmsMessage, data: bytes, at: i64, end: i64) -> None:
+    """Take over the header section at `at`, or what its absence means, which is -1."""
     message.delivery_mode = NON_PERSISTENT
-    code, at = descriptor_at(data, 0, end) if end > 0 else (-1, 0)
-    if code != HEADER:
+    if at < 0:
         return
     header = FieldReader(data, at, end, "header")
     if header.boolean(False):

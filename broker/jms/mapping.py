@@ -6,13 +6,15 @@ consumer, a console, and a Spark job that reads the store.
 
 from __future__ import annotations
 
+from typing import Final, final
+
 from mypy_extensions import i64
 
-from broker.amqp.decode import open_compound, skip, take_value, text_at
+from broker.amqp.decode import encoded_value, open_compound, skip, take_value, text_at
 from broker.amqp.descriptors import APPLICATION_PROPERTIES
 from broker.amqp.encode import BytesWriter, put_descriptor, put_value
 from broker.amqp.errors import Fault
-from broker.amqp.sections import Sections, split
+from broker.amqp.sections import Sections
 from broker.jms.annotations import (
     JMS_TYPE,
     MSG_TYPE,
@@ -23,7 +25,7 @@ from broker.jms.annotations import (
     reply_to_type,
 )
 from broker.jms.bodies import (
-    NoBody,
+    NO_BODY,
     SerializedBody,
     annotated_kind,
     body_of,
@@ -40,7 +42,7 @@ from broker.jms.headers import (
     read_header,
     read_properties,
 )
-from broker.jms.message import JmsMessage
+from broker.jms.message import NO_ANNOTATIONS, JmsMessage
 from broker.jms.profile import Profile
 
 
@@ -59,17 +61,78 @@ def decode(
     where the consumer is that received it, for what the message leaves out of its destinations.
     Who asks for neither `properties` nor the `body` gets the headers in half the time.
     """
-    message = JmsMessage(NoBody(), profile=profile)
-    try:
-        sections = split(data, 0, i64(len(data)))
-        known = _read_headers(message, data, sections, now_ms=now_ms, consumer=consumer)
-        if properties:
-            _read_application_properties(message.properties, data, sections)
-        if body:
-            _read_body(message, data, sections, annotation=known.get(MSG_TYPE))
-    except Fault as fault:
-        raise MappingError(str(fault)) from fault
-    return message
+    decoder = Decoder(consumer=consumer, profile=profile, properties=properties, body=body)
+    return decoder.decode(data, 0, i64(len(data)), now_ms=now_ms)
+
+
+@final
+class Decoder:
+    """Decodes message after message, with the arguments of `decode`.
+
+    `sections` are those of the last one: what is to be read of it besides lies there.
+    """
+
+    def __init__(
+        self,
+        *,
+        consumer: Destination | None = None,
+        profile: Profile = Profile.WD10,
+        properties: bool = True,
+        body: bool = True,
+    ) -> None:
+        self.sections: Final = Sections()
+        self._consumer: Final = consumer
+        self._profile: Final = profile
+        self._properties: Final = properties
+        self._body: Final = body
+        self._annotations = b""
+        self._known: dict[str, object] = {}
+        self._others = NO_ANNOTATIONS
+
+    def decode(self, data: bytes, start: i64, end: i64, *, now_ms: int) -> JmsMessage:
+        """The message in `data[start:end]`; MappingError where it is none."""
+        message = JmsMessage(NO_BODY, profile=self._profile)
+        sections = self.sections
+        try:
+            sections.read(data, start, end)
+            self._read_annotations(data)
+            self._read_headers(message, data, now_ms=now_ms)
+            if self._properties:
+                _read_application_properties(message.properties, data, sections)
+            if self._body:
+                _read_body(message, data, sections, annotation=self._known.get(MSG_TYPE))
+        except Fault as fault:
+            raise MappingError(str(fault)) from fault
+        return message
+
+    def _read_annotations(self, data: bytes) -> None:
+        """Most messages have those of the message before: then they are not read once more."""
+        at = self.sections.message_annotations
+        end = self.sections.end
+        encoded = b"" if at < 0 else encoded_value(data, at, end)
+        if encoded != self._annotations:
+            self._known, self._others = read_annotations(data, at, end)
+            self._annotations = encoded
+
+    def _read_headers(self, message: JmsMessage, data: bytes, *, now_ms: int) -> None:
+        """Take over all but properties and body."""
+        sections = self.sections
+        end = sections.end
+        known = self._known
+        consumer = self._consumer
+        message.annotations = self._others
+        read_header(message, data, sections.header, end)
+        to, reply_to = read_properties(message, data, sections.properties, end, known=known)
+        if to is None:
+            message.destination = consumer
+        else:
+            message.destination = destination(to, destination_type(known), consumer=consumer)
+        if reply_to is not None:
+            message.reply_to = destination(reply_to, reply_to_type(known), consumer=consumer)
+        message.expiration = expiration(message.expiration, ttl=message.time_to_live, now_ms=now_ms)
+        due = delivery_time(known)
+        message.delivery_time = message.timestamp if due is None else due
+        _read_type(message, known.get(JMS_TYPE))
 
 
 def encode(message: JmsMessage) -> bytes:
@@ -84,32 +147,6 @@ def encode(message: JmsMessage) -> bytes:
     except (TypeError, ValueError, OverflowError) as error:
         raise MappingError(f"a value cannot be encoded: {error}") from error
     return out.getvalue()
-
-
-def _read_headers(
-    message: JmsMessage,
-    data: bytes,
-    sections: Sections,
-    *,
-    now_ms: int,
-    consumer: Destination | None,
-) -> dict[str, object]:
-    """Take over all but properties and body; gives the annotations of the mapping."""
-    end = sections.end
-    known, message.annotations = read_annotations(data, sections.message_annotations, end)
-    read_header(message, data, end)
-    to, reply_to = read_properties(message, data, sections.properties, end, known=known)
-    if to is None:
-        message.destination = consumer
-    else:
-        message.destination = destination(to, destination_type(known), consumer=consumer)
-    if reply_to is not None:
-        message.reply_to = destination(reply_to, reply_to_type(known), consumer=consumer)
-    message.expiration = expiration(message.expiration, ttl=message.time_to_live, now_ms=now_ms)
-    due = delivery_time(known)
-    message.delivery_time = message.timestamp if due is None else due
-    _read_type(message, known.get(JMS_TYPE))
-    return known
 
 
 def _read_type(message: JmsMessage, annotation: object) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from mypy_extensions import mypyc_attr
+
 from broker.amqp.types import (
     Array,
     Byte,
@@ -57,6 +59,7 @@ WITHOUT_UNDERSCORES: Final = {
 """How PROPS prints two of EARLY's vendor properties."""
 
 
+@mypyc_attr(acyclic=True)
 @final
 class JmsMessage:
     """A message as JMS programs see it. Times are milliseconds since 1970, 0 is none.

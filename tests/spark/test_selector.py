@@ -16,7 +16,7 @@ from broker.message import read_message
 from broker.routing.errors import InvalidSelector
 from broker.routing.selector import parse_selector
 from pipeline.columns import MESSAGE_COLUMNS
-from pipeline.rows import RowMaker, Told
+from pipeline.rows import RowMaker, told_of
 from pipeline.selector import SelectorError, condition
 from tests.support.clock import SimulatedClock
 
@@ -133,7 +133,8 @@ def test_rows_are_selected_like_messages(spark: SparkSession) -> None:
     """One query asks all selectors of all messages."""
     clock = SimulatedClock()
     columns = RowMaker(list(MESSAGE_COLUMNS), address="q")
-    batch = columns.batch(Told(MESSAGES, list(range(len(MESSAGES))), [None] * len(MESSAGES)))
+    places = range(len(MESSAGES))
+    batch = columns.batch(told_of(MESSAGES, positions=places, enqueued_us=[None] * len(MESSAGES)))
     frame = spark.createDataFrame(pa.Table.from_batches([batch])).orderBy("position")
     asked = frame.select(
         *(condition(text).alias(str(index)) for index, text in enumerate(SELECTORS))

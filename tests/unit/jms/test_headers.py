@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from broker.amqp.encode import BytesWriter
+from broker.amqp.sections import split
 from broker.amqp.types import Symbol, Timestamp, UByte, UInt, ULong
 from broker.jms import (
     NON_PERSISTENT,
@@ -84,7 +85,7 @@ def test_what_a_received_header_says(
 ) -> None:
     data = encoded(header=header)
     read = message()
-    read_header(read, data, len(data))
+    read_header(read, data, split(data, 0, len(data)).header, len(data))
     assert getattr(read, attribute) == value
 
 
@@ -92,7 +93,7 @@ def test_what_a_received_header_says(
 @pytest.mark.parametrize("data", [b"", encoded(properties={})], ids=["nothing", "properties"])
 def test_a_message_without_a_header_is_not_persistent(data: bytes) -> None:
     read = message()
-    read_header(read, data, len(data))
+    read_header(read, data, split(data, 0, len(data)).header, len(data))
     assert (read.delivery_mode, read.priority, read.delivery_count) == (NON_PERSISTENT, 4, 1)
 
 

@@ -16,6 +16,7 @@ from broker.jms import (
     PERSISTENT,
     BodySection,
     BytesBody,
+    Decoder,
     Destination,
     DestinationType,
     JmsMessage,
@@ -367,6 +368,33 @@ def test_jms_to_amqp_to_jms_is_identity(message: JmsMessage, now_ms: int) -> Non
     received = decode(data, now_ms=now_ms, profile=message.profile)
     assert told(received) == told(message)
     assert encode(received) == data
+
+
+@given(st.lists(messages(), min_size=1, max_size=3), st.permutations([0, 0, 1, 1, 2, 2]))
+def test_one_decoder_decodes_messages_as_each_alone(
+    given: list[JmsMessage], order: list[int]
+) -> None:
+    """What it keeps of one message is only taken for the next where it is the same."""
+    parts = [encode(given[at % len(given)]) for at in order] + [b"\x00garbage"]
+    decoder = Decoder(consumer=CONSUMER)
+    data = b"".join(parts)
+    start = 0
+    for part in parts:
+        alone: JmsMessage | str
+        try:
+            alone = decode(part, now_ms=NOW, consumer=CONSUMER)
+        except MappingError as error:
+            alone = str(error)
+        end = start + len(part)
+        if isinstance(alone, str):
+            with pytest.raises(MappingError, match=re.escape(alone)):
+                decoder.decode(data, start, end, now_ms=NOW)
+        else:
+            assert told(decoder.decode(data, start, end, now_ms=NOW)) == told(alone)
+            at = decoder.sections.application_properties
+            assert (at < 0) == (not alone.properties)
+            assert at < 0 or data[at : at + 1] in b"\xc1\xd1"
+        start = end
 
 
 def test_whoever_asks_for_neither_properties_nor_body_gets_the_headers() -> None:

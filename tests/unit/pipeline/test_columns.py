@@ -45,11 +45,12 @@ from broker.jms import (
 )
 from broker.jms.bodies import Body
 from pipeline.amqp_json import annotations_from_json, annotations_json, from_json, to_json
+from pipeline.buffers import Values
 from pipeline.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS, ddl_of, schema_of
 from pipeline.options import OptionError
 from pipeline.outgoing import MessageMaker, RowError, check_columns
-from pipeline.rows import RowMaker, Told
-from pipeline.typed import Unreadable, lists, maps, structs, value_of, values_of
+from pipeline.rows import RowMaker, told_of
+from pipeline.typed import Unreadable, lists, maps, struct_array, value_of, values_of
 from tests.support.amqp_values import scalars, values
 
 NOW: Final = 1_700_000_000_000
@@ -109,7 +110,8 @@ def rows_of(
 ) -> pa.RecordBatch:
     maker = RowMaker(names, address="here", **more)  # type: ignore[arg-type]
     places = range(len(messages))
-    batch = maker.batch(Told(messages, list(places), [NOW_US + at for at in places]))
+    told = told_of(messages, positions=places, enqueued_us=[NOW_US + at for at in places])
+    batch = maker.batch(told)
     batch.validate(full=True)
     return batch
 
@@ -172,6 +174,13 @@ def test_a_message_in_every_column() -> None:
         "messageAnnotations": '{"x-opt-own":[{"int":1},{"timestamp":5}]}',
         "amqp": data,
     }
+
+
+def structs(given: Sequence[object]) -> pa.StructArray:
+    added = Values()
+    for value in given:
+        added.add(value)
+    return struct_array(added)
 
 
 NO_ID: Final = {"ulong": None, "uuid": None, "binary": None}
