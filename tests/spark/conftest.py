@@ -25,11 +25,12 @@ HERE: Final = Path(__file__).resolve().parent
 DURABLE: Final = 'store = "sqlite:///store.db"\n'
 
 
-crash_rows = pytest.StashKey[list[str]]()
-"""What the crash matrix counted, a line each."""
+CRASH_ROW: Final = "crash row"
+"""The property of a test that is a line of the crash matrix' table."""
 
-left_rows = pytest.StashKey[list[str]]()
-"""Its rows that were not asked for."""
+ONE_SESSION: Final = pytest.mark.xdist_group("one session")
+PROCESSES: Final = pytest.mark.xdist_group("processes")
+"""In two processes of pytest each has one of these: the session, or tests that start drivers."""
 
 
 def missing() -> str | None:
@@ -63,17 +64,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.slow)
+            item.add_marker(
+                ONE_SESSION if "spark" in getattr(item, "fixturenames", ()) else PROCESSES
+            )
     if not config.getoption("--crashes"):
         left = [item for item in items if item.get_closest_marker("whole_matrix") is not None]
-        config.stash[left_rows] = [item.name for item in left]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """The shim by which Spark finds the source is a top-level package, in the wheel as here."""
-    config.stash[crash_rows] = []
-    config.stash[left_rows] = []
     if from_checkout():
         sys.path.insert(1, str(ROOT / "pipeline" / "src"))
 
@@ -81,12 +82,27 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    if rows := config.stash[crash_rows]:
+    reports = [each for some in terminalreporter.stats.values() for each in some]
+    told = [
+        text
+        for each in reports
+        for name, text in getattr(each, "user_properties", ())
+        if name == CRASH_ROW and each.when == "teardown"
+    ]
+    if told:
         terminalreporter.section("crash matrix: acked, sink rows, lost, duplicates")
-        for row in rows:
-            terminalreporter.write_line(row)
-        if left := config.stash[left_rows]:
-            terminalreporter.write_line(f"{len(left)} more rows with --crashes (make crashes)")
+        for line in told:
+            terminalreporter.write_line(line)
+        if not config.getoption("--crashes"):
+            terminalreporter.write_line("more rows with --crashes (make crashes)")
+
+
+@pytest.fixture(scope="session")
+def quick_drivers(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whoever starts Spark is quick from the second time on."""
+    from tests.spark.driver import archive_classes
+
+    archive_classes(tmp_path_factory.mktemp("classes"))
 
 
 @pytest.fixture(scope="session")

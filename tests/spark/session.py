@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -65,9 +66,17 @@ def variables(folder: Path) -> dict[str, str]:
         "SPARK_HOME": "",
         "SPARK_CONF_DIR": str(NO_CONFIGURATION),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        # for whatever starts a driver: a test, its driver, a command, a program of a README
+        "SPARK_SUBMIT_OPTS": flags(),
     }
 
 
+def given(folder: Path) -> dict[str, str]:
+    """The same for a process whose environment has nothing of them; an empty one is none."""
+    return {name: value for name, value in variables(folder).items() if value}
+
+
+@cache
 def class_archive() -> Path:
     """Where Spark's classes lie as Java has them in memory: with it a driver starts in half the
     time. `tests.spark.driver.archive_classes` makes it; without it all goes the slow way."""
@@ -110,7 +119,6 @@ def start(
     builder = SparkSession.builder.master(master).appName(folder.name)
     chosen = {
         **SMALL,
-        "spark.driver.extraJavaOptions": flags(),
         "spark.local.dir": str(folder / "scratch"),
         # executors of a cluster; locally the workers have it from the environment
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(python_path(folder)),

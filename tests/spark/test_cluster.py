@@ -18,9 +18,9 @@ from tests.spark.crashes import MESSAGES, WHOLE, Scene
 from tests.spark.driver import Plan, running
 from tests.spark.toy import calls
 
-pytestmark = pytest.mark.requirement("PIP-72")
+pytestmark = [pytest.mark.requirement("PIP-72"), pytest.mark.usefixtures("quick_drivers")]
 
-EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": "-XX:+UseSerialGC"}
+EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": session.JVM}
 AUDIT_SECONDS = 600
 JOURNALED = """
 [[address]]
@@ -76,7 +76,7 @@ def test_messages_are_streamed_and_audited_there(master: str, scene: Scene) -> N
     audit = ["pipeline", "audit", "--url", scene.broker.url, "--master", master, "--json"]
     done = subprocess.run(
         [*command(), *audit, *settings],
-        env=environment() | {name: v for name, v in session.variables(scene.folder).items() if v},
+        env=environment() | session.given(scene.folder),
         cwd=scene.folder,
         capture_output=True,
         text=True,

@@ -12,20 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.conftest import crash_rows
+from tests.spark.conftest import CRASH_ROW
 from tests.spark.crashes import BATCH, MESSAGES, WHOLE, Count, Scene
-from tests.spark.driver import archive_classes, running
+from tests.spark.driver import running
 
-pytestmark = pytest.mark.requirement("PIP-71")
+pytestmark = [pytest.mark.requirement("PIP-71"), pytest.mark.usefixtures("quick_drivers")]
 
 ASKED_FOR = pytest.mark.whole_matrix
 """Two drivers are started for a row: `make test` has a few of them, `make crashes` all."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_drivers(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """There are two dozen of them here."""
-    archive_classes(tmp_path_factory.mktemp("classes"))
 
 
 @pytest.fixture
@@ -40,8 +34,9 @@ def tell(request: pytest.FixtureRequest) -> Iterator[dict[str, Count]]:
     """Counts by the name of the moment; they go into the table."""
     counts: dict[str, Count] = {}
     yield counts
-    rows = request.config.stash[crash_rows]
-    rows += [f"{request.node.name:58} {name:14} {count}" for name, count in counts.items()]
+    request.node.user_properties += [
+        (CRASH_ROW, f"{request.node.name:60} {name:10} {count}") for name, count in counts.items()
+    ]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from tests.interop.broker_process import BrokerProcess, command, environment
 from tests.interop.conftest import maven as maven
 from tests.interop.test_qpid_jms import run_phase
 from tests.interop.test_qpid_jms_mapping import Facts, by_case
+from tests.spark import session
 
 COUNT: Final = int(os.environ.get("QPID_JMS_MESSAGES", "260"))
 MINUTES: Final = 20
@@ -72,7 +73,7 @@ def run(job: str, *words: str, folder: Path) -> dict[str, Any]:
     done = subprocess.run(
         [*command(), "pipeline", job, *words, "--json"],
         cwd=folder,
-        env=environment(),
+        env=environment() | session.given(folder),
         capture_output=True,
         text=True,
         timeout=60 * MINUTES,
@@ -84,6 +85,7 @@ def run(job: str, *words: str, folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("PIP-74")
+@pytest.mark.usefixtures("quick_drivers")
 def test_what_jms_sent_comes_back(maven: str, broker: BrokerProcess, tmp_path: Path) -> None:
     sent = sent_by_jms(maven, broker, "in", tmp_path)
     assert set(sent) == set(range(COUNT))

@@ -17,7 +17,7 @@ from tests.interop.broker_process import ROOT, BrokerProcess, command
 from tests.interop.proton_peer import Peer
 from tests.spark import session
 
-pytestmark = pytest.mark.requirement("PIP-73")
+pytestmark = [pytest.mark.requirement("PIP-73"), pytest.mark.usefixtures("quick_drivers")]
 
 README: Final = ROOT / "pipeline" / "README.md"
 BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -76,11 +76,9 @@ def test_the_tutorial(broker: BrokerProcess, tmp_path: Path) -> None:
     typed = "\n".join(line for line in lines if not line.startswith(SERVE))
     script = tmp_path / "typed.sh"
     script.write_text(f"set -ex\n{here(typed, broker)}\n")
-    # an empty one is none
-    mine = {name: value for name, value in session.variables(tmp_path).items() if value}
     environment = {
         **os.environ,
-        **mine,
+        **session.given(tmp_path),
         "PATH": f"{on_the_path(tmp_path)}:{os.environ['PATH']}",
         "JMS_BROKER_URL": broker.url,
     }
