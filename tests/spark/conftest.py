@@ -58,6 +58,7 @@ def pytest_pycollect_makemodule(
     return None
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist asks for groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave most of the crash matrix, half a minute a row, to those who ask for it."""
     for item in items:
