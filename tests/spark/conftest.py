@@ -1,4 +1,4 @@
-"""One Spark for all tests here, brokers for it, and what a missing Java means."""
+"""One Spark for all tests of a process, brokers for it, and what a missing Java means."""
 
 from __future__ import annotations
 
@@ -28,10 +28,6 @@ DURABLE: Final = 'store = "sqlite:///store.db"\n'
 CRASH_ROW: Final = "crash row"
 """The property of a test that is a line of the crash matrix' table."""
 
-ONE_SESSION: Final = pytest.mark.xdist_group("one session")
-PROCESSES: Final = pytest.mark.xdist_group("processes")
-"""In two processes of pytest each has one of these: the session, or tests that start drivers."""
-
 
 def missing() -> str | None:
     """Why no test here can run, or None."""
@@ -58,16 +54,12 @@ def pytest_pycollect_makemodule(
     return None
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist asks for groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave most of the crash matrix, half a minute a row, to those who ask for it."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.slow)
-            item.add_marker(
-                ONE_SESSION if "spark" in getattr(item, "fixturenames", ()) else PROCESSES
-            )
     if not config.getoption("--crashes"):
         left = [item for item in items if item.get_closest_marker("whole_matrix") is not None]
         config.hook.pytest_deselected(items=left)
@@ -108,7 +100,7 @@ def quick_drivers(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one session. Who changes its settings puts them back."""
+    """The one session of this process of pytest. Who changes its settings puts them back."""
     from tests.spark import session
 
     started = session.start(tmp_path_factory.mktemp("spark"))
