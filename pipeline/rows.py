@@ -40,6 +40,8 @@ BODY_COLUMNS: Final = frozenset(
     {"bodyType", "bodySection", "bodyText", "bodyBytes", "bodyMap", "bodyList", "bodyJson"}
 )
 
+Maker = Callable[[list[Any]], pa.Array]
+
 TOLD: Final = pa.schema(
     [("position", pa.int64()), ("enqueuedAt", UTC_MICROSECONDS), ("message", pa.binary())]
 )
@@ -77,6 +79,9 @@ class RowMaker:
         properties_as: str = "typed",
     ) -> None:
         self.schema: Final = schema_of(message_columns(properties_as), names)
+        # once: to name fields, and to hash types, takes Arrow a tenth of a small batch
+        self._types: Final = {field.name: field.type for field in self.schema}
+        self._makers: Final = {name: MAKERS.get(kind) for name, kind in self._types.items()}
         self._constants: Final = {"address": address, "subscription": subscription}
         self._readers: Final = READERS | (JSON_READERS if properties_as == "json" else {})
         self._include_raw: Final = include_raw
@@ -89,7 +94,7 @@ class RowMaker:
     def batch(self, told: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of messages of which that is told (TOLD), in their order."""
         decoded = self._decoded(told) if self._decodes else None
-        arrays = [self._column(field, told, decoded) for field in self.schema]
+        arrays = [self._column(name, told, decoded) for name in self._types]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _decoded(self, told: pa.RecordBatch) -> Decoded:
@@ -111,8 +116,7 @@ class RowMaker:
         )
         return decoded
 
-    def _column(self, field: pa.Field, told: pa.RecordBatch, decoded: Decoded | None) -> pa.Array:
-        name = field.name
+    def _column(self, name: str, told: pa.RecordBatch, decoded: Decoded | None) -> pa.Array:
         if name in self._constants:
             constant = self._constants[name]
             return pa.repeat(pa.scalar(constant, pa.string()), told.num_rows)
@@ -122,8 +126,8 @@ class RowMaker:
             return self._raw(told.column("message"), decoded)
         assert decoded is not None
         if name in BODY_COLUMNS and not self._body:
-            return pa.nulls(told.num_rows, field.type)
-        array = self._array(field, decoded)
+            return pa.nulls(told.num_rows, self._types[name])
+        array = self._array(name, decoded)
         if decoded.errors:
             array = _emptied(array, decoded.errors)
             if name == "bodyJson":
@@ -133,11 +137,12 @@ class RowMaker:
                 array = pa.array(texts, pa.string())
         return array
 
-    def _array(self, field: pa.Field, decoded: Decoded) -> pa.Array:
+    def _array(self, name: str, decoded: Decoded) -> pa.Array:
         """What the messages have in one column."""
-        if field.name == "properties" and decoded.maps is not None:
+        if name == "properties" and decoded.maps is not None:
             return map_array(decoded.maps)
-        return _array(self._readers[field.name](decoded.messages), field.type)
+        values = self._readers[name](decoded.messages)
+        return _array(values, self._types[name], self._makers[name])
 
     def _raw(self, messages: pa.Array, decoded: Decoded | None) -> pa.Array:
         """All messages where they are wanted, else those that are none to JMS."""
@@ -154,11 +159,13 @@ def _emptied(array: pa.Array, without: dict[int, str]) -> pa.Array:
     return array.take(pa.array([None if at in without else at for at in range(len(array))]))
 
 
-def _array(values: list[object], kind: pa.DataType) -> pa.Array:
+def _array(values: list[Any], kind: pa.DataType, make: Maker | None = None) -> pa.Array:
     """Many columns have the same in all rows, most often null."""
-    make = MAKERS.get(kind)
-    if values and is_constant(values) and (make is None or values[0] is None):
-        return pa.repeat(pa.scalar(values[0], kind), len(values))
+    if values and is_constant(values):
+        if values[0] is None:
+            return pa.nulls(len(values), kind)
+        if make is None:
+            return pa.repeat(pa.scalar(values[0], kind), len(values))
     return pa.array(values, kind) if make is None else make(values)
 
 
@@ -168,7 +175,7 @@ def _ids(values: list[object]) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=list(ID_TYPE), mask=children[0].is_null())
 
 
-MAKERS: Final[dict[pa.DataType, Callable[[list[Any]], pa.Array]]] = {
+MAKERS: Final[dict[pa.DataType, Maker]] = {
     ID_TYPE: _ids,
     LIST_TYPE: lists,
     MAP_TYPE: maps,
