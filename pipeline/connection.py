@@ -86,6 +86,8 @@ class Connection:
             if due:
                 patience_s = min(patience_s, max(0.0, due - now))
             space, written = transport.capacity(), transport.pending()
+            # before one waits for what will never come
+            self._check()
             wire = [self._wire]
             readable, writable, _ = select(
                 wire if space > 0 else [], wire if written > 0 else [], [], patience_s
@@ -96,7 +98,6 @@ class Connection:
                 self._read(space)
         except (ProtonException, OSError) as error:
             raise BrokerError(f"the connection is lost: {_text(error)}") from error
-        self._check()
 
     def _read(self, space: int) -> None:
         data = self._wire.recv(space)
@@ -152,7 +153,7 @@ class Connection:
         engine.close()
         with suppress(BrokerError):  # it has gone already
             self.move()
-            self.wait(lambda: bool(engine.state & Endpoint.REMOTE_CLOSED), "closing", FAREWELL_S)
+            self.wait(lambda: not engine.state & Endpoint.REMOTE_ACTIVE, "closing", FAREWELL_S)
         self._wire.close()
         self._transport.unbind()
         engine.free()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import proton
 import pytest
 from cproton import retained_count
+from proton import Endpoint, Transport
 
 from broker import Broker
 from pipeline.broker_client import opened
-from pipeline.connection import Connection, connect, connected
+from pipeline.connection import DIAL_S, Connection, connect, connected
 from pipeline.consuming import copied, lease_slice
 from pipeline.errors import BrokerError, GoneError, UnreachableError
 from pipeline.options import Options, Use, read_options
@@ -110,6 +113,42 @@ def test_a_server_that_says_nothing_is_no_broker() -> None:
         url = f"amqp://127.0.0.1:{mute.getsockname()[1]}"
         with pytest.raises(UnreachableError, match=f"{url}: opening took longer than 0.2 s"):
             connect(options(url, **{"amqp.timeout": "200ms"}))
+
+
+def test_who_is_not_let_in_is_told_at_once() -> None:
+    with Broker(users={"ann": "secret"}) as strict:
+        begun = time.monotonic()
+        with pytest.raises(UnreachableError, match=r"Authentication failed \[mech=none\]"):
+            connect(options(strict.url, saslMechanism="ANONYMOUS"))
+        assert time.monotonic() - begun < DIAL_S / 2
+
+
+def _greet(listener: socket.socket) -> None:
+    """Open one connection, and say no more."""
+    wire, _ = listener.accept()
+    engine, transport = proton.Connection(), Transport(Transport.SERVER)
+    transport.sasl().allowed_mechs("ANONYMOUS")
+    transport.bind(engine)
+    engine.open()
+    with wire:
+        while not (engine.state & Endpoint.REMOTE_ACTIVE and transport.pending() == 0):
+            if written := transport.pending():
+                transport.pop(wire.send(transport.peek(written) or b""))
+            else:
+                transport.push(wire.recv(transport.capacity()))
+        while wire.recv(1024):
+            pass
+
+
+def test_a_broker_that_falls_silent_is_told_by_its_heartbeat() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=_greet, args=[listener], daemon=True).start()
+        url = f"amqp://127.0.0.1:{listener.getsockname()[1]}"
+        with (
+            connected(options(url, **{"amqp.heartbeat": "200ms"})) as connection,
+            pytest.raises(BrokerError, match=r"the connection is lost: .*local-idle-timeout"),
+        ):
+            connection.wait(lambda: False, "a sign of life")
 
 
 @pytest.mark.slow
