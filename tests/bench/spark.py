@@ -59,7 +59,9 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         "--broker", type=Path, default=INSTALLED, help="the compiled jms-broker to be measured"
     )
     parser.add_argument(
-        "--pipeline", type=Path, help="a folder pipeline/ in place of the installed one"
+        "--pipeline",
+        type=Path,
+        help="a folder pipeline/ in place of the installed one, all of it interpreted",
     )
     parser.add_argument(
         "--checkout", action="store_true", help="measure the checkout, interpreted: to try it"
