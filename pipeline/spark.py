@@ -29,7 +29,9 @@ CONFIGURATION: Final = {
 ALONE: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "8",
+    # nobody takes a task off the cores, and a plan that is made anew at each shuffle takes longer
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.sql.adaptive.enabled": "false",
 }
 """And without a cluster: nobody else has to reach this process, and data are not that large."""
 

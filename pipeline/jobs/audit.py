@@ -19,13 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
+from operator import itemgetter
 from typing import Final
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from pipeline.jobs.lives import BULK, GIVEN, KEY, NOT_STORED, TAKER, lives, traced
+from pipeline.jobs.lives import BULK, GIVEN, KEY, given_twice, is_not_stored, lives
 
 LOSS: Final = "no loss"
 DUPLICATE: Final = "no duplicate"
@@ -33,6 +34,12 @@ EARLY: Final = "not early"
 ORDER: Final = "order"
 EXCLUSIVE: Final = "exclusive"
 CHECKS: Final = (LOSS, DUPLICATE, EARLY, ORDER, EXCLUSIVE)
+
+STATED: Final = (
+    *("enqueued", "scheduled", "accepted", "ended", "given", "deliverAt"),
+    *("lastId", "acceptedId", "beganId", "giftId", "stream"),
+)
+"""What the checks have to know of each message, beside its state."""
 
 ENDED: Final = "ended"
 MISSING: Final = "missing"
@@ -43,27 +50,24 @@ SECOND_LOOK_S: Final = 3.0
 messages that are not durable go with the next commit. So what is missing is looked for again, and
 what has just become due is not overdue."""
 
-BLOCK: Final = 65_536
-"""Ids are counted in blocks of so many: a gap is found without sorting the journal."""
+BLOCK_BITS: Final = 16
+"""Ids are counted in blocks of 65,536: a gap is found without sorting the journal."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What there is of a journal. `sees_from`: from that id on no row is missing."""
+    """What there is of a journal. `sees_from`: from that id on no row is missing. `boot_from`: from
+    that id on rows are of the process that wrote the last one."""
 
     rows: int
     first: int
     last: int
     missing: int
     sees_from: int
-    boot: str
+    boot_from: int
     ends_at: datetime | None
     scheduled: int
-
-    @property
-    def has_scheduled(self) -> bool:
-        """Whether any message had a delivery time."""
-        return self.scheduled > 0
+    bulks: int
 
 
 @dataclass(frozen=True)
@@ -114,22 +118,23 @@ NO_LOOK: Final = Look()
 
 
 def bounds(journal: DataFrame) -> Bounds:
-    """Look through the whole journal once. Ids have no gaps but where rows were trimmed."""
+    """Look through the whole journal once. Ids have no gaps but where rows were trimmed, and those
+    of a process lie together."""
     blocks = (
-        journal.groupBy(F.floor(F.col("id") / BLOCK).alias("block"))
+        journal.groupBy(F.shiftright("id", BLOCK_BITS), "boot")
         .agg(
             F.count("*").alias("rows"),
             F.min("id").alias("first"),
             F.max("id").alias("last"),
-            F.max_by("boot", "id").alias("boot"),
             F.max_by("at", "id").alias("at"),
-            F.sum((F.col("kind") == "scheduled").cast("int")).alias("scheduled"),
+            F.count_if(F.col("kind") == "scheduled").alias("scheduled"),
+            F.count_if(F.col("position") == BULK).alias("bulks"),
         )
-        .orderBy("block")
         .collect()
     )
     if not blocks:
-        return Bounds(0, 0, 0, 0, 0, "", None, 0)
+        return Bounds(0, 0, 0, 0, 0, 0, None, 0, 0)
+    blocks.sort(key=itemgetter("first"))
     sees_from: int = blocks[0]["first"]
     missing, expected = 0, sees_from
     for each in blocks:
@@ -147,9 +152,10 @@ def bounds(journal: DataFrame) -> Bounds:
         last=end["last"],
         missing=missing,
         sees_from=sees_from,
-        boot=end["boot"],
+        boot_from=min(each["first"] for each in blocks if each["boot"] == end["boot"]),
         ends_at=end["at"],
         scheduled=sum(each["scheduled"] for each in blocks),
+        bulks=sum(each["bulks"] for each in blocks),
     )
 
 
@@ -166,12 +172,14 @@ def with_state(journal: DataFrame, seen: DataFrame, known: Bounds, look: Look) -
     not have been seen, for it waits at a topic, or was not stored and nothing tells that the broker
     is still the same. `missing`: it should be in its queue; where nobody has looked, nobody knows.
     """
-    bulk = (
-        journal.filter(F.col("position") == BULK)
-        .groupBy("address", "subscription")
-        .agg(F.max("id").alias("bulkId"))
-    )
-    joined = seen.join(F.broadcast(bulk), ["address", "subscription"], "left")
+    joined = seen.withColumn("bulkId", F.lit(None).cast("bigint"))
+    if known.bulks:
+        bulk = (
+            journal.filter(F.col("position") == BULK)
+            .groupBy("address", "subscription")
+            .agg(F.max("id").alias("bulkId"))
+        )
+        joined = seen.join(F.broadcast(bulk), ["address", "subscription"], "left")
     is_there = F.lit(None).cast("boolean")
     if look.waiting is not None:
         there = look.waiting.select(
@@ -184,22 +192,21 @@ def with_state(journal: DataFrame, seen: DataFrame, known: Bounds, look: Look) -
         is_there = F.col("isThere")
     begun = F.coalesce("enqueuedId", "lastId")
     is_open = (F.col("enqueued") > F.col("ended")) & (begun >= known.sees_from)
-    is_now = F.col("lastBoot") == known.boot
+    is_now = F.col("lastId") >= known.boot_from
     state = (
         F.when(~is_open | (F.col("bulkId") > begun), F.lit(ENDED))
-        .when(
-            (F.col("enqueuedReason") == NOT_STORED) & (F.col("enqueuedBoot") != known.boot),
-            F.lit("gone"),
-        )
+        .when(is_not_stored() & (F.col("lastBeginId") < known.boot_from), F.lit("gone"))
         .when(is_there, F.lit("there"))
         .when(F.col("lastId") > (known.last if look.last is None else look.last), F.lit("moving"))
-        .when(F.col("lastKind") == "leased", F.lit("given"))
-        .when((F.col("lastKind") == "delivered") & is_now, F.lit("given"))
-        .when((F.col("lastKind") == "modified") & is_now, F.lit("held"))
+        .when(F.col("lastId") == F.col("leasedId"), F.lit("given"))
+        .when((F.col("lastId") == F.col("deliveredId")) & is_now, F.lit("given"))
+        .when((F.col("lastId") == F.col("modifiedId")) & is_now, F.lit("held"))
         .when(_cannot_be_seen(known, look), F.lit(UNSEEN))
         .otherwise(F.lit(MISSING))
     )
-    return joined.withColumn("state", state).drop("bulkId", "isThere")
+    # the journal does not tell whose these are: of a queue, or of several subscribers of a topic
+    is_shared = (F.col("subscription") == "") & ~F.col("firstBeginId").eqNullSafe(F.col("firstId"))
+    return joined.select(*KEY, *STATED, is_shared.alias("isShared"), state.alias("state"))
 
 
 def _cannot_be_seen(known: Bounds, look: Look) -> Column:
@@ -209,14 +216,21 @@ def _cannot_be_seen(known: Bounds, look: Look) -> Column:
     hidden = (F.col("subscription") == "") & F.col("address").isin(*look.topics)
     # a row behind the look is the only sign of which broker it was that was looked into
     is_same_broker = known.last > (known.last if look.last is None else look.last)
-    return hidden | ((F.col("enqueuedReason") == NOT_STORED) & F.lit(not is_same_broker))
+    return hidden | (is_not_stored() & F.lit(not is_same_broker))
 
 
-def overdue(journal: DataFrame, seen: DataFrame, known: Bounds, look: Look) -> DataFrame:
+def lost(stated: DataFrame, *, drained: bool) -> DataFrame:
+    """Messages that have begun, have not ended, and are nowhere."""
+    state = F.col("state")
+    is_lost = ~state.isin(ENDED, "gone") if drained else state == MISSING
+    return _broken(LOSS, stated.filter(is_lost), "lastId", F.lit("it is nowhere"))
+
+
+def overdue(journal: DataFrame, stated: DataFrame, known: Bounds, look: Look) -> DataFrame:
     """Scheduled messages whose time has come, by the journal's last row, and who never came."""
     assert known.ends_at is not None, "who has a message has a row"
     due = known.ends_at - timedelta(seconds=0 if look.drained else SECOND_LOOK_S)
-    never = seen.filter(
+    never = stated.filter(
         (F.col("scheduled") > 0)
         & (F.col("enqueued") == 0)
         & (F.col("ended") == 0)
@@ -224,145 +238,107 @@ def overdue(journal: DataFrame, seen: DataFrame, known: Bounds, look: Look) -> D
         & (F.col("lastId") >= known.sees_from)
         & (F.col("deliverAt") < F.lit(due))
     )
+    # in its queue a message has another position
+    place = ["address", "subscription", "messageId"]
     came = (
         journal.filter(F.col("kind") == "enqueued")
-        .select("address", "subscription", "messageId", F.col("id").alias("cameId"))
-        .join(never.select("address", "messageId").distinct(), ["address", "messageId"], "semi")
+        .join(never.select(*place).distinct(), place, "semi")
+        .groupBy(*place)
+        .agg(F.max("id").alias("cameId"))
     )
-    return (
-        never.join(came, ["address", "subscription", "messageId"], "left")
-        .groupBy(*never.columns)
-        .agg(F.max("cameId").alias("cameId"))
-        .filter(F.col("cameId").isNull() | (F.col("cameId") < F.col("lastId")))
-        .drop("cameId")
+    still = never.join(came, place, "left").filter(
+        F.col("cameId").isNull() | (F.col("cameId") < F.col("lastId"))
     )
+    return _broken(LOSS, still, "lastId", F.lit("its delivery time came, and it did not"))
 
 
-def early(journal: DataFrame) -> DataFrame:
+def accepted_again(stated: DataFrame) -> DataFrame:
+    """Messages that were accepted more often than they began."""
+    often = stated.filter(
+        ~F.col("isShared") & (F.col("accepted") > F.greatest("enqueued", F.lit(1)))
+    )
+    detail = F.concat("accepted", F.lit(" accepts, enqueued "), "enqueued")
+    return _broken(DUPLICATE, often, "acceptedId", detail)
+
+
+def early(journal: DataFrame, scope: Scope) -> DataFrame:
     """The first row of each message that was in a queue, or given, before its delivery time."""
+    place = ["address", "subscription", "messageId"]
     later = (
         journal.filter((F.col("kind") == "scheduled") & (F.col("messageId") != ""))
-        .groupBy("address", "subscription", "messageId")
+        .groupBy(*place)
         .agg(
             F.min("deliverAt").alias("due"),
             F.min("id").alias("scheduledId"),
             F.min_by("boot", "id").alias("scheduledBoot"),
         )
     )
-    seen = journal.filter(F.col("kind").isin("enqueued", *GIVEN)).drop("deliverAt")
-    return (
-        seen.join(F.broadcast(later), ["address", "subscription", "messageId"])
+    found = (
+        journal.filter(F.col("kind").isin("enqueued", *GIVEN))
+        .join(later, place)
         .filter(
             (F.col("id") > F.col("scheduledId"))
             & (F.col("boot") == F.col("scheduledBoot"))
             & (F.col("at") < F.col("due"))
         )
-        .groupBy("address", "subscription", "messageId")
+        .groupBy(*place)
         .agg(
-            *(F.min_by(name, "id").alias(name) for name in ("position", "at", "due")),
+            *(F.min_by(name, "id").alias(name) for name in ("position", "due")),
+            F.min_by("at", "id").alias("firstAt"),
             F.min("id").alias("firstId"),
         )
-        .withColumnRenamed("firstId", "id")
+        .filter(scope.takes())
     )
+    return _broken(EARLY, found, "firstId", F.concat(F.lit("due "), "due"))
 
 
-def out_of_order(seen: DataFrame) -> DataFrame:
+def out_of_order(stated: DataFrame) -> DataFrame:
     """Messages that a consumer got, the first time, behind one that had come after them.
 
     By the ids of the rows that began their lives, which are in the order of the queue, whatever
     becomes of positions; of one priority, which is the last digit of a position.
     """
-    taker = [F.col(f"gift.{name}") for name in TAKER]
-    consumer = Window.partitionBy(
-        "address", "subscription", *taker, F.col("position") % 10
-    ).orderBy("gift.id")
+    stream = Window.partitionBy("stream").orderBy("giftId")
     # of a message that began before the journal nothing tells when
-    known = seen.filter(F.col("beganId") < F.col("gift.id"))
-    return known.withColumn("beforeIt", F.lag("beganId").over(consumer)).filter(
+    known = stated.filter(F.col("beganId") < F.col("giftId"))
+    found = known.withColumn("beforeIt", F.lag("beganId").over(stream)).filter(
         F.col("beforeIt") > F.col("beganId")
     )
+    detail = F.concat(F.lit("came in row "), "beganId", F.lit(", given after that of "), "beforeIt")
+    return _broken(ORDER, found, "giftId", detail)
 
 
-def faults(stated: DataFrame, look: Look) -> DataFrame:
-    """What is wrong with the lives of messages; `stated` is of `with_state`."""
-    lost = F.col("state") == MISSING if look.tells else F.lit(False)
-    if look.drained:
-        lost = ~F.col("state").isin(ENDED, "gone")
-    # the journal does not tell whose these are: of a queue, or of several subscribers of a topic
-    is_shared = (F.col("subscription") == "") & ~F.col("firstKind").isin("enqueued", "scheduled")
-    found = F.array_compact(
-        F.array(
-            F.when(lost, _fault(LOSS, "lastId", F.concat(F.lit("its last row: "), "lastKind"))),
-            F.when(
-                ~is_shared & (F.col("accepted") > F.greatest("enqueued", F.lit(1))),
-                _fault(
-                    DUPLICATE,
-                    "acceptedId",
-                    F.concat("accepted", F.lit(" accepts, enqueued "), "enqueued"),
-                ),
-            ),
-            F.when(
-                ~is_shared & F.col("secondId").isNotNull(),
-                _fault(EXCLUSIVE, "secondId", F.lit("given while somebody had it")),
-            ),
-        )
+def given_to_two(journal: DataFrame, stated: DataFrame, known: Bounds) -> DataFrame:
+    """Messages that were given while somebody had them. Few are given more than once, so only of
+    those the rows are put in order."""
+    again = stated.filter(may_be_given_to_two()).select(*KEY)
+    found = given_twice(journal.join(again, [*KEY], "semi"), known.sees_from)
+    return _broken(EXCLUSIVE, found, "id", F.lit("given while somebody had it"))
+
+
+def may_be_given_to_two() -> Column:
+    return ~F.col("isShared") & (F.col("given") > 1)
+
+
+def _broken(check: str, found: DataFrame, id_: str, detail: Column) -> DataFrame:
+    """Messages that break a check; `id` is of the row by which that is seen."""
+    return found.select(
+        F.lit(check).alias("check"), *KEY, F.col(id_).alias("id"), detail.alias("detail")
     )
-    told = stated.withColumn("fault", F.explode(found))
-    return told.select("fault.check", *KEY, "fault.id", F.col("lastAt").alias("at"), "fault.detail")
 
 
-def _fault(check: str, id_: str, detail: Column) -> Column:
-    return F.struct(F.lit(check).alias("check"), F.col(id_).alias("id"), detail.alias("detail"))
-
-
-def offenders(
-    journal: DataFrame,
-    known: Bounds,
-    *,
-    look: Look = NO_LOOK,
-    scope: Scope = EVERYTHING,
-) -> DataFrame:
-    """All messages that break a check, one row for each check that they break."""
-    seen = lives(traced(journal), known.sees_from).filter(scope.takes())
-    return _offenders(journal, known, with_state(journal, seen, known, look), look, scope)
-
-
-def _offenders(
-    journal: DataFrame, known: Bounds, stated: DataFrame, look: Look, scope: Scope
-) -> DataFrame:
-    parts = [
-        faults(stated, look),
-        _scoped(
-            out_of_order(stated).select(*KEY, "gift.*", "beganId", "beforeIt"),
-            scope,
-            ORDER,
-            F.concat(
-                *(F.lit("came in row "), "beganId", F.lit(", given after that of row ")),
-                *("beforeIt", F.lit(" to "), "consumer", F.lit(" "), "link"),
-            ),
-        ),
-    ]
-    if known.has_scheduled:
-        parts.append(_scoped(early(journal), scope, EARLY, F.concat(F.lit("due "), "due")))
-        if look.tells:
-            never = overdue(journal, stated, known, look).withColumnsRenamed(
-                {"lastId": "id", "lastAt": "at"}
-            )
-            parts.append(
-                _scoped(never, scope, LOSS, F.lit("its delivery time came, and it did not"))
-            )
-    return reduce(DataFrame.unionByName, parts)
-
-
-def _scoped(frame: DataFrame, scope: Scope, check: str, detail: Column) -> DataFrame:
-    wanted = frame.withColumn("firstAt", F.col("at")).filter(scope.takes())
-    return wanted.select(F.lit(check).alias("check"), *KEY, "id", "at", detail.alias("detail"))
+def _with_rows(found: DataFrame, journal: DataFrame) -> DataFrame:
+    """Messages that break a check, with what the rows by which it is seen tell."""
+    rows = journal.select(
+        "id", "at", F.trim(F.concat_ws(" ", "kind", "consumer", "link")).alias("row")
+    )
+    detail = F.concat("detail", F.lit(" ("), "row", F.lit(")"))
+    return found.join(rows, "id").select("check", *KEY, "id", "at", detail.alias("detail"))
 
 
 def places_to_look(journal: DataFrame, known: Bounds, scope: Scope) -> list[tuple[str, str]]:
     """(address, subscription) of messages that should be in their queues."""
-    seen = lives(traced(journal), known.sees_from).filter(scope.takes())
-    stated = with_state(journal, seen, known, NO_LOOK)
+    stated = with_state(journal, lives(journal).filter(scope.takes()), known, NO_LOOK)
     wanted = stated.filter(F.col("state") == MISSING).select("address", "subscription").distinct()
     return sorted((row["address"], row["subscription"]) for row in wanted.collect())
 
@@ -392,6 +368,20 @@ class Verdict:
         return self.holds and self.messages == 0
 
 
+def _offenders(
+    journal: DataFrame, known: Bounds, stated: DataFrame, *, look: Look, scope: Scope
+) -> list[DataFrame]:
+    """Messages that break a check, but for those that were given to two."""
+    parts = [accepted_again(stated), out_of_order(stated)]
+    if look.tells:
+        parts.append(lost(stated, drained=look.drained))
+    if known.scheduled:
+        parts.append(early(journal, scope))
+        if look.tells:
+            parts.append(overdue(journal, stated, known, look))
+    return parts
+
+
 def judge(
     journal: DataFrame,
     known: Bounds,
@@ -399,23 +389,26 @@ def judge(
     look: Look = NO_LOOK,
     scope: Scope = EVERYTHING,
 ) -> tuple[Verdict, DataFrame]:
-    """The verdict, and the offenders, who stay at hand until they are unpersisted."""
-    seen = lives(traced(journal), known.sees_from).filter(scope.takes())
+    """The verdict, and the messages that break a check, a row for each check that they break."""
+    seen = lives(journal).filter(scope.takes())
     stated = with_state(journal, seen, known, look).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        found = _offenders(journal, known, stated, look, scope)
-        found = found.persist(StorageLevel.MEMORY_AND_DISK)
-        counted = found.groupBy("check").agg(F.count("*").alias("n")).collect()
         by_state = (
             stated.filter((F.col("scheduled") == 0) | (F.col("enqueued") + F.col("ended") > 0))
             .groupBy("state")
             .agg(
                 F.count("*").alias("messages"),
-                F.sum((F.col("accepted") > 0).cast("int")).alias("accepted"),
-                F.sum((F.col("given") > 0).cast("int")).alias("given"),
+                F.count_if(F.col("accepted") > 0).alias("accepted"),
+                F.count_if(F.col("given") > 0).alias("given"),
+                F.count_if(may_be_given_to_two()).alias("givenAgain"),
             )
             .collect()
         )
+        parts = _offenders(journal, known, stated, look=look, scope=scope)
+        if any(each["givenAgain"] for each in by_state):
+            parts.append(given_to_two(journal, stated, known))
+        found = reduce(DataFrame.unionByName, parts).persist(StorageLevel.MEMORY_AND_DISK)
+        counted = found.groupBy("check").count().collect()
     finally:
         stated.unpersist()
     totals = {
@@ -423,7 +416,7 @@ def judge(
     }
     opened = {each["state"]: each["messages"] for each in by_state if each["state"] != ENDED}
     unknown = opened.get(UNSEEN, 0) if look.tells else sum(opened.values())
-    broken = {each["check"]: each["n"] for each in counted}
+    broken = {each["check"]: each["count"] for each in counted}
     verdict = Verdict(
         known=known,
         messages=totals["messages"],
@@ -437,4 +430,4 @@ def judge(
         },
         broken={check: broken.get(check, 0) for check in CHECKS},
     )
-    return verdict, found
+    return verdict, _with_rows(found, journal)

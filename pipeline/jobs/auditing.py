@@ -100,7 +100,6 @@ class Auditing:
             verdict, found = judge(after, bounds(after), look=looked, scope=scope)
             if verdict.broken[LOSS] == 0 or number == LOOKS - 1:
                 return verdict, found
-            found.unpersist()
             say(f"{verdict.broken[LOSS]} messages are missing: looking again")
             time.sleep(SECOND_LOOK_S)
         raise AssertionError("the last look decides")
@@ -208,7 +207,7 @@ def nothing_judged(verdict: Verdict) -> str:
 
 def notes_of(verdict: Verdict) -> list[str]:
     """What else has to be known."""
-    from pipeline.jobs.audit import LOSS
+    from pipeline.jobs.audit import LOSS, ORDER
 
     known = verdict.known
     notes = [f"{known.rows:,} events of {verdict.messages:,} messages"]
@@ -221,5 +220,10 @@ def notes_of(verdict: Verdict) -> list[str]:
         notes.append(
             f"{known.missing:,} rows of the journal are missing before row {known.sees_from}:"
             " what began before it is not judged for loss"
+        )
+    if verdict.broken[ORDER]:
+        notes.append(
+            "the journal has no groups: where one (JMSXGroupID) has moved on to another consumer,"
+            " what is told as out of order may be as it should be"
         )
     return notes

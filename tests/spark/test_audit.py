@@ -24,7 +24,6 @@ from pipeline.jobs.audit import (
     Scope,
     bounds,
     judge,
-    offenders,
 )
 from tests.spark.journals import START, Model, Writer
 
@@ -246,7 +245,7 @@ def test_stories(spark: SparkSession) -> None:
     for story, _ in STORIES:
         story(told, story.__name__)
     journal = told.frame(spark)
-    found = offenders(journal, bounds(journal), look=DRAINED).collect()
+    found = judge(journal, bounds(journal), look=DRAINED)[1].collect()
     verdicts: dict[str, set[str]] = {story.__name__: set() for story, _ in STORIES}
     for row in found:
         verdicts[row["address"]].add(row["check"])
@@ -299,7 +298,7 @@ def test_stories_with_a_restart(spark: SparkSession) -> None:
         story(told, story.__name__)
     told.note("purged", "", address="elsewhere", position=-1)
     journal = told.frame(spark)
-    found = offenders(journal, bounds(journal), look=DRAINED).collect()
+    found = judge(journal, bounds(journal), look=DRAINED)[1].collect()
     assert sorted((row["address"], row["check"]) for row in found) == [
         ("leased_before_and_given_after", EXCLUSIVE)
     ]
@@ -355,14 +354,14 @@ def test_where_a_look_proves_nothing_nothing_is_lost(spark: SparkSession) -> Non
     told.now += timedelta(seconds=10)
     told.note("enqueued", 5)
     journal = told.frame(spark)
-    later = offenders(journal, bounds(journal), look=look).collect()
+    later = judge(journal, bounds(journal), look=look)[1].collect()
     assert {row["messageId"] for row in later} == {"ID:2", "ID:3", "ID:4"}, (
         "the broker that was looked into goes on, and what is scheduled is late"
     )
     told.restart()
     told.note("enqueued", 6)
     journal = told.frame(spark)
-    later = offenders(journal, bounds(journal), look=look).collect()
+    later = judge(journal, bounds(journal), look=look)[1].collect()
     assert {row["messageId"] for row in later} == {"ID:2", "ID:4"}, "it may have been another"
 
 
@@ -382,7 +381,7 @@ def test_only_what_is_asked_for_is_judged(spark: SparkSession) -> None:
         (Scope(since=START + timedelta(days=1)), set()),
     ]
     for scope, expected in scopes:
-        found = offenders(journal, known, scope=scope).collect()
+        found = judge(journal, known, scope=scope)[1].collect()
         assert {row["address"] for row in found} == expected, scope
 
 
@@ -398,10 +397,10 @@ def test_a_trimmed_journal_is_no_loss(spark: SparkSession) -> None:
     known = bounds(journal)
     assert (known.rows, known.missing) == (len(told.rows), 1)
     assert known.sees_from > 6, "where in a block of ids the gap is, is not looked for"
-    found = offenders(journal, known, look=DRAINED).collect()
+    found = judge(journal, known, look=DRAINED)[1].collect()
     assert found == []
     exact = replace(known, sees_from=7)
-    found = offenders(journal, exact, look=DRAINED).collect()
+    found = judge(journal, exact, look=DRAINED)[1].collect()
     assert [row["address"] for row in found] == ["after"]
 
 
@@ -420,7 +419,7 @@ def test_a_journal_whose_oldest_rows_are_gone_has_no_gap(spark: SparkSession) ->
 def test_an_empty_journal_holds(spark: SparkSession) -> None:
     journal = Writer().frame(spark)
     known = bounds(journal)
-    assert known == Bounds(0, 0, 0, 0, 0, "", None, 0)
+    assert known == Bounds(0, 0, 0, 0, 0, 0, None, 0, 0)
     verdict, _ = judge(journal, known, look=DRAINED)
     assert verdict.holds
     assert verdict.is_of_nothing

@@ -119,7 +119,7 @@ def test_what_is_wrong_is_told_before_spark_starts(
     assert done == status
 
 
-SOME: Final = Bounds(5, 1, 5, 0, 1, "b", None, 0)
+SOME: Final = Bounds(5, 1, 5, 0, 1, 1, None, 0, 0)
 NONE: Final = dict.fromkeys(CHECKS, 0)
 
 ENDS: Final = [
