@@ -41,6 +41,9 @@ STATED: Final = (
 )
 """What the checks have to know of each message, beside its state."""
 
+BY_ID: Final = ["address", "subscription", "messageId"]
+"""What a scheduled message is known again by: in its queue it has another position."""
+
 ENDED: Final = "ended"
 MISSING: Final = "missing"
 UNSEEN: Final = "unseen"
@@ -238,15 +241,13 @@ def overdue(journal: DataFrame, stated: DataFrame, known: Bounds, look: Look) ->
         & (F.col("lastId") >= known.sees_from)
         & (F.col("deliverAt") < F.lit(due))
     )
-    # in its queue a message has another position
-    place = ["address", "subscription", "messageId"]
     came = (
         journal.filter(F.col("kind") == "enqueued")
-        .join(never.select(*place).distinct(), place, "semi")
-        .groupBy(*place)
+        .join(never.select(*BY_ID).distinct(), BY_ID, "semi")
+        .groupBy(*BY_ID)
         .agg(F.max("id").alias("cameId"))
     )
-    still = never.join(came, place, "left").filter(
+    still = never.join(came, BY_ID, "left").filter(
         F.col("cameId").isNull() | (F.col("cameId") < F.col("lastId"))
     )
     return _broken(LOSS, still, "lastId", F.lit("its delivery time came, and it did not"))
@@ -263,10 +264,9 @@ def accepted_again(stated: DataFrame) -> DataFrame:
 
 def early(journal: DataFrame, scope: Scope) -> DataFrame:
     """The first row of each message that was in a queue, or given, before its delivery time."""
-    place = ["address", "subscription", "messageId"]
     later = (
         journal.filter((F.col("kind") == "scheduled") & (F.col("messageId") != ""))
-        .groupBy(*place)
+        .groupBy(*BY_ID)
         .agg(
             F.min("deliverAt").alias("due"),
             F.min("id").alias("scheduledId"),
@@ -275,13 +275,13 @@ def early(journal: DataFrame, scope: Scope) -> DataFrame:
     )
     found = (
         journal.filter(F.col("kind").isin("enqueued", *GIVEN))
-        .join(later, place)
+        .join(later, BY_ID)
         .filter(
             (F.col("id") > F.col("scheduledId"))
             & (F.col("boot") == F.col("scheduledBoot"))
             & (F.col("at") < F.col("due"))
         )
-        .groupBy(*place)
+        .groupBy(*BY_ID)
         .agg(
             *(F.min_by(name, "id").alias(name) for name in ("position", "due")),
             F.min_by("at", "id").alias("firstAt"),

@@ -54,9 +54,6 @@ def lives(journal: DataFrame) -> DataFrame:
     texts, such as the last row's kind, it has to sort the journal.
     """
 
-    def times(condition: Column) -> Column:
-        return F.count_if(condition)
-
     def first(condition: Column) -> Column:
         return F.min(F.when(condition, F.col("id")))
 
@@ -73,11 +70,11 @@ def lives(journal: DataFrame) -> DataFrame:
         journal.filter(F.col("position") > BULK)
         .groupBy(*KEY)
         .agg(
-            times(is_enqueued).alias("enqueued"),
-            times(kind == "scheduled").alias("scheduled"),
-            times(is_accepted).alias("accepted"),
-            times(is_end()).alias("ended"),
-            times(is_given).alias("given"),
+            F.count_if(is_enqueued).alias("enqueued"),
+            F.count_if(kind == "scheduled").alias("scheduled"),
+            F.count_if(is_accepted).alias("accepted"),
+            F.count_if(is_end()).alias("ended"),
+            F.count_if(is_given).alias("given"),
             F.min("at").alias("firstAt"),
             F.max("deliverAt").alias("deliverAt"),
             F.min("id").alias("firstId"),
