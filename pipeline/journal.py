@@ -18,6 +18,7 @@ from pipeline.columns import JOURNAL_COLUMNS, UTC_MICROSECONDS, schema_of
 from pipeline.errors import DataLossError
 from pipeline.option_kinds import LONG_MAX, Position
 from pipeline.options import Options
+from pipeline.worker import keep_what_is_loaded
 from storage.events import EVENT_COLUMNS
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def rows(
     before_ms: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows with ids above `behind` up to `until`, with the columns `names`."""
+    keep_what_is_loaded()
     schema = schema_of(JOURNAL_COLUMNS, names)
     spanned = since_ms is not None or before_ms is not None
     needed = [*names, *(["at"] if spanned and "at" not in names else [])]

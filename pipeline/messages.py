@@ -17,6 +17,7 @@ from pipeline.http_client import batches
 from pipeline.option_kinds import Position
 from pipeline.options import Options
 from pipeline.rows import TOLD, RowMaker, told_of
+from pipeline.worker import keep_what_is_loaded
 
 if TYPE_CHECKING:
     from proton import Described
@@ -143,6 +144,7 @@ def rows(
     Who names some columns and `amqp` among them wants it; of all columns it is the one that is
     null unless the option includeRaw is true.
     """
+    keep_what_is_loaded()
     is_named = "amqp" in names and len(names) < len(MESSAGE_COLUMNS)
     maker = RowMaker(
         names,

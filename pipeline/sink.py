@@ -27,6 +27,7 @@ from pipeline.errors import BrokerError, GoneError
 from pipeline.options import Options
 from pipeline.outgoing import MessageMaker, Outgoing
 from pipeline.publishing import Publisher
+from pipeline.worker import keep_what_is_loaded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,6 +120,7 @@ class Writing:
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Send all rows; when this returns, the broker has them on disk."""
+        keep_what_is_loaded()
         task = self.task()
         options = self._options
         maker = MessageMaker(

@@ -1,5 +1,6 @@
 """The rows of the benchmark of the pipeline: what each does, and what of it is counted."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -129,7 +130,9 @@ def _stream(run: Run, writer: DataStreamWriter, until: int | None = None) -> Mea
 
 
 def _where(broker: BrokerProcess, *, by_http: bool) -> dict[str, str]:
-    return {"url": broker.url, **({"managementUrl": broker.http_url} if by_http else {})}
+    """The options that say which broker, and that each core is to have a part."""
+    given = {"url": broker.url, "numPartitions": str(os.cpu_count() or 1)}
+    return {**given, **({"managementUrl": broker.http_url} if by_http else {})}
 
 
 def _browse(run: Run, *, by_http: bool) -> Measured:
