@@ -341,9 +341,17 @@ class Leases:
             lease.queue.consumer_ready(lease, drain=True)
         elif not gathering.is_draining and now_ms >= gathering.until_ms:
             lease.gathering = None
+            self._free_groups(lease)
             gathering.acquirer.acquired(None)
         elif not gathering.is_draining:
             lease.timer.set(self._router.agenda, gathering.until_ms)
+
+    def _free_groups(self, lease: BatchLease) -> None:
+        """Where `lease` has nothing and got nothing, anybody may have what comes of its groups:
+        it may be long until its program asks again."""
+        queue = lease.queue
+        if queue.groups is not None and not lease.epochs:
+            queue.groups.left(lease.number, queue)
 
     def _may_get_more(self, gathering: Gathering) -> bool:
         """Whether it has not been said since the last message came that nothing more waits."""

@@ -88,6 +88,32 @@ def test_a_group_is_its_own_until_it_goes() -> None:
     assert other.taken == [b"b1", b"a1", b"a2"]
 
 
+@pytest.mark.parametrize(
+    ("settles", "comes_back_empty", "goes_to_another"),
+    [
+        pytest.param(True, True, True, id="nothing came, and it has nothing"),
+        pytest.param(True, False, False, id="it has not asked again"),
+        pytest.param(False, True, False, id="it has something of it"),
+    ],
+)
+def test_a_group_goes_to_another_once_a_lease_is_through(
+    *, settles: bool, comes_back_empty: bool, goes_to_another: bool
+) -> None:
+    routing = Routing()
+    queue = routing.queue()
+    lease = opened(routing)
+    routing.put_grouped(queue, "a1")
+    acquire(routing, lease)
+    other = routing.consumer(queue, 9)
+    if settles:
+        routing.router.leases.settle("l", lease.generation, 1, batch=routing.batch)
+    if comes_back_empty:
+        assert acquire(routing, lease) == []
+    routing.put_grouped(queue, "a2")
+    assert other.taken == ([b"a2"] if goes_to_another else [])
+    assert acquire(routing, lease) == ([] if goes_to_another else [b"a2"])
+
+
 def test_an_exclusive_queue_is_its_own() -> None:
     routing = Routing(policy=AddressPolicy(exclusive=True))
     queue = routing.queue()
