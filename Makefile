@@ -37,14 +37,14 @@ build:
 spark: build $(STAMPS)/spark
 
 # The quick suites on the checkout's .py files, then every suite on the compiled broker: those
-# with Spark by themselves, two files at a time, since each has a Spark of a gigabyte.
+# with Spark by themselves, two processes that each have a Spark of a gigabyte.
 test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
 		$(MAKE) --no-print-directory build $(STAMPS)/spark && \
 		$(BIN)/python -m pytest --numprocesses auto \
 			tests/unit tests/wire tests/scenario tests/fuzz tests/test_tidy.py && \
 		$(BIN)/pytest --compiled --numprocesses auto --dist loadfile --ignore tests/spark tests && \
-		$(BIN)/pytest --compiled --numprocesses 2 --dist loadfile tests/spark; \
+		$(BIN)/pytest --compiled --numprocesses 2 --dist worksteal tests/spark; \
 	elif [ "$$CI" = true ]; then \
 		echo "$(NO_COMPILER): the compiled broker cannot be tested"; exit 1; \
 	else \

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -22,6 +23,7 @@ READY_SECONDS: Final = 90
 STOP_SECONDS: Final = 30
 MASTER_READY: Final = re.compile(r"Starting Spark master at (spark://\S+)")
 WORKER_READY: Final = re.compile(r"Successfully registered with master (\S+)")
+TASK: Final = " Executor: Running task "
 
 
 class Daemon:
@@ -41,7 +43,7 @@ class Daemon:
                 **session.variables(folder),
                 "SPARK_HOME": str(SPARK_HOME),
                 "SPARK_DAEMON_MEMORY": "256m",
-                "SPARK_DAEMON_JAVA_OPTS": session.JVM,
+                "SPARK_DAEMON_JAVA_OPTS": session.flags(),
             },
         )
         self._reader: Final = threading.Thread(target=self._read, daemon=True)
@@ -77,20 +79,37 @@ class Daemon:
         self._reader.join(timeout=STOP_SECONDS)
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A master and where its workers keep what their executors say."""
+
+    master: str
+    workers: list[Path]
+
+    def tasks(self) -> list[list[int]]:
+        """By application in the order of their starts: how many tasks each worker has begun."""
+        names = sorted({each.name for worker in self.workers for each in worker.glob("app-*")})
+        return [[_tasks_in(worker / name) for worker in self.workers] for name in names]
+
+
+def _tasks_in(application: Path) -> int:
+    return sum(log.read_text().count(TASK) for log in application.glob("*/stderr"))
+
+
 @contextmanager
-def cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
-    """The address of a master whose `workers` have one core each."""
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """A master with two workers of one core each."""
     daemons: list[Daemon] = []
+    workers = [folder / f"worker-{number}" for number in range(2)]
     ports = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     try:
         master = Daemon(folder, "master", [f"{DEPLOY}.master.Master", *ports], MASTER_READY)
         daemons.append(master)
-        for number in range(workers):
-            own = folder / f"worker-{number}"
+        for own in workers:
             words = [f"{DEPLOY}.worker.Worker", *ports, "--cores", "1", "--memory", "1g"]
             words += ["--work-dir", str(own), master.found]
             daemons.append(Daemon(folder, own.name, words, WORKER_READY))
-        yield master.found
+        yield Cluster(master.found, workers)
     finally:
         for daemon in reversed(daemons):
             daemon.stop()

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any, Final
 
@@ -158,9 +159,15 @@ def running(plan: Plan) -> Iterator[Driver]:
 def archive_classes(folder: Path) -> None:
     """Make the archive that lets drivers start in half the time, where there is none yet."""
     archive = session.class_archive()
-    if archive.exists():
-        return
     archive.parent.mkdir(parents=True, exist_ok=True)
+    with archive.with_suffix(".lock").open("w") as lock:
+        # it takes half a minute of both cores: one process of pytest makes it, the others wait
+        flock(lock, LOCK_EX)
+        if not archive.exists():
+            _archive_classes(archive, folder)
+
+
+def _archive_classes(archive: Path, folder: Path) -> None:
     being_made = archive.with_suffix(f".{os.getpid()}")
     options = f"{session.JVM} -Xlog:disable -XX:ArchiveClassesAtExit={being_made}"
     toy = {"calls": str(folder / "calls"), "checkpoint": str(folder / "checkpoint")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +12,12 @@ import pytest
 
 from tests.interop.broker_process import command, environment
 from tests.spark import session
-from tests.spark.cluster import cluster
+from tests.spark.cluster import Cluster, cluster
 from tests.spark.crashes import MESSAGES, WHOLE, Scene
-from tests.spark.driver import Plan, running
-from tests.spark.toy import calls
+from tests.spark.driver import running
 
 pytestmark = [pytest.mark.requirement("PIP-72"), pytest.mark.usefixtures("quick_drivers")]
 
-EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": session.JVM}
 AUDIT_SECONDS = 600
 JOURNALED = """
 [[address]]
@@ -34,30 +31,15 @@ journal = true
 """Not of all: answers to requests of management go through queues, too."""
 
 
-@pytest.fixture(scope="module")
-def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with cluster(tmp_path_factory.mktemp("cluster")) as address:
-        yield address
-
-
-def test_a_stream_is_read_by_two_executors(master: str, tmp_path: Path) -> None:
-    """By the toy source: that the ground holds, whatever the broker does."""
-    notes, checkpoint = tmp_path / "calls", tmp_path / "checkpoint"
-    toy = {"calls": str(notes), "checkpoint": str(checkpoint)}
-    plan = Plan(
-        provider="tests.spark.toy:ToySource",
-        folder=str(tmp_path / "driver"),
-        checkpoint=str(checkpoint),
-        source={**toy, "total": "40"},
-        sink=toy,
-        master=master,
-        settings=EXECUTORS,
-    )
-    with running(plan) as driver:
-        assert driver.wait() is None
-    written = calls(notes, "write")
-    assert Counter(number for call in written for number in call["numbers"]) == Counter(range(40))
-    assert len({call["executor"] for call in written}) == 2
+def settings() -> dict[str, str]:
+    """Of whoever has work for the cluster."""
+    return {
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": session.flags(),
+        "spark.sql.shuffle.partitions": "2",
+        # no task begins before both are there
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    }
 
 
 @pytest.fixture
@@ -67,15 +49,24 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     scene.close()
 
 
-def test_messages_are_streamed_and_audited_there(master: str, scene: Scene) -> None:
-    plan = replace(scene.plan(), master=master, settings=EXECUTORS)
+@pytest.fixture
+def two_workers(tmp_path: Path) -> Iterator[Cluster]:
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    with cluster(folder) as started:
+        yield started
+
+
+def test_messages_are_streamed_and_audited_there(two_workers: Cluster, scene: Scene) -> None:
+    master = two_workers.master
+    plan = replace(scene.plan(), master=master, settings=settings())
     with running(plan) as driver:
         assert driver.wait() is None
     assert scene.count() == WHOLE
-    settings = [word for name, value in EXECUTORS.items() for word in ("--conf", f"{name}={value}")]
+    given = [word for pair in settings().items() for word in ("--conf", "=".join(pair))]
     audit = ["pipeline", "audit", "--url", scene.broker.url, "--master", master, "--json"]
     done = subprocess.run(
-        [*command(), *audit, *settings],
+        [*command(), *audit, *given],
         env=environment() | session.given(scene.folder),
         cwd=scene.folder,
         capture_output=True,
@@ -88,3 +79,5 @@ def test_messages_are_streamed_and_audited_there(master: str, scene: Scene) -> N
     assert verdict["holds"]
     assert verdict["messages"] == 2 * MESSAGES, "each in the one queue, and in the other"
     assert sum(verdict["open"].values()) == MESSAGES, "those of the other are still there"
+    assert len(two_workers.tasks()) == 2, "the stream, and the audit"
+    assert all(min(counts) > 0 for counts in two_workers.tasks()), "both workers have their part"

@@ -73,8 +73,6 @@ def here_and_now() -> dict[str, object]:
         "partition": context.partitionId(),
         "attempt": context.taskAttemptId(),
         "try": context.attemptNumber(),
-        # of a worker's fork server, one for each executor
-        "executor": os.getppid(),
     }
 
 
