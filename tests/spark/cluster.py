@@ -98,7 +98,8 @@ def _tasks_in(application: Path) -> int:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
-    """A master with two workers of one core each."""
+    """A master with two workers of one core each, whose files lie in `folder`, which is made."""
+    folder.mkdir()
     daemons: list[Daemon] = []
     workers = [folder / f"worker-{number}" for number in range(2)]
     ports = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]

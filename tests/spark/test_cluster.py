@@ -51,9 +51,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def two_workers(tmp_path: Path) -> Iterator[Cluster]:
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    with cluster(folder) as started:
+    with cluster(tmp_path / "cluster") as started:
         yield started
 
 
