@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PINNED := $(PIP) install --require-hashes
-SOURCES := $(shell find broker storage pipeline tests/conformance -name '*.py' ! -name 'test_*')
+SOURCES := $(shell find broker storage pyspark_amqp tests/conformance -name '*.py' ! -name 'test_*')
 COMPILER_FILES := config/compiler.flags config/cold_paths.h
 
 # Whether this machine can build C extensions: the compiler that Python names, and its headers.
@@ -175,7 +175,7 @@ $(STAMPS)/spark: requirements-spark.txt $(STAMPS)/client | $(STAMPS)/http
 $(STAMPS)/compiled: pyproject.toml README.md $(COMPILER_FILES) $(SOURCES) | $(STAMPS)/tools
 	@echo "compiling the broker"
 	@rm -rf build/tree build/wheel && mkdir -p build/tree/tests
-	@cp -R broker storage pipeline pyproject.toml README.md build/tree
+	@cp -R broker storage pyspark_amqp pyproject.toml README.md build/tree
 	@cp -R tests/conformance build/tree/tests
 	@find build/tree \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
 	@HATCH_BUILD_HOOKS_ENABLE=true \

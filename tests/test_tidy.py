@@ -27,7 +27,7 @@ PRODUCT: Final = [
     for top in ("broker", "storage")
     for file in sorted((ROOT / top).rglob("*.py"))
 ]
-PIPELINE: Final = [Source.read(file) for file in sorted((ROOT / "pipeline").rglob("*.py"))]
+PIPELINE: Final = [Source.read(file) for file in sorted((ROOT / "pyspark_amqp").rglob("*.py"))]
 TESTS: Final = [Source.read(file) for file in sorted((ROOT / "tests").rglob("*.py"))]
 EVERYTHING: Final = [*PRODUCT, *PIPELINE, *TESTS]
 ENUMS: Final[set[str]] = set().union(*(tidy.enums_in(source) for source in PRODUCT))
@@ -67,7 +67,7 @@ MAY: Final = {
     },
     "parameters_are_few_or_named": {
         "broker/cli/*.py": "typer makes options of the parameters of commands",
-        "pipeline/*.py": "typer's commands, and Spark's own signatures",
+        "pyspark_amqp/*.py": "typer's commands, and Spark's own signatures",
     },
     "what_is_left_to_do_has_an_issue": {
         "tests/support/tidy.py": "the rule itself",

@@ -41,7 +41,7 @@ def run_installed(program: Path, arguments: Sequence[str], pipeline: Path | None
         folder = Path(name)
         (folder / "tests").symlink_to(ROOT / "tests")
         if pipeline is not None:
-            subprocess.run(["cp", "-r", str(pipeline), str(folder / "pipeline")], check=True)
+            subprocess.run(["cp", "-r", str(pipeline), str(folder / "pyspark_amqp")], check=True)
         return subprocess.run(
             [python, "-m", "tests.bench.spark", *arguments],
             cwd=folder,
@@ -61,7 +61,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--pipeline",
         type=Path,
-        help="a folder pipeline/ in place of the installed one, all of it interpreted",
+        help="a folder pyspark_amqp/ in place of the installed one, all of it interpreted",
     )
     parser.add_argument(
         "--checkout", action="store_true", help="measure the checkout, interpreted: to try it"

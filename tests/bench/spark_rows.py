@@ -19,9 +19,9 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from pipeline.jobs.archiving import Archiving
-from pipeline.jobs.auditing import Auditing
-from pipeline.jobs.layout import JOURNAL, MESSAGES
+from pyspark_amqp.jobs.archiving import Archiving
+from pyspark_amqp.jobs.auditing import Auditing
+from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES
 from tests.bench.spark_site import BODY, QUEUE, Site
 from tests.bench.spark_table import LOOP, NO_AIM, Aim, Figure
 from tests.interop.broker_process import BrokerProcess

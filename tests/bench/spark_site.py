@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from broker.amqp.decode import descriptor_at, skip
 from broker.amqp.descriptors import HEADER
 from broker.jms import Destination, JmsMessage, TextBody, encode, stamp
-from pipeline.spark import session
+from pyspark_amqp.spark import session
 from storage.batch import Batch
 from storage.events import EventRow
 from storage.records import StoredMessage, StoredNode

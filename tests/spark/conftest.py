@@ -15,7 +15,7 @@ import pytest
 # comes too late for this file where pytest is given this folder alone.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from tests.interop.broker_process import ROOT, BrokerProcess, from_checkout
+from tests.interop.broker_process import BrokerProcess
 from tests.interop.conftest import not_available
 
 if TYPE_CHECKING:
@@ -64,12 +64,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = [item for item in items if item.get_closest_marker("whole_matrix") is not None]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
-
-
-def pytest_configure() -> None:
-    """The shim by which Spark finds the source is a top-level package, in the wheel as here."""
-    if from_checkout():
-        sys.path.insert(1, str(ROOT / "pipeline" / "src"))
 
 
 def pytest_terminal_summary(

@@ -51,7 +51,7 @@ def python_path(folder: Path) -> list[str]:
     folder, made in `folder`, that has nothing but the tests.
     """
     if from_checkout():
-        return [str(ROOT), str(ROOT / "pipeline" / "src")]
+        return [str(ROOT)]
     only_tests = folder / "only-tests"
     only_tests.mkdir(exist_ok=True)
     if not (only_tests / "tests").exists():

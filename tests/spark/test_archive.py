@@ -12,10 +12,10 @@ import duckdb
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.columns import MESSAGE_COLUMNS, ddl_of
-from pipeline.jobs.archive import Written, check_target, snapshot, stream
-from pipeline.jobs.compact import compact
-from pipeline.jobs.layout import JOURNAL, MESSAGES, Archive, ArchiveError, address_of
+from pyspark_amqp.columns import MESSAGE_COLUMNS, ddl_of
+from pyspark_amqp.jobs.archive import Written, check_target, snapshot, stream
+from pyspark_amqp.jobs.compact import compact
+from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES, Archive, ArchiveError, address_of
 from tests.spark.journals import Writer
 
 NIGHT: Final = datetime(2026, 1, 31, 23, 59, 59, 999_999, tzinfo=UTC)

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.jobs.audit import (
+from pyspark_amqp.jobs.audit import (
     CHECKS,
     DUPLICATE,
     EARLY,

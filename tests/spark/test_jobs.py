@@ -13,15 +13,15 @@ from proton import Message
 from proton.utils import BlockingConnection
 from pyspark.sql import SparkSession
 
-from pipeline.broker_client import opened
-from pipeline.jobs.archiving import Archiving
-from pipeline.jobs.audit import LOSS
-from pipeline.jobs.auditing import Auditing, lines_of, notes_of, table_of
-from pipeline.jobs.layout import JOURNAL, MESSAGES, Archive
-from pipeline.jobs.replay import ReplayError
-from pipeline.jobs.replaying import Replaying
-from pipeline.jobs.report import gather, write
-from pipeline.options import Use, read_options
+from pyspark_amqp.broker_client import opened
+from pyspark_amqp.jobs.archiving import Archiving
+from pyspark_amqp.jobs.audit import LOSS
+from pyspark_amqp.jobs.auditing import Auditing, lines_of, notes_of, table_of
+from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES, Archive
+from pyspark_amqp.jobs.replay import ReplayError
+from pyspark_amqp.jobs.replaying import Replaying
+from pyspark_amqp.jobs.report import gather, write
+from pyspark_amqp.options import Use, read_options
 from tests.interop.broker_process import BrokerProcess
 from tests.spark.test_archive import read_by_duckdb
 

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.jobs.report import by_address, curves, gather, page, span_of, write
+from pyspark_amqp.jobs.report import by_address, curves, gather, page, span_of, write
 from tests.spark.journals import START, Model, Writer
 
 

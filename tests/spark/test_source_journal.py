@@ -14,7 +14,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipeline.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS, ddl_of, message_columns, schema_of
+from pyspark_amqp.columns import (
+    JOURNAL_COLUMNS,
+    MESSAGE_COLUMNS,
+    ddl_of,
+    message_columns,
+    schema_of,
+)
 from tests.interop.broker_process import BrokerProcess
 from tests.spark.sent import send, texts
 from tests.spark.session import python_path
@@ -158,10 +164,10 @@ def test_a_bad_schema_is_told_while_the_query_is_planned(
 
 
 @pytest.mark.requirement("PIP-48")
-def test_the_shim_imports_nothing_before_it_is_meant(tmp_path: Path) -> None:
+def test_looking_for_sources_imports_nothing_before_this_one_is_meant(tmp_path: Path) -> None:
     program = (
         "import sys, pyspark.sql.datasource; before = set(sys.modules); import pyspark_amqp;"
-        "print(sorted(set(sys.modules) - before))"
+        "pyspark_amqp.DefaultSource; print(sorted(set(sys.modules) - before))"
     )
     printed = subprocess.run(
         [sys.executable, "-c", program],
@@ -170,7 +176,7 @@ def test_the_shim_imports_nothing_before_it_is_meant(tmp_path: Path) -> None:
         check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(python_path(tmp_path))},
     )
-    assert printed.stdout.strip() == "['pyspark_amqp']"
+    assert printed.stdout.strip() == "['pyspark_amqp', 'pyspark_amqp.default_source']"
 
 
 def test_arrow_has_the_types_that_are_written_down() -> None:

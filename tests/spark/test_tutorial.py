@@ -1,4 +1,4 @@
-"""The tutorial of pipeline/README.md works as it is printed: settings, commands and program."""
+"""The tutorial of pyspark_amqp/README.md works as it is printed: settings, commands and program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.spark import session
 
 pytestmark = [pytest.mark.requirement("PIP-73"), pytest.mark.usefixtures("quick_drivers")]
 
-README: Final = ROOT / "pipeline" / "README.md"
+README: Final = ROOT / "pyspark_amqp" / "README.md"
 BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PRINTED_URL: Final = "amqp://localhost:5672"
 PRINTED_HTTP: Final = "http://localhost:8161"

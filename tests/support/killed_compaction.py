@@ -16,8 +16,8 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from pipeline.jobs.compact import compact
-from pipeline.jobs.layout import JOURNAL, Archive
+from pyspark_amqp.jobs.compact import compact
+from pyspark_amqp.jobs.layout import JOURNAL, Archive
 
 OPERATIONS: Final = frozenset(
     {

@@ -1,1 +1,0 @@
-"""The jobs: archive, compact, audit, report, replay. Each is a module; `pipeline.cli` runs them."""

@@ -1,0 +1,309 @@
+"""`jms-broker pipeline`: archive, compact, audit, report and replay. Spark starts with the job."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from broker.cli.ending import fail
+from pyspark_amqp import cli_options as take
+from pyspark_amqp.jobs.running import (
+    EXIT_NOT_JUDGED,
+    EXIT_USAGE,
+    pairs,
+    spark_for,
+    summed,
+    told,
+)
+
+if TYPE_CHECKING:
+    from pyspark_amqp.jobs.audit import Verdict
+
+EXIT_STATUSES: Final = "Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted."
+AUDIT_STATUSES: Final = (
+    "Exit status: 0 all checks hold, 1 one does not, 2 wrong usage, 3 nothing could be judged,"
+    " 130 interrupted."
+)
+
+pipeline = typer.Typer(
+    help="The data pipeline on Apache Spark: archive messages and journal as Parquet, audit,"
+    " report, replay.",
+    epilog=EXIT_STATUSES,
+    no_args_is_help=True,
+)
+
+
+@pipeline.command(epilog=EXIT_STATUSES)
+def archive(
+    place: take.Place,
+    url: take.Url = "amqp://localhost:5672",
+    user: take.User = None,
+    password: take.Password = None,
+    management_url: take.ManagementUrl = None,
+    what: take.ArchiveWhat = take.What.BOTH,
+    address: take.ArchiveAddress = None,
+    subscription: take.ArchiveSubscription = None,
+    mode: take.ArchiveMode = None,
+    selector: take.ArchiveSelector = None,
+    every: take.ArchiveEvery = None,
+    option: take.More = None,
+    master: take.Master = None,
+    conf: take.Conf = None,
+    json: take.Json = False,
+) -> None:
+    """Write messages, and what happened to them, as Parquet files by date and address.
+
+    Each row once: a job that was killed goes on where it was, and a batch that is written again
+    replaces itself. Each message is kept bit by bit, in the column `amqp`.
+    """
+    from pyspark_amqp.jobs.archiving import Archiving
+
+    broker = take.broker_options(url, user, password, management_url, option)
+    job = Archiving.asked(
+        place,
+        broker,
+        whats=what.parts(),
+        address=address,
+        subscription=subscription,
+        selector=selector,
+        mode=None if mode is None else mode.value,
+        every=None if every is None else take.interval(every),
+    )
+    begin = time.monotonic()
+    with told("archive") as progress:
+        job.check()
+        with spark_for(progress, "archive", master, pairs(conf, "--conf")) as spark:
+            job.run(spark, progress.say)
+        progress.clear()
+    seconds = round(time.monotonic() - begin, 1)
+    summed({**job.summary(), "seconds": seconds}, as_json=json, job="archive")
+
+
+@pipeline.command(epilog=EXIT_STATUSES)
+def compact(
+    place: take.Place,
+    what: take.CompactWhat = take.What.BOTH,
+    target_mb: take.CompactTargetMb = 128,
+    json: take.Json = False,
+) -> None:
+    """Merge small files of an archive. Spark is not needed; archiving may go on meanwhile.
+
+    Whoever reads sees all of the old or all of the new files of a folder, also after a kill.
+    """
+    with told("compact") as progress:
+        from pyspark_amqp.jobs import compact as job
+        from pyspark_amqp.jobs.layout import Archive
+
+        archived = Archive(place)
+        archived.check_is_there()
+        done = job.compact(
+            archived,
+            what.parts(),
+            target_bytes=target_mb * 1024 * 1024,
+            tell=lambda folder: progress.say(str(folder.relative_to(place))),
+        )
+        progress.clear()
+    summed({"archive": str(place), **asdict(done)}, as_json=json, job="compact")
+
+
+@pipeline.command(epilog=AUDIT_STATUSES)
+def audit(
+    place: take.OptionalPlace = None,
+    url: take.OptionalUrl = None,
+    user: take.User = None,
+    password: take.Password = None,
+    management_url: take.ManagementUrl = None,
+    since: take.Since = None,
+    until: take.Until = None,
+    address: take.AuditAddress = None,
+    drained: take.AuditDrained = False,
+    out: take.AuditOut = None,
+    show: take.AuditShow = 20,
+    option: take.More = None,
+    master: take.Master = None,
+    conf: take.Conf = None,
+    json: take.Json = False,
+) -> None:
+    """Judge by the journal: nothing lost, accepted twice, early, out of order, or given to two.
+
+    Whether what has no end is lost can be judged where --url says which broker to look into, or
+    with --drained. Messages that began before the journal does are not judged for loss.
+    """
+    from pyspark_amqp.jobs.auditing import Auditing, lines_of, table_of
+
+    if place is None and url is None:
+        raise typer.BadParameter("it, or --url, must be given", param_hint="ARCHIVE")
+    if drained and url is not None:
+        raise typer.BadParameter("with --url it is looked into the queues", param_hint="--drained")
+    if out is not None and out.suffix not in {".csv", ".parquet"}:
+        raise typer.BadParameter("its name ends in .csv or .parquet", param_hint="--out")
+    begin, end = take.window(since, until)
+    broker = (
+        None if url is None else take.broker_options(url, user, password, management_url, option)
+    )
+    with told("audit", EXIT_NOT_JUDGED) as progress:
+        job = Auditing(place, broker, begin, end, tuple(address or ()), drained=drained)
+        job.check(out)
+        with spark_for(progress, "audit", master, pairs(conf, "--conf"), EXIT_NOT_JUDGED) as spark:
+            verdict, offending = job.run(spark, progress.say)
+            shown = lines_of(offending, show)
+            if out is not None:
+                job.write(offending, out)
+        progress.clear()
+    _print_verdict(verdict, shown, table_of(verdict), as_json=json)
+    conclude(verdict)
+
+
+def conclude(verdict: Verdict) -> None:
+    """End the command with the exit status of its verdict."""
+    from pyspark_amqp.jobs.auditing import nothing_judged
+
+    if verdict.is_of_nothing:
+        fail(nothing_judged(verdict), EXIT_NOT_JUDGED)
+    if not verdict.holds:
+        raise typer.Exit(1)
+
+
+def _print_verdict(
+    verdict: Verdict,
+    shown: list[dict[str, object]],
+    table: list[dict[str, object]],
+    *,
+    as_json: bool,
+) -> None:
+    from broker.cli.printing import print_records
+    from pyspark_amqp.jobs.auditing import COLUMNS, notes_of
+
+    if as_json:
+        sums = {
+            "events": verdict.known.rows,
+            "messages": verdict.messages,
+            "open": verdict.open,
+            "missing_rows": verdict.known.missing,
+            "holds": verdict.holds and not verdict.is_of_nothing,
+            "checks": table,
+            "offenders": shown,
+        }
+        summed(sums, as_json=True, job="audit")
+        return
+    print_records(table, ("check", "judged", "broken", "verdict"), as_json=False)
+    if shown:
+        typer.echo("")
+        print_records(shown, COLUMNS, as_json=False)
+    typer.echo("")
+    for note in notes_of(verdict):
+        typer.echo(note)
+    if not verdict.is_of_nothing:
+        typer.echo("all checks hold" if verdict.holds else "NOT all checks hold")
+
+
+@pipeline.command(epilog=EXIT_STATUSES)
+def report(
+    place: take.OptionalPlace = None,
+    out: take.ReportOut = Path("report"),
+    url: take.OptionalUrl = None,
+    user: take.User = None,
+    password: take.Password = None,
+    management_url: take.ManagementUrl = None,
+    since: take.Since = None,
+    until: take.Until = None,
+    address: take.ReportAddress = None,
+    option: take.More = None,
+    master: take.Master = None,
+    conf: take.Conf = None,
+    json: take.Json = False,
+) -> None:
+    """Throughput, latency, backlog and redeliveries by address, as HTML with plots, and as CSV."""
+    if (place is None) == (url is None):
+        raise typer.BadParameter("either it or --url must be given", param_hint="ARCHIVE")
+    begin, end = take.window(since, until)
+    broker = (
+        None if url is None else take.broker_options(url, user, password, management_url, option)
+    )
+    with told("report") as progress:
+        from pyspark_amqp.jobs import report as job
+        from pyspark_amqp.jobs.auditing import Auditing
+
+        source = Auditing(place, broker, begin, end, tuple(address or ()))
+        source.check()
+        with spark_for(progress, "report", master, pairs(conf, "--conf")) as spark:
+            progress.say("reading the journal")
+            found = job.gather(source.rows(spark))
+        if found is None:
+            progress.clear()
+            fail("the journal has no row of what is asked for")
+        progress.say("drawing")
+        paths = job.write(found, out)
+        progress.clear()
+    summed({"report": str(paths[0]), **job.summary(found)}, as_json=json, job="report")
+
+
+@pipeline.command(epilog=EXIT_STATUSES)
+def replay(
+    place: take.Place,
+    url: take.Url = "amqp://localhost:5672",
+    user: take.User = None,
+    password: take.Password = None,
+    to: take.ReplayTo = None,
+    address: take.ReplayAddress = None,
+    subscription: take.ReplaySubscription = None,
+    since: take.Since = None,
+    until: take.Until = None,
+    selector: take.ReplaySelector = None,
+    message_id: take.ReplayMessageId = None,
+    rate: take.ReplayRate = None,
+    skip: take.ReplaySkip = 0,
+    dry_run: take.ReplayDryRun = False,
+    delivery: take.ReplayDelivery = take.Delivery.STAGED,
+    option: take.More = None,
+    master: take.Master = None,
+    conf: take.Conf = None,
+    json: take.Json = False,
+) -> None:
+    """Send archived messages again, bit by bit, in the order in which they were enqueued.
+
+    Without --rate all of them are there at one moment, or none. What is wrong with the command is
+    told before anything is sent.
+    """
+    from pyspark_amqp.jobs.replaying import Replaying
+
+    begin, end = take.window(since, until)
+    if skip and rate is None:
+        raise typer.BadParameter("it goes with --rate", param_hint="--skip")
+    with told("replay") as progress:
+        job = Replaying(
+            place,
+            {**take.broker_options(url, user, password, None, option), "delivery": delivery.value},
+            to=to,
+            since=begin,
+            until=end,
+            addresses=tuple(address or ()),
+            subscription=subscription,
+            selector=selector,
+            ids=_ids(message_id or []),
+        )
+        job.check(dry_run=dry_run)
+        with spark_for(progress, "replay", master, pairs(conf, "--conf")) as spark:
+            sums = job.run(spark, progress.say, rate=rate, skip=skip, dry_run=dry_run)
+        progress.clear()
+    summed(sums, as_json=json, job="replay")
+
+
+def _ids(given: list[str]) -> tuple[str, ...]:
+    found: list[str] = []
+    for each in given:
+        if not each.startswith("@"):
+            found.append(each)
+            continue
+        try:
+            lines = Path(each[1:]).read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            fail(f"--id {each}: {error.strerror}", EXIT_USAGE)
+        found += [line.strip() for line in lines if line.strip()]
+    if given and not found:
+        fail("--id: the file has no id in it", EXIT_USAGE)
+    return tuple(found)

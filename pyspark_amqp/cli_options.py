@@ -1,0 +1,216 @@
+"""What the commands of `jms-broker pipeline` take alike, and what their options mean."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from broker.cli.journal import UNITS, moment
+from pyspark_amqp.jobs.running import pairs
+
+Place = Annotated[
+    Path, typer.Argument(metavar="ARCHIVE", help="The archive's folder.", show_default=False)
+]
+OptionalPlace = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[ARCHIVE]",
+        help="The archive's folder; without it --url's own journal is read.",
+        show_default=False,
+    ),
+]
+Url = Annotated[
+    str, typer.Option(help="The broker, amqp://HOST:PORT; several with commas are tried in turn.")
+]
+OptionalUrl = Annotated[
+    str | None, typer.Option(help="The broker, amqp://HOST:PORT.", show_default=False)
+]
+User = Annotated[
+    str | None, typer.Option(help="An administrator of the broker.", show_default=False)
+]
+Password = Annotated[
+    str | None,
+    typer.Option(envvar="JMS_BROKER_PASSWORD", help="The password of --user.", show_default=False),
+]
+ManagementUrl = Annotated[
+    str | None,
+    typer.Option(
+        help="The broker's HTTP port, http://HOST:PORT: reads several times as fast.",
+        show_default=False,
+    ),
+]
+More = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", "-o", metavar="NAME=VALUE", help="Any other option of the source `amqp`."
+    ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(help="Spark's master. [default: local[*], this machine]", show_default=False),
+]
+Conf = Annotated[
+    list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark.")
+]
+Since = Annotated[
+    str | None,
+    typer.Option(help="Not before: 15m or 2h ago, or 2026-01-31T12:00.", show_default=False),
+]
+Until = Annotated[
+    str | None, typer.Option(help="Before that time, written alike.", show_default=False)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+
+
+class What(Enum):
+    """What is archived."""
+
+    MESSAGES = "messages"
+    JOURNAL = "journal"
+    BOTH = "both"
+
+    def parts(self) -> list[str]:
+        return ["messages", "journal"] if self is What.BOTH else [self.value]
+
+
+class Mode(Enum):
+    """How messages are read."""
+
+    BROWSE = "browse"
+    LEASE = "lease"
+
+
+class Delivery(Enum):
+    """How a replay is sent."""
+
+    STAGED = "staged"
+    AT_LEAST_ONCE = "at-least-once"
+
+
+ArchiveWhat = Annotated[What, typer.Option(help="What is archived.")]
+ArchiveAddress = Annotated[
+    str | None, typer.Option(help="The queue whose messages are meant.", show_default=False)
+]
+ArchiveSubscription = Annotated[
+    str | None,
+    typer.Option(help="Or the durable subscription, durable/CLIENT/NAME.", show_default=False),
+]
+ArchiveMode = Annotated[
+    Mode | None,
+    typer.Option(
+        help="browse: messages stay in the broker; lease: they are taken from it, once they"
+        " are archived. Without it an address is browsed and a subscription leased.",
+        show_default=False,
+    ),
+]
+ArchiveSelector = Annotated[
+    str | None, typer.Option(help="Only messages it selects.", show_default=False)
+]
+ArchiveEvery = Annotated[
+    str | None,
+    typer.Option(
+        help="Go on, a batch every 30s, 5m or 1h, until ^C. Without it: what is there now.",
+        show_default=False,
+    ),
+]
+CompactWhat = Annotated[What, typer.Option(help="What is compacted.")]
+CompactTargetMb = Annotated[
+    int, typer.Option(min=1, help="Files are merged up to that size, in MiB.")
+]
+AuditAddress = Annotated[
+    list[str] | None, typer.Option(help="Only messages there; may be repeated.")
+]
+AuditDrained = Annotated[
+    bool,
+    typer.Option("--drained", help="All queues were empty in the end: what has no end is lost."),
+]
+AuditOut = Annotated[
+    Path | None,
+    typer.Option(help="Write the offending messages to FILE.csv or FILE.parquet."),
+]
+AuditShow = Annotated[int, typer.Option(min=0, help="Print so many offending messages.")]
+ReportOut = Annotated[
+    Path, typer.Option(help="The folder for report.html, report.svg and two CSV files.")
+]
+ReportAddress = Annotated[
+    list[str] | None, typer.Option(help="Only what happened there; may be repeated.")
+]
+ReplayTo = Annotated[
+    str | None,
+    typer.Option(
+        help="Where to. Without it: each message to the address it was archived from.",
+        show_default=False,
+    ),
+]
+ReplayAddress = Annotated[
+    list[str] | None,
+    typer.Option("--from", help="Only messages archived from there; may be repeated."),
+]
+ReplaySubscription = Annotated[
+    str | None, typer.Option(help="Only those of that subscription.", show_default=False)
+]
+ReplaySelector = Annotated[
+    str | None, typer.Option(help="Only those that a JMS selector selects.", show_default=False)
+]
+ReplayMessageId = Annotated[
+    list[str] | None,
+    typer.Option("--id", help="Only that JMSMessageID, or @FILE: one a line; may be repeated."),
+]
+ReplayRate = Annotated[
+    float | None, typer.Option(min=0.001, help="So many a second.", show_default=False)
+]
+ReplaySkip = Annotated[int, typer.Option(min=0, help="With --rate: leave the first so many out.")]
+ReplayDryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")]
+ReplayDelivery = Annotated[
+    Delivery,
+    typer.Option(help="staged: each message once; at-least-once: any broker of AMQP 1.0."),
+]
+
+
+def _time(text: str | None, option: str) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        micros = moment(text, datetime.now(UTC))
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(
+            f"{text!r} is neither like 15m nor like 2026-01-31T12:00", param_hint=option
+        ) from None
+
+
+def window(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
+    begin, end = _time(since, "--since"), _time(until, "--until")
+    if begin is not None and end is not None and begin >= end:
+        raise typer.BadParameter("it is not after --since", param_hint="--until")
+    return begin, end
+
+
+def interval(text: str) -> str:
+    """How often, in Spark's words."""
+    count, unit = text[:-1], UNITS.get(text[-1:])
+    if not count.isdecimal() or unit is None or int(count) == 0:
+        raise typer.BadParameter(f"{text!r} is not like 30s, 5m or 1h", param_hint="--every")
+    return f"{count} {unit}"
+
+
+def broker_options(
+    url: str | None,
+    user: str | None,
+    password: str | None,
+    management_url: str | None,
+    more: list[str] | None,
+) -> dict[str, str]:
+    """What the data source is told of the broker."""
+    given = {
+        "url": url,
+        "username": user,
+        "password": password if user is not None else None,
+        "managementUrl": management_url,
+    }
+    kept = {name: value for name, value in given.items() if value is not None}
+    return {**kept, **pairs(more, "--option")}

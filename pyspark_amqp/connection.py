@@ -1,0 +1,261 @@
+"""A connection to a broker: Proton's engine, and the socket that its bytes go through.
+
+Proton's own loop makes a handful of Python objects of each thing that happens, which takes ten
+times as long as what the engine does for a message. So nothing is told here: who waits for
+something looks whether the engine has it.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from select import select
+from typing import Final, final
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import proton
+from proton import (
+    Condition,
+    Endpoint,
+    Link,
+    ProtonException,
+    Receiver,
+    Sender,
+    SSLDomain,
+    Transport,
+)
+
+from pyspark_amqp.errors import BrokerError, FencedError, GoneError, UnreachableError
+from pyspark_amqp.options import Options
+
+PORTS: Final = {"amqp": 5672, "amqps": 5671}
+
+DIAL_S: Final = 10.0
+"""So long one of several brokers may take to let us in, before the next one is asked."""
+
+REASON_S: Final = 1.0
+"""So long a broker may take to say why it has attached a link to nothing."""
+
+FAREWELL_S: Final = 1.0
+"""So long a broker may take to answer our close; one that is gone never does."""
+
+
+@final
+class Connection:
+    """An open connection with one session. Bytes move while somebody waits, or says `move`.
+
+    Whatever the broker ends, and whatever becomes of the network, is BrokerError then.
+    """
+
+    def __init__(
+        self, wire: socket.socket, transport: Transport, engine: proton.Connection, timeout_s: float
+    ) -> None:
+        """`transport` is bound to `engine`, of which nothing has been said yet. `timeout_s` is how
+        long the broker may take for anything."""
+        self.timeout_s: Final = timeout_s
+        self._wire: Final = wire
+        self._transport: Final = transport
+        self._engine: Final = engine
+        self._links: Final[list[Link]] = []
+        wire.setblocking(False)
+        wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        engine.open()
+        self._session: Final = engine.session()
+        self._session.open()
+
+    def wait(self, is_done: Callable[[], bool], what: str, limit_s: float | None = None) -> None:
+        """Move bytes until it is done; BrokerError where that takes too long."""
+        limit_s = self.timeout_s if limit_s is None else limit_s
+        deadline = time.monotonic() + limit_s
+        while not is_done():
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise BrokerError(f"{what} took longer than {limit_s:g} s")
+            self.move(left_s)
+
+    def move(self, patience_s: float = 0.0) -> None:
+        """Write and read what there is; where there is nothing, wait that long for something."""
+        transport = self._transport
+        now = time.monotonic()
+        try:
+            due = transport.tick(now)
+            if due:
+                patience_s = min(patience_s, max(0.0, due - now))
+            space, written = transport.capacity(), transport.pending()
+            # before one waits for what will never come
+            self._check()
+            wire = [self._wire]
+            readable, writable, _ = select(
+                wire if space > 0 else [], wire if written > 0 else [], [], patience_s
+            )
+            if writable:
+                transport.pop(self._wire.send(transport.peek(written) or b""))
+            if readable:
+                self._read(space)
+        except (ProtonException, OSError) as error:
+            raise BrokerError(f"the connection is lost: {_text(error)}") from error
+
+    def _read(self, space: int) -> None:
+        data = self._wire.recv(space)
+        if data:
+            self._transport.push(data)
+        else:
+            self._transport.close_tail()
+
+    def _check(self) -> None:
+        lost = self._transport.condition
+        if lost is not None:
+            raise BrokerError(f"the connection is lost: {words(lost)}")
+        if self._engine.state & Endpoint.REMOTE_CLOSED:
+            raise _ended("the connection", self._engine.remote_condition)
+        for link in self._links:
+            if link.state & Endpoint.LOCAL_ACTIVE and link.state & Endpoint.REMOTE_CLOSED:
+                raise _ended(_named(link), link.remote_condition)
+
+    def sender(self, address: str) -> Sender:
+        """A link to `address`, to be attached."""
+        link = self._session.sender(f"{address}-{uuid.uuid4()}")
+        link.target.address = address
+        return link
+
+    def receiver(self, address: str, name: str | None = None) -> Receiver:
+        """A link from `address`, to be attached."""
+        link = self._session.receiver(name or f"{address}-{uuid.uuid4()}")
+        link.source.address = address
+        return link
+
+    def attach(self, link: Link) -> None:
+        """Return when the broker has attached it, too; BrokerError where it does not want to."""
+        link.open()
+        self._links.append(link)
+        what = f"attaching {_named(link)}"
+        self.wait(lambda: not link.state & Endpoint.REMOTE_UNINIT, what)
+        if link.is_sender:
+            asked, told = link.target.address, link.remote_target.address
+        else:
+            asked, told = link.source.address, link.remote_source.address
+        if asked != told:
+            # to nothing, then: the detach behind it says why, and ends the waiting
+            self.wait(lambda: False, what, REASON_S)
+
+    def open(self, limit_s: float) -> None:
+        """Return when the broker has let us in."""
+        self.wait(lambda: not self._engine.state & Endpoint.REMOTE_UNINIT, "opening", limit_s)
+
+    def close(self) -> None:
+        """End it, and wait a moment for the broker to agree."""
+        engine = self._engine
+        self._links.clear()
+        engine.close()
+        with suppress(BrokerError):  # it has gone already
+            self.move()
+            self.wait(lambda: not engine.state & Endpoint.REMOTE_ACTIVE, "closing", FAREWELL_S)
+        self._wire.close()
+        self._transport.unbind()
+        engine.free()
+
+
+def connect(options: Options) -> Connection:
+    """A connection to the first broker that lets us in; UnreachableError where none does."""
+    failures = []
+    for url in options.urls:
+        parts = urlsplit(url)
+        try:
+            return _dial(parts, options)
+        except (BrokerError, ProtonException, OSError, ValueError) as error:
+            place = parts.netloc.rpartition("@")[2]
+            failures.append(f"{parts.scheme}://{place}: {_text(error)}")
+    raise UnreachableError("no broker: " + "; ".join(failures))
+
+
+@contextmanager
+def connected(options: Options) -> Iterator[Connection]:
+    """A connection for the block."""
+    connection = connect(options)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _dial(parts: SplitResult, options: Options) -> Connection:
+    timeout_s = options.number("amqp.timeout") / 1000
+    limit_s = min(timeout_s, DIAL_S)
+    host = parts.hostname or ""
+    engine = proton.Connection()
+    engine.container = str(uuid.uuid4())
+    engine.hostname = options.text("amqp.virtualHost") or host
+    transport = Transport()
+    _say_who(parts, options, engine, transport)
+    transport.bind(engine)
+    transport.idle_timeout = options.number("amqp.heartbeat") / 1000
+    if parts.scheme == "amqps":
+        transport.ssl(_tls(options)).peer_hostname = engine.hostname
+    wire = socket.create_connection((host, parts.port or PORTS[parts.scheme]), limit_s)
+    connection = Connection(wire, transport, engine, timeout_s)
+    try:
+        connection.open(limit_s)
+    except BrokerError:
+        connection.close()
+        raise
+    return connection
+
+
+def _say_who(
+    parts: SplitResult, options: Options, engine: proton.Connection, transport: Transport
+) -> None:
+    user, password = options.text("username"), options.text("password")
+    if user is None and parts.username is not None:
+        user, password = unquote(parts.username), unquote(parts.password or "")
+    if user is not None:
+        engine.user = user
+    if password is not None:
+        engine.password = password
+    sasl = transport.sasl()
+    # a password goes where the user said it should, as with every client
+    sasl.allow_insecure_mechs = True
+    mechanism = options.text("saslMechanism")
+    if mechanism is not None:
+        sasl.allowed_mechs(mechanism)
+
+
+def _tls(options: Options) -> SSLDomain:
+    domain = SSLDomain(SSLDomain.MODE_CLIENT)
+    trusted = options.text("tls.caFile") or ssl.get_default_verify_paths().cafile
+    if trusted is not None:
+        domain.set_trusted_ca_db(trusted)
+    domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
+    certificate, key = options.text("tls.certFile"), options.text("tls.keyFile")
+    if certificate is not None and key is not None:
+        domain.set_credentials(certificate, key, None)
+    return domain
+
+
+def _named(link: Link) -> str:
+    if link.is_sender:
+        return f"the link to {link.target.address}"
+    return f"the link from {link.source.address}"
+
+
+def _ended(what: str, condition: Condition | None) -> BrokerError:
+    if condition is None:
+        return BrokerError(f"the broker has ended {what}")
+    text = f"the broker has ended {what}: {words(condition)}"
+    if condition.name == "amqp:not-found":
+        return GoneError(text)
+    if condition.name == "amqp:resource-locked":
+        return FencedError(text)
+    return BrokerError(text)
+
+
+def words(condition: Condition) -> str:
+    """An error as people read it."""
+    return f"{condition.name}: {condition.description or 'it does not say why'}"
+
+
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,61 @@
+"""The class by which Spark knows the data source `amqp`.
+
+Every session imports it with its first look for a source, so all the rest is imported only when
+this source is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+    from pyspark.sql.types import StructType
+
+
+class DefaultSource(DataSource):
+    """The data source `amqp`; `pyspark_amqp/README.md` has its options and columns."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        from pyspark_amqp import source
+
+        super().__init__(options)
+        self._given: Final = dict(options)
+        source.check(self._given)
+
+    @classmethod
+    def name(cls) -> str:
+        return "amqp"
+
+    def schema(self) -> str:
+        from pyspark_amqp import source
+
+        return source.schema(self._given)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from pyspark_amqp import source
+
+        return source.reader(self._given, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from pyspark_amqp import source
+
+        return source.stream_reader(self._given, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's
+        from pyspark_amqp import source
+
+        return source.writer(self._given, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001
+        from pyspark_amqp import source
+
+        return source.stream_writer(self._given, schema, overwrite=overwrite)

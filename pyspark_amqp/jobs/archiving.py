@@ -1,0 +1,192 @@
+"""What `jms-broker pipeline archive` does: which queries it starts, and when it is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES, Archive
+from pyspark_amqp.jobs.running import size_of
+from pyspark_amqp.options import OptionError, Use, is_for, read_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from pyspark_amqp.jobs.archive import Written
+
+
+MODE: Final = "mode"
+
+
+def use_of(given: Mapping[str, str]) -> Use:
+    """How a source with those options is read: messages that stay once, others as a stream."""
+    return Use.BATCH if given[MODE] == "browse" else Use.STREAM
+
+
+def shared(
+    broker: Mapping[str, str], sources: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, str]]:
+    """The sources, each with those of the broker's options that it knows. What none of them knows
+    goes to all: they say what is wrong."""
+    found = {}
+    for what, given in sources.items():
+        meant = {
+            name: value
+            for name, value in broker.items()
+            if is_for(name, use_of(given), given[MODE])
+            or not any(is_for(name, use_of(each), each[MODE]) for each in sources.values())
+        }
+        found[what] = {**meant, **given}
+    return found
+
+
+@dataclass
+class Sums:
+    """What came into the archive."""
+
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+
+    def add(self, written: Written) -> None:
+        self.rows += written.rows
+        self.files += len(written.paths)
+        self.bytes += written.bytes
+
+
+@dataclass
+class Archiving:
+    """One run of the job. `messages` and `journal` are the source's options for each, where it is
+    asked for."""
+
+    archive: Archive
+    sources: dict[str, dict[str, str]]
+    every: str | None
+    sums: dict[str, Sums] = field(default_factory=dict)
+
+    @classmethod
+    def asked(
+        cls,
+        place: Path,
+        broker: Mapping[str, str],
+        *,
+        whats: Sequence[str],
+        address: str | None,
+        subscription: str | None,
+        selector: str | None,
+        mode: str | None,
+        every: str | None,
+    ) -> Archiving:
+        """What the command line asks for."""
+        named = {"address": address, "subscription": subscription, "selector": selector}
+        messages = {name: value for name, value in named.items() if value is not None}
+        chosen = mode or ("browse" if subscription is None else "lease")
+        sources = {
+            MESSAGES: {**messages, MODE: chosen, "includeRaw": "true"},
+            # what the broker has no rows of any more is no reason not to keep the rest
+            JOURNAL: {MODE: "journal", "failOnDataLoss": "false"},
+        }
+        return cls(Archive(place), shared(broker, {what: sources[what] for what in whats}), every)
+
+    def check(self) -> None:
+        """Whatever can be wrong before Spark is started: OptionError, ArchiveError, BrokerError."""
+        from pyspark_amqp.connection import connected
+        from pyspark_amqp.jobs.archive import check_target
+
+        checked = []
+        for what, given in self.sources.items():
+            if what == MESSAGES and not {"address", "subscription"} & set(given):
+                raise OptionError(
+                    "messages of which queue? Give --address, or --subscription, or --what journal"
+                )
+            if use_of(given) is Use.BATCH and self.every is not None:
+                raise OptionError("--every: messages that stay are archived once; say --mode lease")
+            checked.append(read_options(given, use_of(given)))
+        check_target(self.archive, list(self.sources))
+        with self._reserved(), connected(checked[0]):
+            pass
+
+    def run(self, spark: SparkSession, say: Callable[[str], None]) -> None:
+        """Archive until there is nothing left of what is there now, or for good."""
+        self.archive.sweep(time.time())
+        with self._reserved():
+            self._run(spark, say)
+
+    def _reserved(self) -> ExitStack:
+        """For the block nobody else goes on with the same checkpoints."""
+        from pyspark_amqp.jobs.archive import source_name
+
+        held = ExitStack()
+        try:
+            for what, given in self.sources.items():
+                if use_of(given) is Use.STREAM:
+                    name = source_name(what, given[MODE], given)
+                    held.enter_context(self.archive.reserved(name, what))
+        except BaseException:
+            held.close()
+            raise
+        return held
+
+    def _run(self, spark: SparkSession, say: Callable[[str], None]) -> None:
+        running: list[StreamingQuery] = []
+        # messages first, so that the journal tells what became of those archived here
+        for what in self.sources:
+            self.sums[what] = Sums()
+            query = self._start(spark, what, partial(self._written, what, say))
+            if query is not None and self.every is None:
+                query.awaitTermination()
+            elif query is not None:
+                running.append(query)
+        if running:
+            spark.streams.awaitAnyTermination()
+            for query in running:
+                query.stop()
+                if (failed := query.exception()) is not None:
+                    raise failed
+
+    def summary(self) -> dict[str, object]:
+        """What came into the archive."""
+        return {
+            "archive": str(self.archive.root),
+            **{what: sums.rows for what, sums in self.sums.items()},
+            **{f"{what}_files": sums.files for what, sums in self.sums.items()},
+            "bytes": sum(sums.bytes for sums in self.sums.values()),
+        }
+
+    def _written(self, what: str, say: Callable[[str], None], written: Written) -> None:
+        sums = self.sums[what]
+        sums.add(written)
+        say(
+            f"{what}: batch {written.batch} with {written.rows:,} rows,"
+            f" {sums.rows:,} so far, {size_of(sums.bytes)}"
+        )
+
+    def _start(
+        self, spark: SparkSession, what: str, tell: Callable[[Written], None]
+    ) -> StreamingQuery | None:
+        from pyspark_amqp.jobs.archive import snapshot, source_name, stream
+
+        given = dict(self.sources[what])
+        if given[MODE] == "browse":
+            tell(snapshot(self.archive, spark.read.format("amqp").options(**given).load()))
+            return None
+        name = source_name(what, given[MODE], given)
+        if what == JOURNAL and not self.archive.has_begun(name):
+            given["startingPosition"] = self._first_row(spark)
+        rows = spark.readStream.format("amqp").options(**given).load()
+        return stream(self.archive, rows, what, name, tell=tell, every=self.every)
+
+    def _first_row(self, spark: SparkSession) -> str:
+        """Where the journal begins that is not archived: also where the checkpoint was lost."""
+        from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+        if not self.archive.has(JOURNAL):
+            return "earliest"
+        last = self.archive.read(spark, JOURNAL).agg(F.max("id").alias("id")).collect()[0]["id"]
+        return str(last + 1)

@@ -1,0 +1,229 @@
+"""What `jms-broker pipeline audit` does: where it reads, when it looks, how it tells."""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from errno import EACCES
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark_amqp.jobs.layout import JOURNAL, Archive
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_amqp.jobs.audit import Bounds, Look, Scope, Verdict
+
+COLUMNS: Final = ("check", "address", "subscription", "position", "messageId", "id", "at", "detail")
+
+LOOKS: Final = 2
+"""See `SECOND_LOOK_S`."""
+
+
+@dataclass(frozen=True)
+class Auditing:
+    """One run: of the archive in `place`, of the broker that `broker`'s options name, or of both:
+    then rows that came since are read from the broker, and what is in its queues."""
+
+    place: Path | None
+    broker: Mapping[str, str] | None
+    since: datetime | None = None
+    until: datetime | None = None
+    addresses: tuple[str, ...] = ()
+    drained: bool = False
+
+    def check(self, out: Path | None = None) -> None:
+        """Whatever can be wrong before Spark is started; `out` is what will be written."""
+        from pyspark_amqp.connection import connected
+        from pyspark_amqp.options import Use, read_options
+
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            if out.is_dir() or not os.access(out.parent, os.W_OK):
+                raise PermissionError(EACCES, "it cannot be written", str(out))
+        if self.place is not None:
+            Archive(self.place).check(JOURNAL)
+        if self.broker is not None:
+            with connected(read_options({**self.broker, "mode": "journal"}, Use.BATCH)):
+                pass
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """The journal's rows of that time and those addresses, as they are for a report."""
+        from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+        found = self._journal(spark)
+        if self.since is not None:
+            found = found.filter(F.col("at") >= F.lit(self.since))
+        if self.until is not None:
+            found = found.filter(F.col("at") < F.lit(self.until))
+        if self.addresses:
+            found = found.filter(F.col("address").isin(*self.addresses))
+        return found
+
+    def run(self, spark: SparkSession, say: Callable[[str], None]) -> tuple[Verdict, DataFrame]:
+        """The verdict, and the messages that break it."""
+        from pyspark_amqp.jobs.audit import Look, Scope, bounds, judge
+
+        scope = Scope(self.since, self.until, self.addresses)
+        say("reading the journal")
+        journal = self._journal(spark)
+        known = bounds(journal)
+        say(f"judging {known.rows:,} events")
+        if self.broker is None:
+            return judge(journal, known, look=Look(drained=self.drained), scope=scope)
+        return self._with_looks(spark, known, scope, say)
+
+    def _journal(self, spark: SparkSession) -> DataFrame:
+        from pyspark_amqp.columns import JOURNAL_COLUMNS
+        from pyspark_amqp.jobs.looking import live_journal
+
+        if self.place is None:
+            assert self.broker is not None
+            return live_journal(spark, self.broker)
+        return Archive(self.place).read(spark, JOURNAL).select(*JOURNAL_COLUMNS)
+
+    def _with_looks(
+        self, spark: SparkSession, known: Bounds, scope: Scope, say: Callable[[str], None]
+    ) -> tuple[Verdict, DataFrame]:
+        """Judge with a look into the queues; where something is missing, look once more."""
+        from pyspark_amqp.jobs.audit import LOSS, SECOND_LOOK_S, bounds, judge
+
+        for number in range(LOOKS):
+            before = self._whole(spark, known)
+            looked = self._look(spark, before, bounds(before), scope, say)
+            after = self._whole(spark, known)
+            verdict, found = judge(after, bounds(after), look=looked, scope=scope)
+            if verdict.broken[LOSS] == 0 or number == LOOKS - 1:
+                return verdict, found
+            say(f"{verdict.broken[LOSS]} messages are missing: looking again")
+            time.sleep(SECOND_LOOK_S)
+        raise AssertionError("the last look decides")
+
+    def _whole(self, spark: SparkSession, known: Bounds) -> DataFrame:
+        """The journal until now, as it is at this moment: rows that come later are not in it."""
+        from pyspark import StorageLevel
+
+        from pyspark_amqp.jobs.looking import live_journal
+
+        assert self.broker is not None
+        behind = known.last if self.place is not None else 0
+        newer = live_journal(spark, self.broker, behind).persist(StorageLevel.MEMORY_AND_DISK)
+        newer.count()
+        return newer if self.place is None else self._journal(spark).unionByName(newer)
+
+    def _look(
+        self,
+        spark: SparkSession,
+        journal: DataFrame,
+        known: Bounds,
+        scope: Scope,
+        say: Callable[[str], None],
+    ) -> Look:
+        from pyspark import StorageLevel
+
+        from pyspark_amqp.jobs.audit import Look, places_to_look
+        from pyspark_amqp.jobs.looking import waiting
+
+        assert self.broker is not None
+        places = places_to_look(journal, known, scope)
+        say(f"looking into {len(places)} queues")
+        seen, topics = waiting(spark, self.broker, places)
+        seen = seen.persist(StorageLevel.MEMORY_AND_DISK)
+        seen.count()
+        return Look(seen, known.last, topics)
+
+    def write(self, offending: DataFrame, path: Path) -> None:
+        """All offending messages as a file: CSV, or Parquet."""
+        import pyarrow.parquet as pq
+
+        table = offending.orderBy("id").toArrow()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".parquet":
+            pq.write_table(table, path)
+            return
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(table.column_names)
+            for row in table.to_pylist():
+                writer.writerow(["" if value is None else str(value) for value in row.values()])
+
+
+# -- how it is told
+
+
+def table_of(verdict: Verdict) -> list[dict[str, object]]:
+    """A row for each check."""
+    from pyspark_amqp.jobs.audit import LOSS
+
+    rows: list[dict[str, object]] = []
+    for check, broken in verdict.broken.items():
+        unknown = check == LOSS and verdict.judged[LOSS] < verdict.messages
+        word = "BROKEN" if broken else "holds, as far as it is known" if unknown else "holds"
+        rows.append(
+            {"check": check, "judged": verdict.judged[check], "broken": broken, "verdict": word}
+        )
+    return rows
+
+
+def lines_of(offending: DataFrame, count: int) -> list[dict[str, object]]:
+    """The first of the offending messages."""
+    if count == 0:
+        return []
+    from pyspark_amqp.spark import utc
+
+    rows = offending.orderBy("id").limit(count).collect()
+    return [{**row.asDict(), "at": utc(row["at"]).isoformat()} for row in rows]
+
+
+STATES: Final = {
+    "missing": "in a queue, by the journal; nobody has looked (--url looks)",
+    "there": "in their queues",
+    "given": "with a consumer or a lease",
+    "held": "waiting for another try",
+    "moving": "moved while they were looked for",
+    "gone": "not stored, gone with their broker's end",
+    "unseen": "where a look proves nothing: with subscribers of a topic that have no name,"
+    " or not stored, and their broker may be another now",
+}
+
+
+def nothing_judged(verdict: Verdict) -> str:
+    """What to do where there was no message to be judged."""
+    if verdict.known.rows == 0:
+        return (
+            "nothing could be judged: the journal is empty; the broker keeps one of the addresses"
+            " that have journal = true in its settings"
+        )
+    return (
+        f"nothing could be judged: none of the journal's {verdict.known.rows:,} events is of what"
+        " is asked for; see --address, --since and --until"
+    )
+
+
+def notes_of(verdict: Verdict) -> list[str]:
+    """What else has to be known."""
+    from pyspark_amqp.jobs.audit import LOSS, ORDER
+
+    known = verdict.known
+    notes = [f"{known.rows:,} events of {verdict.messages:,} messages"]
+    for state, count in sorted(verdict.open.items()):
+        text = STATES[state]
+        if state == "missing" and verdict.judged[LOSS] == verdict.messages:
+            text = "in no queue"
+        notes.append(f"{count:,} have not ended: {text}")
+    if known.missing:
+        notes.append(
+            f"{known.missing:,} rows of the journal are missing before row {known.sees_from}:"
+            " what began before it is not judged for loss"
+        )
+    if verdict.broken[ORDER]:
+        notes.append(
+            "the journal has no groups: where one (JMSXGroupID) has moved on to another consumer,"
+            " what is told as out of order may be as it should be"
+        )
+    return notes

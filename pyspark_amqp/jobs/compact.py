@@ -1,0 +1,192 @@
+"""Few large files in place of many small ones: `compact`, folder by folder.
+
+A folder's new content is made beside the archive, whole and synced. Then both folders change
+places in one step of the file system (`renameat2` with `RENAME_EXCHANGE`), and the old content
+is deleted. So whoever looks, and whoever finds the archive after a crash, sees all of the old or
+all of the new. What a crash leaves in `_staging` is deleted by the next run.
+
+The files of a query's last batch stay as they are: Spark may write it once more, and finds them by
+their names. So do those of batches that came since compaction began: one of them is the last now.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyspark_amqp.jobs.layout import FILE, Archive, ArchiveError, files_in, sync
+
+TARGET_BYTES: Final = 128 * 1024 * 1024
+"""Files are merged as long as the result is not larger than that."""
+
+ROWS_AT_ONCE: Final = 10_000
+
+AT_FDCWD: Final = -100
+RENAME_EXCHANGE: Final = 2
+
+MERGED: Final = "merged"
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What was done: of how many folders, and how many files there were and are."""
+
+    folders: int = 0
+    before: int = 0
+    after: int = 0
+    rows: int = 0
+
+    def __add__(self, other: Compacted) -> Compacted:
+        return Compacted(
+            self.folders + other.folders,
+            self.before + other.before,
+            self.after + other.after,
+            self.rows + other.rows,
+        )
+
+
+def compact(
+    archive: Archive,
+    whats: Iterable[str],
+    *,
+    target_bytes: int = TARGET_BYTES,
+    tell: Callable[[Path], None] = lambda _: None,
+) -> Compacted:
+    """Merge what there is to merge. ArchiveError where the file system cannot exchange folders."""
+    done = Compacted()
+    sweep(archive)
+    for what in whats:
+        last = last_batches(archive.files(what))
+        for folder in archive.folders(what):
+            tell(folder)
+            done += _compact_folder(archive, folder, last, target_bytes)
+    return done
+
+
+def sweep(archive: Archive) -> None:
+    """Delete what a compaction that was killed has left."""
+    with archive.locked():
+        for left in archive.staging.glob(f"{MERGED}-*"):
+            shutil.rmtree(left)
+
+
+def groups(files: Sequence[Path], last: Mapping[str, str], target_bytes: int) -> list[list[Path]]:
+    """Which files become one: neighbours, as long as they are not too large together."""
+    found: list[list[Path]] = []
+    size = 0
+    for file in files:
+        bytes_ = file.stat().st_size
+        if may_come_again(file, last):
+            continue
+        if not found or size + bytes_ > target_bytes:
+            found.append([])
+            size = 0
+        found[-1].append(file)
+        size += bytes_
+    return [group for group in found if len(group) > 1]
+
+
+def may_come_again(file: Path, last: Mapping[str, str]) -> bool:
+    """Whether `file` is of its query's last batch, of a later one, or of a query that was not there
+    when `last` was made."""
+    name = FILE.fullmatch(file.name)
+    return name is not None and name["batch"] >= last.get(name["query"], "")
+
+
+def last_batches(files: Iterable[Path]) -> dict[str, str]:
+    """For each query the last batch that there is anything of."""
+    last: dict[str, str] = {}
+    for file in files:
+        name = FILE.fullmatch(file.name)
+        if name is not None:
+            last[name["query"]] = max(last.get(name["query"], ""), name["batch"])
+    return last
+
+
+def _compact_folder(
+    archive: Archive, folder: Path, last: Mapping[str, str], target_bytes: int
+) -> Compacted:
+    # Compactions exclude each other, and batches of `archive` wait: a file that came meanwhile
+    # would go with the old folder.
+    with archive.locked():
+        files = files_in(folder)
+        merging = groups(files, last, target_bytes)
+        if not merging:
+            return Compacted(0, len(files), len(files), 0)
+        new = archive.staging / f"{MERGED}-{uuid4().hex}"
+        new.mkdir(parents=True)
+        rows = sum(_merge(group, new / f"part-{uuid4().hex}.parquet") for group in merging)
+        merged = {file for group in merging for file in group}
+        for file in folder.iterdir():
+            if file not in merged:
+                os.link(file, new / file.name)
+        sync(new)
+        exchange(new, folder)
+        sync(folder.parent)
+        sync(new.parent)
+        shutil.rmtree(new)
+        return Compacted(1, len(files), len(files) - len(merged) + len(merging), rows)
+
+
+def _merge(files: Sequence[Path], target: Path) -> int:
+    """All rows of `files` in their order in one new file, on the disk; how many."""
+    schema = pa.unify_schemas([_schema_of(file) for file in files])
+    rows = 0
+    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+        for batch in _batches(files):
+            rows += batch.num_rows
+            writer.write_batch(_as(batch, schema))
+    sync(target)
+    return rows
+
+
+def _batches(files: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        with pq.ParquetFile(file) as source:
+            yield from source.iter_batches(ROWS_AT_ONCE)
+
+
+def _schema_of(file: Path) -> pa.Schema:
+    try:
+        return pq.read_schema(file)
+    except pa.ArrowInvalid as error:
+        raise ArchiveError(f"{file} is damaged: {error}") from None
+
+
+def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """`batch` with the columns of `schema`: null where it has none of that name."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Let two folders change places, in one step."""
+    if sys.platform != "linux":
+        raise ArchiveError("compact needs Linux, whose file systems can exchange two folders")
+    library = ctypes.CDLL(None, use_errno=True)
+    failed = library.renameat2(
+        AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE
+    )
+    if failed:
+        error = ctypes.get_errno()
+        raise ArchiveError(
+            f"the file system of {other} cannot exchange two folders"
+            f" ({os.strerror(error)}): nothing was changed; compact a copy on another one"
+        )

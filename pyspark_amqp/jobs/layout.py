@@ -1,0 +1,179 @@
+"""How an archive lies on disk: `messages/date=…/address=…/*.parquet`, `journal/date=…/*.parquet`.
+
+Files are plain Parquet in Hive's folders, so that Spark, DuckDB and pandas see the same. They are
+written elsewhere in the archive (`_staging`) and come to their places by a rename. One that a
+query wrote says in its name which query and which batch: a batch that is written again replaces
+what it wrote before. All of this is for a file system that the driver and the workers share.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from pyspark_amqp.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS, ddl_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MESSAGES: Final = "messages"
+JOURNAL: Final = "journal"
+WHATS: Final = (MESSAGES, JOURNAL)
+
+STAGING: Final = "_staging"
+CHECKPOINTS: Final = "_checkpoints"
+LOCK: Final = "_lock"
+
+STALE_S: Final = 24 * 60 * 60
+
+FOLDERS: Final = {MESSAGES: ("date", "address"), JOURNAL: ("date",)}
+"""By which columns the files of each lie in folders; those columns are not in the files."""
+
+COLUMNS: Final = {MESSAGES: MESSAGE_COLUMNS, JOURNAL: JOURNAL_COLUMNS}
+
+FILE: Final = re.compile(r"part-(?P<query>[0-9a-z]+)-b(?P<batch>\d{10})-(?P<number>\d+)\.parquet")
+"""The name of a file that a batch of a query has written."""
+
+
+class ArchiveError(Exception):
+    """An archive cannot be read or written, and why."""
+
+
+def file_name(query: str, batch: int, number: int) -> str:
+    """What the file `number` of a batch is called."""
+    return f"part-{query}-b{batch:010}-{number}.parquet"
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The archive in the folder `root`."""
+
+    root: Path
+
+    def data(self, what: str) -> Path:
+        """Where the files of messages, or of the journal, are."""
+        return self.root / what
+
+    @property
+    def staging(self) -> Path:
+        """Where files are before they come to their places. Nobody reads it."""
+        return self.root / STAGING
+
+    def checkpoint(self, name: str) -> Path:
+        """Where Spark keeps how far the query of that name has come."""
+        return self.root / CHECKPOINTS / name
+
+    def has_begun(self, name: str) -> bool:
+        """Whether that query knows where it is. A checkpoint is made before it does."""
+        return any(each.name.isdigit() for each in (self.checkpoint(name) / "offsets").glob("*"))
+
+    def folders(self, what: str) -> list[Path]:
+        """All folders that have files, in the order of their names."""
+        pattern = "/".join(f"{column}=*" for column in FOLDERS[what])
+        return sorted(each for each in self.data(what).glob(pattern) if each.is_dir())
+
+    def files(self, what: str) -> list[Path]:
+        """All files, in the order of their names."""
+        return [file for folder in self.folders(what) for file in files_in(folder)]
+
+    def has(self, what: str) -> bool:
+        """Whether there is anything of it."""
+        return any(files_in(folder) for folder in self.folders(what))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Files of the archive come to their places, and go, one process at a time."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    @contextmanager
+    def reserved(self, name: str, what: str) -> Iterator[None]:
+        """For the block that query is ours. ArchiveError where another process has it."""
+        folder = self.root / CHECKPOINTS
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                advice = "say --what messages" if what == JOURNAL else "wait for its end"
+                raise ArchiveError(
+                    f"another job archives the same {what} into {self.root}: {advice}"
+                ) from None
+            yield
+        finally:
+            os.close(handle)
+
+    def sweep(self, now: float) -> None:
+        """Delete what killed jobs have left in `_staging`: all in which nothing was written for
+        STALE_S. A query that goes on makes its own anew."""
+        with self.locked():
+            for left in self.staging.glob("*"):
+                inside = (
+                    Path(folder, name)
+                    for folder, _, names in os.walk(left)
+                    for name in (".", *names)
+                )
+                if all(now - _written_at(path) > STALE_S for path in inside):
+                    shutil.rmtree(left)
+
+    def check_is_there(self) -> None:
+        """ArchiveError where there is no such folder."""
+        if not self.root.is_dir():
+            raise ArchiveError(f"{self.root} is no folder: name the one that `archive` has written")
+
+    def check(self, what: str) -> None:
+        """ArchiveError, which says what to do, where there is nothing to read."""
+        self.check_is_there()
+        if not self.has(what):
+            raise ArchiveError(
+                f"{self.root} has no {what}: `jms-broker pipeline archive {self.root}"
+                f" --what {what}` puts them there"
+            )
+
+    def read(self, spark: SparkSession, what: str) -> DataFrame:
+        """All rows, with `date` as text."""
+        self.check(what)
+        columns = {"date": "STRING", **COLUMNS[what]}
+        return spark.read.schema(ddl_of(columns)).parquet(str(self.data(what)))
+
+
+def _written_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        # somebody is at work: Spark moves its files while we look
+        return inf
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The Parquet files of a folder, but for those that are hidden."""
+    return sorted(file for file in folder.glob("*.parquet") if file.name[0] not in "._")
+
+
+def address_of(folder: Path) -> str:
+    """The address that a folder of messages is for."""
+    return unquote(folder.name.partition("=")[2])
+
+
+def sync(path: Path) -> None:
+    """Let a file or folder be on the disk when this returns."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

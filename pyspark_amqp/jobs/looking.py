@@ -1,0 +1,81 @@
+"""A look at a broker that runs, for the audit: rows newer than the archive, and what is in queues.
+
+The look takes time, and messages move meanwhile. So the journal is read before and after it: only
+a message of which nothing is told since before the look can be missed in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from pyspark_amqp.columns import JOURNAL_COLUMNS, ddl_of
+from pyspark_amqp.errors import GoneError
+from pyspark_amqp.options import Options, Use, read_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PLACE: Final = "address STRING, subscription STRING, position BIGINT"
+
+
+def live_journal(spark: SparkSession, options: Mapping[str, str], behind: int = 0) -> DataFrame:
+    """Rows of the broker's journal with ids above `behind`."""
+    given = {**options, "mode": "journal", "failOnDataLoss": "false"}
+    if behind:
+        given["startingPosition"] = str(behind + 1)
+    return spark.read.format("amqp").options(**given).load()
+
+
+def no_journal(spark: SparkSession) -> DataFrame:
+    """A journal without rows."""
+    return spark.createDataFrame([], ddl_of(JOURNAL_COLUMNS))
+
+
+def waiting(
+    spark: SparkSession, options: Mapping[str, str], places: Iterable[tuple[str, str]]
+) -> tuple[DataFrame, frozenset[str]]:
+    """Positions of what is in those queues and subscriptions, as (address, subscription); and the
+    addresses of topics among them, whose subscribers without a name nobody can look at.
+
+    A queue that there is no more has nothing in it.
+    """
+    found = [spark.createDataFrame([], PLACE)]
+    topics = set()
+    for address, subscription in places:
+        at = {"subscription": subscription} if subscription else {"address": address}
+        given = {**options, **at, "mode": "browse", "includeBody": "false"}
+        asked = read_options(given, Use.BATCH)
+        if not subscription and knows(asked, "topic", address):
+            topics.add(address)
+        kind, name = ("subscription", subscription) if subscription else ("queue", address)
+        if not knows(asked, kind, name):
+            continue
+        found.append(
+            spark.read.format("amqp")
+            .schema("position BIGINT")
+            .options(**given)
+            .load()
+            .select(
+                F.lit(address).alias("address"),
+                F.lit(subscription).alias("subscription"),
+                "position",
+            )
+        )
+    return reduce(DataFrame.union, found), frozenset(topics)
+
+
+def knows(options: Options, kind: str, name: str) -> bool:
+    """Whether the broker has that. It makes queues for whoever asks; none is made here."""
+    from pyspark_amqp.broker_client import opened
+
+    with opened(options) as management:
+        try:
+            management.ask("READ", kind, name)
+        except GoneError:
+            return False
+    return True

@@ -1,0 +1,141 @@
+"""What `jms-broker pipeline replay` does: what is checked, what is sent when, what is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark_amqp.jobs.layout import MESSAGES, Archive
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_amqp.jobs.replay import Plan
+
+
+@dataclass(frozen=True)
+class Replaying:
+    """One run of the job; `broker` has the options of the sink."""
+
+    place: Path
+    broker: Mapping[str, str]
+    to: str | None
+    since: datetime | None
+    until: datetime | None
+    addresses: tuple[str, ...]
+    subscription: str | None
+    selector: str | None
+    ids: tuple[str, ...]
+
+    def check(self, *, dry_run: bool) -> None:
+        """Whatever can be wrong before Spark is started."""
+        from pyspark_amqp.connection import connected
+        from pyspark_amqp.options import Use, read_options
+
+        Archive(self.place).check(MESSAGES)
+        given = {
+            **self.broker,
+            "replay": "raw",
+            **({} if self.to is None else {"address": self.to}),
+        }
+        options = read_options(given, Use.SINK)
+        if not dry_run:
+            with connected(options):
+                pass
+
+    def run(
+        self,
+        spark: SparkSession,
+        say: Callable[[str], None],
+        *,
+        rate: float | None,
+        skip: int,
+        dry_run: bool,
+    ) -> dict[str, object]:
+        """Send what is meant; what was sent."""
+        from pyspark import StorageLevel
+
+        from pyspark_amqp.jobs.replay import Choice, chosen, plan
+        from pyspark_amqp.selector import condition
+
+        choice = Choice(
+            self.since,
+            self.until,
+            self.addresses,
+            self.subscription,
+            None if self.selector is None else condition(self.selector),
+            self.ids,
+        )
+        say("reading the archive")
+        messages = chosen(Archive(self.place).read(spark, MESSAGES), choice)
+        messages = messages.persist(StorageLevel.MEMORY_AND_DISK)
+        planned = plan(messages, self.ids)
+        planned.check(is_one_batch=rate is None and self._is_staged, skip=skip)
+        if dry_run:
+            return {"would_replay": planned.messages, **self._told(planned)}
+        begin = time.monotonic()
+        say(f"sending {planned.messages:,} messages")
+        self._send(messages, planned.messages, rate, skip, say)
+        seconds = max(time.monotonic() - begin, 0.001)
+        sent = planned.messages - skip
+        return {
+            "replayed": sent,
+            **self._told(planned),
+            "seconds": round(seconds, 1),
+            "messages_per_second": round(sent / seconds, 1),
+        }
+
+    @property
+    def _is_staged(self) -> bool:
+        return self.broker.get("delivery", "staged") == "staged"
+
+    def _told(self, planned: Plan) -> dict[str, object]:
+        return {
+            "to": self.to or "where each was",
+            "from": ", ".join(f"{name} ({count})" for name, count in planned.addresses.items()),
+            "bytes": planned.bytes,
+            "first": planned.first,
+            "last": planned.last,
+        }
+
+    def _send(
+        self,
+        messages: DataFrame,
+        total: int,
+        rate: float | None,
+        skip: int,
+        say: Callable[[str], None],
+    ) -> None:
+        from pyspark import StorageLevel
+        from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+        from pyspark_amqp.jobs.replay import NUMBER, in_order, numbered, paced, send
+
+        options = dict(self.broker)
+        if rate is None:
+            send(in_order(messages, is_staged=self._is_staged), options, self.to)
+            return
+        cut = numbered(messages).persist(StorageLevel.MEMORY_AND_DISK)
+
+        def put(first: int, behind: int) -> None:
+            wanted = cut.filter((F.col(NUMBER) >= first) & (F.col(NUMBER) < behind))
+            send(wanted.coalesce(1).sortWithinPartitions(NUMBER), options, self.to)
+
+        paced(
+            total,
+            rate,
+            put,
+            skip=skip,
+            now=time.monotonic,
+            wait=time.sleep,
+            tell=partial(_tell, say, total),
+        )
+
+
+def _tell(say: Callable[[str], None], total: int, count: int) -> None:
+    say(f"{count:,} of {total:,} messages")

@@ -1,0 +1,166 @@
+"""A lease of messages, as the driver of a stream holds one.
+
+The broker hands messages to the lease in epochs, one for each micro-batch. An epoch that was made
+is the same whenever it is asked for, until it is settled; so a batch that Spark repeats has the
+rows that it had.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast, final
+
+from pyspark_amqp.broker_client import Management
+from pyspark_amqp.errors import BrokerError, FencedError, GoneError
+from pyspark_amqp.messages import Place
+from pyspark_amqp.options import Options
+
+LEASE: Final = "lease"
+
+LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What an epoch has: messages by slice. Without any, none was made."""
+
+    number: int
+    slices: Sequence[int]
+
+    @property
+    def messages(self) -> int:
+        return sum(self.slices)
+
+
+class LeaseLostError(Exception):
+    """A lease ran out, or was released: its messages went back to where they came from."""
+
+    def __init__(self, lease: str, why: str) -> None:
+        super().__init__(
+            f"the lease {lease} is gone: {why}. Its messages went back to their places, so what "
+            "was not settled comes again, and others may have had it meanwhile "
+            "(option failOnLeaseLoss=false goes on with a new lease)"
+        )
+
+
+def new_lease_id(options: Options) -> str:
+    """An id that nobody has had."""
+    return (
+        str(uuid.uuid4())
+        if options.text(LEASE) is None
+        else f"{options.text(LEASE)}/{uuid.uuid4()}"
+    )
+
+
+@final
+class Lease:
+    """One lease that this process has opened: whoever had it open before is fenced off."""
+
+    def __init__(self, options: Options, name: str, place: Place) -> None:
+        self.name: Final = name
+        self.place: Final = place
+        self._options: Final = options
+        self._management: Final = Management(options)
+        where: dict[str, Any] = (
+            {"address": place.address}
+            if place.subscription is None
+            else {"subscription": place.subscription}
+        )
+        ttl_ms = options.number("leaseTtl")
+        try:
+            told = self._management.ask(
+                "OPEN", LEASE, name, **where, selector=options.text("selector"), ttl_ms=ttl_ms
+            )
+        except BrokerError as error:
+            self._management.close()
+            if isinstance(error, GoneError):
+                # a lease is begun where there is none, so it is the place that is not there
+                raise BrokerError(str(error)) from error
+            raise
+        self.generation: Final = cast("int", told["generation"])
+        self.epoch = cast("int", told["epoch"])
+        self.now_ms: Final = cast("int", told["now_ms"])
+        self.settled = cast("int", told["settled"])
+        self._heart: Final = Heart(options, name, self.generation, ttl_ms)
+
+    def acquire(
+        self, epoch: int, *, max_messages: int, max_bytes: int, until_ms: int, wait_ms: int
+    ) -> Epoch:
+        """The epoch of that number: as it was made, or of what there is now, within limits."""
+        told = self._asked(
+            "ACQUIRE",
+            epoch=epoch,
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            slices=self._options.number("numPartitions"),
+            arrived_until_ms=until_ms,
+            wait_ms=wait_ms,
+        )
+        made = Epoch(epoch, list(cast("Sequence[int]", told.get("slices") or [])))
+        if made.messages:
+            self.epoch = max(self.epoch, epoch)
+        return made
+
+    def settle(self, epoch: int) -> None:
+        """Accept all messages of all epochs up to that one; the answer says that it is durable."""
+        if epoch > self.settled:
+            self.settled = cast("int", self._asked("SETTLE", epoch=epoch)["settled"])
+
+    def _asked(self, operation: str, **arguments: Any) -> dict[str, object]:
+        self._heart.check()
+        wait_ms = arguments.get("wait_ms", 0)
+        return dict(
+            self._management.ask(
+                operation,
+                LEASE,
+                self.name,
+                patience_ms=wait_ms,
+                generation=self.generation,
+                **arguments,
+            )
+        )
+
+    def close(self) -> None:
+        """Let go of connections. The lease stays: whoever goes on with the query opens it."""
+        self._heart.stop()
+        self._management.close()
+
+
+@final
+class Heart:
+    """Renews a lease from a thread of its own, however long a batch takes."""
+
+    def __init__(self, options: Options, name: str, generation: int, ttl_ms: int) -> None:
+        self._options: Final = options
+        self._name: Final = name
+        self._generation: Final = generation
+        self._every_s: Final = ttl_ms / 3000
+        self._stopped: Final = threading.Event()
+        self._failure: BrokerError | None = None
+        if ttl_ms > 0:
+            threading.Thread(target=self._beat, name=f"lease {name}", daemon=True).start()
+
+    def _beat(self) -> None:
+        management = Management(self._options)
+        while not self._stopped.wait(self._every_s):
+            try:
+                management.ask("RENEW", LEASE, self._name, generation=self._generation)
+            except (GoneError, FencedError) as error:
+                self._failure = error
+                break
+            except BrokerError as error:
+                # it may be there again before the lease runs out
+                LOG.warning("lease %s was not renewed: %s", self._name, error)
+        management.close()
+
+    def check(self) -> None:
+        """Raise what the broker has said of the lease."""
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        self._stopped.set()

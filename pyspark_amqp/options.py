@@ -1,0 +1,488 @@
+"""The options of the data source `amqp`, and what is wrong with those that a user has given.
+
+One table says of each what it may be and who it is for. It is read where a query is planned, so
+that a mistake ends it there and names the option, what was given, and what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from typing import Final, cast
+
+from pyspark_amqp.option_kinds import (
+    Choice,
+    Duration,
+    Kind,
+    Position,
+    Positions,
+    Text,
+    Truth,
+    Urls,
+    Whole,
+)
+
+
+class Use(Enum):
+    """What the data source is asked for."""
+
+    BATCH = "read"
+    STREAM = "readStream"
+    SINK = "write"
+
+
+MODES: Final = {Use.BATCH: ("browse", "journal"), Use.STREAM: ("lease", "journal")}
+"""What may be read; the first is what is read where nothing is said."""
+
+
+EPOCH_MESSAGES_MAX: Final = 100_000
+"""So many messages the broker leases at once."""
+
+
+class OptionError(ValueError):
+    """An option is wrong, for the reason that the text says."""
+
+
+READS: Final = frozenset({Use.BATCH, Use.STREAM})
+ALL: Final = frozenset(Use)
+STREAM: Final = frozenset({Use.STREAM})
+SINK: Final = frozenset({Use.SINK})
+BATCH: Final = frozenset({Use.BATCH})
+
+
+@dataclass(frozen=True)
+class Option:
+    """One row of the table. `default` is text, as a user would give it; None for none."""
+
+    name: str
+    kind: Kind
+    default: str | None
+    uses: frozenset[Use]
+    about: str
+
+
+_NAME: Final = Text("a name of at most 255 characters", most=255)
+_PATH: Final = Text("the path of a file")
+
+TABLE: Final = (
+    Option(
+        "url",
+        Urls("amqp", "amqps", several=True),
+        "amqp://localhost:5672",
+        ALL,
+        "The broker; of several, the first that answers is taken, and another where that is lost.",
+    ),
+    Option(
+        "managementUrl",
+        Urls("http", "https", several=False),
+        None,
+        READS,
+        "The broker's HTTP port: rows then come as Arrow, several times as fast as by AMQP.",
+    ),
+    Option("username", Text(), None, ALL, "An administrator of the broker."),
+    Option("password", Text(), None, ALL, "Redacted by Spark wherever options are shown."),
+    Option(
+        "saslMechanism",
+        Choice("ANONYMOUS", "PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256", "EXTERNAL"),
+        None,
+        ALL,
+        "The only one to be used; else the strongest that both sides know.",
+    ),
+    Option("tls.caFile", _PATH, None, ALL, "Who may vouch for the broker (amqps, https)."),
+    Option("tls.certFile", _PATH, None, ALL, "Our own certificate, where the broker asks for it."),
+    Option("tls.keyFile", _PATH, None, ALL, "Its key."),
+    Option("address", Text("an address"), None, ALL, "A queue; for the sink, a topic too."),
+    Option(
+        "subscription",
+        Text("durable/CLIENT/NAME as the broker lists it, or NAME beside the option topic"),
+        None,
+        READS,
+        "A durable subscription, in place of a queue.",
+    ),
+    Option(
+        "topic",
+        Text("an address"),
+        None,
+        STREAM,
+        "Where a subscription that there is not yet is made: shared, durable, in the global names.",
+    ),
+    Option("selector", Text("a JMS selector"), None, READS, "Only messages that it selects."),
+    Option(
+        "mode",
+        Choice("lease", "browse", "journal"),
+        None,
+        READS,
+        "lease takes messages from the queue, once (streams); browse looks at them, which stay "
+        "(batch); journal reads what happened to messages.",
+    ),
+    Option("lease", _NAME, None, STREAM, "The lease's id; else one of its own for each query."),
+    Option(
+        "startingPosition",
+        Positions("earliest", "latest"),
+        "earliest",
+        READS,
+        "browse and journal: the first position (id, in the journal) to be read, or the time.",
+    ),
+    Option(
+        "endingPosition",
+        Positions("latest"),
+        "latest",
+        BATCH,
+        "The first position (id) or time that is not read any more.",
+    ),
+    Option("kind", Text("a kind of event"), None, READS, "journal: only events of this kind."),
+    Option(
+        "storeUrl",
+        Text("postgresql://…, sqlite:///PATH"),
+        None,
+        READS,
+        "journal: the store itself in place of the broker, read by ADBC: a PostgreSQL, the SQLite "
+        "file of a broker that is stopped, or a backup.",
+    ),
+    Option(
+        "maxMessagesPerTrigger",
+        Whole(1, 100_000_000),
+        "10000",
+        STREAM,
+        "So many rows a micro-batch has at most.",
+    ),
+    Option(
+        "maxBytesPerTrigger", Whole(1), None, STREAM, "So many bytes a micro-batch has at most."
+    ),
+    Option(
+        "minMessagesPerTrigger",
+        Whole(1, 100_000_000),
+        None,
+        STREAM,
+        "A micro-batch waits for so many, though not for longer than maxTriggerDelay.",
+    ),
+    Option(
+        "maxTriggerDelay", Duration(), "15m", STREAM, "So long minMessagesPerTrigger may delay."
+    ),
+    Option(
+        "numPartitions",
+        Whole(1, 256),
+        "4",
+        READS,
+        "Parts that are read at the same time.",
+    ),
+    Option(
+        "partitionBy",
+        Choice("group"),
+        "group",
+        STREAM,
+        "Messages of one JMSXGroupID come in one partition, in their order.",
+    ),
+    Option(
+        "leaseTtl",
+        Duration(never=True),
+        "1h",
+        STREAM,
+        "So long the broker keeps messages for a query that is gone.",
+    ),
+    Option(
+        "failOnLeaseLoss",
+        Truth(),
+        "true",
+        STREAM,
+        "Whether a query whose lease ran out ends with an error, or goes on with a new lease.",
+    ),
+    Option(
+        "pollTimeoutMs",
+        Whole(0, 30_000),
+        "500",
+        STREAM,
+        "So long a query without news waits before it asks again.",
+    ),
+    Option(
+        "failOnDataLoss",
+        Truth(),
+        "true",
+        READS,
+        "journal: whether rows that were removed before they were read end the query.",
+    ),
+    Option("includeBody", Truth(), "true", READS, "Whether the columns of bodies are filled."),
+    Option("includeRaw", Truth(), "false", READS, "Whether `amqp`, the encoded message, is."),
+    Option(
+        "propertiesAs",
+        Choice("typed", "json"),
+        "typed",
+        READS,
+        "How properties and bodies of maps and streams are told: with their types, or as JSON.",
+    ),
+    Option(
+        "pushdown",
+        Truth(),
+        "false",
+        BATCH,
+        "Whether conditions are handed to the broker as a selector; needs "
+        "spark.sql.python.filterPushdown.enabled=true.",
+    ),
+    Option(
+        "delivery",
+        Choice("staged", "at-least-once"),
+        "staged",
+        SINK,
+        "staged: all messages of a batch are there at once, and once; at-least-once: any broker, "
+        "a batch that is repeated repeats its messages.",
+    ),
+    Option(
+        "bodyType",
+        Choice("message", "text", "bytes", "map", "stream", "object"),
+        None,
+        SINK,
+        "The kind of the messages that have no column bodyType.",
+    ),
+    Option(
+        "replay",
+        Choice("none", "raw"),
+        "none",
+        SINK,
+        "raw sends the column `amqp` as it is, bit by bit.",
+    ),
+    Option(
+        "amqp.virtualHost", Text(), None, ALL, "The host name of the open, where it is another."
+    ),
+    Option("amqp.heartbeat", Duration(), None, ALL, "So long the connection may be silent."),
+    Option("amqp.timeout", Duration(), "30s", ALL, "So long the broker may take for an answer."),
+)
+BY_NAME: Final = {option.name.lower(): option for option in TABLE}
+
+SPARKS_OWN: Final = frozenset(
+    {
+        *("path", "checkpointlocation", "queryname", "asyncprogresstrackingenabled"),
+        *("asyncprogresstrackingcheckpointintervalms", "outputmode"),
+    }
+)
+"""What users write among our options and Spark hands to us as well."""
+
+LEASE_ONLY: Final = (
+    *("lease", "topic", "partitionBy", "leaseTtl", "failOnLeaseLoss"),
+    *("maxBytesPerTrigger", "minMessagesPerTrigger", "maxTriggerDelay"),
+)
+JOURNAL_ONLY: Final = ("kind", "storeUrl", "failOnDataLoss")
+MESSAGES_ONLY: Final = (
+    *("subscription", "selector", "includeBody", "includeRaw", "propertiesAs", "pushdown"),
+)
+
+SECRETS: Final = frozenset({"password", "url", "managementUrl", "storeUrl"})
+"""Whose values are shown nowhere: there is a password in them, or may be."""
+
+
+class Options:
+    """What a user asked for, checked. `str` shows no secret; it is pickled to the executors."""
+
+    def __init__(self, values: dict[str, object], given: frozenset[str], use: Use) -> None:
+        self._values: Final = values
+        self.given: Final = given
+        self.use: Final = use
+
+    def text(self, name: str) -> str | None:
+        """The text of an option, None where there is none."""
+        return cast("str | None", self._values[name])
+
+    def number(self, name: str) -> int:
+        """The number (or the milliseconds) of an option, 0 where there is none."""
+        return cast("int", self._values[name] or 0)
+
+    def is_set(self, name: str) -> bool:
+        """Whether an option is true."""
+        return self._values[name] is True
+
+    def position(self, name: str) -> Position:
+        """Where to begin or to end; a word stands for what is open."""
+        value = self._values[name]
+        return value if isinstance(value, Position) else Position()
+
+    def is_latest(self, name: str) -> bool:
+        """Whether a position is where things end."""
+        return self._values[name] == "latest"
+
+    @property
+    def mode(self) -> str:
+        """What is read: lease, browse or journal."""
+        return cast("str", self._values["mode"])
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The brokers to be tried, in order."""
+        return cast("tuple[str, ...]", self._values["url"])
+
+    @property
+    def management_url(self) -> str | None:
+        """Where HTTP is spoken."""
+        value = cast("tuple[str, ...] | None", self._values["managementUrl"])
+        return None if value is None else value[0]
+
+    def __repr__(self) -> str:
+        shown = sorted(self.given - SECRETS)
+        return f"Options({', '.join(f'{name}={self._values[name]!r}' for name in shown)})"
+
+
+def check_values(given: Mapping[str, str]) -> dict[str, object]:
+    """The values that are given, whatever for. OptionError where one is wrong in any use."""
+    values: dict[str, object] = {}
+    for name, text in given.items():
+        if name.lower() in SPARKS_OWN:
+            _refuse_late_commits(name, text)
+        else:
+            option = _known(name)
+            values[option.name] = _value(option, text)
+    return values
+
+
+def check_any_use(given: Mapping[str, str]) -> None:
+    """OptionError where the options are good for no use at all: Spark does not tell at once for
+    which one they are."""
+    told = check_values(given)
+    likely = Use.BATCH
+    if told.get("mode") == "lease" or any(BY_NAME[name.lower()].uses == STREAM for name in told):
+        likely = Use.STREAM
+    elif any(BY_NAME[name.lower()].uses == SINK for name in told):
+        likely = Use.SINK
+    for use in Use:
+        if use is not likely and _is_good(given, use):
+            return
+    read_options(given, likely)
+
+
+def _is_good(given: Mapping[str, str], use: Use) -> bool:
+    try:
+        read_options(given, use)
+    except OptionError:
+        return False
+    return True
+
+
+def read_options(given: Mapping[str, str], use: Use) -> Options:
+    """The options for that use, whatever the case of their names. OptionError names a bad one."""
+    values: dict[str, object] = {}
+    for option in TABLE:
+        is_for_us = use in option.uses and option.default is not None
+        values[option.name] = option.kind.read(cast("str", option.default)) if is_for_us else None
+    told = check_values(given)
+    for name in told:
+        uses = BY_NAME[name.lower()].uses
+        if use not in uses:
+            words = ", ".join(sorted(each.value for each in uses))
+            raise OptionError(f"option {name}: it is for {words}, not for {use.value}")
+    values.update(told)
+    options = Options(values, frozenset(told), use)
+    if use is Use.SINK:
+        _check_sink(options)
+    else:
+        _check_source(options, values)
+    _check_tls(options)
+    return options
+
+
+def _refuse_late_commits(name: str, text: str) -> None:
+    if name.lower() == "asyncprogresstrackingenabled" and text.lower() == "true":
+        raise OptionError(
+            f"option {name}: {text} is not supported, only false: Spark's commit log, which tells "
+            "what may be settled, would be written too late"
+        )
+
+
+def _known(name: str) -> Option:
+    option = BY_NAME.get(name.lower())
+    if option is None:
+        near = get_close_matches(name.lower(), list(BY_NAME), n=1)
+        hint = f"did you mean {BY_NAME[near[0]].name}? " if near else ""
+        allowed = ", ".join(each.name for each in TABLE)
+        raise OptionError(f"option {name}: there is none; {hint}allowed: {allowed}")
+    return option
+
+
+def _value(option: Option, text: str) -> object:
+    try:
+        return option.kind.read(text)
+    except ValueError:
+        shown = "what is given" if option.name in SECRETS else repr(text[:100])
+        raise OptionError(
+            f"option {option.name}: {shown} is not allowed; allowed: {option.kind.allowed}"
+        ) from None
+
+
+def is_for(name: str, use: Use, mode: str) -> bool:
+    """Whether an option says something to whoever reads so. One that there is not is for nobody."""
+    option = BY_NAME.get(name.lower())
+    foreign = {each.lower() for each in _foreign(mode)}
+    return option is not None and use in option.uses and option.name.lower() not in foreign
+
+
+def _foreign(mode: str) -> list[str]:
+    """What is not for that mode."""
+    foreign = [*(LEASE_ONLY if mode != "lease" else ())]
+    foreign += JOURNAL_ONLY if mode != "journal" else MESSAGES_ONLY
+    return foreign + (["startingPosition"] if mode == "lease" else [])
+
+
+def _check_source(options: Options, values: dict[str, object]) -> None:
+    modes = MODES[options.use]
+    values["mode"] = mode = options.text("mode") or modes[0]
+    if mode not in modes:
+        raise OptionError(
+            f"option mode: {mode!r} is not allowed for {options.use.value}; "
+            f"allowed: {', '.join(modes)}"
+        )
+    for name in _foreign(mode):
+        if name in options.given:
+            raise OptionError(f"option {name}: it is not for mode {mode}")
+    if mode == "journal":
+        _check_journal(options)
+    else:
+        _check_messages(options)
+
+
+def _check_messages(options: Options) -> None:
+    address, subscription = options.text("address"), options.text("subscription")
+    if (address is None) == (subscription is None):
+        raise OptionError("option address: either it or the option subscription must be given")
+    if options.is_latest("startingPosition"):
+        raise OptionError(
+            "option startingPosition: 'latest' is not allowed for mode browse, which shows what "
+            'waits; allowed: earliest, a position, {"timestamp": MILLISECONDS}'
+        )
+    if options.mode == "lease" and options.number("maxMessagesPerTrigger") > EPOCH_MESSAGES_MAX:
+        raise OptionError(
+            "option maxMessagesPerTrigger: in mode lease allowed: a whole number from 1 to "
+            f"{EPOCH_MESSAGES_MAX}"
+        )
+    topic = options.text("topic")
+    if topic is not None and (subscription is None or "/" in subscription):
+        raise OptionError(
+            "option topic: it is beside the option subscription, which then is a name without /"
+        )
+    if subscription is not None and topic is None and subscription.count("/") < 2:
+        raise OptionError(
+            f"option subscription: {subscription!r:.100} is not allowed without the option topic; "
+            f"allowed: {BY_NAME['subscription'].kind.allowed}"
+        )
+
+
+def _check_journal(options: Options) -> None:
+    store = options.text("storeUrl")
+    if store is None:
+        return
+    if not store.startswith(("postgresql://", "sqlite:///")):
+        raise OptionError(
+            "option storeUrl: what is given is not allowed; "
+            f"allowed: {BY_NAME['storeurl'].kind.allowed}"
+        )
+    if options.management_url is not None:
+        raise OptionError("option storeUrl: it cannot be beside the option managementUrl")
+
+
+def _check_sink(options: Options) -> None:
+    if options.text("replay") == "raw" and "bodyType" in options.given:
+        raise OptionError("option bodyType: it is not for replay raw, which sends what is there")
+
+
+def _check_tls(options: Options) -> None:
+    if (options.text("tls.certFile") is None) != (options.text("tls.keyFile") is None):
+        raise OptionError("option tls.certFile: it and the option tls.keyFile go together")
+    if options.text("password") is not None and options.text("username") is None:
+        raise OptionError("option username: there is a password, and none")

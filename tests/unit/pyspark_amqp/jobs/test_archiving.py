@@ -1,0 +1,58 @@
+"""Which options each of an archive job's sources is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from pyspark_amqp.jobs.archiving import Archiving, use_of
+from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES, WHATS
+from pyspark_amqp.options import OptionError, read_options
+
+URL: Final = "amqp://localhost:5672"
+
+GIVEN: Final = [
+    ("leaseTtl", "6h", "lease", {MESSAGES}),
+    ("storeUrl", "sqlite:///s.db", "lease", {JOURNAL}),
+    ("pollTimeoutMs", "5", "browse", {JOURNAL}),
+    ("pushdown", "true", "browse", {MESSAGES}),
+    ("numPartitions", "2", "lease", {MESSAGES, JOURNAL}),
+]
+
+
+def asked(option: dict[str, str], mode: str) -> Archiving:
+    return Archiving.asked(
+        Path("archive"),
+        {"url": URL, **option},
+        whats=WHATS,
+        address="q",
+        subscription=None,
+        selector=None,
+        mode=mode,
+        every=None,
+    )
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize(("name", "value", "mode", "whose"), GIVEN, ids=[g[0] for g in GIVEN])
+def test_an_option_goes_to_whom_it_is_for(
+    name: str, value: str, mode: str, whose: set[str]
+) -> None:
+    sources = asked({name: value}, mode).sources
+    assert {what for what, given in sources.items() if name in given} == whose
+    for given in sources.values():
+        assert given["url"] == URL
+        read_options(given, use_of(given))
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize(
+    ("name", "mode"), [("leaseTtl", "browse"), ("bodyType", "lease"), ("leaseTtll", "lease")]
+)
+def test_what_is_for_nobody_is_refused(name: str, mode: str) -> None:
+    sources = asked({name: "text"}, mode).sources
+    for given in sources.values():
+        with pytest.raises(OptionError, match=f"option {name}"):
+            read_options(given, use_of(given))

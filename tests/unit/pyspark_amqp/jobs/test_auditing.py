@@ -1,0 +1,46 @@
+"""What is told of a verdict beside the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from pyspark_amqp.jobs.audit import CHECKS, LOSS, ORDER, Bounds, Verdict
+from pyspark_amqp.jobs.auditing import notes_of
+
+KNOWN: Final = Bounds(9, 1, 9, 0, 1, 1, None, 0, 0)
+NONE: Final = dict.fromkeys(CHECKS, 0)
+SOUND: Final = Verdict(KNOWN, 3, {}, {**NONE, LOSS: 3}, NONE)
+
+NOTES: Final = [
+    ("all is well", SOUND, ""),
+    (
+        "nobody has looked",
+        replace(SOUND, open={"missing": 1}, judged={**NONE, LOSS: 2}),
+        "1 have not ended: in a queue, by the journal; nobody has looked",
+    ),
+    ("it was looked", replace(SOUND, open={"missing": 1}), "1 have not ended: in no queue"),
+    (
+        "rows were trimmed",
+        replace(SOUND, known=replace(KNOWN, missing=2, sees_from=7)),
+        "2 rows of the journal are missing before row 7",
+    ),
+    (
+        "a group that moves is not told from a fault of order",
+        replace(SOUND, broken={**NONE, ORDER: 1}),
+        "the journal has no groups",
+    ),
+]
+
+
+@pytest.mark.requirement("PIP-63")
+@pytest.mark.parametrize(
+    ("verdict", "note"), [each[1:] for each in NOTES], ids=[each[0] for each in NOTES]
+)
+def test_what_else_has_to_be_known(verdict: Verdict, note: str) -> None:
+    first, *others = notes_of(verdict)
+    assert first == "9 events of 3 messages"
+    assert len(others) == bool(note)
+    assert all(other.startswith(note) for other in others)

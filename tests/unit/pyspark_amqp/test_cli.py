@@ -1,0 +1,201 @@
+"""`jms-broker pipeline`: help, and what is told before Spark is started."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from broker.cli.application import application
+from pyspark_amqp.cli import conclude
+from pyspark_amqp.jobs.audit import CHECKS, LOSS, Bounds, Verdict
+from pyspark_amqp.jobs.running import cause_of, pairs, size_of
+
+NOBODY: Final = "amqp://127.0.0.1:1"
+"""Where no broker is."""
+
+JOBS: Final = ("archive", "compact", "audit", "report", "replay")
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Exit status and standard error, or output, in one line."""
+    done = CliRunner().invoke(application, ["pipeline", *arguments])
+    text = re.sub(r"[│╭╮╰╯─\s]+", " ", done.output)
+    return done.exit_code, text
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An archive with messages and a journal, as far as can be told without reading it."""
+    for name in ("messages/date=2026-01-31/address=q", "journal/date=2026-01-31"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "part-x.parquet").touch()
+    return tmp_path
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize("job", JOBS)
+def test_help(job: str) -> None:
+    status, text = run(job, "--help")
+    assert status == 0
+    assert "Exit status: 0" in text
+    assert "ARCHIVE" in text
+
+
+def test_all_jobs_are_listed() -> None:
+    status, text = run("--help")
+    assert status == 0
+    assert [name for name in JOBS if f" {name} " in text] == list(JOBS)
+
+
+WRONG: Final = [
+    ("archive ARCHIVE", 2, "messages of which queue? Give --address"),
+    ("archive ARCHIVE --what messages", 2, "messages of which queue?"),
+    ("archive ARCHIVE --address q --subscription durable/c/n", 2, "option address"),
+    ("archive ARCHIVE --address q --every 30s", 2, "--mode lease"),
+    ("archive ARCHIVE --address q --every soon", 2, "'soon' is not like 30s, 5m or 1h"),
+    ("archive ARCHIVE --address q --every 0s", 2, "'0s' is not like 30s"),
+    ("archive ARCHIVE --address q --mode take", 2, "browse"),
+    ("archive ARCHIVE --address q -o adress=q", 2, "did you mean address?"),
+    ("archive ARCHIVE --address q -o pollTimeoutMs=x --mode lease", 2, "option pollTimeoutMs"),
+    ("archive ARCHIVE --address q -o nothing", 2, "'nothing' is not like NAME=VALUE"),
+    ("archive ARCHIVE --address q --url http://h", 2, "option url"),
+    (f"archive ARCHIVE --address q --url {NOBODY}", 1, "no broker: amqp://127.0.0.1:1"),
+    (f"archive HOLIDAY --address q --url {NOBODY}", 1, "name an empty or a new folder"),
+    ("compact NOWHERE", 1, "is no folder: name the one that `archive` has written"),
+    ("audit", 2, "--url, must be given"),
+    ("audit NOWHERE", 3, "is no folder"),
+    ("audit HOLIDAY", 3, "has no journal: `jms-broker pipeline archive"),
+    ("audit ARCHIVE --since yesterday", 2, "'yesterday' is neither like 15m"),
+    ("audit ARCHIVE --since 1h --until 2h", 2, "it is not after --since"),
+    ("audit ARCHIVE --out found.xls", 2, "its name ends in .csv or .parquet"),
+    (f"audit ARCHIVE --url {NOBODY} --drained", 2, "it is looked into the queues"),
+    (f"audit ARCHIVE --url {NOBODY}", 3, "no broker: amqp://127.0.0.1:1"),
+    ("audit ARCHIVE --out ARCHIVE/journal/date=2026-01-31/part-x.parquet/found.csv", 3, "part-x"),
+    ("audit ARCHIVE --out TABLE", 3, "table.csv: it cannot be written"),
+    ("report", 2, "either it or --url must be given"),
+    (f"report ARCHIVE --url {NOBODY}", 2, "either it or --url must be given"),
+    ("report HOLIDAY", 1, "has no journal"),
+    ("replay NOWHERE", 1, "is no folder"),
+    ("replay HOLIDAY", 1, "has no messages: `jms-broker pipeline archive"),
+    ("replay ARCHIVE --skip 5", 2, "it goes with --rate"),
+    ("replay ARCHIVE --rate 0", 2, "0.001"),
+    ("replay ARCHIVE --id @NOWHERE", 2, "No such file"),
+    ("replay ARCHIVE --id @EMPTY", 2, "the file has no id in it"),
+    ("replay ARCHIVE -o mode=lease", 2, "option mode"),
+    (f"replay ARCHIVE --url {NOBODY} -o amqp.timeout=100ms", 1, "no broker"),
+]
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize(("line", "status", "text"), WRONG, ids=[each[0] for each in WRONG])
+def test_what_is_wrong_is_told_before_spark_starts(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, line: str, status: int, text: str
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / "holiday.jpg").touch()
+    (other / "empty").touch()
+    (other / "table.csv").mkdir()
+    places = {
+        "ARCHIVE": folder,
+        "HOLIDAY": other,
+        "NOWHERE": other / "no",
+        "EMPTY": other / "empty",
+        "TABLE": other / "table.csv",
+    }
+    words = [
+        re.sub("[A-Z]{5,}", lambda found: str(places[found[0]]), each) for each in line.split()
+    ]
+    done, told = run(*words)
+    assert text in told
+    assert done == status
+
+
+SOME: Final = Bounds(5, 1, 5, 0, 1, 1, None, 0, 0)
+NONE: Final = dict.fromkeys(CHECKS, 0)
+
+ENDS: Final = [
+    ("all holds", Verdict(SOME, 2, {}, NONE, NONE), 0, ""),
+    ("one is broken", Verdict(SOME, 2, {}, NONE, {**NONE, LOSS: 1}), 1, ""),
+    ("never came, all of it", Verdict(SOME, 0, {}, NONE, {**NONE, LOSS: 1}), 1, ""),
+    ("an address with a slip", Verdict(SOME, 0, {}, NONE, NONE), 3, "see --address"),
+    ("no journal", Verdict(replace(SOME, rows=0), 0, {}, NONE, NONE), 3, "journal = true"),
+]
+
+
+@pytest.mark.requirement("PIP-63")
+@pytest.mark.parametrize(
+    ("verdict", "status", "text"), [each[1:] for each in ENDS], ids=[each[0] for each in ENDS]
+)
+def test_how_an_audit_ends(
+    verdict: Verdict, status: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = 0
+    try:
+        conclude(verdict)
+    except typer.Exit as exit_:
+        ended = exit_.exit_code
+    assert ended == status
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize("module", ["pyspark", "pyarrow", "proton"])
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path, module: str) -> None:
+    program = (
+        f"import sys; sys.modules[{module!r}] = None;"
+        "from broker.cli.application import application;"
+        f"application(['pipeline', 'report', {str(tmp_path)!r}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"jms-broker: {module} is missing: pip install 'jms-broker[spark]'\n"
+
+
+LONG: Final = """\
+org.apache.spark.SparkException: Job aborted
+  File ...
+pyspark_amqp.errors.BrokerError: the broker is full
+\tat org.x(Y.scala)
+Caused by: java.io.IOException: pipe
+"""
+
+CAUSES: Final = [
+    ("Job aborted\nx.y.PythonException: boom\nmore", "boom"),
+    (LONG, "the broker is full"),
+    ("pyspark_amqp.options.OptionError: option url: no\n", "option url: no"),
+    (
+        "[PATH_NOT_FOUND] Path does not exist: /x. SQLSTATE: 42K03\nmore",
+        "[PATH_NOT_FOUND] Path does",
+    ),
+]
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize(("text", "cause"), CAUSES)
+def test_the_line_that_says_why(text: str, cause: str) -> None:
+    assert cause_of(text).startswith(cause)
+
+
+def test_small_words() -> None:
+    assert pairs(["a=1", "b=x=y"], "-o") == {"a": "1", "b": "x=y"}
+    assert [size_of(size) for size in (0, 1023, 1536, 5 << 40)] == [
+        "0 B",
+        "1023 B",
+        "1.5 KiB",
+        "5.0 TiB",
+    ]
