@@ -21,6 +21,7 @@ from broker.contents import Contents
 from broker.journal import SWITCH_INTERVAL_S, Journal
 from broker.links.container import Authenticator, Container, Watcher
 from broker.links.recovery import Recovery
+from broker.machine import default_memory_max
 from broker.management.management import Management
 from broker.net.listener import Listener
 from broker.net.login import Login
@@ -128,6 +129,7 @@ class App:
             journal_max_events=settings.journal_max_events,
             journal_max_age_ms=settings.journal_max_age_ms,
             stage_retention_ms=settings.stage_retention_s * 1000,
+            memory_max=settings.memory_max or default_memory_max(),
             witness=witness,
             hold_us=hold_us,
             commits_take_time=not self.store.commits_at_once,
@@ -138,6 +140,7 @@ class App:
         """Listen on the settings' address; `port` is known from then on."""
         await self._recover()
         self._keep_reserve()
+        self.container.memory_guard.begin()
         committing = self.journal.run(self.container.run_round)
         for work in (committing, self.windows.run(self._after_load)):
             task = asyncio.get_running_loop().create_task(work)

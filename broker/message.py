@@ -99,7 +99,9 @@ class Particulars:
 @mypyc_attr(acyclic=True)
 @final
 class Message:
-    """One message, shared by all queues that hold it; never changed. Times are wall time in ms.
+    """One message, shared by all queues that hold it. Times are wall time in ms.
+
+    Nothing changes in it but `holders`, the number of entries in memory that refer to it.
 
     `origin` has the container-id of who sent it, and what its address says behind the topic
     (DST-05). Both matter until it has been published: a store keeps neither, and a message
@@ -131,6 +133,7 @@ class Message:
         if particulars is not None and particulars.large is not None:
             size += i64(particulars.large.size)
         self.size: Final[i64] = size
+        self.holders: i64 = 0
         self.first_header: Final = (DURABLE_HEADERS if durable else PLAIN_HEADERS)[priority]
 
     @property

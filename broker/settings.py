@@ -35,6 +35,8 @@ from pydantic_settings import (
 )
 from pydantic_settings import SettingsError as UnreadableVariable
 
+from broker.machine import LEAST
+
 ENVIRONMENT_PREFIX: Final = "JMS_BROKER_"
 
 OTHER_VARIABLES: Final = frozenset({"JMS_BROKER_CONFIG", "JMS_BROKER_URL"})
@@ -165,6 +167,9 @@ class Settings(BaseSettings):
     hold_ms: Annotated[Number, Field(ge=0, le=1000)] = 2
     store_loss_grace_ms: Annotated[Number, Field(ge=0, le=UINT_MAX)] = 30_000
     disk_free_min: Count = 256 * 1024 * 1024
+
+    # how much memory messages and connections may take; None: a quarter of what there is
+    memory_max: Annotated[Number, Field(ge=LEAST, le=2**53)] | None = None
 
     # who may enter
     users_file: Path = Path("jms-broker.users")

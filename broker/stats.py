@@ -33,6 +33,10 @@ class Stats:
         self.quarantined: i64 = 0
         self.duplicates: i64 = 0
         self.disk_shortages: i64 = 0
+        self.memory_shortages: i64 = 0
+        self.spilled: i64 = 0
+        self.transactions_given_up: i64 = 0
+        self.connections_closed_for_memory: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
         """Every counter by its name, in the order of declaration."""
@@ -60,4 +64,8 @@ class Stats:
             "quarantined": self.quarantined,
             "duplicates": self.duplicates,
             "disk_shortages": self.disk_shortages,
+            "memory_shortages": self.memory_shortages,
+            "spilled": self.spilled,
+            "transactions_given_up": self.transactions_given_up,
+            "connections_closed_for_memory": self.connections_closed_for_memory,
         }

@@ -35,6 +35,13 @@ class Channels:
         self.check_range(channel)
         raise ConnectionFault(NOT_ALLOWED, f"no session on channel {channel}")
 
+    def hold_unsettled(self) -> bool:
+        """Return whether the peer has deliveries of any session that it has not settled."""
+        for session in self.sessions:
+            if session is not None and session.unsettled_out.count > 0:
+                return True
+        return False
+
     def check_range(self, channel: i64) -> None:
         """Refuse a channel that we have not offered (2.7.1)."""
         if channel > self._channel_max:

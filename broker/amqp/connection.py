@@ -120,8 +120,8 @@ class Connection:
         self._data: bytes = b""
         self._transfer: Final = Transfer()
         self._disposition: Final = Disposition()
-        self._partial_bytes: i64 = 0
-        self._channels: Final = Channels(limits.channel_max)
+        self.partial_bytes: i64 = 0
+        self.channels: Final = Channels(limits.channel_max)
         self._owing: list[Session] = []
 
     # -- input
@@ -207,7 +207,7 @@ class Connection:
         body = body_at(data, at)
         if self.state is ConnectionState.OPENED and data[at + 5] == AMQP_FRAME:
             if body == end:
-                self._channels.check_range(u16_at(data, at + 6))
+                self.channels.check_range(u16_at(data, at + 6))
                 return
             if end - body > 2 and data[body] == 0 and data[body + 1] == 0x53:
                 code = i64(data[body + 2])
@@ -215,11 +215,11 @@ class Connection:
             else:
                 code, behind = descriptor_at(data, body, end)
             if code == TRANSFER:
-                session = self._channels.session(u16_at(data, at + 6))
+                session = self.channels.session(u16_at(data, at + 6))
                 if session is not None:
                     self._on_transfer(session, data, behind, end)
             elif code == DISPOSITION:
-                session = self._channels.session(u16_at(data, at + 6))
+                session = self.channels.session(u16_at(data, at + 6))
                 if session is not None:
                     self._disposition.read(data, behind, end)
                     session.on_disposition(self._disposition, data, end)
@@ -274,7 +274,7 @@ class Connection:
             return
         if code == OPEN:
             raise ConnectionFault(ILLEGAL_STATE, "a second open")
-        session = self._channels.session(channel)
+        session = self.channels.session(channel)
         if code == END:
             read_end(data, at, end)
             self._on_end(channel)
@@ -295,15 +295,15 @@ class Connection:
 
     def _on_end(self, channel: i64) -> None:
         """The peer ends a session, or answers our end: its channel is free."""
-        session = self._channels.remove(channel)
+        session = self.channels.remove(channel)
         if session is not None:
             session.on_end()
 
     def _on_begin(self, channel: i64, begin: Begin) -> None:
         if begin.remote_channel >= 0:
             raise ConnectionFault(NOT_ALLOWED, "an answer to a begin that was never sent")
-        ours = self._channels.claim(channel)
-        self._channels.add(Session(self, begin, channel=channel, our_channel=ours))
+        ours = self.channels.claim(channel)
+        self.channels.add(Session(self, begin, channel=channel, our_channel=ours))
 
     # -- open and close
 
@@ -325,7 +325,7 @@ class Connection:
         self.state = connection_after(self.state, ConnectionEvent.OPEN_IN)
         if open.max_frame_size < FRAME_SIZE_MIN:
             raise ConnectionFault(NOT_ALLOWED, f"max-frame-size is at least {FRAME_SIZE_MIN}")
-        self._channels.remote_channel_max = open.channel_max
+        self.channels.remote_channel_max = open.channel_max
         self.output.frame_size_max = open.max_frame_size
         self.owner.opened(open)
         if not self.is_over:
@@ -388,7 +388,7 @@ class Connection:
             return
         self.is_ending = True
         self._owing = []
-        for session in self._channels.remove_all():
+        for session in self.channels.remove_all():
             session.flush_accepted()
             session.lost()
         self.owner.sessions_dropped()
@@ -405,12 +405,12 @@ class Connection:
 
     def hold_partial(self, size: i64) -> None:
         """Count `size` more bytes (or fewer) in deliveries of which not all frames have come."""
-        self._partial_bytes += size
-        if size > 0 and self._partial_bytes > self.limits.partial_bytes_max:
-            raise ConnectionFault(
-                RESOURCE_LIMIT_EXCEEDED,
-                f"more than {self.limits.partial_bytes_max} bytes in unfinished deliveries",
-            )
+        self.partial_bytes += size
+        self.owner.unfinished_changed(size)
+        limit = self.limits.partial_bytes_max
+        if size > 0 and self.partial_bytes > limit:
+            text = f"more than {limit} bytes in unfinished deliveries"
+            raise ConnectionFault(RESOURCE_LIMIT_EXCEEDED, text)
 
     def current_tag(self) -> bytes:
         """The delivery-tag in the transfer that is being handled."""
@@ -439,7 +439,7 @@ class Connection:
     def written(self) -> None:
         """What `data_to_send` gave has gone to the socket: more may follow unless it is blocked."""
         if self.output.has_room_again():
-            for session in self._channels.sessions:
+            for session in self.channels.sessions:
                 if session is not None:
                     session.room_again()
 
@@ -484,7 +484,7 @@ class Connection:
             if times.owes_heartbeat(now_ms):
                 self.output.writer().write(EMPTY_FRAME)
                 times.last_output_ms = now_ms
-            for session in self._channels.sessions:
+            for session in self.channels.sessions:
                 if session is not None:
                     session.tick(now_ms)
 
@@ -494,7 +494,7 @@ class Connection:
         if self.state is ConnectionState.CLOSE_SENT:
             return self.times.close_ms
         found = self.times.earliest()
-        for session in self._channels.sessions:
+        for session in self.channels.sessions:
             if session is not None:
                 found = earlier(found, session.echo_due_ms)
         return found

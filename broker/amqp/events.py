@@ -57,6 +57,9 @@ class ConnectionOwner:
     def sessions_dropped(self) -> None:
         """The connection ends, and with it every session and link; told once, after them."""
 
+    def unfinished_changed(self, size: i64) -> None:
+        """Count `size` more bytes, or fewer, in deliveries of which not all frames have come."""
+
     @abstractmethod
     def transaction_failed(self, txn_id: bytes, fault: LinkFault) -> None:
         """Something that was sent or settled within that transaction has come to nothing."""
@@ -129,7 +132,12 @@ class IncomingOwner:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class OutgoingOwner:
-    """The owner of a link on which the peer receives."""
+    """The owner of a link on which the peer receives.
+
+    `unsettled` belongs to the session: how many deliveries of the link its unsettled map has.
+    """
+
+    unsettled: i64 = 0
 
     @abstractmethod
     def credit_changed(self, drain: bool) -> None:

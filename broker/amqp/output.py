@@ -73,6 +73,10 @@ class Output:
         self._chunks.append(payload)
         self._chunk_bytes += i64(len(head) + len(payload))
 
+    def pending(self) -> i64:
+        """Return how many bytes have not been handed to the socket yet."""
+        return self._chunk_bytes + i64(len(self._writer))
+
     # -- out
 
     def take(self) -> list[bytes]:

@@ -23,7 +23,8 @@ SPARSE: Final[i64] = 8
 class Unsettled:
     """Deliveries of one session and direction that wait for settlement; `count` of them.
 
-    Inside, ids are *numbers*: the id without its wrap at 2^32.
+    Inside, ids are *numbers*: the id without its wrap at 2^32. Each delivery also counts in
+    `unsettled` of the owner of its link.
     """
 
     def __init__(self) -> None:
@@ -44,6 +45,7 @@ class Unsettled:
         self._ring[number & self._mask] = delivery
         self._next = number + 1
         self.count += 1
+        _count(delivery, 1)
 
     def _number(self, delivery_id: i64) -> i64:
         """The number nearest to `_next` that is `delivery_id` modulo 2^32."""
@@ -102,11 +104,13 @@ class Unsettled:
             late = self._stragglers.pop(int(delivery_id), None)
             if late is not None:
                 self.count -= 1
+                _count(late, -1)
             return late
         delivery = self._ring[number & self._mask]
         if delivery is not None:
             self._ring[number & self._mask] = None
             self.count -= 1
+            _count(delivery, -1)
             if number == self._oldest:
                 self._oldest = number + 1
         return delivery
@@ -119,6 +123,7 @@ class Unsettled:
         else:
             self._stragglers[int(delivery.delivery_id)] = delivery
         self.count += 1
+        _count(delivery, 1)
 
     def take_range(self, first: i64, last: i64) -> list[Delivery]:
         """Give up the deliveries with ids `first` to `last`, in order.
@@ -142,6 +147,7 @@ class Unsettled:
             if delivery is not None:
                 self._ring[at & self._mask] = None
                 taken.append(delivery)
+                _count(delivery, -1)
             at += 1
         if at_start and end > self._oldest:
             self._oldest = end
@@ -153,6 +159,7 @@ class Unsettled:
             if start <= self._number(i64(delivery_id)) <= end:
                 del self._stragglers[delivery_id]
                 taken.append(delivery)
+                _count(delivery, -1)
 
     def take_all_of(self, owner: OutgoingOwner) -> list[Delivery]:
         """Give up the deliveries that were sent to `owner`, in order."""
@@ -172,6 +179,7 @@ class Unsettled:
                 taken.append(delivery)
             at += 1
         self.count -= i64(len(taken))
+        owner.unsettled -= i64(len(taken))
         return taken
 
     def clear(self) -> None:
@@ -181,3 +189,10 @@ class Unsettled:
         self._mask = RING_MIN - 1
         self._oldest = self._next
         self.count = 0
+
+
+def _count(delivery: Delivery, change: i64) -> None:
+    """Let the owner of the link of `delivery` have so many more unsettled deliveries."""
+    owner = delivery.sent_to
+    if owner is not None:
+        owner.unsettled += change

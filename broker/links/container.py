@@ -29,6 +29,7 @@ from broker.amqp.types import Symbol
 from broker.clock import Clock
 from broker.contents import Contents
 from broker.journal import Journal
+from broker.links.memory_guard import MemoryGuard
 from broker.links.service import Service, ServiceNode
 from broker.links.uniqueness import Claim, Verdict, collide, verdict
 from broker.routing.address import MANAGEMENT
@@ -140,6 +141,7 @@ class Container:
         self.received_ms: i64 = clock.wall_ms()
         self.service: Service | None = None
         self.contents: Contents | None = None
+        self.memory_guard: Final = MemoryGuard(self)
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], Holder]] = {}
         self._next_peer: i64 = 0
@@ -271,6 +273,10 @@ class Container:
             return None
         return ServiceNode(peer, service, reply_to=reply_to)
 
+    def receivers(self) -> list[Holder]:
+        """Return what is known of every link on which a client receives, in no order."""
+        return [holder for (_, _, incoming), holder in self._links.items() if not incoming]
+
     # -- work
 
     def run_round(self) -> None:
@@ -279,6 +285,7 @@ class Container:
         reserve = self.router.reserve
         if reserve is not None:
             reserve.published(self.stats.published_bytes)
+        self.memory_guard.look()
         if self.router.notices:
             self._pass_on_notices()
         if self.router.gates.any:

@@ -37,6 +37,7 @@ from broker.message import Message, Origin, read_message
 from broker.routing.errors import RoutingError
 from broker.routing.grants import Grants
 from broker.routing.lag import Lag
+from broker.routing.memory import MemoryBudget
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.party import Producer
 from broker.routing.reserve import Reserve
@@ -44,7 +45,6 @@ from broker.routing.stage import Stage
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
-    from broker.routing.router import Router
 
 DESTINATION: Final = b"x-opt-jms-dest"
 DESTINATION_TYPE: Final = b"x-opt-to-type"
@@ -66,8 +66,11 @@ class Receipt(Waiter):
 class LinkCredit(Producer):
     """A link as its node sees it: somebody whose credit can wait."""
 
-    def __init__(self, link: IncomingLink, credit: i64, router: Router) -> None:
+    def __init__(self, peer: Peer, link: IncomingLink, credit: i64) -> None:
+        router = peer.container.router
+        self._peer: Final = peer
         self._link: Final = link
+        self._memory: MemoryBudget | None = router.memory
         self.credit: i64 = credit
         self._reserve: Reserve | None = router.reserve
         self._lag: Lag | None = router.lag
@@ -81,16 +84,32 @@ class LinkCredit(Producer):
         if lag is not None and lag.is_behind:
             lag.waiting.wait(self)
             return
+        memory = self._memory
+        if memory is not None and memory.is_short:
+            memory.producers.wait(self)
+            self._trickle()
+            return
         node = self.node
         if node is not None and node.grants is not None:
             node.give_credit(self, node.grants)
         else:
             self._link.grant(self.credit if node is None else min(self.credit, node.headway()))
 
-    def wait_for_no_store(self) -> None:
-        """What comes over this link is not stored, and may be what makes room."""
+    def _trickle(self) -> None:
+        """Let a client that holds deliveries send one message: it may have to before it settles."""
+        node = self.node
+        if self._link.credit > 0 or not self._peer.holds_unsettled():
+            return
+        if node is not None and node.grants is not None:
+            node.grants.grant_one(self)
+        else:
+            self._link.grant(1)
+
+    def wait_for_nothing(self) -> None:
+        """Take requests to the broker even without room: they may be what makes some."""
         self._reserve = None
         self._lag = None
+        self._memory = None
 
     def leave(self) -> None:
         """The link has gone."""
@@ -98,6 +117,8 @@ class LinkCredit(Producer):
             self._reserve.waiting.leave(self)
         if self._lag is not None:
             self._lag.waiting.leave(self)
+        if self._memory is not None:
+            self._memory.producers.leave(self)
 
     def most(self) -> i64:
         return self.credit
@@ -125,7 +146,7 @@ class LinkProducer(IncomingOwner):
         self._link: Final = link
         self._request: Final = request
         container = peer.container
-        self._credit: Final = LinkCredit(link, container.credit, container.router)
+        self._credit: Final = LinkCredit(peer, link, container.credit)
         self._origin = Origin(peer.container_id)
         self._node: Node | None = None
         self._creation: Creation | None = None
@@ -167,7 +188,7 @@ class LinkProducer(IncomingOwner):
             self._grants = self._node.grants
         if isinstance(self._node, ServiceNode):
             self._credit.credit = min(self._credit.credit, REQUEST_CREDIT)
-            self._credit.wait_for_no_store()
+            self._credit.wait_for_nothing()
         self._link.accept(
             self,
             source=attach.source,

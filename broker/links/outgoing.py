@@ -31,6 +31,7 @@ from broker.routing.attempt import annotate
 from broker.routing.dead_letter import Cause
 from broker.routing.entry import NOT_STORED, QueueEntry
 from broker.routing.errors import HeldExclusively
+from broker.routing.memory import UNSETTLED_MAX
 from broker.routing.node import QUEUE, TOPIC, Consumable, Node
 from broker.routing.party import Consumer, Label
 from broker.routing.queue import Queue
@@ -57,7 +58,19 @@ class Feed(Consumer):
         self._link: Final = link
 
     def has_room(self) -> bool:
+        owner = self.owner
+        if owner is not None and owner.unsettled > 0:
+            memory = self._container.router.memory
+            if owner.unsettled >= UNSETTLED_MAX or memory.held_is_full():
+                memory.consumers[self] = None
+                owner.awaits_settlement = True
+                return False
         return self._link.has_room()
+
+    def memory_freed(self) -> None:
+        owner = self.owner
+        if owner is not None:
+            owner.go_on()
 
     def has_credit(self) -> bool:
         return self._link.credit > 0
@@ -177,6 +190,8 @@ class LinkConsumer(OutgoingOwner):
         self._creation: Creation | None = None
         self._subscription: Subscription | None = None
         self._slice: SliceReader | None = None
+        # the consumer holds as much as it may: what it settles makes room
+        self.awaits_settlement = False
 
     def attach(self, attach: Attach, request: ConsumeRequest) -> None:
         """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
@@ -325,11 +340,21 @@ class LinkConsumer(OutgoingOwner):
     # -- from the link
 
     def credit_changed(self, drain: bool) -> None:
+        if drain and self.unsettled >= UNSETTLED_MAX:
+            self._feed.nothing_waits()  # the client waits for an answer before it settles
+            return
         queue = self._queue
         if queue is not None:
             queue.consumer_ready(self._feed, drain=drain)
         elif self._slice is not None:
             self._slice.show(self._feed, drain=drain)
+
+    def go_on(self) -> None:
+        """Take more from the queue, within what the consumer may hold."""
+        self.awaits_settlement = False
+        self._container.router.memory.consumers.pop(self._feed, None)
+        if self._link.credit > 0:
+            self.credit_changed(self._link.drain)
 
     def withdraw(self, delivery: QueueEntry) -> None:
         """Whatever the peer said of a delivery within a transaction does not count."""
@@ -341,8 +366,12 @@ class LinkConsumer(OutgoingOwner):
             if self._retirements is not None:
                 self._retirements.withdraw(delivery)
             delivery.queue.accept(delivery, self._container.journal.batch)
+        if self.awaits_settlement:
+            self.go_on()
 
     def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:
+        if self.awaits_settlement:
+            self.go_on()
         if not isinstance(delivery, QueueEntry):
             return  # a browser's copy
         if self._retirements is not None and self._retirements.settles(delivery, state):
@@ -363,6 +392,8 @@ class LinkConsumer(OutgoingOwner):
             self._link.detach(fault)
 
     def retired(self, delivery: Delivery, state: TransactionalState, settled: bool) -> None:
+        if self.awaits_settlement:
+            self.go_on()
         if not isinstance(delivery, QueueEntry):
             if not settled:  # a browser's copy: nothing depends on it
                 self._link.session.unsettled_out.take(delivery.delivery_id)
@@ -389,11 +420,15 @@ class LinkConsumer(OutgoingOwner):
     def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:
         self._container.forget_link(self._peer.container_id, self._link, incoming=False)
         self._feed.owner = None
+        self._container.router.memory.consumers.pop(self._feed, None)
         if self._retirements is not None:
             unsettled = self._retirements.without(unsettled)
         queue = self._queue
         self._queue = None
         if queue is None:
+            for delivery in unsettled:
+                if isinstance(delivery, QueueEntry):
+                    delivery.queue.memory.dropped(delivery.message)
             return
         wanted = abandonment(self._default_outcome)
         cause = cause_of(self._default_outcome)

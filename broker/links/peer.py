@@ -57,6 +57,10 @@ class Outlet:
     def write(self, chunks: list[bytes]) -> None:
         """Send these, in order, when the socket takes them."""
 
+    def unsent_bytes(self) -> i64:
+        """Return how many bytes the socket has not taken yet."""
+        return 0
+
     @abstractmethod
     def pause(self) -> None:
         """Read nothing more from the socket until `resume`."""
@@ -64,6 +68,9 @@ class Outlet:
     @abstractmethod
     def resume(self) -> None:
         """Read from the socket again."""
+
+    def abort(self) -> None:
+        """Close the socket at once, whatever is unsent."""
 
     @abstractmethod
     def close(self) -> None:
@@ -145,6 +152,12 @@ class Peer(ConnectionOwner):
 
     # -- from the socket
 
+    def cut_if_blocked(self) -> None:
+        """End the connection at once if its client does not read what is sent."""
+        outlet = self._outlet
+        if outlet is not None and outlet.unsent_bytes() > 0:
+            outlet.abort()
+
     def receive(self, data: bytes) -> None:
         """Take what the peer sent, and do a round of work."""
         container = self.container
@@ -219,6 +232,29 @@ class Peer(ConnectionOwner):
             outlet.close()
         else:
             connection.written()
+
+    # -- memory
+
+    def holds_unsettled(self) -> bool:
+        """Return whether the client has deliveries that it has not settled."""
+        return self.connection.channels.hold_unsettled()
+
+    def output_bytes(self) -> i64:
+        """Return how many bytes wait here, or in the socket's buffer, for the client to read."""
+        outlet = self._outlet
+        unsent: i64 = 0 if outlet is None else outlet.unsent_bytes()
+        return self.connection.output.pending() + unsent
+
+    def transactions_memory(self) -> i64:
+        """Return how many bytes the open transactions keep."""
+        return 0 if self._transactions is None else self._transactions.memory()
+
+    def largest_transaction(self) -> OpenTransaction | None:
+        """Return the open transaction that keeps most; None without any."""
+        return None if self._transactions is None else self._transactions.largest()
+
+    def unfinished_changed(self, size: i64) -> None:
+        self.container.router.memory.unfinished += size
 
     # -- from the connection
 

@@ -142,8 +142,8 @@ class Retirements(Holder):
 
     def committed(self, entry: QueueEntry) -> None:
         outcome = self._unsettled.pop(entry).outcome
-        entry.sent_to = None
         self._link.session.unsettled_out.take(entry.delivery_id)
+        entry.sent_to = None
         journal = self._peer.container.journal
         journal.submit(Settlement(self._link, entry.delivery_id, outcome))
 

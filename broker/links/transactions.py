@@ -82,6 +82,21 @@ class Transactions(Due):
             self._is_waiting = True
             self._container.router.agenda.at(first.deadline_ms, self)
 
+    def memory(self) -> i64:
+        """Return how many bytes the open transactions keep."""
+        kept: i64 = 0
+        for each in self._open.values():
+            kept += each.work.memory
+        return kept
+
+    def largest(self) -> OpenTransaction | None:
+        """Return the open transaction that keeps most; None without any."""
+        largest: OpenTransaction | None = None
+        for each in self._open.values():
+            if largest is None or each.work.memory > largest.work.memory:
+                largest = each
+        return largest
+
     def forget(self, ended: OpenTransaction) -> None:
         """A transaction has been discharged, or rolled back."""
         del self._open[ended.id]

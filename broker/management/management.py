@@ -111,7 +111,7 @@ class Management(Service):
             LeaseEntity(router, journal),
         ]
         if store is not None and spawn is not None:
-            entities += [Stores(store), DamagedMessages(store), Backups(store, spawn)]
+            entities += [Stores(store, router), DamagedMessages(store), Backups(store, spawn)]
             entities += [History(store), Sinks(router, journal, store)]
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = Explanations(container).operations()

@@ -11,6 +11,7 @@ from broker.management.later import Later
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.response import Response
+from broker.routing.router import Router
 from storage.api import Store
 from storage.facts import SetAside
 
@@ -20,7 +21,11 @@ DAMAGED: Final = "damaged-message"
 
 @dataclass(frozen=True, kw_only=True)
 class StoreRecord(Record):
-    """The one store. Sizes are bytes; `messages` is null where counting them takes too long."""
+    """The one store. Sizes are bytes; `messages` is null where counting them takes too long.
+
+    The broker's own memory is told beside it, by what holds it, since the two make up for each
+    other: of `memory_max` bytes `memory_used` are in use.
+    """
 
     schema: str
     file_bytes: int
@@ -29,6 +34,16 @@ class StoreRecord(Record):
     free_bytes: int
     messages: int | None
     quarantined: int
+    memory_max: int
+    memory_used: int
+    memory_nondurable: int
+    memory_durable: int
+    memory_held: int
+    memory_leased: int
+    memory_transactions: int
+    memory_unfinished: int
+    memory_output: int
+    memory_staged: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +62,9 @@ class Stores(Entity):
     type = STORE
     attributes = attributes_of(StoreRecord)
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, router: Router) -> None:
         self._store: Final = store
+        self._router: Final = router
 
     def operations(self) -> Mapping[str, Operation]:
         return {"READ": self._read}
@@ -71,6 +87,7 @@ class Stores(Entity):
 
     async def _record(self) -> StoreRecord:
         facts = await self._store.facts()
+        memory = self._router.memory
         return StoreRecord(
             name=self._store.name,
             identity=STORE,
@@ -82,6 +99,16 @@ class Stores(Entity):
             free_bytes=facts.free_bytes,
             messages=facts.messages,
             quarantined=facts.quarantined,
+            memory_max=memory.limit,
+            memory_used=memory.total(),
+            memory_nondurable=memory.volatile,
+            memory_durable=memory.durable,
+            memory_held=memory.held,
+            memory_leased=memory.leased,
+            memory_transactions=memory.transactions,
+            memory_unfinished=memory.unfinished,
+            memory_output=memory.output,
+            memory_staged=memory.staged,
         )
 
 

@@ -123,6 +123,9 @@ class Pump(asyncio.Protocol, Outlet):
             if not self._paused:
                 transport.pause_reading()
 
+    def unsent_bytes(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
     def pause(self) -> None:
         self._paused = True
         if self._transport is not None and self._reading:

@@ -40,6 +40,7 @@ def annotate(entry: QueueEntry, annotations: bytes, batch: Batch) -> None:
     queue = entry.queue
     message = entry.message.annotated(annotations)
     queue.bytes += message.size - entry.message.size
+    queue.memory.replaced(entry.message, message)
     entry.message = message
     if entry.stored_number != NOT_STORED and not queue.is_deleted:
         batch.rewrite(entry.stored_number, message.encoded)

@@ -316,6 +316,7 @@ class Backlog:
 
 def _page_out(chunk: Chunk, paged: Paged) -> None:
     """Move what the store has of `chunk` to a page."""
+    memory = paged.memory
     page: Page | None = None
     for slot in range(64):
         entry = chunk.slots[slot]
@@ -330,5 +331,6 @@ def _page_out(chunk: Chunk, paged: Paged) -> None:
             if page.groups is None:
                 page.groups = {}
             page.groups[int(slot)] = entry.group
+        memory.leaves(message)
         chunk.slots[slot] = None
         chunk.count -= 1

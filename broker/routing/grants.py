@@ -93,6 +93,13 @@ class Grants(Due):
         producer.is_recalled = False
         self.serve()
 
+    def grant_one(self, producer: Producer) -> None:
+        """Let `producer` send one message, if there is room: nothing more for now."""
+        node = self._node
+        self.count(producer)
+        if node is not None and node.room_for_more() > 0:
+            self._grant(producer, 1)
+
     def count(self, producer: Producer) -> None:
         """`producer` may have used some of its credit."""
         outstanding = producer.outstanding()
@@ -123,6 +130,11 @@ class Grants(Due):
         if reserve is not None and reserve.is_short:
             for waiting_for_disk in (*self._asking, *self._idle):
                 reserve.waiting.wait(waiting_for_disk)
+            return
+        memory = self._router.memory
+        if memory.is_short:
+            for waiting_for_memory in (*self._asking, *self._idle):
+                memory.producers.wait(waiting_for_memory)
             return
         while self._asking or self._idle:
             left = node.room_for_more()

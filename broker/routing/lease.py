@@ -195,6 +195,11 @@ class BatchLease(Consumer):
             count += len(epoch.entries)
         return count
 
+    def entries(self) -> list[QueueEntry]:
+        """Return the entries that it holds, or is about to."""
+        found = [entry for epoch in self.epochs.values() for entry in epoch.entries]
+        return found if self.gathering is None else found + self.gathering.entries
+
     def as_stored(self) -> StoredLease:
         """What the store keeps of it."""
         return StoredLease(
@@ -253,6 +258,8 @@ def hold_again(lease: BatchLease, entry: QueueEntry) -> None:
     message = entry.message
     queue.backlog_of(message.priority).begin_behind(entry.position)
     queue.bytes += message.size
+    queue.memory.enters(message)
+    queue.memory.delivered(message)
     if message.expires_at_ms != NEVER:
         queue.sweep.joined(queue)
     if message.group:

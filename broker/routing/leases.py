@@ -29,6 +29,7 @@ from broker.routing.lease import (
     as_stored_epoch,
 )
 from broker.routing.lifetime import Ending
+from broker.routing.memory import RECORD_BYTES
 from broker.routing.redelivery import Disposal
 from broker.routing.selector import Selector
 from broker.routing.stored import as_stored
@@ -180,6 +181,13 @@ class Leases:
         for name in list(self.named):
             self._there(name)
         return self.named
+
+    def memory(self) -> i64:
+        """Return the bytes of what is kept of leased messages, beside the messages."""
+        count: i64 = 0
+        for lease in self.named.values():
+            count += lease.held()
+        return count * RECORD_BYTES
 
     def checked(self, name: str, generation: i64) -> BatchLease:
         """The same for whoever has that generation; LeaseFenced where another one came after."""
@@ -416,6 +424,8 @@ class Leases:
         lost = self._lost
         self._lost = []
         for lease in lost:
+            for entry in lease.entries():
+                self._router.memory.dropped(entry.message)
             gathering = lease.gathering
             lease.gathering = None
             if gathering is not None:

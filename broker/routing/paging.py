@@ -17,6 +17,7 @@ from mypy_extensions import i64, mypyc_attr
 from broker.message import NEVER
 from broker.routing.errors import LimitReached
 from broker.routing.groups import join_group
+from broker.routing.memory import ENTRY_BYTES
 from broker.routing.pages import FAR, PAGE, SHIFT, Page, Pages
 from broker.routing.stored import as_entry
 from storage.batch import Batch
@@ -30,7 +31,8 @@ WINDOW: Final = 1024
 """Messages of a priority of a queue that stay in memory where others have to leave it."""
 
 WINDOW_BYTES: Final[i64] = 8 * 1024 * 1024
-"""The same in bytes, at least one chunk of messages."""
+"""The same in bytes, at least one chunk of messages. All windows together: a quarter of the
+memory budget."""
 
 WINDOWS_IN_ALL: Final[i64] = 4096
 """Chunks in the windows of all backlogs together, one for each at least: 262,144 messages."""
@@ -40,9 +42,6 @@ PORTION_BYTES: Final[i64] = 4 * 1024 * 1024
 
 PARKED_MAX: Final = 1000
 """Requests that may wait for something to be loaded."""
-
-OVERHEAD: Final[i64] = 256
-"""Bytes that an entry and its message take beside the content."""
 
 
 class NotLoaded(Exception):  # noqa: N818 - nothing is wrong
@@ -130,6 +129,7 @@ class Paged:
 
     def __init__(self, queue: Queue, priority: i64, paging: Paging) -> None:
         self.pages: Final = Pages()
+        self.memory: Final = queue.memory
         self._queue: Final = queue
         self._priority: Final[i64] = priority
         self._paging: Final = paging
@@ -142,9 +142,10 @@ class Paged:
         if paging.window < 0:
             return FAR
         queue = self._queue
-        share = WINDOWS_IN_ALL // max(1, paging.backlogs)
-        average = queue.bytes // max(1, queue.contents()) + OVERHEAD
-        return max(1, min(paging.window, share, WINDOW_BYTES // (average * PAGE)))
+        backlogs = max(1, paging.backlogs)
+        average = queue.bytes // max(1, queue.contents()) + ENTRY_BYTES
+        size = min(WINDOW_BYTES, self.memory.quarter() // backlogs)
+        return max(1, min(paging.window, WINDOWS_IN_ALL // backlogs, size // (average * PAGE)))
 
     def reserve(self) -> i64:
         """With fewer chunks than these before the first page, that is loaded ahead of need."""
@@ -253,6 +254,7 @@ class Load:
             lost -= 1
             lost_bytes -= message.size
             backlog.bring_in(entry)
+            queue.memory.enters(message)
             group = None if page.groups is None else page.groups.get(slot)
             if group is not None:
                 entry.group = group

@@ -77,6 +77,9 @@ class Consumer:
         """By what an operator knows it."""
         return NOBODY
 
+    def memory_freed(self) -> None:
+        """Take more from the queue: what consumers hold takes less memory than it may."""
+
     @abstractmethod
     def node_deleted(self) -> None:
         """The node has gone, and with it all entries."""

@@ -63,6 +63,7 @@ class Queue(Consumable):
             address=address, kind=QUEUE, policy=policy, pacing_mark=router.pacing_mark, owner=owner
         )
         self.router: Final = router
+        self.memory: Final = router.memory
         self.is_subscription: Final = is_subscription
         self.topics: Final[dict[Topic, None]] = {}
         self.consumers: Final[list[Consumer]] = []
@@ -150,6 +151,7 @@ class Queue(Consumable):
     def _admit(self, entry: QueueEntry, backlog: Backlog, deliver_at_ms: i64) -> None:
         """Let `entry` wait for consumers, or for its delivery time first."""
         self.bytes += entry.message.size
+        self.memory.enters(entry.message)
         if entry.message.expires_at_ms != NEVER:
             self.sweep.joined(self)
         if deliver_at_ms == AT_ONCE:
@@ -254,6 +256,7 @@ class Queue(Consumable):
             if entry.group is not None and self.groups is not None:
                 self.groups.taken(entry, entry.group, consumer.number)
             self.acquired += 1
+            self.memory.delivered(entry.message)
             if self.witness is not None:
                 self.witness.delivered(entry, batch)
             consumer.deliver(entry)
@@ -316,6 +319,7 @@ class Queue(Consumable):
         if self.witness is not None:
             self.witness.settled(entry, Disposal.REMOVE, batch)
         self.acquired -= 1
+        self.memory.settled(entry.message)
         self.router.stats.acknowledged += 1
         self._forget(entry, batch, consumed=True)
 
@@ -331,6 +335,7 @@ class Queue(Consumable):
         if self.witness is not None:
             self.witness.settled(entry, disposal, batch, cause=cause)
         self.acquired -= 1
+        self.memory.settled(entry.message)
         if disposal is Disposal.REMOVE:
             self.router.stats.acknowledged += 1
             self._forget(entry, batch)
@@ -373,6 +378,7 @@ class Queue(Consumable):
             self.groups.gone(entry, entry.group, self)
         entry.consumer = None
         self.bytes -= message.size
+        self.memory.leaves(message)
         if self.attends:
             self.router.wake(self)
         if message.expires_at_ms != NEVER:

@@ -30,6 +30,7 @@ from broker.routing.leases import Leases
 from broker.routing.ledger import DEAD_LETTERED, PURGED, Ledger, depart
 from broker.routing.ledger import EXPIRED as EXPIRED_KIND
 from broker.routing.lifetime import Ending, Lifetimes
+from broker.routing.memory import UNBOUNDED, MemoryBudget
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.paging import Paging
 from broker.routing.party import Witness
@@ -61,6 +62,9 @@ class Router:
     where no disk can run full.
     """
 
+    contents: Keeper | None = None
+    reserve: Reserve | None = None
+
     def __init__(
         self,
         *,
@@ -79,9 +83,11 @@ class Router:
         journal_max_events: i64 = 0,
         journal_max_age_ms: i64 = 0,
         stage_retention_ms: i64 = 0,
+        memory_max: i64 = UNBOUNDED,
     ) -> None:
         self.clock: Final = clock
         self.stats: Final = stats
+        self.memory: Final = MemoryBudget(memory_max)
         self.agenda: Final = Agenda()
         self.lifetimes: Final = Lifetimes(self.agenda, clock)
         self.duplicates: Final = Duplicates(clock, stats)
@@ -97,8 +103,6 @@ class Router:
         self.bindings: i64 = 0
         self.subscriptions: Final = Subscriptions(self, subscriptions_max, grace_ms=grace_ms)
         self.notices: list[str] = []
-        self.contents: Keeper | None = None
-        self.reserve: Reserve | None = None
         self.lag: Final = Lag()
         self.leases: Final = Leases(self)
         self._policies: Final = policies
@@ -288,6 +292,15 @@ class Router:
         self.lifetimes.connection_ended(owner, ending, batch)
         for node in list(self._owned.get(int(owner), {})):
             self.delete(node, batch)
+
+    def owned_bytes(self, owner: i64) -> i64:
+        """Return the bytes of messages in the temporary nodes of the connection `owner`."""
+        size: i64 = 0
+        for node in self._owned.get(int(owner), {}):
+            queue = self.queues.get(node.address)
+            if queue is node:
+                size += queue.bytes
+        return size
 
     def outlive(self, node: Node, policy: DeletePolicy, batch: Batch) -> None:
         """The link that made a dynamic node is gone for good (core 3.5.10)."""

@@ -181,6 +181,13 @@ class Stages(Due):
         self._last_number: i64 = 0
         self._is_set = False
 
+    def messages(self) -> i64:
+        """Return how many messages are staged in all."""
+        count: i64 = 0
+        for stage in self._by_number.values():
+            count += stage.messages()
+        return count
+
     # -- senders
 
     def check(self, task: Task, target: Node, given: str) -> None:

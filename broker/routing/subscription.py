@@ -308,6 +308,10 @@ class Subscription(Mortal):
         identity = self.identity
         return identity is not None and identity[2]
 
+    def ends_with_its_consumer(self) -> bool:
+        """Return whether its messages are of use to its one consumer alone, and go with it."""
+        return not self.is_durable() and len(self.queue.consumers) <= 1
+
     def is_global(self) -> bool:
         identity = self.identity
         return identity is not None and identity[0] is None

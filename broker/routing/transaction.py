@@ -18,6 +18,7 @@ from broker.routing.attempt import annotate
 from broker.routing.dead_letter import REJECTED_UNSAID, Cause
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import LimitReached, NoSuchNode, RoutingError
+from broker.routing.memory import OPERATION_BYTES
 from broker.routing.node import Node
 from broker.routing.redelivery import Disposal, rolled_back
 from broker.routing.room import Room
@@ -84,7 +85,7 @@ class Retirement:
 class Transaction:
     """What was done within one transaction. `doomed_by` says why it can only be rolled back.
 
-    `id` is what its peer calls it.
+    `id` is what its peer calls it. `memory` is how many bytes it keeps now.
 
     A limit of 0 is none. A doomed transaction keeps no messages, but what it
     retired stays with it until its end, as the peer believes.
@@ -94,6 +95,7 @@ class Transaction:
         self.doomed_by: Fault | RoutingError | None = None
         self.operations: i64 = 0
         self.bytes: i64 = 0
+        self.memory: i64 = 0
         self.id = b""
         self._router: Final = router
         self._operations_max: Final[i64] = operations_max
@@ -118,10 +120,16 @@ class Transaction:
     def _count(self, size: i64) -> None:
         self.operations += 1
         self.bytes += size
+        self._hold(size + OPERATION_BYTES)
         if 0 < self._operations_max < self.operations:
             self.doom(LimitReached(f"a transaction has at most {self._operations_max} operations"))
         elif 0 < self._bytes_max < self.bytes:
             self.doom(LimitReached(f"a transaction has at most {self._bytes_max} bytes"))
+
+    def _hold(self, size: i64) -> None:
+        """Count `size` more bytes of memory, or fewer."""
+        self.memory += size
+        self._router.memory.transactions += size
 
     def withdraw(self, entry: QueueEntry) -> None:
         """The outcome of `entry` is none of this transaction's any more."""
@@ -136,6 +144,7 @@ class Transaction:
         if self.doomed_by is None:
             self.doomed_by = cause
         self._posted.clear()
+        self._hold(-self.memory)
 
     def commit(self, batch: Batch) -> None:
         """Do everything at one moment, or raise what stands against it: then all is rolled back."""
@@ -192,4 +201,5 @@ class Transaction:
         """Entries and links refer to each other where no collector looks: let go of them."""
         self._posted.clear()
         self._retired.clear()
+        self._hold(-self.memory)
         self._router.ledger.txn = b""

@@ -305,6 +305,9 @@ class Ending:
         for name in COUNTED:
             if counted[name] != world.model.stats[name]:
                 raise Wrong(f"{name} is {counted[name]}, not {world.model.stats[name]}")
+        memory = world.broker.router.memory
+        if memory.total() or memory.held:
+            raise Wrong(f"{memory.total()} bytes, {memory.held} held, count that nothing takes")
         if counted["connections_opened"] != counted["connections_closed"]:
             raise Wrong("connections_opened is not connections_closed")
         expired = world.model.stats["expired"]

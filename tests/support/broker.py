@@ -14,6 +14,7 @@ from broker.journal import Journal
 from broker.links.container import Authenticator, Container, Watcher
 from broker.links.peer import Outlet, Peer
 from broker.management.management import Management
+from broker.routing.memory import UNBOUNDED
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.queue import Queue
 from broker.routing.router import Router
@@ -50,6 +51,14 @@ class RecordingOutlet(Outlet):
         self.writes = 0
         self.closed = False
         self.paused = False
+        self.aborted = False
+        self.unsent = 0
+
+    def unsent_bytes(self) -> int:
+        return self.unsent
+
+    def abort(self) -> None:
+        self.aborted = True
 
     def write(self, chunks: list[bytes]) -> None:
         assert not self.closed, "written after close"
@@ -158,6 +167,8 @@ class Broker:
         pacing_mark: int = 2000,
         hold_us: int = 0,
         clock: SimulatedClock | None = None,
+        memory_max: int = UNBOUNDED,
+        paging_window: int = -1,
     ) -> None:
         self.clock = clock or SimulatedClock()
         self.stats = Stats()
@@ -171,6 +182,8 @@ class Broker:
             stats=self.stats,
             policies=Policies(list(patterns), policy or AddressPolicy(), "queue"),
             pacing_mark=pacing_mark,
+            memory_max=memory_max,
+            paging_window=paging_window,
         )
         self.container = Container(
             name="broker",

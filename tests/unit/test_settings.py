@@ -22,7 +22,9 @@ from broker.settings import (
 
 CONFIG = Path(__file__).parents[2] / "config" / "broker.toml"
 
-WITHOUT_DEFAULT = {"users_file", "allow_anonymous", "user", "password", "password_file"}
+WITHOUT_DEFAULT = {
+    *("users_file", "allow_anonymous", "user", "password", "password_file", "memory_max"),
+}
 """What config/broker.toml shows an example of instead, or a path in other words."""
 
 TABLES = {"log", "http", "address", "queue", "topic"}

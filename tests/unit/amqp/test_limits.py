@@ -57,6 +57,8 @@ HITS: Final = {
     "::test_the_window_is_opened_again_when_half_is_used_up",
     "max_message_size": "amqp/test_incoming_link.py::test_a_message_has_a_largest_size",
     "partial_bytes_max": f"{HERE}::test_large_messages_in_pieces",
+    "memory_max": "links/test_memory_guard.py"
+    "::test_above_the_budget_the_connection_that_holds_most_is_closed",
     "handshake_timeout_ms": "amqp/test_deadlines.py::test_a_peer_that_does_not_begin_is_left",
     "idle_time_out_ms": "amqp/test_deadlines.py::test_an_idle_peer_is_told_and_left",
     "stall_timeout_ms": "net/test_pump.py"
