@@ -165,6 +165,8 @@ class App:
         """Open the store, and bring back what it holds."""
         store = self.store
         await store.open()
+        for notice in store.notices:
+            self.container.watcher.noticed(notice)
         router = self.container.router
         if store.keeps_contents:
             self.contents = Contents(self.journal, store)

@@ -64,6 +64,11 @@ class Store:
         """How many messages are set aside, because they were found damaged."""
         return 0
 
+    @property
+    def notices(self) -> list[str]:
+        """Sentences for the log about what `open` has found or changed."""
+        return []
+
     def when_failed(self, tell: Callable[[StoreError], None]) -> None:
         """Call `tell` once where the store is lost while nobody waits for it."""
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from storage.api import StoreError
 from storage.sql import sqlite
+from storage.sql.files import FILE_MODE, sync
 
 STEP_PAGES: Final = 256
 """1 MiB, some milliseconds: then others may have the disk, and a stop is noticed."""
@@ -34,13 +35,12 @@ def back_up(database: Path, target: Path, *, told: Told, ending: Event) -> None:
         raise StoreError(f"{target} is there already: name a new file")
     part = target.with_name(target.name + ".part")
     try:
-        with part.open("xb"):
-            pass
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE))
     except OSError as error:
         raise StoreError(f"{part} cannot be made: {error.strerror}") from None
     try:
         _copy(database, part, told, ending=ending)
-        _sync(part)
+        sync(part)
         os.link(part, target)  # in place of a rename, which would overwrite
     except Interrupted:
         raise StoreError("the broker stops; there is no backup") from None
@@ -48,7 +48,7 @@ def back_up(database: Path, target: Path, *, told: Told, ending: Event) -> None:
         raise StoreError(f"{target} cannot be written: {sqlite.reason_of(error)}") from None
     finally:
         part.unlink()
-        _sync(target.parent)
+        sync(target.parent)
 
 
 def _copy(database: Path, part: Path, told: Told, *, ending: Event) -> None:
@@ -68,11 +68,3 @@ def _copy(database: Path, part: Path, told: Told, *, ending: Event) -> None:
     finally:
         copy.close()
         source.close()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from sqlalchemy.pool import StaticPool
 
 from storage.api import StoreError
 from storage.sql import sqlite
+from storage.sql.files import prepare_folder, resolved, unusable
 from storage.sql.lock import StoreLock
 
 SQLITE: Final = "sqlite:///"
@@ -25,13 +25,19 @@ def database_of(place: str) -> Path:
     if "://" in place and not place.startswith(SQLITE):
         scheme = place.partition("://")[0]
         raise StoreError(f"{scheme}://… is no SQLite store: {SQLITE}PATH or the path of a file is")
-    return Path(place.removeprefix(SQLITE))
+    return resolved(Path(place.removeprefix(SQLITE)))
 
 
 def present(database: Path) -> Path:
-    """`database`, where it is a file."""
-    if not database.is_file():
-        raise StoreError(f"there is no store {database}")
+    """Return `database`; StoreError if there is no such file, which names a folder that is not."""
+    try:
+        database.stat()
+    except FileNotFoundError:
+        folder = database.parent
+        why = "" if folder.exists() else f": its folder {folder} is not there"
+        raise StoreError(f"there is no store {database}{why}") from None
+    except OSError as error:
+        raise unusable(database, error) from None
     return database
 
 
@@ -44,14 +50,14 @@ def reading(database: Path) -> Iterator[Connection]:
         creator=lambda: sqlite.connect(address),
         poolclass=StaticPool,
     )
-    with _locked(database), _connected(engine, database) as connection:
+    with _locked(database, only_reads=True), _connected(engine, database) as connection:
         yield connection
 
 
 @contextmanager
 def writing(database: Path) -> Iterator[Connection]:
     """A connection as the broker's own, while no broker has the file."""
-    sqlite.prepare_folder(database)
+    prepare_folder(database)
     engine = sqlite.engine_of(database)
     with _locked(database), _connected(engine, database) as connection:
         sqlite.prepare(connection)
@@ -59,14 +65,8 @@ def writing(database: Path) -> Iterator[Connection]:
 
 
 @contextmanager
-def _locked(database: Path) -> Iterator[None]:
-    try:
-        lock = StoreLock(database)
-    except OSError as error:
-        if error.errno != errno.EROFS:
-            raise StoreError(f"the store {database} cannot be locked: {error.strerror}") from None
-        yield  # who could write where nobody can?
-        return
+def _locked(database: Path, *, only_reads: bool = False) -> Iterator[None]:
+    lock = StoreLock(database, only_reads=only_reads)
     try:
         yield
     finally:

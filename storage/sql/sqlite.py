@@ -45,21 +45,10 @@ PRAGMAS: Final = (
 
 UNREADABLE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
+UNWRITABLE: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+
 DRIVER_ERRORS: Final = (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError)
 """What a statement raises; the last where SQLite's own message quotes a damaged schema."""
-
-
-def prepare_folder(database: Path) -> None:
-    """Make the folder of the database, in a way that survives a power cut."""
-    folder = database.parent
-    made = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    if made:
-        descriptor = os.open(folder.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def connect(database: str) -> sqlite3.Connection:
@@ -133,8 +122,16 @@ def explained(error: Exception, database: Path) -> StoreError:
         return unreadable(database, reason)
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"no room is left for the store {database}")
-    if code == sqlite3.SQLITE_CANTOPEN:
-        return StoreError(f"the store {database} cannot be opened: {reason}")
+    if code in UNWRITABLE:
+        return StoreError(
+            f"the store {database} cannot be opened: {reason}; this file and those of its name"
+            f" with -wal and -shm must be readable and writable for user {os.geteuid()}"
+        )
+    if code == sqlite3.SQLITE_BUSY:
+        return StoreError(
+            f"the store {database} is locked by another program ({reason}), such as an SQLite"
+            " shell: end that program first"
+        )
     return StoreError(f"the store {database} failed: {reason}")
 
 

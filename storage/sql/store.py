@@ -22,6 +22,7 @@ from storage.sql import contents, events, sqlite
 from storage.sql.backup import back_up
 from storage.sql.checkpoints import Checkpoints
 from storage.sql.contents import IN_USE
+from storage.sql.files import prepare_folder, resolved, tighten
 from storage.sql.lock import StoreLock
 from storage.sql.reader import Reader
 from storage.sql.reading import learn
@@ -40,9 +41,11 @@ class SqliteStore(SqlStore):
 
     def __init__(self, database: Path) -> None:
         super().__init__()
-        self._database: Final = database
+        self._name: Final = f"sqlite:{database}"
+        self._notices: list[str] = []
+        self._database: Final = resolved(database)
         self._writer: Final = Writer("store")
-        self._reader: Final = Reader(database)
+        self._reader: Final = Reader(self._database)
         self._copying: Final = asyncio.Lock()
         self._ending: Final = Event()
         self._lock: StoreLock | None = None
@@ -53,7 +56,11 @@ class SqliteStore(SqlStore):
 
     @property
     def name(self) -> str:
-        return f"sqlite:{self._database}"
+        return self._name
+
+    @property
+    def notices(self) -> list[str]:
+        return self._notices
 
     def free_bytes(self) -> int:
         """What file and log have unused counts, too: as it was when this was asked the last time.
@@ -86,8 +93,9 @@ class SqliteStore(SqlStore):
         await self._do(self._open)
 
     def _open(self) -> None:
-        sqlite.prepare_folder(self._database)
+        prepare_folder(self._database)
         self._lock = StoreLock(self._database)
+        self._notices = [*self._lock.notices, *tighten(self._database)]
         connection = sqlite.engine_of(self._database).connect()
         connection = connection.execution_options(isolation_level="AUTOCOMMIT")
         self._connection = connection

@@ -53,6 +53,7 @@ async def test_what_was_committed_before_is_in_the_copy(
     assert told[-1][0] == told[-1][1] == target.stat().st_size
     assert rows(target, "SELECT sum(length(facts)) / 76 FROM segment") == [(200,)]
     assert not (tmp_path / "copy.db.part").exists()
+    assert target.stat().st_mode & 0o777 == 0o600
     await store.close()
     copy = SqliteStore(target)
     await copy.open()

@@ -12,15 +12,20 @@ from storage.sql.store import SqliteStore
 from tests.support.stored_files import filled
 
 NAMES = [
-    pytest.param("data/store.db", "data/store.db", id="a path"),
-    pytest.param("sqlite:///data/store.db", "data/store.db", id="a URL"),
+    pytest.param("data/store.db", "FOLDER/data/store.db", id="a path"),
+    pytest.param("sqlite:///data/store.db", "FOLDER/data/store.db", id="a URL"),
     pytest.param("sqlite:////data/store.db", "/data/store.db", id="from the root"),
+    pytest.param("data/../linked.db", "FOLDER/data/store.db", id="a link"),
 ]
 
 
 @pytest.mark.parametrize(("given", "expected"), NAMES)
-def test_how_a_store_is_named(given: str, expected: str) -> None:
-    assert database_of(given) == Path(expected)
+def test_how_a_store_is_named(
+    given: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "linked.db").symlink_to("data/store.db")
+    assert database_of(given) == Path(expected.replace("FOLDER", str(tmp_path)))
 
 
 def test_another_kind_of_store_is_refused() -> None:

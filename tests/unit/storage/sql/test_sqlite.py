@@ -11,7 +11,6 @@ from storage.sql.sqlite import (
     explained,
     log_size,
     prepare,
-    prepare_folder,
     reason_of,
     reusable_log,
 )
@@ -32,12 +31,6 @@ def test_the_file_is_opened_for_durability(tmp_path: Path, pragma: str, value: o
         assert connection.execute(text(f"PRAGMA {pragma}")).scalar() == value
 
 
-def test_folders_are_made(tmp_path: Path) -> None:
-    prepare_folder(tmp_path / "a" / "b" / "store.db")
-    assert (tmp_path / "a" / "b").is_dir()
-    prepare_folder(tmp_path / "a" / "b" / "store.db")
-
-
 def error(code: int) -> sqlite3.Error:
     failed = sqlite3.OperationalError("said SQLite")
     failed.sqlite_errorcode = code
@@ -49,6 +42,8 @@ ERRORS = [
     pytest.param(sqlite3.SQLITE_NOTADB, "jms-broker store salvage", id="no database"),
     pytest.param(sqlite3.SQLITE_FULL, "no room is left", id="full"),
     pytest.param(sqlite3.SQLITE_CANTOPEN, "cannot be opened", id="not to be opened"),
+    pytest.param(sqlite3.SQLITE_READONLY, "with -wal and -shm", id="not to be written"),
+    pytest.param(sqlite3.SQLITE_BUSY, "locked by another program", id="locked"),
     pytest.param(sqlite3.SQLITE_IOERR_FSYNC, "failed: said SQLite", id="a failed sync"),
 ]
 
