@@ -129,7 +129,7 @@ def refuse_second_names(database: Path) -> None:
         raise StoreError(
             f"the store {database} has {status.st_nlink} hard links, and SQLite's log goes by"
             " name: messages committed under one name can be missing under another. Nothing"
-            f" has been opened. `find / -xdev -samefile '{database}'` lists the names: keep the"
+            f" has been opened. `find / -samefile '{database}'` lists the names: keep the"
             " one with a file NAME-wal beside it, or any one if there is none, and remove the"
             " others"
         )
