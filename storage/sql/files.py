@@ -172,9 +172,11 @@ def unusable(path: Path, error: OSError) -> StoreError:
             f"the folder {folder} of the store is not writable for {_user()}:"
             f" `chown {os.geteuid()} '{folder}' && chmod u+rwx '{folder}'`, or choose another store"
         )
+    is_foreign = error.errno in (errno.EACCES, errno.EPERM)
+    advice = ": it must belong to the user that runs the broker, with mode 0600"
     return StoreError(
-        f"{path}, a file of the store, cannot be opened by {_user()} ({error.strerror}): it"
-        " must belong to the user that runs the broker, with mode 0600"
+        f"{path}, a file of the store, cannot be opened by {_user()} ({error.strerror})"
+        f"{advice if is_foreign else ''}"
     )
 
 

@@ -109,8 +109,19 @@ class StoreLock:
                 f"the store {self._store} cannot be locked ({error.strerror}): its file system"
                 " must offer locks, a local one does"
             ) from None
-        os.ftruncate(self._file, 0)
-        os.write(self._file, f"{os.getpid()}\n".encode())
+        self._name_holder()
+
+    def _name_holder(self) -> None:
+        """Write this process into the lock file, over what is there: a full disk has no room."""
+        line = f"{os.getpid()}\n".encode()
+        try:
+            os.pwrite(self._file, line, 0)
+            os.ftruncate(self._file, len(line))
+        except OSError as error:
+            self.notices.append(
+                f"the lock file cannot name this process ({error.strerror}), but it is locked:"
+                f" {self._store}.lock"
+            )
 
     def _lock_database(self) -> None:
         if sys.platform != "linux":

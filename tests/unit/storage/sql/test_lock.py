@@ -53,6 +53,29 @@ def test_a_lock_that_was_released_may_be_taken_again(tmp_path: Path) -> None:
         lock.release()
 
 
+FULL: Final = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+"""
+"""No file can grow, as on a full disk."""
+
+
+def test_a_lock_is_held_though_no_room_is_left_to_name_its_holder(tmp_path: Path) -> None:
+    script = FULL + HOLD + "print(lock.notices)"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path / "store.db")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(StoreError, match="in use by process unknown"):
+            StoreLock(tmp_path / "store.db")
+        told, _ = holder.communicate()
+    assert "the lock file cannot name this process (File too large)" in told
+
+
 def descriptors() -> list[str]:
     return sorted(each.name for each in Path("/proc/self/fd").iterdir())
 
