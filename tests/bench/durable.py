@@ -9,13 +9,16 @@ from tests.bench.work import Run, Site, problems_of
 
 SIZE: Final = 1024
 SMALL_SIZE: Final = 100
+QUEUES: Final = 40
+MIDDLE_SIZE: Final = 100_000
+LARGE_SIZE: Final = 1_000_000
 FIXED_RATE: Final = 2_000
 SLOWED_MS: Final = 5.0
 SLOWED_SHARE: Final = 3  # of the messages of other rows one in so many: peers take their time
 
 
-def keeping_up(site: Site, *, count: int, size: int) -> Run:
-    return through(site, kind="queue", count=count, size=size, links=1, durable=True)
+def keeping_up(site: Site, *, count: int, size: int, queues: int = 1) -> Run:
+    return through(site, kind="queue", count=count, size=size, links=1, nodes=queues, durable=True)
 
 
 def durable(site: Site) -> Run:
@@ -24,6 +27,18 @@ def durable(site: Site) -> Run:
 
 def durable_small(site: Site) -> Run:
     return keeping_up(site, count=site.scale.durable_small, size=SMALL_SIZE)
+
+
+def durable_many(site: Site) -> Run:
+    return keeping_up(site, count=site.scale.durable, size=SIZE, queues=QUEUES)
+
+
+def durable_100k(site: Site) -> Run:
+    return keeping_up(site, count=site.scale.durable * SIZE // MIDDLE_SIZE * 4, size=MIDDLE_SIZE)
+
+
+def durable_1m(site: Site) -> Run:
+    return keeping_up(site, count=site.scale.durable * SIZE // LARGE_SIZE * 4, size=LARGE_SIZE)
 
 
 def durable_fixed(site: Site) -> Run:

@@ -35,7 +35,7 @@ def through(
     are `durable`, what the disk had to do is told too.
     """
     server, client, address = site.server, site.client, site.new_address(kind)
-    role = "receive" if links == 1 else "fanout"
+    role = "receive" if links * nodes == 1 else "fanout"
     options: dict[str, float | str] = {"size": size, "capability": kind, "spread": nodes}
     options |= {"commit": commit}
     receiving = options | (sharing(kind, address) if shared else {})

@@ -2,7 +2,17 @@
 
 from typing import Final
 
-from tests.bench.durable import durable, durable_fill, durable_fixed, durable_small, slow_disk
+from tests.bench.durable import (
+    QUEUES,
+    durable,
+    durable_1m,
+    durable_100k,
+    durable_fill,
+    durable_fixed,
+    durable_many,
+    durable_small,
+    slow_disk,
+)
 from tests.bench.filling import fill
 from tests.bench.flow import (
     CONSUMERS,
@@ -27,6 +37,7 @@ from tests.bench.work import Measure, Work
 PER_SECOND: Final = "messages/s"
 CPU: Final = "broker's CPU, µs/message"
 SYNCS: Final = Measure("syncs_per_1000", "syncs per 1,000 messages", None, digits=2)
+RSS: Final = Measure("rss_mib", "resident memory afterwards, MiB", 150, digits=1)
 WRITTEN: Final = Measure("written_per_message", "bytes written per message", None)
 
 DURABLE: Final = (
@@ -51,6 +62,41 @@ DURABLE: Final = (
             WRITTEN,
         ),
         durable_small,
+    ),
+    Work(
+        "durable-many",
+        f"durable, {QUEUES} queues 1→1 keeping up, 1 KiB",
+        (
+            Measure("per_second", PER_SECOND, 200_000, more_is_better=True),
+            Measure("cpu_us", CPU, 4.0, digits=2),
+            SYNCS,
+            WRITTEN,
+        ),
+        durable_many,
+    ),
+    Work(
+        "durable-100k",
+        "durable 1→1 keeping up, 100 kB",
+        (
+            Measure("per_second", PER_SECOND, 4_500, more_is_better=True),
+            Measure("cpu_us", CPU, 220, digits=1),
+            SYNCS,
+            WRITTEN,
+            RSS,
+        ),
+        durable_100k,
+    ),
+    Work(
+        "durable-1m",
+        "durable 1→1 keeping up, 1 MB",
+        (
+            Measure("per_second", PER_SECOND, 450, more_is_better=True),
+            Measure("cpu_us", CPU, 2_200, digits=1),
+            SYNCS,
+            WRITTEN,
+            RSS,
+        ),
+        durable_1m,
     ),
     Work(
         "durable-fill",
