@@ -23,13 +23,25 @@ def plain_credentials(response: bytes) -> PlainCredentials:
 
     ConnectionFault(decode-error) for anything else, an empty user or password included.
     """
+    authorization, user, password = _plain_parts(response)
+    if not user or not password:
+        raise ConnectionFault(DECODE_ERROR, "a PLAIN response names a user and a password")
+    return PlainCredentials(authorization, user, password)
+
+
+def claimed_name(response: bytes) -> str:
+    """Return the user that a PLAIN response names, where nobody needs a password.
+
+    ConnectionFault(decode-error) unless it has three parts of UTF-8; any of them may be empty.
+    """
+    return _plain_parts(response)[1]
+
+
+def _plain_parts(response: bytes) -> list[str]:
     parts = response.split(b"\0")
     if len(parts) != 3:
         raise ConnectionFault(DECODE_ERROR, "a PLAIN response has three parts")
     try:
-        authorization, user, password = [part.decode() for part in parts]
+        return [part.decode() for part in parts]
     except UnicodeDecodeError:
         raise ConnectionFault(DECODE_ERROR, "a PLAIN response is UTF-8") from None
-    if not user or not password:
-        raise ConnectionFault(DECODE_ERROR, "a PLAIN response names a user and a password")
-    return PlainCredentials(authorization, user, password)

@@ -14,7 +14,7 @@ connections = typer.Typer(
     help="List, show and close connections.", epilog=EXIT_STATUSES, no_args_is_help=True
 )
 
-COLUMNS = ("identity", "name", "user", "address", "links")
+COLUMNS = ("identity", "name", "user", "claimed_user", "address", "links")
 LINK_COLUMNS = ("session", "role", "address", "credit", "name")
 
 Identity = Annotated[

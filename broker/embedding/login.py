@@ -34,7 +34,7 @@ class GivenUsers(Authenticator):
         else:
             peer.authenticated(plain_credentials(response).user)
 
-    async def knows(self, user: str, password: str) -> bool:
+    async def knows(self, user: str, password: str, *, host: str) -> bool:  # noqa: ARG002
         return self._passwords.get(user) == password
 
     def is_administrator(self, user: str) -> bool:  # noqa: ARG002 - whoever runs a test may manage

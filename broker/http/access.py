@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 from broker.amqp.sasl import ANONYMOUS
 from broker.links.container import Authenticator
-from broker.management.request import FORBIDDEN, Refused
+from broker.management.request import BUSY, FORBIDDEN, Refused
 from broker.security.authenticate import is_loopback
+from broker.security.turns import TooManyLogins
 
 UNAUTHORIZED: Final = 401
 
@@ -26,23 +27,27 @@ class Access:
         self._authenticator: Final = authenticator
         self._is_local: Final = is_local
 
-    async def check(self, authorization: str | None, host: str) -> None:
-        """Refused where the headers of these values do not let their sender in."""
-        user = await self._user(authorization)
+    async def check(self, authorization: str | None, host: str, *, peer: str) -> None:
+        """Refused where the headers of these values do not let their sender at `peer` in."""
+        user = await self._user(authorization, peer)
         may = self._authenticator.is_administrator(user)
         if not may or (user == "" and not self._is_local):
             raise Refused(FORBIDDEN, "only an administrator may read this")
         if user == "" and not is_of_this_machine(host):
             raise Refused(FORBIDDEN, "without a password, ask by the name localhost or an address")
 
-    async def _user(self, authorization: str | None) -> str:
+    async def _user(self, authorization: str | None, peer: str) -> str:
         """The name of who asks, empty for anybody."""
         if authorization is None:
             if ANONYMOUS in self._authenticator.mechanisms():
                 return ""
             raise Refused(UNAUTHORIZED, "a name and a password are needed: Basic authentication")
         name, password = credentials_in(authorization)
-        if not await self._authenticator.knows(name, password):
+        try:
+            known = await self._authenticator.knows(name, password, host=peer)
+        except TooManyLogins as error:
+            raise Refused(BUSY, str(error)) from None
+        if not known:
             raise Refused(UNAUTHORIZED, "the user is unknown, or the password is wrong")
         return name
 

@@ -75,7 +75,11 @@ class Readings:
     def _guarded(self, work: Work) -> Work:
         async def answer(request: Request) -> Response:
             headers = request.headers
-            await self._access.check(headers.get("authorization"), headers.get("host", ""))
+            await self._access.check(
+                headers.get("authorization"),
+                headers.get("host", ""),
+                peer="" if request.client is None else request.client.host,
+            )
             if self._container.closing:
                 raise Refused(BUSY, "the broker is stopping")
             return await work(request)

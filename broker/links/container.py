@@ -60,8 +60,11 @@ class Authenticator:
         """Call `peer.authenticated` or `peer.rejected`, now or later."""
 
     @abstractmethod
-    async def knows(self, user: str, password: str) -> bool:
-        """Whether `password` is that of `user`, for who enters without SASL. May take a while."""
+    async def knows(self, user: str, password: str, *, host: str) -> bool:
+        """Return whether `password` is that of `user`, who asks from the address `host`.
+
+        For those who enter without SASL. May take a while; TooManyLogins if too many wait.
+        """
 
     @abstractmethod
     def is_administrator(self, user: str) -> bool:

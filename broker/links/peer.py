@@ -117,7 +117,10 @@ class Withheld(Waiter):
 
 @final
 class Peer(ConnectionOwner):
-    """A client. It is `open` between its admission and its end; `user` is empty for anonymous."""
+    """A client. It is `open` between its admission and its end; `user` is empty for anonymous.
+
+    `claimed_user` is the name that an anonymous client gave itself, which nobody has checked.
+    """
 
     def __init__(self, container: Container, outlet: Outlet, address: str) -> None:
         self.container: Final = container
@@ -125,6 +128,7 @@ class Peer(ConnectionOwner):
         self.id: Final[i64] = container.next_peer_id()
         self.container_id = ""
         self.user = ""
+        self.claimed_user = ""
         self.claim: Claim = Claim(exclusive=False)
         self.is_open = False
         self.replies: Final[dict[str, Queue]] = {}

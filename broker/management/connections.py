@@ -25,9 +25,13 @@ LINK: Final = "link"
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionRecord(Record):
-    """An open connection. Its name is the container-id, its identity a number of the broker's."""
+    """An open connection. Its name is the container-id, its identity a number of the broker's.
+
+    `user` is empty for anonymous; `claimed_user` is then the name that the client gave itself.
+    """
 
     user: str
+    claimed_user: str
     address: str
     links: int
 
@@ -154,6 +158,7 @@ def _record_of(peer: Peer, links: int) -> ConnectionRecord:
         identity=str(peer.id),
         type=CONNECTION,
         user=peer.user,
+        claimed_user=peer.claimed_user,
         address=peer.address,
         links=links,
     )

@@ -40,11 +40,14 @@ class Log(Watcher):
         self._log.error("internal error", exc_info=error, **self._facts(peer))
 
     def _facts(self, peer: Peer) -> dict[str, str]:
-        return {
+        facts = {
             "address": peer.address,
             "container_id": printable(peer.container_id),
             "user": printable(peer.user) or "anonymous",
         }
+        if peer.claimed_user:
+            facts["claimed_user"] = printable(peer.claimed_user)
+        return facts
 
 
 def configure_logging(form: str, level: str, stream: TextIO = sys.stderr) -> None:

@@ -1,34 +1,39 @@
 """SASL against the users file, with the slow hash off the event loop."""
 
-import asyncio
 from typing import Final
 
 from broker.amqp.errors import Fault
-from broker.amqp.sasl import ANONYMOUS, PLAIN, plain_credentials
+from broker.amqp.sasl import ANONYMOUS, PLAIN, claimed_name, plain_credentials
 from broker.links.container import Authenticator
 from broker.links.peer import Peer
+from broker.net.password_checks import Asker, PasswordChecks, Verdict, refusal_of
 from broker.security.authenticate import Users
-
-CHECKS_AT_ONCE: Final = 2
-"""argon2 takes a core and tens of MiB each; a flood of logins must not take them all."""
-
-WAITING_MAX: Final = 1000
-"""Logins that may wait for their turn; beyond that a peer is told to try again later."""
+from broker.security.turns import source_of
 
 
 class Login(Authenticator):
-    """Lets in whom the settings allow: anybody, or those who know their password."""
+    """Lets in whom the settings allow: anybody, or those who know their password.
+
+    While anybody may enter and there are no users, PLAIN with any name and password enters as
+    `anonymous` too: many clients always send one. The name is shown, and means nothing else.
+    """
 
     def __init__(self, users: Users, *, anonymous: bool, all_administer: bool = False) -> None:
         self._users = users
         self._anonymous = anonymous
         self._all_administer = all_administer
-        self._turn = asyncio.Semaphore(CHECKS_AT_ONCE)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._checks: Final = PasswordChecks(self._verify)
+
+    def replace(self, users: Users, *, anonymous: bool, all_administer: bool) -> None:
+        """Judge logins by these from now on. Connections that are open stay."""
+        self._users = users
+        self._anonymous = anonymous
+        self._all_administer = all_administer
 
     def mechanisms(self) -> list[str]:
-        offered = [] if self._users.is_empty() else [PLAIN]
-        return [*offered, ANONYMOUS] if self._anonymous else offered
+        if self._anonymous:
+            return [PLAIN, ANONYMOUS]
+        return [PLAIN] if self._users.exist() else []
 
     def requires_sasl(self) -> bool:
         return not self._anonymous
@@ -36,34 +41,58 @@ class Login(Authenticator):
     def is_administrator(self, user: str) -> bool:
         return self._all_administer or self._users.is_administrator(user)
 
-    async def knows(self, user: str, password: str) -> bool:
-        async with self._turn:
-            return await asyncio.get_running_loop().run_in_executor(
-                None, self._users.check, user, password
-            )
+    async def knows(self, user: str, password: str, *, host: str) -> bool:
+        if self._users.recall(user, password):
+            return True
+        return await self._checks.verdict(source_of(host), user, password)
 
     def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
         if mechanism not in self.mechanisms():
             peer.rejected(f"mechanism {mechanism} is not offered")
         elif mechanism == ANONYMOUS:
             peer.authenticated("")
-        elif len(self._tasks) >= WAITING_MAX:
-            peer.undecided("too many logins at once")
         else:
-            task = asyncio.get_running_loop().create_task(self._check(peer, response))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            try:
+                self._authenticate_plain(peer, response)
+            except Fault as fault:
+                peer.rejected(str(fault))
 
-    async def _check(self, peer: Peer, response: bytes) -> None:
-        try:
-            credentials = plain_credentials(response)
-        except Fault as fault:
-            peer.rejected(str(fault))
-            peer.container.run_round()
+    def _authenticate_plain(self, peer: Peer, response: bytes) -> None:
+        if self._anonymous and not self._users.exist():
+            peer.claimed_user = claimed_name(response)
+            peer.authenticated("")
             return
-        known = await self.knows(credentials.user, credentials.password)
-        if known and credentials.authorization in ("", credentials.user):
-            peer.authenticated(credentials.user)
+        credentials = plain_credentials(response)
+        user, password = credentials.user, credentials.password
+        if credentials.authorization not in ("", user):
+            peer.rejected(f"user {user!r} may not act for another")
+        elif self._users.recall(user, password):
+            peer.authenticated(user)
         else:
-            peer.rejected(f"user {credentials.user!r}: unknown, or the password is wrong")
+            asker = PeerAsker(peer, user)
+            self._checks.ask(asker.source, user, password, asker=asker)
+
+    def _verify(self, user: str, password: str) -> bool:
+        return self._users.check(user, password)
+
+
+class PeerAsker(Asker):
+    """A connection that waits for its SASL outcome."""
+
+    def __init__(self, peer: Peer, user: str) -> None:
+        self._peer: Final = peer
+        self._user: Final = user
+        self.source: Final = source_of(peer.address.rpartition(":")[0])
+
+    def is_gone(self) -> bool:
+        return self._peer.connection.is_over
+
+    def told(self, verdict: Verdict) -> None:
+        peer = self._peer
+        if verdict is Verdict.RIGHT:
+            peer.authenticated(self._user)
+        elif verdict is Verdict.WRONG:
+            peer.rejected(f"user {self._user!r}: unknown, or the password is wrong")
+        else:
+            peer.undecided(refusal_of(self.source))
         peer.container.run_round()

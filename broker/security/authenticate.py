@@ -3,14 +3,16 @@
 The file holds one user a line, `name:hash`, the hash as argon2 writes it, or
 `name:hash:administrator` for those who may manage the broker; lines that begin
 with `#` are kept. It is read anew when it has changed, so a user
-added while the broker runs may enter at once. Every answer to a password costs
-one hash, whether the user exists or not.
+added while the broker runs may enter at once. Every wrong password costs one hash, whether
+the user exists or not; a right one costs it once, then a keyed digest of it is compared that
+is kept in memory as long as the user's line stays as it is.
 """
 
 from __future__ import annotations
 
 import hmac
 import os
+import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -60,6 +62,46 @@ class Users:
         self._first: Final = first
         self._hashes: dict[str, Entry] = {}
         self._read_at: tuple[int, int] | None = None
+        self._secret: Final = secrets.token_bytes(32)
+        self._verified: Final[dict[str, tuple[str, bytes]]] = {}
+
+    def recall(self, name: str, password: str) -> bool:
+        """Return True if `password` was right in `check` and the user's line is the same since.
+
+        Takes microseconds. False says nothing about the password.
+        """
+        verified = self._verified.get(name)
+        if verified is None:
+            return False
+        known, digest = verified
+        if known != self._known(name):
+            del self._verified[name]
+            return False
+        return hmac.compare_digest(digest, self._digest(password))
+
+    def _known(self, name: str) -> str:
+        """Return what a password of `name` is compared with: a hash; empty for the first user."""
+        if self._first is not None and self._first[0] == name:
+            return ""
+        entry = self._entries().get(name)
+        return NOBODY if entry is None else entry.hash
+
+    def _digest(self, password: str) -> bytes:
+        return hmac.digest(self._secret, password.encode(errors="surrogatepass"), "sha256")
+
+    def _entries(self) -> dict[str, Entry]:
+        """Return the users of the file; those it had before if it has been spoilt by hand since."""
+        try:
+            return self._current()
+        except UsersError:
+            return self._hashes
+
+    def exist(self) -> bool:
+        """Return True if anybody could enter with a password, or the file cannot be read."""
+        try:
+            return not self.is_empty()
+        except UsersError:
+            return True
 
     def check(self, name: str, password: str) -> bool:
         """Whether `password` is that of `name`. Takes a core for tens of milliseconds.
@@ -67,16 +109,15 @@ class Users:
         To be called off the event loop, from any thread. The first user of the
         settings wins over one of the same name in the file.
         """
-        try:
-            hashes = self._current()
-        except UsersError:
-            hashes = self._hashes  # spoilt by hand since: who could enter still can
-        entry = hashes.get(name)
-        right = _matches(NOBODY if entry is None else entry.hash, password)
+        known = self._known(name)
+        right = _matches(known or NOBODY, password)
         if self._first is not None and self._first[0] == name:
             right = hmac.compare_digest(self._first[1].encode(), password.encode())
         # An empty password is what a client sends that has none (`reliability.md` A5).
-        return right and password != ""
+        right = right and password != ""
+        if right:
+            self._verified[name] = (known, self._digest(password))
+        return right
 
     def is_empty(self) -> bool:
         """Whether nobody could enter with a password."""
@@ -89,10 +130,7 @@ class Users:
         """
         if self._first is not None and self._first[0] == name:
             return True
-        try:
-            entry = self._current().get(name)
-        except UsersError:
-            entry = self._hashes.get(name)
+        entry = self._entries().get(name)
         return entry is not None and entry.administrator
 
     def names(self) -> list[str]:

@@ -98,7 +98,7 @@ class Doorman(Authenticator):
     def requires_sasl(self) -> bool:
         return not self.anonymous
 
-    async def knows(self, user: str, password: str) -> bool:
+    async def knows(self, user: str, password: str, *, host: str) -> bool:  # noqa: ARG002
         return self.passwords.get(user) == password
 
     def is_administrator(self, user: str) -> bool:

@@ -59,15 +59,22 @@ class SocketClient:
     """Connected from `async with`; whatever takes longer than its patience fails the test."""
 
     def __init__(
-        self, port: int, *, read_limit: int = 2**16, patience_s: float = PATIENCE_S
+        self,
+        port: int,
+        *,
+        read_limit: int = 2**16,
+        patience_s: float = PATIENCE_S,
+        local: str | None = None,
     ) -> None:
+        """`local`: the address of this machine to connect from."""
         self._port = port
         self._read_limit = read_limit
         self._patience_s = patience_s
+        self._local = None if local is None else (local, 0)
 
     async def __aenter__(self) -> Self:
         self.reader, self.writer = await asyncio.open_connection(
-            "127.0.0.1", self._port, limit=self._read_limit
+            "127.0.0.1", self._port, limit=self._read_limit, local_addr=self._local
         )
         return self
 

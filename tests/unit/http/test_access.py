@@ -48,7 +48,9 @@ async def test_who_is_let_in(
     doorman = Doorman(users, anonymous=anonymous, administrators=administrators)
     status = IN
     try:
-        await Access(doorman, is_local=is_local).check(authorization, "127.0.0.1:8161")
+        await Access(doorman, is_local=is_local).check(
+            authorization, "127.0.0.1:8161", peer="127.0.0.1"
+        )
     except Refused as refused:
         status = refused.status
     assert status == expected
@@ -72,13 +74,15 @@ HOSTS = [
 @pytest.mark.parametrize(("host", "expected"), HOSTS)
 async def test_a_page_in_a_browser_is_not_taken_for_this_machine(host: str, expected: bool) -> None:
     assert is_of_this_machine(host) is expected
-    await Access(Doorman(USERS, administrators=["owner"]), is_local=True).check(OWNER, host)
+    await Access(Doorman(USERS, administrators=["owner"]), is_local=True).check(
+        OWNER, host, peer="127.0.0.1"
+    )
     anybody = Access(Doorman(), is_local=True)
     if expected:
-        await anybody.check(None, host)
+        await anybody.check(None, host, peer="127.0.0.1")
     else:
         with pytest.raises(Refused, match="ask by the name localhost"):
-            await anybody.check(None, host)
+            await anybody.check(None, host, peer="127.0.0.1")
 
 
 def encoded(text: bytes) -> str:

@@ -35,6 +35,16 @@ def test_who_a_connection_is(broker: Broker, manager: Manager) -> None:
     client.peer.user = "alice"
     told = manager.ask("READ", "connection", str(client.peer.id)).map
     assert (told["name"], told["user"], told["address"]) == ("client", "alice", "127.0.0.1:1")
+    assert told["claimed_user"] == ""
+
+
+def test_the_name_that_an_anonymous_client_claims_is_shown(
+    broker: Broker, manager: Manager
+) -> None:
+    client = broker.session("client")
+    client.peer.claimed_user = "guest"
+    told = manager.ask("READ", "connection", str(client.peer.id)).map
+    assert (told["user"], told["claimed_user"]) == ("", "guest")
 
 
 def test_links_of_one_connection_as_their_client_sees_them(

@@ -1,12 +1,15 @@
 """Who may enter: SASL on a real socket against a users file (core 5.3)."""
 
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from broker.amqp.frames import AMQP_HEADER, SASL_HEADER
 from broker.amqp.performatives import Open
-from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SaslMechanisms, SaslOutcome
+from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslMechanisms, SaslOutcome
 from broker.app import App
 from broker.security.authenticate import Users
 from broker.settings import MEMORY, Settings
@@ -69,3 +72,115 @@ async def test_leaving_the_sasl_layer_out_does_not_get_around_it(app: App) -> No
         client.send_bytes(AMQP_HEADER)
         assert await client.header() == SASL_HEADER
         assert await client.eof()
+
+
+async def attempt(app: App, password: str, local: str) -> int:
+    """Log in as ada from the address `local`: the SASL code."""
+    async with SocketClient(app.port, local=local, patience_s=30) as client:
+        client.login("PLAIN", b"\0ada\0" + password.encode())
+        assert await client.header() == SASL_HEADER
+        assert isinstance(await client.next(), SaslMechanisms)
+        outcome = await client.next()
+        assert isinstance(outcome, SaslOutcome)
+        return outcome.code
+
+
+FLOOD = 400
+
+
+async def test_wrong_passwords_of_one_source_do_not_delay_another(app: App) -> None:
+    """Issue: 400 wrong passwords locked a good login out for seven seconds."""
+    flood = [asyncio.create_task(attempt(app, f"{n}", "127.0.0.2")) for n in range(FLOOD)]
+    await until_one_is_done(flood)
+    assert await attempt(app, "engine", "127.0.0.3") == SASL_OK
+    refused = sum(task.done() for task in flood)
+    assert refused < FLOOD, "the good login came in before the flood was through"
+    codes = Counter(await asyncio.gather(*flood))
+    assert set(codes) == {SASL_AUTH, SASL_SYS_TEMP}
+    assert codes[SASL_SYS_TEMP] > 0, "those that lost their place may try again"
+
+
+async def until_one_is_done(tasks: list[asyncio.Task[int]]) -> None:
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def test_a_password_that_was_right_is_not_hashed_again(app: App, settings: Settings) -> None:
+    assert await attempt(app, "engine", "127.0.0.2") == SASL_OK
+    flood = [asyncio.create_task(attempt(app, f"{n}", "127.0.0.2")) for n in range(50)]
+    await until_one_is_done(flood)
+    assert await attempt(app, "engine", "127.0.0.2") == SASL_OK
+    assert not all(task.done() for task in flood), "it did not wait for those of its own source"
+    await asyncio.gather(*flood)
+    Users(settings.users_file).add("ada", "changed")
+    assert await attempt(app, "engine", "127.0.0.2") == SASL_AUTH
+    assert await attempt(app, "changed", "127.0.0.2") == SASL_OK
+
+
+@pytest.fixture
+async def open_app(tmp_path: Path) -> AsyncIterator[App]:
+    """A broker that anybody may enter, without users."""
+    running = App(Settings(port=0, users_file=tmp_path / "none", store=MEMORY))
+    await running.start()
+    yield running
+    await running.stop()
+
+
+CLAIMS = [
+    pytest.param(b"\0guest\0guest", "guest", id="what clients send by default"),
+    pytest.param(b"other\0guest\0x", "guest", id="for somebody else"),
+    pytest.param(b"\0guest\0", "guest", id="no password"),
+    pytest.param(b"\0\0", "", id="no name"),
+]
+
+
+@pytest.mark.parametrize(("response", "claimed"), CLAIMS)
+async def test_where_anybody_may_enter_any_name_does(
+    open_app: App, response: bytes, claimed: str
+) -> None:
+    async with SocketClient(open_app.port) as client:
+        client.login("PLAIN", response)
+        assert await client.header() == SASL_HEADER
+        offered = await client.next()
+        assert isinstance(offered, SaslMechanisms)
+        assert offered.mechanisms == ["PLAIN", "ANONYMOUS"]
+        outcome = await client.next()
+        assert isinstance(outcome, SaslOutcome)
+        assert outcome.code == SASL_OK
+        await client.open("guest's")
+        (peer,) = open_app.container.peers()
+        assert (peer.user, peer.claimed_user) == ("", claimed)
+
+
+async def test_what_is_no_plain_response_is_refused_there_too(open_app: App) -> None:
+    async with SocketClient(open_app.port) as client:
+        client.login("PLAIN", b"guest")
+        assert await client.header() == SASL_HEADER
+        assert isinstance(await client.next(), SaslMechanisms)
+        outcome = await client.next()
+        assert isinstance(outcome, SaslOutcome)
+        assert outcome.code == SASL_AUTH
+
+
+@pytest.mark.parametrize(
+    "spoilt", [pytest.param(False, id="users"), pytest.param(True, id="a file that is spoilt")]
+)
+async def test_any_name_enters_only_while_there_are_no_users(
+    open_app: App, tmp_path: Path, spoilt: bool
+) -> None:
+    assert await attempt(open_app, "x", "127.0.0.1") == SASL_OK
+    Users(tmp_path / "none").add("ada", "engine")
+    if spoilt:
+        (tmp_path / "none").write_text("ada\n")
+    assert await attempt(open_app, "x", "127.0.0.1") == SASL_AUTH
+
+
+async def test_users_keep_any_name_out_though_anybody_may_enter_anonymously(
+    tmp_path: Path,
+) -> None:
+    Users(tmp_path / "users").add("ada", "engine")
+    settings = Settings(port=0, users_file=tmp_path / "users", store=MEMORY, allow_anonymous=True)
+    app = App(settings)
+    await app.start()
+    assert await attempt(app, "x", "127.0.0.1") == SASL_AUTH
+    assert await attempt(app, "engine", "127.0.0.1") == SASL_OK
+    await app.stop()

@@ -1,0 +1,141 @@
+"""Password checks off the event loop: few at once, in fair turns, equal ones together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from typing import Final
+
+from broker.security.turns import TooManyLogins, Turns
+
+CHECKS_AT_ONCE_MAX: Final = 2
+"""argon2 takes a core and 19 MiB each."""
+
+
+class Verdict(Enum):
+    """What a check found; `UNCHECKED` is none, and the client may try again."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    UNCHECKED = "unchecked"
+
+
+class Asker(ABC):
+    """A login that waits for a verdict."""
+
+    @abstractmethod
+    def is_gone(self) -> bool:
+        """Whether nobody waits for the verdict any more."""
+
+    @abstractmethod
+    def told(self, verdict: Verdict) -> None:
+        """Take the verdict. Called once, in the event loop."""
+
+
+class FutureAsker(Asker):
+    """A coroutine that waits for the verdict."""
+
+    def __init__(self) -> None:
+        self.verdict: Final = asyncio.get_running_loop().create_future()
+
+    def is_gone(self) -> bool:
+        return self.verdict.done()
+
+    def told(self, verdict: Verdict) -> None:
+        if not self.verdict.done():
+            self.verdict.set_result(verdict)
+
+
+Credentials = tuple[str, str, str]
+"""Source, user name and password."""
+
+
+class Check:
+    """One password of one user from one source, and all logins that wait for its verdict."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self.credentials: Final = credentials
+        self.askers: Final[list[Asker]] = []
+
+    def tell(self, verdict: Verdict) -> None:
+        """Tell every login of this check."""
+        for asker in self.askers:
+            asker.told(verdict)
+
+
+def checks_at_once(cores: int | None = None) -> int:
+    """Return how many checks run at once: one core is left to the event loop if there are two."""
+    cores = (os.cpu_count() or 1) if cores is None else cores
+    return max(1, min(CHECKS_AT_ONCE_MAX, cores - 1))
+
+
+class PasswordChecks:
+    """Runs `verify` in threads, and tells the logins what it found.
+
+    Logins of one source with the same name and password wait for one check: an application
+    that opens a hundred connections, and a flood of one guess, cost one hash.
+    """
+
+    def __init__(
+        self, verify: Callable[[str, str], bool], *, turns: Turns[Check] | None = None
+    ) -> None:
+        self._verify: Final = verify
+        self._turns: Final = Turns[Check]() if turns is None else turns
+        self._waiting: Final[dict[Credentials, Check]] = {}
+        self._running = 0
+        self._at_once: Final = checks_at_once()
+
+    def ask(self, source: str, user: str, password: str, *, asker: Asker) -> None:
+        """Have `asker` told the verdict on this password; UNCHECKED if too many wait."""
+        credentials = (source, user, password)
+        check = self._waiting.get(credentials)
+        if check is None:
+            check = self._waiting[credentials] = Check(credentials)
+            displaced = self._turns.put(source, user, check)
+            if displaced is not None:
+                del self._waiting[displaced.credentials]
+                displaced.tell(Verdict.UNCHECKED)
+        check.askers.append(asker)
+        self._go_on()
+
+    async def verdict(self, source: str, user: str, password: str) -> bool:
+        """Return whether the password is right. TooManyLogins if it was not checked."""
+        asker = FutureAsker()
+        self.ask(source, user, password, asker=asker)
+        verdict = await asker.verdict
+        if verdict is Verdict.UNCHECKED:
+            raise TooManyLogins(refusal_of(source))
+        return verdict is Verdict.RIGHT
+
+    def _go_on(self) -> None:
+        """Start checks while cores are free and logins wait."""
+        while self._running < self._at_once and len(self._turns):
+            check = self._turns.take()
+            del self._waiting[check.credentials]
+            if all(asker.is_gone() for asker in check.askers):
+                continue
+            self._running += 1
+            _, user, password = check.credentials
+            done = asyncio.get_running_loop().run_in_executor(None, self._verify, user, password)
+            done.add_done_callback(partial(self._done, check))
+
+    def _done(self, check: Check, done: asyncio.Future[bool]) -> None:
+        self._running -= 1
+        error = None if done.cancelled() else done.exception()
+        if done.cancelled() or error is not None:
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": "a password check failed", "exception": error}
+            )
+            check.tell(Verdict.UNCHECKED)
+        else:
+            check.tell(Verdict.RIGHT if done.result() else Verdict.WRONG)
+        self._go_on()
+
+
+def refusal_of(source: str) -> str:
+    """Say why a login from `source` was not checked."""
+    return f"too many logins from {source} wait for their password check; try again later"

@@ -1,0 +1,104 @@
+"""Which login has its password checked next: fair between sources, and bounded for each of them.
+
+A check costs a core for tens of milliseconds, so a flood of wrong passwords is a queue. Sources
+take turns, and within a source the user names do: a flood delays its own source alone, and there
+first the name that it tries.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from ipaddress import IPv6Address, ip_address
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+WAITING_PER_SOURCE_MAX: Final = 32
+"""Checks of one source that may wait: with 26 ms each the last of them starts within a second."""
+
+WAITING_MAX: Final = 1000
+"""Checks of all sources that may wait."""
+
+IPV6_SOURCE_BITS: Final = 64
+"""One IPv6 host may use any address of such a network, so that counts as one source."""
+
+
+class TooManyLogins(Exception):  # noqa: N818 - as refusals are named in this project
+    """A login that was not checked, because too many of its source wait. It may be tried again."""
+
+
+def source_of(host: str) -> str:
+    """Return the source that the address `host` of a peer counts for: IPv4 /32, IPv6 /64."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    shift = 128 - IPV6_SOURCE_BITS
+    return f"{IPv6Address(int(address) >> shift << shift)}/{IPV6_SOURCE_BITS}"
+
+
+class Turns(Generic[T]):
+    """Items that wait, by source and user name. `take` serves sources, then names, in turn."""
+
+    def __init__(
+        self, *, per_source_max: int = WAITING_PER_SOURCE_MAX, total_max: int = WAITING_MAX
+    ) -> None:
+        self._per_source_max: Final = per_source_max
+        self._total_max: Final = total_max
+        self._sources: Final[OrderedDict[str, OrderedDict[str, deque[T]]]] = OrderedDict()
+        self._counts: Final[dict[str, int]] = {}
+        self._total = 0
+
+    def __len__(self) -> int:
+        return self._total
+
+    def put(self, source: str, name: str, item: T) -> T | None:
+        """Let `item` wait. Return the item that loses its place for it, None if there is room.
+
+        Where a source has its share, its name with the most items loses the oldest; where all
+        sources together do, so does the source with the most items.
+        """
+        displaced: T | None = None
+        if self._counts.get(source, 0) >= self._per_source_max:
+            displaced = self._displace(source)
+        elif self._total >= self._total_max:
+            displaced = self._displace(max(self._counts, key=self._counts.__getitem__))
+        names = self._sources.setdefault(source, OrderedDict())
+        names.setdefault(name, deque()).append(item)
+        self._counts[source] = self._counts.get(source, 0) + 1
+        self._total += 1
+        return displaced
+
+    def take(self) -> T:
+        """Return the next item, which waits no longer. IndexError if nothing waits."""
+        if not self._sources:
+            raise IndexError("no login waits")
+        source = next(iter(self._sources))
+        item = self._pop(source, next(iter(self._sources[source])))
+        if source in self._sources:
+            self._sources.move_to_end(source)
+        return item
+
+    def _displace(self, source: str) -> T:
+        names = self._sources[source]
+        return self._pop(source, max(names, key=lambda name: len(names[name])))
+
+    def _pop(self, source: str, name: str) -> T:
+        """Remove the oldest item of a name; the name is then the last of its source in turn."""
+        names = self._sources[source]
+        items = names[name]
+        item = items.popleft()
+        if items:
+            names.move_to_end(name)
+        else:
+            del names[name]
+        self._total -= 1
+        self._counts[source] -= 1
+        if not names:
+            del self._sources[source]
+            del self._counts[source]
+        return item
