@@ -37,6 +37,8 @@ class Stats:
         self.spilled: i64 = 0
         self.transactions_given_up: i64 = 0
         self.connections_closed_for_memory: i64 = 0
+        self.connections_stalled: i64 = 0
+        self.http_connections_dropped: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
         """Every counter by its name, in the order of declaration."""
@@ -68,4 +70,6 @@ class Stats:
             "spilled": self.spilled,
             "transactions_given_up": self.transactions_given_up,
             "connections_closed_for_memory": self.connections_closed_for_memory,
+            "connections_stalled": self.connections_stalled,
+            "http_connections_dropped": self.http_connections_dropped,
         }

@@ -10,11 +10,13 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, final
 
 import uvicorn
 
 from broker.http.access import Access
+from broker.http.admission import Displacements
 from broker.http.application import Readings, ShortHeads, application
 from broker.http.connection import Connection
 from broker.http.streams import Streams
@@ -71,6 +73,7 @@ class HttpServer:
         self._settings: Final = settings
         self._container: Final = container
         self._store: Final = store
+        self._displacements: Final = Displacements()
         self._server: Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.port = settings.port or 0
@@ -102,7 +105,7 @@ class HttpServer:
         return uvicorn.Config(
             ShortHeads(application(readings), settings.head_bytes_max),
             interface="asgi3",
-            http=Connection,
+            http=partial(Connection, crowded=self._crowded),  # type: ignore[arg-type]  # called like a class
             ws="none",
             lifespan="off",
             loop="none",
@@ -114,6 +117,13 @@ class HttpServer:
             timeout_graceful_shutdown=FAREWELL_S,
             h11_max_incomplete_event_size=settings.head_bytes_max,
         )
+
+    def _crowded(self, source: str) -> None:
+        """Count a connection that was dropped for lack of room, and report that at times."""
+        self._container.stats.http_connections_dropped += 1
+        notice = self._displacements.note(source, asyncio.get_running_loop().time())
+        if notice is not None:
+            self._container.watcher.noticed(notice)
 
     async def stop(self) -> None:
         """Refuse newcomers, cut off streams, and wait until nothing of this is left."""

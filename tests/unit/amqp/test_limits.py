@@ -88,6 +88,11 @@ HITS: Final = {
     "http.silence_max_ms": "http/test_connection.py::test_a_peer_that_says_nothing_is_dropped",
     # what is fixed for them
     "CONNECTIONS_MAX": "http/test_connection.py::test_only_so_many_peers_are_connected",
+    "CONNECTIONS_PER_SOURCE_MAX": "http/test_connection.py"
+    "::test_half_requests_do_not_close_the_port",
+    "LOOPBACK_RESERVE": "http/test_admission.py::test_a_newcomer",
+    "HEAD_MAX_MS": "http/test_connection.py"
+    "::test_a_head_has_little_time_whatever_silence_is_allowed",
 }
 
 NO_LIMITS: Final = {

@@ -1,12 +1,16 @@
 """What a peer of the HTTP server may do, and how long it is waited for: on real sockets."""
 
 import asyncio
+import contextlib
 import json
+from urllib.parse import urlsplit
 
 import pytest
 
-from broker.http import connection, journal
+from broker.http import admission, connection, journal
+from broker.http.limits import CONNECTIONS_PER_SOURCE_MAX
 from storage.memory import MemoryStore
+from tests.support.broker import Broker
 from tests.support.http import ask, begin, event, note, served, socket_to
 
 HEAD = b"GET /livez HTTP/1.1\r\nHost: here\r\n"
@@ -98,20 +102,89 @@ async def test_a_peer_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPa
         pytest.fail("the stream that nobody takes goes on")
 
 
+async def half_requests(
+    url: str, count: int, local: str
+) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Connections from an address of this machine, with half a head on each of them."""
+    port = urlsplit(url).port
+    opened = []
+    for _ in range(count):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(local, 0))
+        writer.write(HEAD)
+        opened.append((reader, writer))
+    return opened
+
+
 @pytest.mark.requirement("PIP-20")
-async def test_only_so_many_peers_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "local", [pytest.param("127.0.0.2", id="another source"), pytest.param("127.0.0.1", id="ours")]
+)
+async def test_half_requests_do_not_close_the_port(local: str) -> None:
+    """Issue: 300 half requests closed it for 60 s. The limit is CONNECTIONS_PER_SOURCE_MAX."""
+    broker = Broker()
+    async with served(MemoryStore(), broker=broker) as url:
+        opened = await half_requests(url, 300, local)
+        try:
+            assert (await ask(f"{url}/livez")).status == 200
+        finally:
+            for _, writer in opened:
+                writer.transport.abort()
+    dropped = broker.stats.http_connections_dropped
+    assert dropped >= 300 - CONNECTIONS_PER_SOURCE_MAX
+    (notice,) = broker.watcher.events
+    assert notice.startswith("noticed HTTP: 1 connections dropped for lack of room")
+
+
+@pytest.mark.requirement("PIP-20")
+async def test_half_requests_of_many_sources_do_not_either() -> None:
     """The limit is CONNECTIONS_MAX."""
-    monkeypatch.setattr(connection, "CONNECTIONS_MAX", 1)
     async with served(MemoryStore()) as url:
+        opened = []
+        for last in range(2, 12):
+            opened += await half_requests(url, 30, f"127.0.0.{last}")
+        assert (await ask(f"{url}/livez")).status == 200
+        for _, writer in opened:
+            writer.transport.abort()
+
+
+@pytest.mark.requirement("PIP-20")
+async def test_a_head_has_little_time_whatever_silence_is_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The limit is HEAD_MAX_MS."""
+    monkeypatch.setattr(connection, "HEAD_MAX_MS", 50)
+    async with served(MemoryStore(), silence_max_ms=60_000) as url:
+        for said in (b"", HEAD, HEAD + b"\r\n" + HEAD):
+            async with socket_to(url) as (reader, writer):
+                writer.write(said)
+                with contextlib.suppress(ConnectionResetError):
+                    await asyncio.wait_for(reader.read(), 5)
         async with socket_to(url) as (reader, writer):
             writer.write(HEAD + b"\r\n")
-            assert (await reader.readline()).split()[1] == b"200"
+            await reader.readuntil(b"ok\n")
+            rest = asyncio.create_task(reader.read())
+            done, _ = await asyncio.wait([rest], timeout=0.2)
+            assert not done, "between two requests there is more time"
+            rest.cancel()
+
+
+@pytest.mark.requirement("PIP-20")
+async def test_only_so_many_peers_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is CONNECTIONS_MAX: who answers keeps a place, who waits gives way."""
+    monkeypatch.setattr(admission, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(journal, "ROWS_AT_ONCE", 1000)
+    store = MemoryStore()
+    await note(store, *[event(number, address="a" * 200) for number in range(1, 60_001)])
+    async with served(store) as url:
+        async with socket_to(url) as (reader, writer):
+            await begin("/arrow/journal", reader, writer)
             with pytest.raises(ConnectionError):
                 await ask(f"{url}/livez")
         for _ in range(100):  # until the server has seen that the first one is gone
-            try:
+            with contextlib.suppress(ConnectionError):
                 assert (await ask(f"{url}/livez")).status == 200
-            except ConnectionError:
-                continue
-            return
-        pytest.fail("nobody is let in any more")
+                break
+        else:
+            pytest.fail("nobody is let in any more")
+        async with socket_to(url):
+            assert (await ask(f"{url}/livez")).status == 200
