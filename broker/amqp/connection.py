@@ -434,7 +434,7 @@ class Connection:
         if self.state is ConnectionState.CLOSE_SENT:
             self.times.close_written(now_ms)
             self.deadline_at(self.times.close_ms)
-        return self.output.take()
+        return self.output.take(now_ms)
 
     def written(self) -> None:
         """What `data_to_send` gave has gone to the socket: more may follow unless it is blocked."""

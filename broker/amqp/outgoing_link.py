@@ -136,7 +136,10 @@ class OutgoingLink(Link):
         size = i64(len(header)) + i64(len(payload))
         if delivery is not None:
             delivery.delivery_id = delivery_id
-            session.unsettled_out.put(delivery)
+            unsettled = session.unsettled_out
+            unsettled.put(delivery)
+            if not unsettled.is_noted:
+                output.note(unsettled)
         if size + TRANSFER_OVERHEAD > output.frame_size_max:
             self._rest = header + payload
             self._rest_at = 0
@@ -162,13 +165,17 @@ class OutgoingLink(Link):
         Nothing is sent before the supply has given something.
         """
         session = self.session
+        output = self.output
         delivery_id = session.next_delivery_id
         session.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
         self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
         self.credit -= 1
         if delivery is not None:
             delivery.delivery_id = delivery_id
-            session.unsettled_out.put(delivery)
+            unsettled = session.unsettled_out
+            unsettled.put(delivery)
+            if not unsettled.is_noted:
+                output.note(unsettled)
         self._rest = b""
         self._rest_at = 0
         self._rest_id = delivery_id

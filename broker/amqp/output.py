@@ -12,6 +12,7 @@ from broker.amqp.errors import FRAME_SIZE_TOO_SMALL, ConnectionFault
 from broker.amqp.events import ConnectionOwner
 from broker.amqp.frames import put_frame
 from broker.amqp.limits import FRAME_SIZE_MIN
+from broker.amqp.unsettled import Unsettled
 
 OUTPUT_FULL: Final[i64] = 1024 * 1024
 """So much output waits at most before deliveries stop (`reliability.md` R4)."""
@@ -33,6 +34,7 @@ class Output:
         self._touched = False
         self._full = False
         self._blocked = False
+        self._noted: list[Unsettled] = []
 
     # -- in
 
@@ -77,11 +79,20 @@ class Output:
         """Return how many bytes have not been handed to the socket yet."""
         return self._chunk_bytes + i64(len(self._writer))
 
+    def note(self, unsettled: Unsettled) -> None:
+        """Have `take` tell `unsettled` when the deliveries were sent that are put there now."""
+        unsettled.is_noted = True
+        self._noted.append(unsettled)
+
     # -- out
 
-    def take(self) -> list[bytes]:
-        """Give everything up, in order."""
+    def take(self, now_ms: i64) -> list[bytes]:
+        """Give everything up, in order, to be sent at `now_ms`."""
         self._touched = False
+        if self._noted:
+            for unsettled in self._noted:
+                unsettled.note_sent(now_ms)
+            self._noted = []
         last = self._writer.getvalue()
         if i64(len(last)) > WRITER_KEPT:
             self._writer = BytesWriter()

@@ -11,6 +11,7 @@ from mypy_extensions import i64
 
 from broker.amqp.delivery import Delivery
 from broker.amqp.events import OutgoingOwner
+from broker.amqp.send_times import SendTimes
 
 RING_MIN: Final[i64] = 16
 RING_MAX: Final[i64] = 65_536
@@ -24,11 +25,14 @@ class Unsettled:
     """Deliveries of one session and direction that wait for settlement; `count` of them.
 
     Inside, ids are *numbers*: the id without its wrap at 2^32. Each delivery also counts in
-    `unsettled` of the owner of its link.
+    `unsettled` of the owner of its link. `is_noted` is true while the connection's output is to
+    note when the latest of them were sent (`note_sent`).
     """
 
     def __init__(self) -> None:
         self.count: i64 = 0
+        self.is_noted = False
+        self._send_times: SendTimes | None = None
         self._ring: list[Delivery | None] = [None] * 16
         self._mask: i64 = RING_MIN - 1
         self._oldest: i64 = 0
@@ -181,6 +185,35 @@ class Unsettled:
         self.count -= i64(len(taken))
         owner.unsettled -= i64(len(taken))
         return taken
+
+    def note_sent(self, now_ms: i64) -> None:
+        """Note that all that has been put here was sent by `now_ms`."""
+        self.is_noted = False
+        times = self._send_times
+        if times is None:
+            times = self._send_times = SendTimes()
+        self._skip_gaps()
+        times.note(self._next, now_ms, oldest=0 if self._stragglers else self._oldest)
+
+    def oldest_sent_ms(self, owner: OutgoingOwner) -> i64:
+        """Return when the oldest delivery of `owner` was sent, 0 if it has none.
+
+        Takes time for all that is here: for those who look, not for the data path.
+        """
+        times = self._send_times
+        if times is None or owner.unsettled == 0:
+            return 0
+        oldest = self._next
+        for delivery_id, late in self._stragglers.items():
+            if late.sent_to is owner:
+                oldest = min(oldest, self._number(i64(delivery_id)))
+        at = self._oldest
+        while at < oldest:
+            delivery = self._ring[at & self._mask]
+            if delivery is not None and delivery.sent_to is owner:
+                oldest = at
+            at += 1
+        return times.sent_ms(oldest)
 
     def clear(self) -> None:
         """Give up everything."""

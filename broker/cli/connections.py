@@ -14,8 +14,13 @@ connections = typer.Typer(
     help="List, show and close connections.", epilog=EXIT_STATUSES, no_args_is_help=True
 )
 
-COLUMNS = ("identity", "name", "user", "claimed_user", "address", "links")
-LINK_COLUMNS = ("session", "role", "address", "credit", "name")
+COLUMNS = (
+    *("identity", "name", "user", "claimed_user", "address", "links"),
+    *("unsettled", "oldest_unsettled_ms", "output_blocked_ms"),
+)
+LINK_COLUMNS = (
+    *("session", "role", "address", "credit", "unsettled", "oldest_unsettled_ms", "name"),
+)
 
 Identity = Annotated[
     str, typer.Argument(help="The connection's number, as in the list.", show_default=False)

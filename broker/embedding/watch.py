@@ -28,6 +28,11 @@ class Watch(Watcher):
     def closed(self, peer: Peer, reason: str) -> None:
         self._log.debug("connection of %r closed: %r", peer.container_id, reason)
 
+    def stalled(self, peer: Peer, timeout_ms: int) -> None:
+        self._log.warning(
+            "connection of %r cut: its client read nothing for %d ms", peer.container_id, timeout_ms
+        )
+
     def noticed(self, notice: str) -> None:
         self._log.warning("%r", notice)
 

@@ -88,6 +88,10 @@ class Watcher:
         """A connection that was open has ended."""
 
     @abstractmethod
+    def stalled(self, peer: Peer, timeout_ms: int) -> None:
+        """A connection is cut: its client read nothing for `timeout_ms` (`stall_timeout_ms`)."""
+
+    @abstractmethod
     def noticed(self, notice: str) -> None:
         """Something has happened in routing that nobody asked for in so many words."""
 

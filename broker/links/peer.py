@@ -120,6 +120,7 @@ class Peer(ConnectionOwner):
     """A client. It is `open` between its admission and its end; `user` is empty for anonymous.
 
     `claimed_user` is the name that an anonymous client gave itself, which nobody has checked.
+    `blocked_since_ms` is when its socket last stopped taking output, NO_DEADLINE while it does.
     """
 
     def __init__(self, container: Container, outlet: Outlet, address: str) -> None:
@@ -134,6 +135,7 @@ class Peer(ConnectionOwner):
         self.replies: Final[dict[str, Queue]] = {}
         self._transactions: Transactions | None = None
         self.dynamic: Final = DynamicNodes(self.id, container.router)
+        self.blocked_since_ms: i64 = NO_DEADLINE
         self._outlet: Outlet | None = outlet
         self._withheld: i64 = 0
         self._is_due = False
@@ -199,8 +201,21 @@ class Peer(ConnectionOwner):
         self.connection.receive_eof()
         self.container.run_round()
 
+    def output_blocked(self) -> None:
+        """The socket takes no more output for now: its client does not read."""
+        self.blocked_since_ms = self.container.clock.now_ms()
+        self.connection.output_blocked()
+
+    def stalled(self, timeout_ms: i64) -> None:
+        """Report that the connection is cut, since its client read nothing for `timeout_ms`."""
+        container = self.container
+        container.stats.connections_stalled += 1
+        self.connection.end_reason = f"cut: its client read nothing for {timeout_ms} ms"
+        container.watcher.stalled(self, int(timeout_ms))
+
     def output_drained(self) -> None:
         """The socket takes output again."""
+        self.blocked_since_ms = NO_DEADLINE
         self.connection.output_drained()
         self.container.run_round()
 

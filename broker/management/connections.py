@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from broker.amqp.deadlines import NO_DEADLINE
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
 from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.link import Link
@@ -28,19 +29,25 @@ class ConnectionRecord(Record):
     """An open connection. Its name is the container-id, its identity a number of the broker's.
 
     `user` is empty for anonymous; `claimed_user` is then the name that the client gave itself.
+    `unsettled` deliveries were sent on all its links, the oldest of them `oldest_unsettled_ms`
+    ago; its client has read nothing of what waits for it for `output_blocked_ms`, 0 if it reads.
     """
 
     user: str
     claimed_user: str
     address: str
     links: int
+    unsettled: int
+    oldest_unsettled_ms: int
+    output_blocked_ms: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkRecord(Record):
     """An attached link, as its client sees it: a sender's `address` is where it sends to.
 
-    `credit` is what the receiving end has granted; `address` is empty for a relay.
+    `credit` is what the receiving end has granted; `address` is empty for a relay. A receiver
+    has `unsettled` deliveries, the oldest of which was sent `oldest_unsettled_ms` ago.
     """
 
     connection: str
@@ -49,6 +56,8 @@ class LinkRecord(Record):
     role: str
     address: str
     credit: int
+    unsettled: int
+    oldest_unsettled_ms: int
 
 
 class Connections(Entity):
@@ -69,7 +78,7 @@ class Connections(Entity):
         links = _links_by_connection(self._container)
         peers = {_sort_key(peer): peer for peer in self._container.peers()}
         return page.response(
-            _record_of(peers[key], len(links.get(int(peers[key].id), []))).as_map()
+            _record_of(peers[key], links.get(int(peers[key].id), [])).as_map()
             for key in page.choose(peers)
         )
 
@@ -84,7 +93,7 @@ class Connections(Entity):
         request.only()
         peer = self._found(request)
         links = _links_by_connection(self._container).get(int(peer.id), [])
-        return Response(body=_record_of(peer, len(links)).as_map())
+        return Response(body=_record_of(peer, links).as_map())
 
     def _close(self, request: Request, caller: Caller) -> Response:
         """Close it with `amqp:connection:forced`; its client may connect anew at once."""
@@ -126,6 +135,7 @@ def link_record(link: Link) -> LinkRecord:
     """What there is to tell of `link`."""
     peer = _peer_of(link)
     owner = link.owner if isinstance(link, IncomingLink | OutgoingLink) else None
+    unsettled, oldest_ms = _unsettled(link)
     return LinkRecord(
         name=link.name,
         identity=f"{peer.id}/{link.session.channel}/{link.handle}",
@@ -136,7 +146,18 @@ def link_record(link: Link) -> LinkRecord:
         role="sender" if isinstance(link, IncomingLink) else "receiver",
         address=owner.address() if isinstance(owner, LinkProducer | LinkConsumer) else "",
         credit=int(link.credit) if isinstance(link, IncomingLink | OutgoingLink) else 0,
+        unsettled=unsettled,
+        oldest_unsettled_ms=oldest_ms,
     )
+
+
+def _unsettled(link: Link) -> tuple[int, int]:
+    """Return how many deliveries the peer has not settled, and the age of the oldest in ms."""
+    if not isinstance(link, OutgoingLink) or link.owner is None:
+        return 0, 0
+    sent_ms = int(link.session.unsettled_out.oldest_sent_ms(link.owner))
+    now_ms = int(_peer_of(link).container.clock.now_ms())
+    return int(link.owner.unsettled), now_ms - sent_ms if sent_ms else 0
 
 
 def _peer_of(link: Link) -> Peer:
@@ -152,7 +173,10 @@ def _links_by_connection(container: Container) -> dict[int, list[Link]]:
     return found
 
 
-def _record_of(peer: Peer, links: int) -> ConnectionRecord:
+def _record_of(peer: Peer, links: list[Link]) -> ConnectionRecord:
+    held = [_unsettled(link) for link in links]
+    blocked_since_ms = int(peer.blocked_since_ms)
+    now_ms = int(peer.container.clock.now_ms())
     return ConnectionRecord(
         name=peer.container_id,
         identity=str(peer.id),
@@ -160,7 +184,10 @@ def _record_of(peer: Peer, links: int) -> ConnectionRecord:
         user=peer.user,
         claimed_user=peer.claimed_user,
         address=peer.address,
-        links=links,
+        links=len(links),
+        unsettled=sum(count for count, _ in held),
+        oldest_unsettled_ms=max((age_ms for _, age_ms in held), default=0),
+        output_blocked_ms=now_ms - blocked_since_ms if blocked_since_ms != NO_DEADLINE else 0,
     )
 
 

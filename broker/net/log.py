@@ -33,6 +33,14 @@ class Log(Watcher):
     def closed(self, peer: Peer, reason: str) -> None:
         self._log.info("connection closed", reason=printable(reason), **self._facts(peer))
 
+    def stalled(self, peer: Peer, timeout_ms: int) -> None:
+        self._log.warning(
+            "connection cut: its client read nothing of what waited for it; what it had not"
+            " settled returns to its queues",
+            stall_timeout_ms=timeout_ms,
+            **self._facts(peer),
+        )
+
     def noticed(self, notice: str) -> None:
         self._log.warning(printable(notice))
 

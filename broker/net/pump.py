@@ -24,7 +24,7 @@ class Pump(asyncio.Protocol, Outlet):
     def __init__(self, container: Container, pumps: "set[Pump]", *, stall_timeout_ms: int) -> None:
         self._container = container
         self._pumps = pumps
-        self._stall_timeout_s = stall_timeout_ms / 1000
+        self._stall_timeout_ms = stall_timeout_ms
         self._stalled: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._peer: Peer | None = None
@@ -66,10 +66,15 @@ class Pump(asyncio.Protocol, Outlet):
 
     def pause_writing(self) -> None:
         if self._peer is not None:
-            self._peer.connection.output_blocked()
-        if self._stall_timeout_s > 0 and self._stalled is None:
+            self._peer.output_blocked()
+        if self._stall_timeout_ms > 0 and self._stalled is None:
             loop = asyncio.get_running_loop()
-            self._stalled = loop.call_later(self._stall_timeout_s, self.abort)
+            self._stalled = loop.call_later(self._stall_timeout_ms / 1000, self._cut_stalled)
+
+    def _cut_stalled(self) -> None:
+        if self._peer is not None:
+            self._peer.stalled(self._stall_timeout_ms)
+        self.abort()
 
     def resume_writing(self) -> None:
         self._cancel_stall()

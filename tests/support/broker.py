@@ -142,6 +142,9 @@ class RecordingWatcher(Watcher):
     def closed(self, peer: Peer, reason: str) -> None:
         self.events.append(f"closed {peer.container_id}: {reason}")
 
+    def stalled(self, peer: Peer, timeout_ms: int) -> None:
+        self.events.append(f"stalled {peer.container_id}: {timeout_ms} ms")
+
     def noticed(self, notice: str) -> None:
         self.events.append(f"noticed {notice}")
 

@@ -75,7 +75,7 @@ def test_the_owner_is_told_once_between_two_takes() -> None:
         output.touch()
         output.put_reference(b"b")
         assert owner.told == told
-        assert b"".join(output.take()) == b"a" + frame(End()) + b"b"
+        assert b"".join(output.take(0)) == b"a" + frame(End()) + b"b"
 
 
 def test_the_owner_may_be_told_though_nothing_is_written() -> None:
@@ -84,7 +84,7 @@ def test_the_owner_may_be_told_though_nothing_is_written() -> None:
     output.touch()
     output.touch()
     assert owner.told == 1
-    assert b"".join(output.take()) == b""
+    assert b"".join(output.take(0)) == b""
 
 
 def test_what_is_written_comes_out_in_order_and_once() -> None:
@@ -94,8 +94,8 @@ def test_what_is_written_comes_out_in_order_and_once() -> None:
     output.put_reference(b"payload")
     output.put_reference(b"another")
     output.put(2, End())
-    assert b"".join(output.take()) == frame(End(), 1) + b"headpayloadanother" + frame(End(), 2)
-    assert b"".join(output.take()) == b""
+    assert b"".join(output.take(0)) == frame(End(), 1) + b"headpayloadanother" + frame(End(), 2)
+    assert b"".join(output.take(0)) == b""
 
 
 def test_a_payload_that_is_referenced_is_not_copied() -> None:
@@ -103,7 +103,7 @@ def test_a_payload_that_is_referenced_is_not_copied() -> None:
     payload = bytes(5000)
     output.writer().write(b"head")
     output.put_reference(payload)
-    chunks = output.take()
+    chunks = output.take(0)
     assert chunks[0] == b"head"
     assert chunks[1] is payload
 
@@ -119,11 +119,11 @@ def test_of_writers(size: int, same: bool) -> None:
     output = Output(Listener())
     before = output.writer()
     before.write(bytes(size))
-    assert output.take() == [bytes(size)]
+    assert output.take(0) == [bytes(size)]
     after = output.writer()
     assert (after is before) is same
     after.write(b"next")
-    assert output.take() == [b"next"]
+    assert output.take(0) == [b"next"]
 
 
 # -- frames that the peer does not take
@@ -137,7 +137,7 @@ def test_a_frame_as_large_as_the_peer_takes_is_written() -> None:
     output.frame_size_max = len(frame(attach))
     output.put(0, End())
     output.put(0, attach)
-    assert b"".join(output.take()) == frame(End()) + frame(attach)
+    assert b"".join(output.take(0)) == frame(End()) + frame(attach)
 
 
 def test_a_frame_larger_than_the_peer_takes_leaves_nothing_behind() -> None:
@@ -149,7 +149,7 @@ def test_a_frame_larger_than_the_peer_takes_leaves_nothing_behind() -> None:
         output.put(0, attach)
     assert caught.value.condition == FRAME_SIZE_TOO_SMALL
     output.put(0, Close())
-    assert b"".join(output.take()) == frame(End()) + frame(Close())
+    assert b"".join(output.take(0)) == frame(End()) + frame(Close())
 
 
 def test_an_answer_larger_than_the_peers_max_frame_size_is_not_sent() -> None:
@@ -198,7 +198,7 @@ def test_deliveries_may_be_written_while(written: int, referenced: int, may: boo
     if referenced:
         output.put_reference(bytes(referenced))
     assert output.may_write() is may
-    output.take()
+    output.take(0)
     assert output.may_write(), "what was taken does not wait any more"
 
 
@@ -215,7 +215,7 @@ def test_whoever_was_held_up_may_go_on_once() -> None:
     output = Output(Listener())
     output.writer().write(bytes(OUTPUT_FULL))
     assert not output.may_write()
-    output.take()
+    output.take(0)
     assert output.has_room_again()
     assert not output.has_room_again()
 
@@ -223,7 +223,7 @@ def test_whoever_was_held_up_may_go_on_once() -> None:
 def test_where_nobody_was_held_up_nobody_is_told() -> None:
     output = Output(Listener())
     output.writer().write(bytes(OUTPUT_FULL))
-    output.take()
+    output.take(0)
     assert not output.has_room_again()
 
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from broker.amqp.outcomes import Accepted
 from broker.amqp.performatives import Close
 from tests.support.broker import Broker
-from tests.support.frames import attach_receiver
+from tests.support.frames import Disposition, attach_receiver
 from tests.support.management import Manager
 
 
@@ -65,6 +66,36 @@ def test_links_of_one_connection_as_their_client_sees_them(
     assert rows[0]["identity"] == f"{client.peer.id}/0/1"
     assert len(manager.query("link").rows) == 6
     assert len(manager.query("link", filter="a").rows) == 2
+
+
+def test_a_consumer_that_does_not_settle_is_seen(broker: Broker, manager: Manager) -> None:
+    broker.fill("a", 3)
+    client = broker.session("client")
+    client.attach(attach_receiver("b", name="idle", handle=1))
+    client.attach(attach_receiver("a"))
+    client.flow(handle=0, credit=2, delivery_count=0)
+    broker.advance(5_000)
+    client.flow(handle=0, credit=10, delivery_count=2)
+    broker.advance(1_000)
+    told = manager.ask("READ", "connection", str(client.peer.id)).map
+    assert (told["unsettled"], told["oldest_unsettled_ms"]) == (3, 6_000)
+    names = ["address", "unsettled", "oldest_unsettled_ms"]
+    rows = manager.query("link", connection=str(client.peer.id), attributeNames=names).rows
+    assert [tuple(row.values()) for row in rows] == [("a", 3, 6_000), ("b", 0, 0)]
+    client.send(Disposition(first=0, last=1, settled=True, state=Accepted()))
+    told = manager.ask("READ", "connection", str(client.peer.id)).map
+    assert (told["unsettled"], told["oldest_unsettled_ms"]) == (1, 1_000)
+
+
+def test_a_client_that_does_not_read_is_seen(broker: Broker, manager: Manager) -> None:
+    client = broker.session("client")
+    client.peer.output_blocked()
+    broker.advance(3_000)
+    told = manager.ask("READ", "connection", str(client.peer.id)).map
+    assert told["output_blocked_ms"] == 3_000
+    client.peer.output_drained()
+    told = manager.ask("READ", "connection", str(client.peer.id)).map
+    assert told["output_blocked_ms"] == 0
 
 
 def test_a_connection_is_closed_with_a_reason(broker: Broker, manager: Manager) -> None:

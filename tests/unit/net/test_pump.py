@@ -1,6 +1,8 @@
 """A peer that does not read: deliveries to it stop, memory stays, and in the end it is cut off."""
 
 import asyncio
+import io
+import json
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +13,7 @@ from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
 from broker.amqp.performatives import RECEIVER, SENDER, Attach, Flow
 from broker.amqp.terminus import Source, Target
 from broker.app import App
+from broker.net.log import configure_logging
 from tests.support.socket_client import PATIENCE_S, SocketClient
 
 COUNT = 64
@@ -51,6 +54,13 @@ async def fill(sender: SocketClient) -> None:
         await sender.writer.drain()
 
 
+@pytest.fixture
+def lines() -> io.StringIO:
+    stream = io.StringIO()
+    configure_logging("json", "info", stream)
+    return stream
+
+
 async def until(claim: Callable[[], bool]) -> None:
     """Let the broker, which runs in this very loop, work until `claim` is true."""
     async with asyncio.timeout(PATIENCE_S):
@@ -78,7 +88,9 @@ async def attach_reader(reader: SocketClient) -> None:
 
 @pytest.mark.requirement("RCV-08")
 @pytest.mark.parametrize("stall_timeout_ms", [100])
-async def test_a_stalled_reader_is_cut_off_and_takes_no_message_along(app: App) -> None:
+async def test_a_stalled_reader_is_cut_off_and_takes_no_message_along(
+    lines: io.StringIO, app: App
+) -> None:
     async with SocketClient(app.port) as sender, SocketClient(app.port, read_limit=1000) as reader:
         await attach_reader(reader)
         await fill(sender)
@@ -87,6 +99,17 @@ async def test_a_stalled_reader_is_cut_off_and_takes_no_message_along(app: App) 
         assert queue.waiting > 0, "deliveries stop while the reader's socket is full"
         await until(lambda: app.container.peer_count() == 1)
         assert (queue.waiting, queue.acquired) == (COUNT, 0)
+        assert app.stats.connections_stalled == 1
+    cut, closed = [
+        event
+        for event in map(json.loads, lines.getvalue().splitlines())
+        if event["container_id"] == "reader" and event["event"] != "connection opened"
+    ]
+    assert (cut["event"][:14], cut["level"], cut["stall_timeout_ms"]) == (
+        *("connection cut", "warning"),
+        100,
+    )
+    assert closed["reason"] == "cut: its client read nothing for 100 ms"
 
 
 async def test_a_slow_reader_gets_everything_once_it_reads(app: App) -> None:

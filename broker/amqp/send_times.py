@@ -1,0 +1,59 @@
+"""When the deliveries of a session were sent, without a timestamp in each of them."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+GRAIN_MS: Final[i64] = 100
+"""Deliveries that were sent within this time share a mark."""
+
+MARKS_MAX: Final = 64
+"""With more marks than that every second one goes: what was sent long ago is known less exactly."""
+
+
+@final
+class SendTimes:
+    """Marks of delivery numbers and times, in ms on the steady clock, in ascending order."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self._times_ms: list[int] = []
+        self._next: i64 = 0
+
+    def note(self, following: i64, now_ms: i64, *, oldest: i64) -> None:
+        """Note that all deliveries below number `following` have been sent by `now_ms`.
+
+        Nobody will ask for one below `oldest`.
+        """
+        if not self._times_ms or now_ms - i64(self._times_ms[-1]) >= GRAIN_MS:
+            self._numbers.append(int(self._next))
+            self._times_ms.append(int(now_ms))
+            self._forget_below(oldest)
+        self._next = following
+
+    def _forget_below(self, oldest: i64) -> None:
+        first = self._mark_of(oldest)
+        if first > 0:
+            self._numbers = self._numbers[first:]
+            self._times_ms = self._times_ms[first:]
+        if len(self._numbers) > MARKS_MAX:
+            self._numbers = self._numbers[::2]
+            self._times_ms = self._times_ms[::2]
+
+    def sent_ms(self, number: i64) -> i64:
+        """Return when the delivery was sent, GRAIN_MS too early at most for a recent one."""
+        return i64(self._times_ms[self._mark_of(number)]) if self._times_ms else 0
+
+    def _mark_of(self, number: i64) -> int:
+        """Return the index of the last mark at or below `number`, 0 if there is none."""
+        low = 0
+        high = len(self._numbers)
+        while low < high:
+            middle = (low + high) // 2
+            if i64(self._numbers[middle]) <= number:
+                low = middle + 1
+            else:
+                high = middle
+        return max(0, low - 1)
