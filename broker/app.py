@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
-import signal
-import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -18,7 +15,7 @@ from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
 from broker.amqp.limits import Limits
 from broker.clock import Clock, SystemClock
 from broker.contents import Contents
-from broker.journal import SWITCH_INTERVAL_S, Journal
+from broker.journal import Journal
 from broker.links.container import Authenticator, Container, Watcher
 from broker.links.recovery import Recovery
 from broker.machine import default_memory_max
@@ -59,8 +56,6 @@ PRODUCT = "jms-broker"
 LOADED_AT_ONCE = 1000
 """Scheduled and leased messages that are loaded together at a start."""
 
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-
 WRITTEN_TIMES: Final = 3
 """A message goes into a log first and stays there for a while; pages of a file are never full."""
 
@@ -74,7 +69,7 @@ STORE_TIMEOUT_MIN_S = 1.0
 class App:
     """One broker: store, router, container and listener, with their order of start and stop.
 
-    Who embeds it may bring the clock, who may enter, and who looks on.
+    Who embeds it may bring the clock, who may enter (`login` is None then), and who looks on.
     """
 
     def __init__(
@@ -88,6 +83,7 @@ class App:
     ) -> None:
         self.settings = settings
         self.port = settings.port
+        self.login: Login | None = None
         self.stats = Stats()
         self.store = store_of(settings)
         self.store.when_failed(self._store_failed)
@@ -104,7 +100,7 @@ class App:
             clock=clock,
             stats=self.stats,
             limits=limits_of(settings),
-            authenticator=_login(settings) if authenticator is None else authenticator,
+            authenticator=authenticator or self._own_login(),
             watcher=_log() if watcher is None else watcher,
             credit=settings.credit,
             product={"product": PRODUCT, "version": __version__},
@@ -117,6 +113,10 @@ class App:
         self.http = _http(settings, self.container, self.store)
         self._working: list[asyncio.Task[None]] = []
         self._beside: Final[set[asyncio.Task[None]]] = set()
+
+    def _own_login(self) -> Login:
+        self.login = login_of(self.settings)
+        return self.login
 
     def _router(self, clock: Clock, witness: Witness | None, hold_us: int) -> Router:
         settings = self.settings
@@ -325,7 +325,8 @@ def _declare(router: Router, journal: Journal) -> None:
         raise SettingsError(f"a declared queue or topic: {refusal}") from None
 
 
-def _login(settings: Settings) -> Authenticator:
+def login_of(settings: Settings) -> Login:
+    """Who may enter; SettingsError where the broker must not run so."""
     users, anonymous = open_users(settings)
     return Login(
         users, anonymous=anonymous, all_administer=anonymous and is_loopback(settings.bind)
@@ -431,51 +432,3 @@ def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
 
 def _chosen(special: T | None, general: T) -> T:
     return general if special is None else special
-
-
-def ready_line(app: App) -> str:
-    """What says, on standard output, that clients may come, and where to."""
-    line = f"ready {app.url()} store={app.store.name} pid={os.getpid()}"
-    return line if app.http is None else f"{line} http={app.http.url()}"
-
-
-async def serve(settings: Settings) -> None:
-    """Run a broker until SIGTERM or SIGINT; a second signal ends the process at once."""
-    from broker.net.log import configure_logging
-
-    configure_logging(settings.log.format, settings.log.level)
-    app = App(settings)
-    stop = app.ended
-    loop = asyncio.get_running_loop()
-    for name in STOP_SIGNALS:
-        with suppress(NotImplementedError):  # Windows: the signal ends the process
-            loop.add_signal_handler(name, _on_signal, stop)
-    if not app.store.commits_at_once:
-        sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.collect()
-    # what a start makes stays: it is not looked through while it grows, nor ever after
-    gc.disable()
-    await app.start()
-    gc.freeze()
-    gc.enable()
-    sys.stdout.write(f"{ready_line(app)}\n")
-    sys.stdout.flush()
-    await stop.wait()
-    await app.stop()
-    _ignore_signals(loop)
-    if app.failure is not None:
-        raise app.failure
-
-
-def _ignore_signals(loop: asyncio.AbstractEventLoop) -> None:
-    """The stop is complete; the process needs some ms more, and is not to end as if by a crash."""
-    for name in STOP_SIGNALS:
-        with suppress(NotImplementedError):
-            loop.remove_signal_handler(name)
-        signal.signal(name, signal.SIG_IGN)
-
-
-def _on_signal(stop: asyncio.Event) -> None:
-    if stop.is_set():
-        os._exit(1)
-    stop.set()

@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -20,6 +21,9 @@ CONFIG_VARIABLE: Final = "JMS_BROKER_CONFIG"
 
 OPTIONS: Final = {"--config": "config", "--bind": "bind", "--port": "port", "--store": "store"}
 """Each of these takes a value. A test holds them to those that typer knows."""
+
+Server = Callable[["Settings", str | None, Callable[[], "Settings"]], Coroutine[None, None, None]]
+"""Runs a broker with settings, from a file if any, and what reads them once more."""
 
 EXIT_FAILURE: Final = 1
 EXIT_USAGE: Final = 2
@@ -48,12 +52,13 @@ def run(options: Mapping[str, str | None]) -> None:
 
     file = options.get("config") or os.environ.get(CONFIG_VARIABLE)
     chosen = {name: value for name, value in options.items() if name != "config"}
+    load = partial(load_settings, Path(file) if file else None, **chosen)
     try:
-        settings = load_settings(Path(file) if file else None, **chosen)
+        settings = load()
     except SettingsError as error:
         _fail(str(error), EXIT_USAGE)
     try:
-        _run_loop(load_server()(settings))
+        _run_loop(load_server()(settings, file, load))
     except SettingsError as error:  # such as need a look at the users file
         _fail(str(error), EXIT_USAGE)
     except StoreError as error:
@@ -63,14 +68,14 @@ def run(options: Mapping[str, str | None]) -> None:
         _fail(f"cannot listen on {place}: {error.strerror}", EXIT_FAILURE)
 
 
-def load_server() -> Callable[[Settings], Coroutine[None, None, None]]:
-    """`broker.app.serve`. Structlog would import rich, 4 MiB, for tracebacks in colour."""
+def load_server() -> Server:
+    """`broker.serving.serve`. Structlog would import rich, 4 MiB, for tracebacks in colour."""
     hidden = "rich" not in sys.modules
     if hidden:
         sys.modules["rich"] = None  # type: ignore[assignment]  # what import takes for "not there"
     try:
         import_module("broker.net.log")  # which `serve` wants later
-        from broker.app import serve
+        from broker.serving import serve
     finally:
         if hidden:
             del sys.modules["rich"]

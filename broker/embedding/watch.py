@@ -33,6 +33,9 @@ class Watch(Watcher):
             "connection of %r cut: its client read nothing for %d ms", peer.container_id, timeout_ms
         )
 
+    def managed(self, peer: Peer, change: dict[str, str]) -> None:
+        self._log.debug("management change by %r: %r", peer.container_id, change)
+
     def noticed(self, notice: str) -> None:
         self._log.warning("%r", notice)
 

@@ -92,6 +92,11 @@ class Watcher:
         """A connection is cut: its client read nothing for `timeout_ms` (`stall_timeout_ms`)."""
 
     @abstractmethod
+    def managed(self, peer: Peer, change: dict[str, str]) -> None:
+        """An administrator has changed something: `operation`, `type` and `name` of the entity,
+        `arguments` and `result` where there are any."""
+
+    @abstractmethod
     def noticed(self, notice: str) -> None:
         """Something has happened in routing that nobody asked for in so many words."""
 
@@ -114,6 +119,7 @@ class Holder:
 class Container:
     """Everything that the connections of one broker share.
 
+    `limits` are those of connections that begin from now on, `credit` that of links.
     `received_ms` is when something was read from a socket the last time, by the clock on the
     wall: what it brought arrived then.
     """
@@ -137,10 +143,10 @@ class Container:
         self.journal: Final = journal
         self.clock: Final = clock
         self.stats: Final = stats
-        self.limits: Final = limits
+        self.limits = limits
         self.authenticator: Final = authenticator
         self.watcher: Final = watcher
-        self.credit: Final[i64] = credit
+        self.credit: i64 = credit
         self.product: Final = product
         self.sections: Final = Sections()
         self.touched: list[Peer] = []

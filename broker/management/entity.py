@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
 from broker.links.peer import Peer
@@ -42,10 +42,14 @@ Operation = Callable[[Request, Caller], Response | Later | Told]
 
 
 class Entity(ABC):
-    """One kind of entity."""
+    """One kind of entity.
+
+    `routine` operations are not logged: they change nothing, or are a program's daily work.
+    """
 
     type: str
     attributes: Sequence[str]
+    routine: Collection[str] = ("READ",)
 
     @abstractmethod
     def operations(self) -> Mapping[str, Operation]:

@@ -111,6 +111,7 @@ class LeaseEntity(Entity):
 
     type = LEASE
     attributes = attributes_of(LeaseRecord)
+    routine = ("ACQUIRE", "SETTLE", "RENEW", "READ")
 
     def __init__(self, router: Router, journal: Journal) -> None:
         self._router: Final = router

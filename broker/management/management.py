@@ -183,6 +183,8 @@ class Management(Service):
             found = self._operation(request)(request, caller)
             if isinstance(found, Later) and self._waiting >= LATER_MAX:
                 raise Refused(BUSY, f"{LATER_MAX} requests wait for the store; ask again later")
+            if isinstance(found, Response):
+                self._report(caller.peer, request, found)
             return found
         except Refused as refusal:
             return Response(status=refusal.status, description=str(refusal))
@@ -191,6 +193,19 @@ class Management(Service):
         except LinkFault as other:
             fault = other
         return Response(status=STATUS.get(fault.condition, CONFLICT), description=fault.description)
+
+    def _report(self, peer: Peer, request: Request, response: Response) -> None:
+        """Have a change that was made logged, with who asked for it."""
+        entity = self._entities.get(request.type)
+        if entity is None or request.operation in entity.routine:
+            return
+        name = request.name or request.identity or ""
+        facts = {"operation": request.operation, "type": request.type, "name": name}
+        if request.arguments:
+            facts["arguments"] = str(dict(request.arguments))
+        if response.body:
+            facts["result"] = str(response.body)
+        self._container.watcher.managed(peer, facts)
 
     def _operation(self, request: Request) -> Operation:
         if request.type == SELF:

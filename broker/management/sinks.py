@@ -85,6 +85,7 @@ class Sinks(Entity):
 
     type = SINK
     attributes = attributes_of(SinkRecord)
+    routine = ("COMMIT", "READ")
 
     def __init__(self, router: Router, journal: Journal, store: Store) -> None:
         self._router: Final = router

@@ -16,11 +16,11 @@ BACKLOG: Final = 4096
 
 
 class Listener:
-    """A TCP listener of one container."""
+    """A TCP listener of one container. `stall_timeout_ms` is for connections yet to come."""
 
     def __init__(self, container: Container, *, stall_timeout_ms: int) -> None:
         self._container = container
-        self._stall_timeout_ms = stall_timeout_ms
+        self.stall_timeout_ms = stall_timeout_ms
         self._server: asyncio.Server | None = None
         self._timer: Timer | None = None
         self._pumps: set[Pump] = set()
@@ -30,7 +30,7 @@ class Listener:
         loop = asyncio.get_running_loop()
         self._timer = Timer(self._container, loop)
         self._server = await loop.create_server(
-            lambda: Pump(self._container, self._pumps, stall_timeout_ms=self._stall_timeout_ms),
+            lambda: Pump(self._container, self._pumps, stall_timeout_ms=self.stall_timeout_ms),
             host,
             port,
             backlog=BACKLOG,

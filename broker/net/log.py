@@ -1,8 +1,9 @@
 """A line per connection that opens, closes or is refused, and per notice; none per message."""
 
+import json
 import logging
 import sys
-from typing import Final, TextIO
+from typing import Final, TextIO, cast
 
 import structlog
 
@@ -41,6 +42,10 @@ class Log(Watcher):
             **self._facts(peer),
         )
 
+    def managed(self, peer: Peer, change: dict[str, str]) -> None:
+        facts = {name: printable(text) for name, text in change.items()}
+        self._log.info("management change", **facts, **self._facts(peer))
+
     def noticed(self, notice: str) -> None:
         self._log.warning(printable(notice))
 
@@ -58,8 +63,45 @@ class Log(Watcher):
         return facts
 
 
-def configure_logging(form: str, level: str, stream: TextIO = sys.stderr) -> None:
-    """Write lines of `level` and above to `stream`, for people (`console`) or programs (`json`)."""
+class LastingStream:
+    """Writes lines to a stream that may fail: a log on a closed terminal must not end a broker.
+
+    How many lines were lost is written before the next one that gets through.
+    """
+
+    def __init__(self, stream: TextIO, form: str) -> None:
+        self._stream: Final = stream
+        self._form: Final = form
+        self._lost = 0
+
+    def write(self, text: str) -> None:
+        """Write `text` at once, or count it as lost."""
+        try:
+            if self._lost:
+                self._stream.write(self._notice())
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # ValueError: the stream has been closed
+            self._lost += 1
+        else:
+            self._lost = 0
+
+    def flush(self) -> None:
+        """Do nothing: every line is flushed when it is written."""
+
+    def _notice(self) -> str:
+        told = f"{self._lost} lines of the log were lost: it could not be written"
+        return (
+            f"{json.dumps({'event': told, 'level': 'error'}) if self._form == 'json' else told}\n"
+        )
+
+
+def configure_logging(form: str, level: str, stream: TextIO | None = None) -> None:
+    """Write lines of `level` and above for people (`console`) or programs (`json`).
+
+    To `stream`, or else to standard error. May be called again.
+    """
+    stream = sys.stderr if stream is None else stream
     for_programs = form == "json"
     structlog.configure(
         processors=[
@@ -71,6 +113,6 @@ def configure_logging(form: str, level: str, stream: TextIO = sys.stderr) -> Non
             else structlog.dev.ConsoleRenderer(colors=stream.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
-        logger_factory=structlog.WriteLoggerFactory(stream),
-        cache_logger_on_first_use=True,
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, LastingStream(stream, form))),
+        cache_logger_on_first_use=False,
     )

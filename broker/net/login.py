@@ -1,5 +1,7 @@
 """SASL against the users file, with the slow hash off the event loop."""
 
+from __future__ import annotations
+
 from typing import Final
 
 from broker.amqp.errors import Fault
@@ -19,30 +21,30 @@ class Login(Authenticator):
     """
 
     def __init__(self, users: Users, *, anonymous: bool, all_administer: bool = False) -> None:
-        self._users = users
-        self._anonymous = anonymous
+        self.users = users
+        self.anonymous = anonymous
         self._all_administer = all_administer
         self._checks: Final = PasswordChecks(self._verify)
 
-    def replace(self, users: Users, *, anonymous: bool, all_administer: bool) -> None:
-        """Judge logins by these from now on. Connections that are open stay."""
-        self._users = users
-        self._anonymous = anonymous
-        self._all_administer = all_administer
+    def adopt(self, other: Login) -> None:
+        """Judge by what `other` would judge by from now on. Connections that are open stay."""
+        self.users = other.users
+        self.anonymous = other.anonymous
+        self._all_administer = other._all_administer
 
     def mechanisms(self) -> list[str]:
-        if self._anonymous:
+        if self.anonymous:
             return [PLAIN, ANONYMOUS]
-        return [PLAIN] if self._users.exist() else []
+        return [PLAIN] if self.users.exist() else []
 
     def requires_sasl(self) -> bool:
-        return not self._anonymous
+        return not self.anonymous
 
     def is_administrator(self, user: str) -> bool:
-        return self._all_administer or self._users.is_administrator(user)
+        return self._all_administer or self.users.is_administrator(user)
 
     async def knows(self, user: str, password: str, *, host: str) -> bool:
-        if self._users.recall(user, password):
+        if self.users.recall(user, password):
             return True
         return await self._checks.verdict(source_of(host), user, password)
 
@@ -58,7 +60,7 @@ class Login(Authenticator):
                 peer.rejected(str(fault))
 
     def _authenticate_plain(self, peer: Peer, response: bytes) -> None:
-        if self._anonymous and not self._users.exist():
+        if self.anonymous and not self.users.exist():
             peer.claimed_user = claimed_name(response)
             peer.authenticated("")
             return
@@ -66,14 +68,14 @@ class Login(Authenticator):
         user, password = credentials.user, credentials.password
         if credentials.authorization not in ("", user):
             peer.rejected(f"user {user!r} may not act for another")
-        elif self._users.recall(user, password):
+        elif self.users.recall(user, password):
             peer.authenticated(user)
         else:
             asker = PeerAsker(peer, user)
             self._checks.ask(asker.source, user, password, asker=asker)
 
     def _verify(self, user: str, password: str) -> bool:
-        return self._users.check(user, password)
+        return self.users.check(user, password)
 
 
 class PeerAsker(Asker):

@@ -3,6 +3,8 @@
 import secrets
 from typing import Final
 
+from mypy_extensions import i64
+
 from broker.routing import durability, pattern
 from broker.routing.errors import InvalidAddress, NoSuchNode
 
@@ -88,3 +90,16 @@ def words_part(name: str) -> str:
 def new_temporary(kind: str) -> str:
     """A fresh address that nobody can guess (TMP-01)."""
     return f"{TEMPORARY_PREFIX}{kind}/{secrets.token_urlsafe(16)}"
+
+
+def check_node(address: str, kind: str, *, owner: i64) -> None:
+    """Raise InvalidAddress or NoSuchNode if no node of that canonical address and kind can be made.
+
+    `owner` is the connection that asks, below 0 if none does.
+    """
+    if durability.kind_in(address) not in ("", kind):
+        raise InvalidAddress(f"{address} is no {kind}")
+    if kind == "topic":
+        check_topic(address)
+    if durability.durability_of(address) is durability.Durability.TMP and owner < 0:
+        raise NoSuchNode(f"{address} is made by the connection that is to have it")

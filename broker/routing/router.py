@@ -105,7 +105,7 @@ class Router:
         self.notices: list[str] = []
         self.lag: Final = Lag()
         self.leases: Final = Leases(self)
-        self._policies: Final = policies
+        self._policies = policies
         self._nodes_max: Final[i64] = nodes_max
         self._bindings_max: Final[i64] = bindings_max
         self.paging: Final = Paging(paging_window)
@@ -192,6 +192,17 @@ class Router:
             if self.find(address, kind) is None:
                 self.create(addresses.check_new(address), kind, batch)
 
+    def adopt(self, policies: Policies, batch: Batch) -> None:
+        """Have `policies` count for nodes that are made from now on, and make those they name.
+
+        RoutingError if one of these cannot be; then the policies stay as they were.
+        """
+        for kind, address in policies.declared:
+            if self.find(address, kind) is None:
+                addresses.check_node(addresses.check_new(address), kind, owner=-1)
+        self._policies = policies
+        self.declare(batch)
+
     def find(self, address: str, kind: str) -> Node | None:
         """The existing node of that address, or None. An empty `kind` takes either, queue first."""
         address = durability.canonical(address)
@@ -211,13 +222,8 @@ class Router:
         But for one of the class `tmp`, which is its `owner`'s and ends with that connection.
         """
         address = durability.canonical(address)
-        if durability.kind_in(address) not in ("", kind):
-            raise InvalidAddress(f"{address} is no {kind}")
-        if kind == TOPIC:
-            addresses.check_topic(address)
+        addresses.check_node(address, kind, owner=owner)
         if durability.durability_of(address) is Durability.TMP:
-            if owner < 0:
-                raise NoSuchNode(f"{address} is made by the connection that is to have it")
             return self._add(address, kind, owner)
         node = self._add(address, kind, -1)
         batch.add_node(StoredNode(address=address, kind=kind))

@@ -145,6 +145,9 @@ class RecordingWatcher(Watcher):
     def stalled(self, peer: Peer, timeout_ms: int) -> None:
         self.events.append(f"stalled {peer.container_id}: {timeout_ms} ms")
 
+    def managed(self, peer: Peer, change: dict[str, str]) -> None:
+        self.events.append(f"managed {peer.container_id}: {' '.join(change.values())}")
+
     def noticed(self, notice: str) -> None:
         self.events.append(f"noticed {notice}")
 

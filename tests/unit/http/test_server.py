@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.app import App, ready_line
+from broker.app import App
 from broker.embedding import Broker
 from broker.security.authenticate import open_users
+from broker.serving import ready_line
 from broker.settings import MEMORY, SettingsError, given_settings
 from storage.memory import MemoryStore
 from tests.support.http import ask, served

@@ -242,3 +242,37 @@ def test_few_requests_may_be_sent_ahead(broker: Broker) -> None:
     client = broker.session("client")
     client.attach(attach_sender(MANAGEMENT))
     assert client.expect(Flow).link_credit == 8
+
+
+# -- what is logged
+
+LOGGED = [
+    ("a queue is made", ("CREATE", "queue", "new", {}), ["CREATE queue new"]),
+    ("a queue is purged", ("PURGE", "queue", "q", {}), ["PURGE queue q {'purged': 2"]),
+    (
+        "messages are moved",
+        ("MOVE", "message", None, {"queue": "q", "to": "r", "all": True}),
+        ["MOVE message  {'queue': 'q', 'to': 'r', 'all': True} {'moved': 2"],
+    ),
+    ("a queue is looked at", ("READ", "queue", "q", {}), []),
+    ("what is refused", ("DELETE", "queue", "none", {}), []),
+    ("a lease is read", ("ACQUIRE", "lease", "none", {}), []),
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "logged"), [case[1:] for case in LOGGED], ids=[case[0] for case in LOGGED]
+)
+def test_each_change_is_logged_with_who_made_it(
+    asked: tuple[str, str, str | None, dict[str, object]], logged: list[str]
+) -> None:
+    broker = Broker(authenticator=Doorman(administrators=["alice"]))
+    broker.fill(count=2)
+    broker.fill("r", count=1)
+    alice = Manager(broker, "desk", user="alice")
+    operation, kind, name, arguments = asked
+    alice.ask_raw(request(operation, kind, name, body=arguments))
+    managed = [event for event in broker.watcher.events if event.startswith("managed")]
+    assert len(managed) == len(logged)
+    for event, expected in zip(managed, logged, strict=True):
+        assert event.startswith(f"managed desk: {expected}")

@@ -1,5 +1,6 @@
 """The log: a line a connection, and no line that a peer could forge."""
 
+import errno
 import io
 import json
 
@@ -7,7 +8,8 @@ import pytest
 
 from broker.amqp.performatives import Close
 from broker.app import App
-from broker.net.log import TEXT_MAX, Log, configure_logging, printable
+from broker.net.log import TEXT_MAX, LastingStream, Log, configure_logging, printable
+from tests.support.broker import Broker
 from tests.support.socket_client import SocketClient
 
 
@@ -49,3 +51,61 @@ async def test_a_connection_leaves_two_lines(lines: io.StringIO, app: App) -> No
         ("connection opened", "shop"),
         ("connection closed", "shop"),
     ]
+
+
+class Terminal(io.StringIO):
+    """A stream that may be closed for a while."""
+
+    is_closed = False
+
+    def flush(self) -> None:
+        if self.is_closed:
+            raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize(
+    ("form", "notice"),
+    [
+        pytest.param("console", "2 lines of the log were lost", id="for people"),
+        pytest.param("json", '{"event": "2 lines of the log were lost', id="for programs"),
+    ],
+)
+def test_a_log_that_cannot_be_written_stops_nothing_and_says_so_later(
+    form: str, notice: str
+) -> None:
+    terminal = Terminal()
+    stream = LastingStream(terminal, form)
+    stream.write("one\n")
+    terminal.is_closed = True
+    stream.write("two\n")
+    stream.write("three\n")
+    terminal.is_closed = False
+    stream.write("four\n")
+    stream.write("five\n")
+    stream.flush()
+    first, *_, told, four, five = terminal.getvalue().splitlines()
+    assert (first, four, five) == ("one", "four", "five")
+    assert told.startswith(notice)
+
+
+async def test_the_name_that_a_client_claims_is_logged(lines: io.StringIO, app: App) -> None:
+    async with SocketClient(app.port) as client:
+        client.login("PLAIN", b"\0guest\nx\0guest")
+        await client.header()
+        await client.next()
+        await client.next()
+        await client.open("shop")
+    opened = json.loads(lines.getvalue().splitlines()[0])
+    assert (opened["user"], opened["claimed_user"]) == ("anonymous", r"guest\nx")
+
+
+def test_a_management_change_is_a_line_with_its_user(lines: io.StringIO) -> None:
+    broker = Broker()
+    peer = broker.session("desk").peer
+    peer.user = "alice"
+    Log().managed(peer, {"operation": "DELETE", "type": "queue", "name": "a\nb"})
+    (line,) = map(json.loads, lines.getvalue().splitlines())
+    assert (line["event"], line["user"], line["operation"], line["name"]) == (
+        *("management change", "alice", "DELETE"),
+        r"a\nb",
+    )

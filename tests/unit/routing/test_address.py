@@ -3,7 +3,7 @@
 import pytest
 
 from broker.routing import address
-from broker.routing.errors import InvalidAddress
+from broker.routing.errors import InvalidAddress, RoutingError
 
 VALID = {
     "one character": "q",
@@ -50,3 +50,22 @@ def test_an_address_of_a_temporary_node_holds_128_random_bits() -> None:
 
 def test_other_addresses_are_not_temporary() -> None:
     assert not address.is_temporary("tmp/queue/1")
+
+
+NODES = [
+    pytest.param("a", "queue", -1, None, id="a plain queue"),
+    pytest.param("/queue/durable/a", "queue", -1, None, id="of a class"),
+    pytest.param("/queue/durable/a", "topic", -1, "is no topic", id="another kind"),
+    pytest.param("a/b", "topic", -1, "has no /", id="a topic with a key"),
+    pytest.param("/queue/tmp/a", "queue", -1, "by the connection", id="a connection's own"),
+    pytest.param("/queue/tmp/a", "queue", 7, None, id="asked for by a connection"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "owner", "told"), NODES)
+def test_a_node_can_be_made(name: str, kind: str, owner: int, told: str | None) -> None:
+    if told is None:
+        address.check_node(name, kind, owner=owner)
+        return
+    with pytest.raises(RoutingError, match=told):
+        address.check_node(name, kind, owner=owner)

@@ -1,0 +1,110 @@
+"""New settings for a broker that runs: all that can change without a restart, or nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from broker.app import App, limits_of, login_of, policies_of
+from broker.net.log import configure_logging
+from broker.routing.errors import RoutingError
+from broker.settings import PlaceSettings, Settings, SettingsError
+
+AT_ONCE: Final = frozenset(
+    {"users_file", "allow_anonymous", "user", "password", "password_file", "log"}
+)
+"""Settings that count for every login and line of the log from the reload on."""
+
+FOR_NEW_CONNECTIONS: Final = frozenset(
+    {
+        *("max_frame_size", "channel_max", "handle_max", "incoming_window", "max_message_size"),
+        *("partial_bytes_max", "idle_time_out_ms", "handshake_timeout_ms", "stall_timeout_ms"),
+        *("transactions_max", "transaction_operations_max", "transaction_bytes_max"),
+        *("transaction_timeout_ms", "credit"),
+    }
+)
+"""Settings of connections and links: those that are there keep theirs."""
+
+FOR_NEW_NODES: Final = frozenset(
+    {
+        *("default_kind", "auto_create", "address", "queue", "topic"),
+        *(name for name in PlaceSettings.model_fields if name in Settings.model_fields),
+    }
+)
+"""Settings of queues and topics: those that are there keep theirs until the next start."""
+
+RELOADABLE: Final = AT_ONCE | FOR_NEW_CONNECTIONS | FOR_NEW_NODES
+
+
+@dataclass(frozen=True)
+class Reloaded:
+    """What a reload did: the names of the changed settings that count, and of those that do not."""
+
+    applied: list[str]
+    need_restart: list[str]
+
+
+def reload(app: App, load: Callable[[], Settings]) -> Reloaded | None:
+    """Read the settings again, apply them, and log what was done; None if they are wrong."""
+    done: Reloaded | None = None
+    problem = ""
+    try:
+        done = apply(app, load())
+    except SettingsError as error:
+        problem = "; ".join(str(error).splitlines())
+    log = structlog.get_logger("broker")
+    if done is None:
+        log.error("settings not reloaded, the old ones stay", reason=problem)
+        return None
+    log.info("settings reloaded", applied=_listed(done.applied), **_who_may_enter(app))
+    for names, text in (
+        (FOR_NEW_CONNECTIONS, "these settings count for new connections and links"),
+        (FOR_NEW_NODES, "these settings count for queues and topics that are made from now on"),
+    ):
+        chosen = [name for name in done.applied if name in names]
+        if chosen:
+            log.info(text, settings=_listed(chosen))
+    if done.need_restart:
+        log.warning(
+            "changed settings need a restart of the broker", settings=_listed(done.need_restart)
+        )
+    return done
+
+
+def _who_may_enter(app: App) -> dict[str, object]:
+    if app.login is None:
+        return {}
+    return {"users": len(app.login.users.names()), "anonymous": app.login.anonymous}
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "none has changed"
+
+
+def apply(app: App, wanted: Settings) -> Reloaded:
+    """Apply what can be applied of `wanted`. If it is wrong, SettingsError and no change."""
+    old = app.settings
+    changed = [
+        name for name in Settings.model_fields if getattr(old, name) != getattr(wanted, name)
+    ]
+    fixed = [name for name in changed if name not in RELOADABLE]
+    settings = wanted.model_copy(update={name: getattr(old, name) for name in fixed})
+    login = login_of(settings)
+    limits = limits_of(settings)
+    router = app.container.router
+    try:
+        router.adopt(policies_of(settings), app.journal.batch)
+    except RoutingError as refusal:
+        raise SettingsError(f"a declared queue or topic: {refusal}") from None
+    if app.login is not None:
+        app.login.adopt(login)
+    app.container.limits = limits
+    app.container.credit = settings.credit
+    app.listener.stall_timeout_ms = settings.stall_timeout_ms
+    configure_logging(settings.log.format, settings.log.level)
+    app.settings = settings
+    app.container.run_round()
+    return Reloaded([name for name in changed if name not in fixed], fixed)

@@ -1,0 +1,146 @@
+"""A broker as a process of its own: its log's first and last lines, and the signals it obeys."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
+from typing import Final
+
+import structlog
+
+from broker import __version__
+from broker.app import App
+from broker.journal import SWITCH_INTERVAL_S
+from broker.net.log import configure_logging
+from broker.reload import reload
+from broker.settings import Settings
+
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class Signals:
+    """What the process does when it is told something.
+
+    SIGTERM and SIGINT stop the broker in order, and end the process at once if they come again.
+    SIGHUP reloads the settings; where standard input was a terminal when the broker started, that
+    terminal has been closed, and the broker stops in order.
+    """
+
+    def __init__(self, app: App, load: Callable[[], Settings], *, on_terminal: bool) -> None:
+        self._app: Final = app
+        self._load: Final = load
+        self._on_terminal: Final = on_terminal
+        self._is_up = False
+        self._must_reload = False
+        self.reason = ""
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Obey signals from now on, in place of Python's own ways."""
+        with suppress(NotImplementedError):  # Windows: a signal ends the process
+            for number in STOP_SIGNALS:
+                loop.add_signal_handler(number, self._stop, number.name)
+            loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+
+    def up(self) -> None:
+        """Note that the broker is ready: a reload that was asked for before is due."""
+        self._is_up = True
+        if self._must_reload:
+            reload(self._app, self._load)
+
+    def ignore(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ignore signals: a process whose stop is complete is not to end as if by a crash."""
+        with suppress(NotImplementedError):
+            for number in (*STOP_SIGNALS, signal.SIGHUP):
+                loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_IGN)
+
+    def _stop(self, name: str) -> None:
+        if self._app.ended.is_set():
+            os._exit(1)
+        self._end(name)
+
+    def _end(self, reason: str) -> None:
+        self.reason = reason
+        self._app.ended.set()
+
+    def _hang_up(self) -> None:
+        if not self._on_terminal:
+            self._must_reload = True
+            if self._is_up:
+                reload(self._app, self._load)
+        elif not self._app.ended.is_set():
+            self._end("SIGHUP: the terminal was closed")
+
+
+def ready_line(app: App) -> str:
+    """What says, on standard output, that clients may come, and where to."""
+    line = f"ready {app.url()} store={app.store.name} pid={os.getpid()}"
+    return line if app.http is None else f"{line} http={app.http.url()}"
+
+
+async def serve(settings: Settings, file: str | None, load: Callable[[], Settings]) -> None:
+    """Run a broker until a signal or a failure of its store, which is raised: StoreError.
+
+    The settings come from `file`, if from any; `load` reads them once more.
+    """
+    configure_logging(settings.log.format, settings.log.level)
+    log = structlog.get_logger("broker")
+    app = App(settings)
+    loop = asyncio.get_running_loop()
+    signals = Signals(app, load, on_terminal=sys.stdin is not None and sys.stdin.isatty())
+    signals.listen(loop)
+    began_s = time.monotonic()
+    log.info(
+        "broker starting",
+        version=__version__,
+        mode="compiled" if _is_compiled() else "interpreted: at about a twentieth of the speed",
+        python=platform.python_version(),
+        store=app.store.name,
+        settings=file or "no file",
+        pid=os.getpid(),
+    )
+    if not app.store.commits_at_once:
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.collect()
+    # what a start makes stays: it is not looked through while it grows, nor ever after
+    gc.disable()
+    await app.start()
+    gc.freeze()
+    gc.enable()
+    log.info(
+        "broker ready", url=app.url(), **({} if app.http is None else {"http": app.http.url()})
+    )
+    sys.stdout.write(f"{ready_line(app)}\n")
+    sys.stdout.flush()
+    signals.up()
+    await app.ended.wait()
+    _tell_stop(app, signals.reason)
+    await app.stop()
+    signals.ignore(loop)
+    if app.failure is not None:
+        raise app.failure
+    log.info("broker stopped", reason=signals.reason, up_s=round(time.monotonic() - began_s, 1))
+
+
+def _tell_stop(app: App, reason: str) -> None:
+    log = structlog.get_logger("broker")
+    connections = app.container.peer_count()
+    if app.failure is None:
+        log.info("broker stopping", reason=reason, connections=connections)
+    else:
+        log.error("broker stopping: its store failed", reason=str(app.failure))
+
+
+def _is_compiled() -> bool:
+    """Return True if the engine is machine code, made by mypyc."""
+    found = find_spec("broker.amqp.connection")
+    return found is not None and str(found.origin).endswith(tuple(EXTENSION_SUFFIXES))

@@ -1,0 +1,183 @@
+"""Settings of a broker that runs: what counts at once, what for newcomers, what does not."""
+
+import io
+import json
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from broker.amqp.frames import AMQP_HEADER, SASL_HEADER
+from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SaslOutcome
+from broker.app import App
+from broker.net.log import configure_logging
+from broker.reload import (
+    AT_ONCE,
+    FOR_NEW_CONNECTIONS,
+    FOR_NEW_NODES,
+    RELOADABLE,
+    Reloaded,
+    apply,
+    reload,
+)
+from broker.security.authenticate import Users
+from broker.settings import MEMORY, Settings, SettingsError, given_settings
+from tests.support.socket_client import SocketClient
+
+NEED_RESTART = {
+    *("bind", "port", "store", "hold_ms", "store_loss_grace_ms", "disk_free_min", "http"),
+    "memory_max",
+    *("pacing_backlog", "paging_window", "connection_loss_grace_ms", "journal_max_events"),
+    *("journal_max_age_ms", "stage_retention_s"),
+}
+
+
+def settings(tmp_path: Path, **given: object) -> Settings:
+    return given_settings(port=0, users_file=tmp_path / "users", store=MEMORY, **given)
+
+
+@pytest.fixture
+def lines() -> io.StringIO:
+    stream = io.StringIO()
+    configure_logging("json", "info", stream)
+    return stream
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    running = App(settings(tmp_path))
+    await running.start()
+    yield running
+    await running.stop()
+
+
+def test_of_every_setting_it_is_known_whether_it_can_be_reloaded() -> None:
+    assert set(Settings.model_fields) == RELOADABLE | NEED_RESTART
+    assert not RELOADABLE & NEED_RESTART
+    assert len(RELOADABLE) == len(AT_ONCE) + len(FOR_NEW_CONNECTIONS) + len(FOR_NEW_NODES)
+
+
+APPLIED = [
+    # what is changed, what is applied, what needs a restart
+    ("nothing", {}, [], []),
+    ("a limit of connections", {"idle_time_out_ms": 7}, ["idle_time_out_ms"], []),
+    ("addresses", {"max_delivery_count": 3}, ["max_delivery_count"], []),
+    ("what cannot be", {"hold_ms": 7, "bind": "localhost"}, [], ["bind", "hold_ms"]),
+    ("both", {"credit": 7, "paging_window": 0}, ["credit"], ["paging_window"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "applied", "need_restart"),
+    [case[1:] for case in APPLIED],
+    ids=[case[0] for case in APPLIED],
+)
+def test_of_what_has_changed(
+    tmp_path: Path, changed: Mapping[str, object], applied: list[str], need_restart: list[str]
+) -> None:
+    app = App(settings(tmp_path))
+    assert apply(app, settings(tmp_path, **changed)) == Reloaded(applied, need_restart)
+    again = apply(app, settings(tmp_path, **changed))
+    assert again == Reloaded([], need_restart), "what needs a restart is told each time"
+
+
+async def test_new_connections_have_the_new_limits(app: App, tmp_path: Path) -> None:
+    async with SocketClient(app.port) as before:
+        assert (await before.open()).max_frame_size == 1024 * 1024
+        apply(app, settings(tmp_path, max_frame_size=4096, credit=7, stall_timeout_ms=9))
+        async with SocketClient(app.port) as after:
+            assert (await after.open()).max_frame_size == 4096
+        await before.begin()
+    assert (app.container.credit, app.listener.stall_timeout_ms) == (7, 9)
+
+
+async def test_new_nodes_have_the_new_settings(app: App, tmp_path: Path) -> None:
+    router = app.container.router
+    old = router.resolve("old", "queue", app.journal.batch)
+    declared = {"max_messages": 7, "queue": ({"name": "declared", "max_messages": 3},)}
+    apply(app, settings(tmp_path, **declared))
+    new = router.resolve("new", "queue", app.journal.batch)
+    assert [node.policy.max_messages for node in (old, new)] == [0, 7]
+    assert router.queues["declared"].policy.max_messages == 3
+    assert [node.address for node in await app.store.nodes()] == ["old", "declared"]
+
+
+async def login(app: App, password: str) -> int:
+    async with SocketClient(app.port) as client:
+        client.login("PLAIN", f"\0ada\0{password}".encode())
+        await client.header()
+        await client.next()
+        outcome = await client.next()
+        assert isinstance(outcome, SaslOutcome)
+        return outcome.code
+
+
+async def test_the_first_user_closes_the_broker_to_strangers(app: App, tmp_path: Path) -> None:
+    async with SocketClient(app.port) as stranger:
+        await stranger.open("stays")
+        Users(tmp_path / "users").add("ada", "engine")
+        apply(app, settings(tmp_path))
+        assert app.container.authenticator.requires_sasl()
+        assert app.container.authenticator.mechanisms() == ["PLAIN"]
+        assert not app.container.authenticator.is_administrator("")
+        async with SocketClient(app.port) as other:
+            other.send_bytes(AMQP_HEADER)
+            assert await other.header() == SASL_HEADER
+        await stranger.begin()
+    assert await login(app, "engine") == SASL_OK
+    assert await login(app, "x") == SASL_AUTH
+
+
+WRONG = [
+    ("a declared queue that cannot be", {"queue": ({"name": "ok"}, {"name": "a\nb"})}, "declared"),
+    ("nobody could enter", {"allow_anonymous": False}, "no users"),
+    ("a dead letter address that cannot be", {"dead_letter": "/queue/durable/"}, "settings"),
+    ("a password file that is not there", {"user": "a", "password_file": "none"}, "none"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"), [case[1:] for case in WRONG], ids=[case[0] for case in WRONG]
+)
+async def test_wrong_settings_change_nothing(
+    app: App, tmp_path: Path, lines: io.StringIO, changed: Mapping[str, object], told: str
+) -> None:
+    before = app.settings
+    assert reload(app, lambda: settings(tmp_path, credit=7, max_messages=7, **changed)) is None
+    assert app.settings is before
+    assert app.container.credit == before.credit
+    router = app.container.router
+    assert router.resolve("q", "queue", app.journal.batch).policy.max_messages == 0
+    assert "ok" not in router.queues
+    (line,) = map(json.loads, lines.getvalue().splitlines())
+    assert (line["event"], line["level"]) == ("settings not reloaded, the old ones stay", "error")
+    assert told in line["reason"]
+
+
+def unreadable() -> Settings:
+    raise SettingsError("broker.toml: prot = 1: unknown setting\nbroker.toml: second")
+
+
+async def test_a_file_that_cannot_be_read_is_told(app: App, lines: io.StringIO) -> None:
+    assert reload(app, unreadable) is None
+    (line,) = map(json.loads, lines.getvalue().splitlines())
+    assert line["reason"] == "broker.toml: prot = 1: unknown setting; broker.toml: second"
+
+
+async def test_the_log_tells_what_was_done(
+    app: App, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = {"credit": 7, "max_messages": 7, "hold_ms": 9, "log": {"format": "json"}}
+    assert reload(app, lambda: settings(tmp_path, **changed)) is not None
+    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["event"], line.get("settings"), line.get("applied")) for line in told] == [
+        ("settings reloaded", None, "credit, max_messages, log"),
+        ("these settings count for new connections and links", "credit", None),
+        (
+            "these settings count for queues and topics that are made from now on",
+            "max_messages",
+            None,
+        ),
+        ("changed settings need a restart of the broker", "hold_ms", None),
+    ]
+    assert (told[0]["users"], told[0]["anonymous"]) == (0, True)
