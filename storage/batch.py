@@ -28,7 +28,8 @@ class Batch:
 
     `consumed` are the places in `appended` of those that consumers settled since somebody
     last asked. `is_urgent`: there is something here that nobody should have to wait for.
-    `stores_all`: what comes now is kept whether it is durable or not.
+    `stores_all`: what comes now is kept whether it is durable or not. `has_volatile`: a volatile
+    message has come here, be it cancelled since.
     `page` tells one batch from the next, and so does `scope`, unless it is DISCHARGE.
     """
 
@@ -37,6 +38,7 @@ class Batch:
         self.scope: i64 = page
         self.is_urgent = False
         self.stores_all = False
+        self.has_volatile = False
         self.bytes: i64 = 0
         self.consumed: Final[list[int]] = []
         self.appended: Final[list[StoredMessage | None]] = []
@@ -68,6 +70,8 @@ class Batch:
         self.bytes += len(message.encoded)
         if message.content is not None:
             self.content_changes()
+        if message.volatile:
+            self.has_volatile = True
         self._left += 1
 
     def remove(self, number: i64) -> None:

@@ -32,6 +32,11 @@ class StoredMessage:
     the header's fields are kept apart because the broker rewrites it: `durable`
     is what it said, for some queues store whatever comes. Times
     are wall time in ms: `expires_at_ms` 0 is never, `deliver_at_ms` 0 at once.
+
+    `message_format` is that of its transfer (core 2.7.5). An `opaque` message has no sections
+    that the broker can read: `encoded` is its payload, header included if there is one.
+    `publisher` is the container-id of the client that sent it, empty if unknown. A `volatile`
+    message is kept until the store is opened the next time, and then dropped.
     """
 
     def __init__(
@@ -49,6 +54,10 @@ class StoredMessage:
         delivery_count: i64,
         durable: bool = True,
         content: StoredContent | None = None,
+        message_format: i64 = 0,
+        opaque: bool = False,
+        publisher: str = "",
+        volatile: bool = False,
     ) -> None:
         self.number: Final[i64] = number
         self.queue: Final = queue
@@ -62,6 +71,10 @@ class StoredMessage:
         self.delivery_count: Final[i64] = delivery_count
         self.durable: Final = durable
         self.content: Final = content
+        self.message_format: Final[i64] = message_format
+        self.opaque: Final = opaque
+        self.publisher: Final = publisher
+        self.volatile: Final = volatile
 
     def size(self) -> int:
         """All its bytes, those of its content too."""
@@ -70,53 +83,47 @@ class StoredMessage:
 
     def with_count(self, delivery_count: i64) -> "StoredMessage":
         """The same with another delivery-count."""
-        return self._changed(encoded=self.encoded, delivery_count=delivery_count)
+        return self._changed(delivery_count=delivery_count)
 
     def with_bytes(self, encoded: bytes) -> "StoredMessage":
         """The same with other sections."""
-        return self._changed(encoded=encoded, delivery_count=self.delivery_count)
+        return self._changed(encoded=encoded)
 
     def with_content(self, content: StoredContent | None) -> "StoredMessage":
         """The same with a content, where there is one."""
-        if content is None:
-            return self
-        return self._changed(
-            encoded=self.encoded, delivery_count=self.delivery_count, content=content
-        )
-
-    def _changed(
-        self, *, encoded: bytes, delivery_count: i64, content: StoredContent | None = None
-    ) -> "StoredMessage":
-        return StoredMessage(
-            number=self.number,
-            queue=self.queue,
-            position=self.position,
-            encoded=encoded,
-            priority=self.priority,
-            ttl_ms=self.ttl_ms,
-            arrived_ms=self.arrived_ms,
-            expires_at_ms=self.expires_at_ms,
-            deliver_at_ms=self.deliver_at_ms,
-            delivery_count=delivery_count,
-            durable=self.durable,
-            content=self.content if content is None else content,
-        )
+        return self if content is None else self._changed(content=content)
 
     def fallen_due(self, position: i64) -> "StoredMessage":
         """The same in the place that it takes when it is to wait no longer."""
+        return self._changed(position=position, deliver_at_ms=0)
+
+    def _changed(
+        self,
+        *,
+        position: i64 = -1,
+        encoded: bytes | None = None,
+        deliver_at_ms: i64 = -1,
+        delivery_count: i64 = -1,
+        content: StoredContent | None = None,
+    ) -> "StoredMessage":
+        """Return a copy in which the fields that are given (not -1, not None) are changed."""
         return StoredMessage(
             number=self.number,
             queue=self.queue,
-            position=position,
-            encoded=self.encoded,
+            position=self.position if position < 0 else position,
+            encoded=self.encoded if encoded is None else encoded,
             priority=self.priority,
             ttl_ms=self.ttl_ms,
             arrived_ms=self.arrived_ms,
             expires_at_ms=self.expires_at_ms,
-            deliver_at_ms=0,
-            delivery_count=self.delivery_count,
+            deliver_at_ms=self.deliver_at_ms if deliver_at_ms < 0 else deliver_at_ms,
+            delivery_count=self.delivery_count if delivery_count < 0 else delivery_count,
             durable=self.durable,
-            content=self.content,
+            content=self.content if content is None else content,
+            message_format=self.message_format,
+            opaque=self.opaque,
+            publisher=self.publisher,
+            volatile=self.volatile,
         )
 
 

@@ -207,6 +207,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "storage/sql/migrations/versions/v0007_segments.py": "the same",
     "storage/sql/migrations/versions/v0009_stages.py": "the same",
     "storage/sql/migrations/versions/v0008_leases.py": "the same",
+    "storage/sql/migrations/versions/v0010_labels.py": "the same",
     "storage/sql/tables.py": "the same",
     "storage/facts.py": "records",
     "broker/cli/backup.py": "tests/interop/test_command_line_store.py",

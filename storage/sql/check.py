@@ -122,7 +122,7 @@ def _look_at(segment: Segment, found: Findings, known: set[int], *, queues: set[
     facts = segment.facts
     for slot, number in enumerate(numbers_of(segment)):
         at = slot * int(RECORD)
-        damage = damage_at(facts, at, segment.body)
+        damage = damage_at(segment, at)
         found.rows["message"] += 1
         if damage and number not in known:
             found.damaged += 1

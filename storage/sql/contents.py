@@ -22,7 +22,10 @@ IN_USE: Final = "in use"
 
 
 def load(connection: Connection, texts: Texts) -> Index:
-    """The index of what is there. What belongs to no queue any more is deleted first."""
+    """The index of what is there.
+
+    What belongs to no queue any more is deleted first, and so are volatile messages.
+    """
     index = Index()
     for queue, name in connection.execute(select(QUEUE.c.id, QUEUE.c.name)):
         index.queue_ids[name] = queue
@@ -44,11 +47,14 @@ def load(connection: Connection, texts: Texts) -> Index:
 
 
 def forget_orphans(connection: Connection, texts: Texts, queues: set[int]) -> None:
-    """Delete what is left of queues that have gone: their messages lie all over the segments."""
+    """Delete volatile messages, and what is left of queues that have gone.
+
+    Both lie all over the segments.
+    """
 
     def look(segment: Segment) -> None:
         before = segment.facts
-        segment.keep_queues(queues)
+        segment.keep(queues)
         if not segment.facts:
             for statement in (DELETE_SEGMENTS, DELETE_BODIES):
                 connection.exec_driver_sql(texts.of(statement), (segment.number, segment.number))

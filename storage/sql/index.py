@@ -30,7 +30,8 @@ QUEUES: Final = "queues"
 """The same for ids of queues: messages of a queue that has gone may still lie about."""
 
 TIDY: Final = "tidy"
-"""1 as long as no queue has gone: then there is nothing that a start would have to look for."""
+"""1 as long as no queue has gone, and no volatile message has come: then there is nothing that a
+start would have to look for."""
 
 NUMBERS_AT_ONCE: Final = 1_000_000
 QUEUES_AT_ONCE: Final = 1000
@@ -61,6 +62,7 @@ class Index:
         self._last_queue = 0
         self.segments: Final = Segments()
         self.left_out: set[int] = set()
+        self._has_volatile = False
 
     def speak_for(self, *, numbers: int, queues: int) -> None:
         """Begin behind the numbers and ids that have been spoken for."""
@@ -81,6 +83,9 @@ class Index:
         changes = Changes()
         if batch.nodes_removed or batch.subscriptions_removed:
             self._remove(batch, changes)
+        if batch.has_volatile and not self._has_volatile:
+            self._has_volatile = True
+            changes.statements.append((SET_MARK, [(0, TIDY)]))
         self._add(batch, changes)
         if batch.last_number() > self.numbers_up_to:
             self.numbers_up_to = batch.last_number() + NUMBERS_AT_ONCE

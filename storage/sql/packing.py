@@ -8,6 +8,7 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from storage.records import StoredMessage, StoredPlaces
+from storage.sql.labels import NO_LABEL, Label, pack_labels, unpack_labels
 from storage.sql.ranges import index_of
 from storage.sql.segment import (
     BYTES_MAX,
@@ -22,6 +23,7 @@ from storage.sql.segment import (
     expiry_at,
     has_bytes,
     is_sound,
+    label_at,
     message_at,
     number_at,
     position_at,
@@ -45,6 +47,10 @@ class Packing:
         self._size: i64 = 0
         self._count: i64 = 0
         self._newest = b""
+        self._labels: Final[list[Label]] = []
+        # that of the last message that has one: most often of all
+        self._label: Label = NO_LABEL
+        self._label_place: i64 = 0
 
     def takes(self, message: StoredMessage) -> bool:
         """Whether there is room."""
@@ -59,13 +65,30 @@ class Packing:
             self._parts.append(encoded)
             self._size += len(encoded)
             self._newest = encoded
-        put_record(self._records, message, queue=queue, offset=self._size - len(encoded))
+        offset = self._size - len(encoded)
+        label: i64 = 0
+        if message.publisher or message.message_format != 0:
+            label = self._place_of(message.message_format, message.publisher)
+        put_record(self._records, message, queue=queue, offset=offset, label=label)
         self._count += 1
+
+    def _place_of(self, message_format: i64, publisher: str) -> i64:
+        """The place of a label, counted from 1, which is added unless it is there."""
+        last_format, last_publisher = self._label
+        if i64(last_format) == message_format and last_publisher == publisher:
+            return self._label_place
+        self._label = (int(message_format), publisher)
+        labels = self._labels
+        if self._label not in labels:
+            labels.append(self._label)
+        self._label_place = i64(labels.index(self._label)) + 1
+        return self._label_place
 
     def segment(self) -> Segment:
         """All of it."""
         body = self._newest if len(self._parts) == 1 else b"".join(self._parts)
-        return Segment(self._number, self._size, self._records.getvalue(), body=body)
+        labels = pack_labels(self._labels)
+        return Segment(self._number, self._size, self._records.getvalue(), body=body, labels=labels)
 
 
 def segments_of(appended: list[StoredMessage | None], queue_ids: dict[str, int]) -> list[Segment]:
@@ -155,6 +178,8 @@ class Sifting:
         # the queue of the last message
         self._queue: i64 = -1
         self._name: str | None = None
+        # the labels of the segment that is being sifted, once one of them is needed
+        self._labels: list[Label] | None = None
 
     def take(self, segment: Segment, wanted: list[int] | None, behind: i64 = 0) -> None:
         """Sift a segment, with its bytes: those of its messages that are wanted, or all.
@@ -162,6 +187,7 @@ class Sifting:
         But none with a number up to `behind`. Numbers that are wanted ascend.
         """
         facts = segment.facts
+        self._labels = None
         index: i64 = 0
         at: i64 = 0
         while at < i64(len(facts)):
@@ -184,6 +210,10 @@ class Sifting:
         if body is None or not has_bytes(facts, at, encoded):
             self._look_closer(segment, at, None)
             return
+        label = self._label(segment, label_at(facts, at))
+        if label is None:
+            self._look_closer(segment, at, None)
+            return
         queue = queue_at(facts, at)
         if queue != self._queue:
             self._queue = queue
@@ -191,7 +221,16 @@ class Sifting:
         name = self._name
         left_out = self._left_out
         if name is not None and (not left_out or int(number_at(facts, at)) not in left_out):
-            self.sound.append(message_at(facts, at, queue=name, encoded=encoded))
+            self.sound.append(message_at(facts, at, queue=name, encoded=encoded, label=label))
+
+    def _label(self, segment: Segment, place: i64) -> Label | None:
+        """The label of that place, counted from 1, or none for 0; None if it is damaged."""
+        if place == 0:
+            return NO_LABEL
+        labels = self._labels
+        if labels is None:
+            labels = self._labels = unpack_labels(segment.labels)
+        return labels[place - 1] if place <= i64(len(labels)) else None
 
     def place(self, segment: Segment, found: StoredPlaces, behind: i64) -> None:
         """Add to `found` where its messages are, whatever their bytes."""
@@ -218,4 +257,4 @@ class Sifting:
         """Something is wrong with a message."""
         number = numbers_of(segment)[at // RECORD]
         if number not in self._left_out and (wanted is None or number in wanted):
-            self.damaged.append((number, damage_at(segment.facts, at, segment.body)))
+            self.damaged.append((number, damage_at(segment, at)))

@@ -64,9 +64,9 @@ changed AS (
     FROM unnest($2::bigint[], $3::bytea[], $4::bigint[]) new (size, facts, number)
     WHERE segment.number = new.number
 ),
-filled AS (INSERT INTO body SELECT * FROM unnest($5::bigint[], $6::bytea[])),
-counted AS (UPDATE mark SET value = $7 WHERE name = '{COMMITS}')
-INSERT INTO segment SELECT * FROM unnest($8::bigint[], $9::bigint[], $10::bytea[])
+filled AS (INSERT INTO body SELECT * FROM unnest($5::bigint[], $6::bytea[], $7::bytea[])),
+counted AS (UPDATE mark SET value = $8 WHERE name = '{COMMITS}')
+INSERT INTO segment SELECT * FROM unnest($9::bigint[], $10::bigint[], $11::bytea[])
 """  # noqa: S608 - nothing of a peer's is in it
 """A batch: segments removed; columns of those changed; of new bodies; its number; new segments."""
 
@@ -195,7 +195,7 @@ async def connect(url: str, application: str) -> asyncpg.Connection:
 def is_plain(changes: Changes) -> bool:
     """Whether `PLAIN` says it all: messages come and go, and their bytes are not too many."""
     segments = changes.segments
-    size = sum(len(encoded) for _, encoded in segments.bodies)
+    size = sum(len(encoded) for _, encoded, _ in segments.bodies)
     return not changes.statements and not segments.rebuilt and size <= STATEMENT_BYTES_MAX
 
 
@@ -210,7 +210,7 @@ async def write_plain(statement: PreparedStatement, changes: Changes, number: in
     await statement.fetch(
         [number for number, _ in segments.removed],
         *columns_of(segments.changed, 3),
-        *columns_of(segments.bodies, 2),
+        *columns_of(segments.bodies, 3),
         number,
         *columns_of(segments.segments, 3),
     )

@@ -115,8 +115,11 @@ def restore(connection: Connection, number: int) -> str:
         return "has no row any more"
     encoded = found.encoded()
     if not encoded:
-        return damage_at(found.segment.facts, found.at, found.segment.body) or "has no bytes"
+        return damage_at(found.segment, found.at) or "has no bytes"
     found.segment.vouch(found.at, encoded)
+    damage = damage_at(found.segment, found.at)
+    if damage:
+        return damage
     _write(connection, texts, found.segment)
     connection.execute(delete(QUARANTINE).where(QUARANTINE.c.number == number))
     return ""

@@ -34,12 +34,13 @@ BODIES_AT_ONCE: Final = 16
 def segment_of(row: Sequence[Any]) -> Segment:
     """A segment as its row has it. What a flipped bit has made another type of is not there."""
     number, size, facts, *body = row
-    encoded = body[0] if body and isinstance(body[0], bytes) else None
+    encoded, labels = body or (None, None)
     return Segment(
         number,
         size if isinstance(size, int) else 0,
         facts if isinstance(facts, bytes) else b"",
-        body=encoded,
+        body=encoded if isinstance(encoded, bytes) else None,
+        labels=labels if isinstance(labels, bytes) else b"",
     )
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, inspect, text
 
 from storage.api import StoreError
 
-HEAD: Final = "0009"
+HEAD: Final = "0010"
 """The newest of `migrations/versions`; a test holds this to alembic's own opinion."""
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"

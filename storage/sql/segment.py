@@ -3,6 +3,8 @@
 The other has a record of each, with everything else that is known of it: 76 bytes, by ascending
 numbers, so that a start reads no bodies, and a commit writes few rows, however many messages it
 has. Each record has two checksums (CRC-32C): of the message's bytes, and of the record with that.
+What few messages have besides (a message-format, a publisher) are labels: a segment has each once,
+beside the bytes, and a record names one by its place among them (`labels.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, w
 from mypy_extensions import i32, i64, mypyc_attr
 
 from storage.records import StoredMessage
+from storage.sql.labels import Label, unpack_labels
 from storage.sql.ranges import ascending, index_of
 
 MESSAGES_MAX: Final[i64] = 64
@@ -38,10 +41,17 @@ _OFFSET: Final[i64] = 56
 _LENGTH: Final[i64] = 60
 _CONTENT_SUM: Final[i64] = 64
 _FLAGS: Final[i64] = 68
-"""The priority, and DURABLE."""
+"""The priority in the lowest 8 bits, DURABLE, VOLATILE, OPAQUE; from LABEL up the place of the
+message's label, counted from 1, or 0 if it has none."""
 _SUM: Final[i64] = 72
 
+PRIORITY: Final[i64] = 255
 DURABLE: Final[i64] = 256
+VOLATILE: Final[i64] = 512
+OPAQUE: Final[i64] = 1024
+LABEL: Final[i64] = 16
+"""How far the place of the label is shifted."""
+
 COUNT_MAX: Final[i64] = (1 << 31) - 1
 
 Damage = tuple[int, str]
@@ -59,15 +69,24 @@ def checksum(data: bytes) -> i64:
 class Segment:
     """One segment as it is, or will be, in the store. `number` is the lowest that it ever had.
 
-    `size` is that of its bytes, which are here only where they are needed; `last` the
-    highest number in it, or a higher one that is gone.
+    `size` is that of its bytes, which are here only where they are needed, and the packed
+    `labels` with them; `last` is the highest number in it, or a higher one that is gone.
     """
 
-    def __init__(self, number: i64, size: i64, facts: bytes, *, body: bytes | None = None) -> None:
+    def __init__(
+        self,
+        number: i64,
+        size: i64,
+        facts: bytes,
+        *,
+        body: bytes | None = None,
+        labels: bytes = b"",
+    ) -> None:
         self.number: Final[i64] = number
         self.size: i64 = size
         self.facts = facts
         self.body = body
+        self.labels = labels
         self.last: i64 = _last_of(number, facts)
 
     def slots(self) -> i64:
@@ -139,13 +158,15 @@ class Segment:
             kept.write(facts[start:])
             self.facts = kept.getvalue()
 
-    def keep_queues(self, queues: set[int]) -> None:
-        """Messages of all other queues go."""
+    def keep(self, queues: set[int]) -> None:
+        """Remove messages of all other queues, and all that are volatile: the store is opened."""
         facts = self.facts
         gone = []
         at: i64 = 0
         while at + RECORD <= i64(len(facts)):
-            if int(read_i32_le(facts, at + _QUEUE)) not in queues and is_sound(facts, at):
+            is_volatile = i64(read_i32_le(facts, at + _FLAGS)) & VOLATILE != 0
+            is_kept = int(read_i32_le(facts, at + _QUEUE)) in queues and not is_volatile
+            if not is_kept and is_sound(facts, at):
                 gone.append(int(read_i64_le(facts, at)))
             at += RECORD
         self.remove(ascending(gone))
@@ -168,12 +189,14 @@ class Segment:
         old = b"" if self.body is None else self.body
         records = BytesWriter()
         parts: list[bytes] = []
-        places: dict[int, int] = {}
+        # by where it was: a message without bytes lies where the next one begins
+        places: dict[tuple[int, int], int] = {}
         size: i64 = 0
         at: i64 = 0
         while at + RECORD <= i64(len(facts)):
             if is_sound(facts, at):
-                was_at = int(read_i32_le(facts, at + _OFFSET))
+                first = int(read_i32_le(facts, at + _OFFSET))
+                was_at = (first, first + int(read_i32_le(facts, at + _LENGTH)))
                 encoded = rewritten.get(int(read_i64_le(facts, at)))
                 if encoded is not None:
                     record = _record_with(facts, at, encoded, offset=size)
@@ -181,7 +204,7 @@ class Segment:
                     record = _record_moved(facts, at, places[was_at])
                 else:
                     places[was_at] = int(size)
-                    encoded = old[was_at : was_at + int(read_i32_le(facts, at + _LENGTH))]
+                    encoded = old[was_at[0] : was_at[1]]
                     record = _record_moved(facts, at, size)
                 if encoded is not None:
                     parts.append(encoded)
@@ -239,37 +262,62 @@ def has_bytes(facts: bytes, at: i64, encoded: bytes) -> bool:
     return i64(read_i32_le(facts, at + _CONTENT_SUM)) == checksum(encoded)
 
 
-def damage_at(facts: bytes, at: i64, body: bytes | None) -> str:
-    """Why the message with its record there must not be delivered; empty where all is well."""
+def label_at(facts: bytes, at: i64) -> i64:
+    """The place of its label among those of the segment, counted from 1; 0 if it has none."""
+    return i64(read_i32_le(facts, at + _FLAGS)) >> LABEL
+
+
+def damage_at(segment: Segment, at: i64) -> str:
+    """Why the message with its record there must not be delivered; empty where all is well.
+
+    The segment is here with its bytes.
+    """
+    facts, body = segment.facts, segment.body
     if not is_sound(facts, at):
         return "its record is not as it was written"
     if body is None:
         return "its bytes are missing"
     if not has_bytes(facts, at, bytes_at(facts, at, body)):
         return "its bytes are not those that were stored"
+    if label_at(facts, at) > i64(len(unpack_labels(segment.labels))):
+        return "its message-format and publisher are not those that were stored"
     return ""
 
 
-def message_at(facts: bytes, at: i64, *, queue: str, encoded: bytes) -> StoredMessage:
+def message_at(facts: bytes, at: i64, *, queue: str, encoded: bytes, label: Label) -> StoredMessage:
     """The message of a sound record."""
+    message_format, publisher = label
     flags = i64(read_i32_le(facts, at + _FLAGS))
     return StoredMessage(
         number=read_i64_le(facts, at),
         queue=queue,
         position=read_i64_le(facts, at + _POSITION),
         encoded=encoded,
-        priority=flags & (DURABLE - 1),
+        priority=flags & PRIORITY,
         ttl_ms=read_i64_le(facts, at + _TTL),
         arrived_ms=read_i64_le(facts, at + _ARRIVED),
         expires_at_ms=read_i64_le(facts, at + _EXPIRES),
         deliver_at_ms=read_i64_le(facts, at + _DELIVER),
         delivery_count=i64(read_i32_le(facts, at + _COUNT)),
         durable=flags & DURABLE != 0,
+        message_format=message_format,
+        opaque=flags & OPAQUE != 0,
+        publisher=publisher,
+        volatile=flags & VOLATILE != 0,
     )
 
 
-def put_record(out: BytesWriter, message: StoredMessage, *, queue: i64, offset: i64) -> None:
-    """Write the record of a message whose bytes begin at `offset`."""
+def put_record(
+    out: BytesWriter, message: StoredMessage, *, queue: i64, offset: i64, label: i64
+) -> None:
+    """Write the record of a message whose bytes begin at `offset`; `label` as in `label_at`."""
+    flags = message.priority | (label << LABEL)
+    if message.durable:
+        flags |= DURABLE
+    if message.opaque:
+        flags |= OPAQUE
+    if message.volatile:
+        flags |= VOLATILE
     record = BytesWriter()
     write_i64_le(record, message.number)
     write_i64_le(record, message.position)
@@ -282,7 +330,7 @@ def put_record(out: BytesWriter, message: StoredMessage, *, queue: i64, offset: 
     write_i32_le(record, i32(offset))
     write_i32_le(record, i32(len(message.encoded)))
     write_i32_le(record, i32(checksum(message.encoded)))
-    write_i32_le(record, i32(message.priority | (DURABLE if message.durable else 0)))
+    write_i32_le(record, i32(flags))
     _put_sealed(out, record.getvalue())
 
 

@@ -28,8 +28,8 @@ PATIENCE: Final[i64] = 1000
 SegmentRow = tuple[int, int, bytes]
 """number, size, facts"""
 
-BodyRow = tuple[int, bytes]
-"""number, encoded"""
+BodyRow = tuple[int, bytes, bytes | None]
+"""number, encoded, labels"""
 
 
 @final
@@ -202,8 +202,9 @@ class Segments:
             touched.pop(number, None)
             assert segment.body is not None
             changes.segments.append((number, int(segment.size), segment.facts))
-            changes.bodies.append((number, segment.body))
+            changes.bodies.append((number, segment.body, segment.labels or None))
             segment.body = None
+            segment.labels = b""
         for number, segment in touched.items():
             if segment.facts:
                 changes.changed.append((int(segment.size), segment.facts, number))
@@ -214,6 +215,7 @@ class Segments:
                 self._sparse.pop(number, None)
                 self._forget(number)
             segment.body = None
+            segment.labels = b""
         self._commits += 1
         self._forget_oldest()
         return changes

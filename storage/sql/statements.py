@@ -69,7 +69,7 @@ INSERT_SEGMENT: Final = insert(SEGMENT)
 """number, size, facts"""
 
 INSERT_BODY: Final = insert(BODY)
-"""number, encoded"""
+"""number, encoded, labels"""
 
 CHANGE_SEGMENT: Final = (
     update(SEGMENT)
@@ -97,11 +97,11 @@ SEGMENTS: Final = select(SEGMENT).order_by(SEGMENT.c.number)
 """number, size, facts"""
 
 WITH_BYTES: Final = (
-    select(*SEGMENT.columns, BODY.c.encoded)
+    select(*SEGMENT.columns, BODY.c.encoded, BODY.c.labels)
     .select_from(SEGMENT.outerjoin(BODY, BODY.c.number == SEGMENT.c.number))
     .order_by(SEGMENT.c.number)
 )
-"""The same, and encoded, null where that is lost."""
+"""The same, and encoded and labels, null where they are lost; labels, too, where there are none."""
 
 _LOWER: Final = SEGMENT.alias()
 

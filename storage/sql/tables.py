@@ -76,8 +76,10 @@ BODY: Final = Table(
     METADATA,
     Column("number", _SERIAL, primary_key=True, autoincrement=False),
     Column("encoded", LargeBinary, nullable=False),
+    Column("labels", LargeBinary, nullable=True),
 )
-"""The bytes of all messages of the segment of that number, `size` of them."""
+"""The bytes of all messages of the segment of that number, `size` of them, and what those have
+besides their records: `storage.sql.labels`, null where none of them has anything."""
 
 QUARANTINE: Final = Table(
     "quarantine",

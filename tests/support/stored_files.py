@@ -24,7 +24,7 @@ QUEUE = 48
 
 
 async def filled(database: Path, count: int, *, size: int = 20, shared: int = 3) -> None:
-    """A queue `q` with messages from 1 on; the first of them share a body."""
+    """A queue `q` with messages from 1 on; the first share a body, of the others `ada` is told."""
     store = SqliteStore(database)
     await store.open()
     batch = Batch()
@@ -32,7 +32,7 @@ async def filled(database: Path, count: int, *, size: int = 20, shared: int = 3)
     body = b"shared"
     for number in range(1, count + 1):
         encoded = body if number <= shared else (b"%d " % number).ljust(size, b"x")
-        batch.append(_message(number, encoded))
+        batch.append(_message(number, encoded, publisher="" if number <= shared else "ada"))
     await store.commit(batch)
     await store.close()
 
@@ -64,7 +64,7 @@ def garble_schema(database: Path) -> None:
     database.write_bytes(whole.replace(b"CREATE TABLE segment", b"CRE\xc1TE TABLE segment"))
 
 
-def _message(number: int, encoded: bytes) -> StoredMessage:
+def _message(number: int, encoded: bytes, *, publisher: str) -> StoredMessage:
     return StoredMessage(
         number=number,
         queue="q",
@@ -76,6 +76,7 @@ def _message(number: int, encoded: bytes) -> StoredMessage:
         expires_at_ms=0,
         deliver_at_ms=0,
         delivery_count=0,
+        publisher=publisher,
     )
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from storage.records import StoredMessage, StoredPlaces
+from storage.sql.labels import unpack_labels
 from storage.sql.packing import Sifting, numbers_of, queues_of, segments_of, unknown_queues
 from storage.sql.segment import BYTES_MAX, COPIES_MAX, MESSAGES_MAX, RECORD, Segment
 from tests.unit.storage.test_batch import stored
@@ -28,6 +29,10 @@ def test_a_message_comes_back_as_it_went() -> None:
         deliver_at_ms=1_750_000_000_002,
         delivery_count=3,
         durable=False,
+        message_format=0x8001_3700,
+        opaque=True,
+        publisher="client",
+        volatile=True,
     )
     (segment,) = segments_of([None, message, None], IDS)
     sifting = Sifting({8: "r"}, set())
@@ -37,6 +42,25 @@ def test_a_message_comes_back_as_it_went() -> None:
         assert getattr(back, name) == getattr(message, name)
     for name in ("expires_at_ms", "deliver_at_ms", "delivery_count", "durable"):
         assert getattr(back, name) == getattr(message, name)
+    for name in ("message_format", "opaque", "publisher", "volatile"):
+        assert getattr(back, name) == getattr(message, name)
+
+
+def labelled(number: int, publisher: str) -> StoredMessage:
+    """A message with bytes and a publisher."""
+    return StoredMessage(
+        number=number,
+        queue="q",
+        position=number,
+        encoded=b"%d" % number,
+        priority=4,
+        ttl_ms=-1,
+        arrived_ms=0,
+        expires_at_ms=0,
+        deliver_at_ms=0,
+        delivery_count=0,
+        publisher=publisher,
+    )
 
 
 SIZES = [
@@ -61,6 +85,26 @@ def test_copies_have_their_bytes_once() -> None:
     segment = segments_of([own(1), stored(2), stored(3, "r"), stored(4), own(5)], IDS)[0]
     assert segment.body == own(1).encoded + b"x" + own(5).encoded
     assert queues_of(segment) == {7, 8}
+
+
+def test_each_label_is_stored_once_and_none_for_messages_without() -> None:
+    publishers = ["", "a", "a", "b", "a", ""]
+    segment = segments_of([labelled(n, name) for n, name in enumerate(publishers, 1)], IDS)[0]
+    assert unpack_labels(segment.labels) == [(0, "a"), (0, "b")]
+    sifting = Sifting({7: "q"}, set())
+    sifting.take(segment, None)
+    assert [message.publisher for message in sifting.sound] == publishers
+    assert segments_of([own(1)], IDS)[0].labels == b""
+
+
+def test_a_message_whose_label_is_damaged_is_not_delivered() -> None:
+    segment = segments_of([labelled(1, ""), labelled(2, "a")], IDS)[0]
+    segment.labels = segment.labels[:-1]
+    sifting = Sifting({7: "q"}, set())
+    sifting.take(segment, None)
+    assert [int(message.number) for message in sifting.sound] == [1]
+    ((number, reason),) = sifting.damaged
+    assert (number, "publisher are not those" in reason) == (2, True)
 
 
 def test_queues_that_have_no_id_are_named_once() -> None:

@@ -291,7 +291,7 @@ async def test_a_segment_goes_with_its_last_message(server: Server, database: st
     await store.commit(batch_of(2, 3))
     await store.commit(batch_of(4, 5, 6))
     bodies = await server.sql("SELECT * FROM body ORDER BY number", database=database)
-    assert [tuple(row) for row in bodies] == [(1, b"x"), (2, b"x"), (4, b"x")]
+    assert [tuple(row) for row in bodies] == [(1, b"x", None), (2, b"x", None), (4, b"x", None)]
     batch = Batch()
     for number in (1, 2, 3, 4):
         batch.remove(number)

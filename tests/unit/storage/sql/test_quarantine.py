@@ -32,6 +32,8 @@ DAMAGES = [
     pytest.param(lambda file: flip(file, 6, record_at=OFFSET), [6], id="where its bytes are"),
     pytest.param(lambda file: flip(file, 6, record_at=RECORD - 1), [6], id="its checksum"),
     pytest.param(sql("UPDATE body SET encoded = x''"), [1, 2, 3, 4, 5, 6], id="no bytes"),
+    pytest.param(sql("UPDATE body SET labels = x'00'"), [4, 5, 6], id="labels"),
+    pytest.param(sql("UPDATE body SET labels = NULL"), [4, 5, 6], id="no labels"),
     pytest.param(sql("UPDATE body SET encoded = 12345678901"), [1, 2, 3, 4, 5, 6], id="a number"),
     pytest.param(sql("DELETE FROM body"), [1, 2, 3, 4, 5, 6], id="no body"),
     pytest.param(

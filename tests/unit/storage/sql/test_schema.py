@@ -1,5 +1,6 @@
 """The schema and its migrations."""
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -7,17 +8,21 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from google_crc32c import extend
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import OperationalError
 
 from storage.api import StoreError
+from storage.batch import Batch
 from storage.sql.rows import checksum
 from storage.sql.schema import HEAD, MIGRATIONS, bring_up_to_date, version_of
 from storage.sql.sqlite import engine_of, prepare
 from storage.sql.store import SqliteStore
 from storage.sql.tables import METADATA
+from tests.support.migrating import schema
 from tests.support.stored import stored_messages
 from tests.support.stored_files import change, old_store, rows
+from tests.unit.storage.sql.test_packing import labelled
 
 
 def test_head_is_the_newest_migration() -> None:
@@ -114,3 +119,51 @@ async def test_messages_become_segments_and_what_was_damaged_stays_so(tmp_path: 
     assert store.quarantined == 3
     await store.close()
     assert rows(database, "SELECT count(*) FROM segment") == [(2,)]
+
+
+OLD_RECORD = struct.Struct("<qqqqqqIIIIII")
+"""A record as brokers wrote it up to schema 0009, without its checksum."""
+
+
+def old_record(number: int, encoded: bytes, offset: int, flags: int) -> bytes:
+    facts = (number, number * 10 + 4, -1, 1, 0, 0, 7, 0)
+    record = OLD_RECORD.pack(*facts, offset, len(encoded), extend(0, encoded), flags)
+    return record + int(extend(0, record)).to_bytes(4, "little")
+
+
+async def test_segments_without_labels_are_read_and_new_ones_lie_beside_them(
+    tmp_path: Path,
+) -> None:
+    database = tmp_path / "store.db"
+    with engine_of(database).connect() as connection:
+        prepare(connection)
+        schema(connection, "0009")
+        connection.commit()
+    records = old_record(1, b"one", 0, 4 | 256) + old_record(2, b"two", 3, 9)
+    change(
+        database,
+        "INSERT INTO queue (id, name) VALUES (7, 'q')",
+        "INSERT INTO node (kind, address) VALUES ('queue', 'q')",
+        f"INSERT INTO segment (number, size, facts) VALUES (1, 6, x'{records.hex()}')",
+        "INSERT INTO body (number, encoded) VALUES (1, x'6F6E6574776F')",
+        "INSERT INTO mark (name, value) VALUES ('numbers', 99)",
+    )
+    store = SqliteStore(database)
+    await store.open()
+    batch = Batch()
+    batch.append(labelled(100, "ada"))
+    batch.rewrite(2, b"other")
+    await store.commit(batch)
+    await store.close()
+    store = SqliteStore(database)
+    await store.open()
+    found = await stored_messages(store, "q")
+    assert [(each.encoded, int(each.priority), each.durable) for each in found] == [
+        (b"one", 4, True),
+        (b"other", 9, False),
+        (b"100", 4, True),
+    ]
+    assert [each.publisher for each in found] == ["", "", "ada"]
+    assert not any(each.message_format or each.opaque or each.volatile for each in found)
+    assert store.quarantined == 0
+    await store.close()

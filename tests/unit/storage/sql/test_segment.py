@@ -10,6 +10,22 @@ def message(number: int, encoded: bytes) -> StoredMessage:
     return stored(number).with_bytes(encoded)
 
 
+def volatile(number: int) -> StoredMessage:
+    return StoredMessage(
+        number=number,
+        queue="q",
+        position=number,
+        encoded=b"x",
+        priority=4,
+        ttl_ms=-1,
+        arrived_ms=0,
+        expires_at_ms=0,
+        deliver_at_ms=0,
+        delivery_count=0,
+        volatile=True,
+    )
+
+
 def segment_with(*messages: StoredMessage) -> Segment:
     (segment,) = segments_of(list(messages), {"q": 7})
     return segment
@@ -42,12 +58,13 @@ def test_a_checksum_is_a_number_with_a_sign() -> None:
 
 def test_bytes_that_are_not_those_that_came() -> None:
     segment = segment_with(message(1, b"one"), message(2, b"two"))
-    body = segment.body
-    assert body == b"onetwo"
-    assert [damage_at(segment.facts, at, body) for at in (0, RECORD)] == ["", ""]
-    assert "bytes are not" in damage_at(segment.facts, RECORD, flipped(body, 5))
-    assert damage_at(segment.facts, 0, flipped(body, 5)) == ""
-    assert damage_at(segment.facts, 0, None) == "its bytes are missing"
+    assert segment.body == b"onetwo"
+    assert [damage_at(segment, at) for at in (0, RECORD)] == ["", ""]
+    segment.body = flipped(segment.body, 5)
+    assert "bytes are not" in damage_at(segment, RECORD)
+    assert damage_at(segment, 0) == ""
+    segment.body = None
+    assert damage_at(segment, 0) == "its bytes are missing"
 
 
 def test_a_message_falls_due_and_is_counted() -> None:
@@ -83,7 +100,7 @@ def test_a_damaged_number_keeps_no_other_message_from_going() -> None:
 def test_messages_of_other_queues_go() -> None:
     both = [message(1, b"a"), stored(2, "r"), message(3, b"c")]
     (segment,) = segments_of(list(both), {"q": 7, "r": 8})
-    segment.keep_queues({7})
+    segment.keep({7})
     assert list(held(segment)) == [1, 3]
 
 
@@ -111,14 +128,26 @@ def test_some_bytes_change_and_copies_stay_copies() -> None:
     assert [each.encoded for each in held(segment).values()] == [shared, b"other", shared]
 
 
+def test_a_message_without_bytes_is_no_copy_of_the_next() -> None:
+    segment = segment_with(message(1, b""), message(2, b"two"), message(3, b""))
+    segment.rebuild({})
+    assert [each.encoded for each in held(segment).values()] == [b"", b"two", b""]
+
+
+def test_volatile_messages_go_when_the_store_is_opened() -> None:
+    segment = segment_with(volatile(1), message(2, b"b"), volatile(3))
+    segment.keep({7})
+    assert list(held(segment)) == [2]
+
+
 def test_what_is_damaged_stays_so() -> None:
     segment = segment_with(message(1, b"one"), message(2, b"two"), message(3, b"three"))
     segment.facts = flipped(segment.facts, 8)
     segment.body = flipped(segment.body or b"", 4)
     segment.rebuild({3: b"3"})
     assert not is_sound(segment.facts, 0)
-    assert damage_at(segment.facts, RECORD, segment.body) != ""
-    assert damage_at(segment.facts, 2 * RECORD, segment.body) == ""
+    assert damage_at(segment, RECORD) != ""
+    assert damage_at(segment, 2 * RECORD) == ""
 
 
 def test_the_last_number_is_that_of_the_last_sound_record() -> None:
@@ -130,10 +159,9 @@ def test_the_last_number_is_that_of_the_last_sound_record() -> None:
 
 def test_an_operator_vouches_for_what_is_there() -> None:
     segment = segment_with(message(1, b"one"), message(2, b"two"))
-    body = flipped(segment.body or b"", 1)
-    assert damage_at(segment.facts, 0, body) != ""
-    segment.vouch(0, body[:3])
-    assert damage_at(segment.facts, 0, body) == ""
+    segment.body = flipped(segment.body or b"", 1)
+    assert damage_at(segment, 0) != ""
+    segment.vouch(0, segment.body[:3])
+    assert damage_at(segment, 0) == ""
     segment.cut(0)
-    segment.body = body
     assert list(held(segment)) == [2]

@@ -36,7 +36,7 @@ def test_a_segment_is_made_changed_and_removed() -> None:
     segments = Segments()
     changes = added(segments, 1, 2, 3)
     assert [(number, size) for number, size, _ in changes.segments] == [(1, 30)]
-    assert [number for number, _ in changes.bodies] == [1]
+    assert [number for number, _, _ in changes.bodies] == [1]
     batch = removing(1, 3)
     assert not segments.wanted(batch).any()
     changes = segments.changes(batch, IDS)
@@ -77,8 +77,7 @@ def test_what_comes_in_the_batch_is_not_asked_for() -> None:
     assert not segments.wanted(batch).any()
     changes = segments.changes(batch, IDS)
     assert (changes.changed, changes.rebuilt) == ([], [])
-    ((number, encoded),) = changes.bodies
-    assert (number, encoded) == (4, b"newx")
+    assert changes.bodies == [(4, b"newx", None)]
 
 
 def test_what_was_said_last_counts() -> None:
