@@ -3,6 +3,10 @@
 Only the header is rewritten, and what an outcome adds to the annotations (PRD-05).
 `encoded` is everything from the message-annotations on; of a large message only what lies
 in front of the body, which is in the store (`large.py`).
+
+A transfer says the format of its payload (core 2.7.5). 0 is that of AMQP's own messages; a payload
+of another format that consists of the same sections is handled like one of them. One that does not
+is opaque: nothing in it is read or changed.
 """
 
 from __future__ import annotations
@@ -15,9 +19,15 @@ from mypy_extensions import i64, mypyc_attr
 from broker.amqp.decode import descriptor_at, skip, take_value
 from broker.amqp.descriptors import MESSAGE_ANNOTATIONS
 from broker.amqp.encode import put_descriptor, put_value
-from broker.amqp.errors import INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED, Fault, LinkFault
+from broker.amqp.errors import (
+    INVALID_FIELD,
+    NOT_IMPLEMENTED,
+    RESOURCE_LIMIT_EXCEEDED,
+    Fault,
+    LinkFault,
+)
 from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
-from broker.amqp.sections import Sections, put_header, split
+from broker.amqp.sections import PRIORITY_DEFAULT, Sections, put_header, split
 from broker.amqp.types import Char, Integer, Map, combined
 from broker.clock import Clock
 from broker.large import Large
@@ -80,7 +90,10 @@ NOWHERE: Final = Origin()
 @mypyc_attr(acyclic=True)
 @final
 class Particulars:
-    """What few messages say, and routing obeys. The others have none, and are smaller for it."""
+    """What few messages say, and routing obeys. The others have none, and are smaller for it.
+
+    `message_format` is that of the transfer; an `opaque` payload has no sections (see above).
+    """
 
     def __init__(
         self,
@@ -89,11 +102,15 @@ class Particulars:
         group: str = "",
         closes_group: bool = False,
         large: Large | None = None,
+        message_format: i64 = 0,
+        opaque: bool = False,
     ) -> None:
         self.deliver_at_ms: Final[i64] = deliver_at_ms
         self.group: Final = group
         self.closes_group: Final = closes_group
         self.large: Final = large
+        self.message_format: Final[i64] = message_format
+        self.opaque: Final = opaque
 
 
 @mypyc_attr(acyclic=True)
@@ -104,9 +121,9 @@ class Message:
     Nothing changes in it but `holders`, the number of entries in memory that refer to it.
 
     `origin` has the container-id of who sent it, and what its address says behind the topic
-    (DST-05). Both matter until it has been published: a store keeps neither, and a message
-    that a restart brings back has none. `group` is its JMSXGroupID, empty for none. `size` is
-    what it counts for in limits, in bytes, be they in memory or not.
+    (DST-05). The latter matters until it has been published: no store keeps it. `group` is its
+    JMSXGroupID, empty for none. `size` is what it counts for in limits, in bytes, be they in
+    memory or not.
     """
 
     def __init__(
@@ -130,11 +147,15 @@ class Message:
         self.origin: Final = origin
         self.particulars: Final = particulars
         size = i64(len(encoded))
-        if particulars is not None and particulars.large is not None:
-            size += i64(particulars.large.size)
+        first_header = (DURABLE_HEADERS if durable else PLAIN_HEADERS)[priority]
+        if particulars is not None:
+            if particulars.large is not None:
+                size += i64(particulars.large.size)
+            if particulars.opaque:
+                first_header = b""
         self.size: Final[i64] = size
         self.holders: i64 = 0
-        self.first_header: Final = (DURABLE_HEADERS if durable else PLAIN_HEADERS)[priority]
+        self.first_header: Final = first_header
 
     @property
     def publisher(self) -> str:
@@ -160,8 +181,18 @@ class Message:
     def large(self) -> Large | None:
         return None if self.particulars is None else self.particulars.large
 
+    @property
+    def message_format(self) -> i64:
+        return 0 if self.particulars is None else self.particulars.message_format
+
+    @property
+    def opaque(self) -> bool:
+        return self.particulars is not None and self.particulars.opaque
+
     def subject(self) -> str:
         """The properties' subject, empty where there is none: searched for at every call."""
+        if self.opaque:
+            return ""
         try:
             return split(self.encoded, 0, i64(len(self.encoded))).subject(self.encoded) or ""
         except Fault:
@@ -171,8 +202,9 @@ class Message:
         """The header section of a delivery that so many failed before (RCV-01, PRD-04).
 
         `acquired_before`: a link has had the message already, though without failing.
+        An opaque message has none.
         """
-        if delivery_count == 0 and self.ttl_ms < 0 and not acquired_before:
+        if (delivery_count == 0 and self.ttl_ms < 0 and not acquired_before) or self.opaque:
             return self.first_header
         ttl: i64 = -1
         if self.ttl_ms >= 0:
@@ -189,6 +221,12 @@ class Message:
 
     def annotations(self) -> Map:
         """The message-annotations, decoded; LinkFault where they cannot be."""
+        if self.opaque:
+            raise LinkFault(
+                NOT_IMPLEMENTED,
+                f"a message of format {int(self.message_format):#x} that is not made of sections"
+                " has no annotations",
+            )
         if self.encoded:
             end = i64(len(self.encoded))
             code, at = descriptor_at(self.encoded, 0, end)
@@ -230,7 +268,12 @@ class Message:
             expires_at_ms=self.expires_at_ms if expires else NEVER,
             origin=self.origin,
             particulars=particulars_of(
-                AT_ONCE, self.group, closes_group=self.closes_group, large=self.large
+                AT_ONCE,
+                self.group,
+                closes_group=self.closes_group,
+                large=self.large,
+                message_format=self.message_format,
+                opaque=self.opaque,
             ),
         )
 
@@ -253,25 +296,79 @@ class Message:
 
 
 def particulars_of(
-    deliver_at_ms: i64, group: str, *, closes_group: bool, large: Large | None = None
+    deliver_at_ms: i64,
+    group: str,
+    *,
+    closes_group: bool,
+    large: Large | None = None,
+    message_format: i64 = 0,
+    opaque: bool = False,
 ) -> Particulars | None:
     """The particulars of a message, None where there is nothing particular about it."""
-    if deliver_at_ms == AT_ONCE and not group and not closes_group and large is None:
+    if (
+        deliver_at_ms == AT_ONCE
+        and not group
+        and not closes_group
+        and large is None
+        and message_format == 0
+    ):
         return None
     return Particulars(
-        deliver_at_ms=deliver_at_ms, group=group, closes_group=closes_group, large=large
+        deliver_at_ms=deliver_at_ms,
+        group=group,
+        closes_group=closes_group,
+        large=large,
+        message_format=message_format,
+        opaque=opaque,
     )
 
 
 def particulars_in(
-    sections: Sections, data: bytes, deliver_at_ms: i64, *, large: Large | None = None
+    sections: Sections,
+    data: bytes,
+    deliver_at_ms: i64,
+    *,
+    large: Large | None = None,
+    message_format: i64 = 0,
 ) -> Particulars | None:
     """The same, with the group that the properties tell."""
-    if not sections.has_group:
-        return particulars_of(deliver_at_ms, "", closes_group=False, large=large)
-    closes_group = sections.closes_group(data)
-    group = sections.group_id(data) or ""
-    return particulars_of(deliver_at_ms, group, closes_group=closes_group, large=large)
+    group = ""
+    closes_group = False
+    if sections.has_group:
+        closes_group = sections.closes_group(data)
+        group = sections.group_id(data) or ""
+    return particulars_of(
+        deliver_at_ms,
+        group,
+        closes_group=closes_group,
+        large=large,
+        message_format=message_format,
+    )
+
+
+def opaque_message(
+    payload: bytes,
+    *,
+    message_format: i64,
+    origin: Origin = NOWHERE,
+    large: Large | None = None,
+    arrived_ms: i64 = UNKNOWN,
+) -> Message:
+    """Return the message of a payload that is not made of sections; a `large` one goes on there.
+
+    Nothing of it can be read, so it is handled in the way that loses nothing: as a durable one
+    of the usual priority that never expires.
+    """
+    return Message(
+        encoded=payload,
+        durable=True,
+        priority=PRIORITY_DEFAULT,
+        ttl_ms=-1,
+        arrived_ms=arrived_ms,
+        expires_at_ms=NEVER,
+        origin=origin,
+        particulars=Particulars(large=large, message_format=message_format, opaque=True),
+    )
 
 
 def read_message(
@@ -282,6 +379,7 @@ def read_message(
     origin: Origin = NOWHERE,
     large: Large | None = None,
     arrived_ms: i64 = UNKNOWN,
+    message_format: i64 = 0,
 ) -> Message:
     """The message that `sections` found in `data`; of a `large` one that is without its body.
 
@@ -295,9 +393,16 @@ def read_message(
             ttl_ms=sections.ttl, absolute_ms=sections.absolute_expiry_time, arrived_ms=arrived_ms
         )
     particulars: Particulars | None = None
-    if sections.message_annotations >= 0 or sections.has_group or large is not None:
+    if (
+        sections.message_annotations >= 0
+        or sections.has_group
+        or large is not None
+        or message_format != 0
+    ):
         deliver_at_ms = delivery_time(sections.annotation(data, DELIVERY_TIME))
-        particulars = particulars_in(sections, data, deliver_at_ms, large=large)
+        particulars = particulars_in(
+            sections, data, deliver_at_ms, large=large, message_format=message_format
+        )
     return Message(
         encoded=data[sections.start_kept : sections.end],
         durable=sections.durable,

@@ -39,6 +39,8 @@ class IncomingLink(Link):
         self.owner: IncomingOwner | None = None
         self.delivery_count: i64 = max(0, attach.initial_delivery_count)
         self.credit: i64 = 0
+        # of the delivery that comes, or came last; 0 where the peer does not say it (2.7.5)
+        self.message_format: i64 = 0
         self.settles_second: Final = attach.rcv_settle_mode == RCV_SECOND
         self._low: i64 = 0
         self._max_message_size: Final[i64] = session.connection.limits.max_message_size
@@ -146,7 +148,6 @@ class IncomingLink(Link):
                 postings[within] = postings.get(within, 0) + 1
             self._partial = Partial(
                 transfer.delivery_id,
-                transfer.message_format,
                 settles_second=self.settles_second and transfer.rcv_settle_mode != RCV_FIRST,
                 resumed=transfer.resume,
                 txn_id=within,
@@ -169,6 +170,7 @@ class IncomingLink(Link):
             raise LinkFault(INVALID_FIELD, "rcv-settle-mode second on a link with first")
         self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
         self.credit -= 1
+        self.message_format = max(0, transfer.message_format)
 
     def _continue(self, transfer: Transfer, data: bytes, at: i64, end: i64) -> None:
         """Add a frame to the delivery under way (2.6.14)."""
@@ -233,7 +235,7 @@ class IncomingLink(Link):
             )
         if transfer.tag_at >= 0 and transfer.tag(data) != self._tag:
             raise LinkFault(NOT_ALLOWED, "a delivery-tag that changes within its delivery")
-        if transfer.message_format >= 0 and transfer.message_format != partial.message_format:
+        if transfer.message_format >= 0 and transfer.message_format != self.message_format:
             raise LinkFault(NOT_ALLOWED, "a message-format that changes within its delivery")
         if transfer.state_at < 0 or partial.resumed:
             return
@@ -368,14 +370,12 @@ class Partial:
     def __init__(
         self,
         delivery_id: i64,
-        message_format: i64,
         *,
         settles_second: bool,
         resumed: bool,
         txn_id: bytes | None = None,
     ) -> None:
         self.delivery_id: Final[i64] = delivery_id
-        self.message_format: Final[i64] = message_format
         self.settles_second: Final = settles_second
         self.resumed: Final = resumed
         self.txn_id: Final = txn_id

@@ -48,6 +48,7 @@ class OutgoingLink(Link):
         self._rest_at: i64 = 0
         self._rest_id: i64 = 0
         self._rest_settled = False
+        self._rest_format: i64 = 0
         self._rest_first: bytes = b""
         self._supply: Supply | None = None
         self._supply_left: i64 = 0
@@ -121,7 +122,9 @@ class OutgoingLink(Link):
             and self.output.may_write()
         )
 
-    def send(self, delivery: Delivery | None, header: bytes, payload: bytes) -> None:
+    def send(
+        self, delivery: Delivery | None, header: bytes, payload: bytes, *, message_format: i64 = 0
+    ) -> None:
         """Send a message; `has_room` must be true. Without `delivery` it goes settled.
 
         The rest of a message that does not fit into one frame, the window or
@@ -145,11 +148,19 @@ class OutgoingLink(Link):
             self._rest_at = 0
             self._rest_id = delivery_id
             self._rest_settled = delivery is None
+            self._rest_format = message_format
             if not self.send_rest():
                 session.unfinished.append(self)
             return
         out = output.writer()
-        self._put_transfer(out, delivery_id, settled=delivery is None, more=False, size=size)
+        self._put_transfer(
+            out,
+            delivery_id,
+            settled=delivery is None,
+            more=False,
+            message_format=message_format,
+            size=size,
+        )
         out.write(header)
         if i64(len(payload)) >= REFERENCED_FROM:
             output.put_reference(payload)
@@ -158,7 +169,13 @@ class OutgoingLink(Link):
         session.outgoing_window.send()
 
     def send_large(
-        self, delivery: Delivery | None, first: bytes, supply: Supply, *, size: i64
+        self,
+        delivery: Delivery | None,
+        first: bytes,
+        supply: Supply,
+        *,
+        size: i64,
+        message_format: i64 = 0,
     ) -> None:
         """As `send`, of `first` and what `supply` gives, `size` bytes in all.
 
@@ -180,6 +197,7 @@ class OutgoingLink(Link):
         self._rest_at = 0
         self._rest_id = delivery_id
         self._rest_settled = delivery is None
+        self._rest_format = message_format
         self._rest_first = first
         self._supply = supply
         self._supply_left = size
@@ -216,12 +234,20 @@ class OutgoingLink(Link):
             handle=self.our_handle,
             delivery_id=self._rest_id,
             settled=self._rest_settled,
+            message_format=self._rest_format,
         )
         end_frame(out, start)
         self.session.outgoing_window.send()
 
     def _put_transfer(
-        self, out: BytesWriter, delivery_id: i64, *, settled: bool, more: bool, size: i64
+        self,
+        out: BytesWriter,
+        delivery_id: i64,
+        *,
+        settled: bool,
+        more: bool,
+        message_format: i64,
+        size: i64,
     ) -> None:
         """Write a transfer frame up to its payload of `size` bytes (2.7.5).
 
@@ -231,6 +257,8 @@ class OutgoingLink(Link):
         fields: i64 = 17 if handle > 255 else 14
         if more:
             fields += 1
+        if message_format != 0:
+            fields += 4
         write_i32_be(out, i32(8 + 3 + 3 + fields + 1 + size))
         write_i32_be(out, i32(0x0200_0000 | self.session.our_channel))
         write_i32_be(out, 0x0053_14C0)
@@ -246,7 +274,11 @@ class OutgoingLink(Link):
         put_u32(out, delivery_id)
         write_i16_be(out, i16(-0x5FFC))  # a0 04
         put_u32(out, delivery_id)
-        out.append(0x43)
+        if message_format == 0:
+            out.append(0x43)
+        else:
+            out.append(0x70)
+            put_u32(out, message_format)
         out.append(0x41 if settled else 0x42)
         if more:
             out.append(0x41)
@@ -301,7 +333,14 @@ class OutgoingLink(Link):
         output = self.output
         size = i64(len(piece))
         out = output.writer()
-        self._put_transfer(out, self._rest_id, settled=self._rest_settled, more=more, size=size)
+        self._put_transfer(
+            out,
+            self._rest_id,
+            settled=self._rest_settled,
+            more=more,
+            message_format=self._rest_format,
+            size=size,
+        )
         if size >= REFERENCED_FROM:
             output.put_reference(piece)
         else:

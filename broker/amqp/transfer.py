@@ -227,13 +227,15 @@ class Disposition:
         return at
 
 
-def put_aborted(out: BytesWriter, *, handle: i64, delivery_id: i64, settled: bool) -> None:
+def put_aborted(
+    out: BytesWriter, *, handle: i64, delivery_id: i64, settled: bool, message_format: i64
+) -> None:
     """A transfer that takes back what was sent of its delivery, and settles it (2.7.5)."""
     fields = FieldWriter()
     fields.uint(handle)
     fields.uint(delivery_id)
     fields.binary(int(delivery_id).to_bytes(4, "big"))
-    fields.uint(0)
+    fields.uint(message_format)
     fields.require_boolean(settled)
     for _ in ("more", "rcv-settle-mode", "state", "resume"):
         fields.skip()

@@ -35,7 +35,8 @@ class MessageView:
     """One message in one queue. Times are milliseconds since 1970; `ttl_ms` is -1 where none is.
 
     `body` is bytes for data sections, a list for sequences, else the value; None
-    where there is none. `properties` has the fields that are set.
+    where there is none. `properties` has the fields that are set. `message_format` is that of the
+    transfer; if that is not 0 and the payload is not made of sections, `body` is the payload.
     """
 
     body: object
@@ -46,14 +47,15 @@ class MessageView:
     priority: int
     ttl_ms: int
     delivery_count: int
+    message_format: int = 0
 
 
 def view(message: Message, delivery_count: int) -> MessageView:
     """`message` decoded; a Fault where it is not what AMQP allows, as the broker does not check."""
-    data = message.encoded
+    data = b"" if message.opaque else message.encoded
     sections = split(data, 0, len(data))
     return MessageView(
-        body=_body(data, sections),
+        body=message.encoded if message.opaque else _body(data, sections),
         properties=_properties(data, sections),
         application_properties=_map(data, sections.application_properties),
         message_annotations=_map(data, sections.message_annotations),
@@ -61,6 +63,7 @@ def view(message: Message, delivery_count: int) -> MessageView:
         priority=message.priority,
         ttl_ms=message.ttl_ms,
         delivery_count=delivery_count,
+        message_format=int(message.message_format),
     )
 
 

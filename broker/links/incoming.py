@@ -33,7 +33,7 @@ from broker.links.refusal import as_fault, as_link_fault
 from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.links.staging import stated
 from broker.links.transactions import OpenTransaction
-from broker.message import Message, Origin, read_message
+from broker.message import Message, Origin, opaque_message, read_message
 from broker.routing.errors import RoutingError
 from broker.routing.grants import Grants
 from broker.routing.lag import Lag
@@ -231,18 +231,10 @@ class LinkProducer(IncomingOwner):
     # -- from the link
 
     def delivered(self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool) -> None:
-        sections = self._container.sections
         if self._grants is not None:
             self._grants.used(self._credit)
         try:
-            sections.read(data, at, end)
-            node, origin = self._node, self._origin
-            if node is None:
-                node, origin = self._addressed(sections, data)
-            container = self._container
-            message = read_message(
-                sections, data, container.clock, origin=origin, arrived_ms=container.received_ms
-            )
+            message, node = self._read(data, at, end)
             if self._within is not None:
                 self._post(delivery_id, node, message, size=end - at, settled=settled)
                 return
@@ -254,6 +246,49 @@ class LinkProducer(IncomingOwner):
             self._reject(delivery_id, fault, settled)
             return
         self._taken(delivery_id, message, node, size=end - at, settled=settled)
+
+    def _read(
+        self, data: bytes, at: i64, end: i64, *, large: Large | None = None, opaque: bool = False
+    ) -> tuple[Message, Node]:
+        """Return the message in `data[at:end]`, with a body if that is `large`, and its node.
+
+        If it is `opaque`, or of another format and cannot be read, it is as it came. LinkFault or
+        RoutingError if it cannot be routed, LinkFault if one of the usual format is malformed.
+        """
+        container = self._container
+        sections = container.sections
+        message_format = self._link.message_format
+        try:
+            if not opaque:
+                sections.read(data, at, end)
+        except LinkFault:
+            if message_format == 0:
+                raise
+            opaque = True
+        node, origin = self._node, self._origin
+        if opaque:
+            if node is None:
+                raise unaddressed(message_format)
+            message = opaque_message(
+                data[at:end],
+                message_format=message_format,
+                origin=origin,
+                large=large,
+                arrived_ms=container.received_ms,
+            )
+            return message, node
+        if node is None:
+            node, origin = self._addressed(sections, data)
+        message = read_message(
+            sections,
+            data,
+            container.clock,
+            origin=origin,
+            large=large,
+            arrived_ms=container.received_ms,
+            message_format=message_format,
+        )
+        return message, node
 
     def _put(self, message: Message, node: Node) -> None:
         batch = self._container.journal.batch
@@ -299,7 +334,8 @@ class LinkProducer(IncomingOwner):
         contents = self._container.contents
         if contents is None or isinstance(self._node, ServiceNode):
             return None
-        return LargeIntake(self, self._peer, contents)
+        may_be_opaque = self._link.message_format != 0
+        return LargeIntake(self, self._peer, contents, may_be_opaque=may_be_opaque)
 
     def delivered_large(
         self,
@@ -308,11 +344,15 @@ class LinkProducer(IncomingOwner):
         large: Large | None,
         *,
         fault: LinkFault | None,
+        opaque: bool,
         size: i64,
         settled: bool,
         txn_id: bytes | None,
     ) -> None:
-        """As `delivered`, or `posted`, of a message whose body is `large`; None with a `fault`."""
+        """As `delivered`, or `posted`, of a message whose body is `large`; None with a `fault`.
+
+        An `opaque` one goes on there behind `head`.
+        """
         if self._grants is not None:
             self._grants.used(self._credit)
         if txn_id is not None:
@@ -322,7 +362,8 @@ class LinkProducer(IncomingOwner):
         try:
             if fault is not None:
                 raise fault
-            self._put_large(delivery_id, head, large, size=size, settled=settled)
+            message, node = self._read(head, 0, i64(len(head)), large=large, opaque=opaque)
+            self._put_large(delivery_id, message, node, size=size, settled=settled)
         except RoutingError as refusal:
             self._reject(delivery_id, as_link_fault(refusal), settled)
         except LinkFault as reason:
@@ -331,26 +372,13 @@ class LinkProducer(IncomingOwner):
             self._within = None
 
     def _put_large(
-        self, delivery_id: i64, head: bytes, large: Large | None, *, size: i64, settled: bool
+        self, delivery_id: i64, message: Message, node: Node, *, size: i64, settled: bool
     ) -> None:
-        sections = self._container.sections
-        sections.read(head, 0, i64(len(head)))
-        node, origin = self._node, self._origin
-        if node is None:
-            node, origin = self._addressed(sections, head)
         if isinstance(node, ServiceNode):
             raise LinkFault(MESSAGE_SIZE_EXCEEDED, f"requests have at most {STREAMED_FROM} bytes")
-        container = self._container
-        message = read_message(
-            sections,
-            head,
-            container.clock,
-            origin=origin,
-            large=large,
-            arrived_ms=container.received_ms,
-        )
         if self._within is not None:
-            self._post(delivery_id, node, message, size=i64(len(head)), settled=settled)
+            size = i64(len(message.encoded))
+            self._post(delivery_id, node, message, size=size, settled=settled)
             return
         self._put(message, node)
         self._taken(delivery_id, message, node, size=size, settled=settled)
@@ -434,6 +462,15 @@ class LinkProducer(IncomingOwner):
         else:
             batch = self._container.journal.batch
             self._peer.dynamic.link_ended(made, self._link, batch, closed=closed, incoming=True)
+
+
+def unaddressed(message_format: i64) -> LinkFault:
+    """Why the anonymous relay cannot take an opaque message of that format."""
+    return LinkFault(
+        NOT_FOUND,
+        f"a message of format {int(message_format):#x} that is not made of sections has no `to`:"
+        " send it on a link to its address, not to the anonymous relay",
+    )
 
 
 def kind_of_destination(sections: Sections, data: bytes) -> str:

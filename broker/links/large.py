@@ -32,10 +32,13 @@ AHEAD: Final[i64] = 2
 class LargeIntake(Intake):
     """A delivery that is written to the store as it comes.
 
-    What is malformed is swallowed to its end, and then refused as any other message is.
+    What is malformed is swallowed to its end, and then refused as any other message is; unless it
+    `may_be_opaque`: then it is kept as it is, from the first byte that cannot be read.
     """
 
-    def __init__(self, producer: LinkProducer, peer: Peer, contents: Contents) -> None:
+    def __init__(
+        self, producer: LinkProducer, peer: Peer, contents: Contents, *, may_be_opaque: bool
+    ) -> None:
         self._producer: Final = producer
         self._peer: Final = peer
         self._journal: Final = peer.container.journal
@@ -53,24 +56,40 @@ class LargeIntake(Intake):
         self._unsaved: i64 = 0
         self._holds_input = False
         self._fault: LinkFault | None = None
+        self._may_be_opaque: Final = may_be_opaque
+        self._is_opaque = False
 
     def take(self, data: bytes, at: i64, end: i64) -> None:
         self._received += end - at
-        if self._fault is not None:
-            return
+        if self._head is None:
+            at = self._begin(data, at, end)
+        if self._fault is None and not self._is_opaque:
+            try:
+                self._body.walk(data, at, end)
+            except Fault as fault:
+                self._cannot_be_read(fault)
+        if self._fault is None:
+            self._size += end - at
+            self._gather(data, at, end)
+
+    def _begin(self, data: bytes, at: i64, end: i64) -> i64:
+        """Keep what lies before the body; where the body begins."""
+        first = at
         try:
-            if self._head is None:
-                first = find_body(data, at, end)
-                self._head = data[at:first]
-                self._beginning = data[first : min(end, first + BEGINNING)]
-                at = first
-            self._body.walk(data, at, end)
+            first = find_body(data, at, end)
         except Fault as fault:
+            self._cannot_be_read(fault)
+        self._head = data[at:first]
+        self._beginning = data[first : min(end, first + BEGINNING)]
+        return first
+
+    def _cannot_be_read(self, fault: Fault) -> None:
+        """The message is not made of sections: keep it as it is, or refuse it."""
+        if self._may_be_opaque:
+            self._is_opaque = True
+        else:
             self._fault = LinkFault(fault.condition, f"message: {fault.description}")
             self.abandon()
-            return
-        self._size += end - at
-        self._gather(data, at, end)
 
     def _gather(self, data: bytes, at: i64, end: i64) -> None:
         while at < end:
@@ -101,8 +120,8 @@ class LargeIntake(Intake):
             self._peer.release_input()
 
     def complete(self, delivery_id: i64, *, settled: bool, txn_id: bytes | None) -> None:
-        if self._fault is None and not self._body.is_whole():
-            self._fault = LinkFault(DECODE_ERROR, "message: it ends within a section")
+        if self._fault is None and not self._is_opaque and not self._body.is_whole():
+            self._cannot_be_read(LinkFault(DECODE_ERROR, "it ends within a section"))
         large = self._finished()
         self.abandon()
         self._producer.delivered_large(
@@ -110,6 +129,7 @@ class LargeIntake(Intake):
             self._head or b"",
             large,
             fault=self._fault,
+            opaque=self._is_opaque,
             size=self._received,
             settled=settled,
             txn_id=txn_id,

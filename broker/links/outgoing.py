@@ -14,7 +14,6 @@ from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
 from broker.journal import BREATH
-from broker.large import Large
 from broker.links.attach import KINDS, OUTCOMES, ConsumeRequest, delete_policy, in_force
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
 from broker.links.ending import ending_of
@@ -26,6 +25,7 @@ from broker.links.retirement import Retirements
 from broker.links.slice_reader import SliceReader, read_slice
 from broker.links.slices import placed
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, check_name, source_of, subscribe
+from broker.message import Message
 from broker.routing.address import MANAGEMENT
 from broker.routing.attempt import annotate
 from broker.routing.dead_letter import Cause
@@ -85,8 +85,8 @@ class Feed(Consumer):
         header = message.header(
             entry.delivery_count, container.clock, acquired_before=entry.history is not None
         )
-        if message.particulars is not None and message.large is not None:
-            self._deliver_large(entry, header, message.large)
+        if message.particulars is not None:
+            self._deliver_particular(entry, header)
             return
         if link.sends_settled:
             link.send(None, header, message.encoded)
@@ -108,27 +108,31 @@ class Feed(Consumer):
         if not link.sends_settled:
             copy = Delivery()
             copy.sent_to = self.owner
-        large = message.large
-        if large is None:
-            link.send(copy, header, message.encoded)
-        else:
-            self._send_large(copy, header + message.encoded, large)
+        self._send(copy, header, message)
 
-    def _deliver_large(self, entry: QueueEntry, header: bytes, large: Large) -> None:
-        first = header + entry.message.encoded
+    def _deliver_particular(self, entry: QueueEntry, header: bytes) -> None:
+        """As `deliver`, of a message that may be large, or of another format."""
         if self._link.sends_settled:
-            self._send_large(None, first, large)
+            self._send(None, header, entry.message)
             entry.queue.accept(entry, self._container.journal.batch)
         else:
             entry.sent_to = self.owner
-            self._send_large(entry, first, large)
+            self._send(entry, header, entry.message)
 
-    def _send_large(self, delivery: Delivery | None, first: bytes, large: Large) -> None:
+    def _send(self, delivery: Delivery | None, header: bytes, message: Message) -> None:
+        """Send any message, be it large, or of another format."""
+        link = self._link
+        message_format = message.message_format
+        large = message.large
+        if large is None:
+            link.send(delivery, header, message.encoded, message_format=message_format)
+            return
         contents = self._container.contents
         assert contents is not None
         supply = LargeSupply(self, large, contents)
+        first = header + message.encoded
         size = i64(len(first)) + i64(large.size)
-        self._link.send_large(delivery, first, supply, size=size)
+        link.send_large(delivery, first, supply, size=size, message_format=message_format)
         supply.begin()
 
     def supplied(self) -> None:

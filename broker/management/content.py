@@ -39,10 +39,14 @@ BYTES: Final = "bytes"
 VALUE: Final = "value"
 SEQUENCE: Final = "sequence"
 EMPTY: Final = "empty"
+OPAQUE: Final = "opaque"
+"""The payload of a message of another format that is not made of sections."""
 
 
 def properties_of(message: Message) -> dict[str, object]:
     """The fields that the properties section has, by their names."""
+    if message.opaque:
+        return {}
     data = message.encoded
     sections = split(data, 0, len(data))
     fields = _value(data, sections.properties)
@@ -54,10 +58,12 @@ def properties_of(message: Message) -> dict[str, object]:
 
 def content_of(message: Message) -> Mapping[str, object]:
     """Annotations, properties and body. What cannot be read or is too much is null."""
-    data = message.encoded
+    data = b"" if message.opaque else message.encoded
     sections = split(data, 0, len(data))
     large = message.large
-    if large is None:
+    if message.opaque:
+        kind, body, truncated = _payload(message)
+    elif large is None:
         kind, body, truncated = _body(data, sections)
     else:
         kind, body = _beginning(large.stored.beginning)
@@ -105,6 +111,14 @@ def _body(data: bytes, sections: Sections) -> tuple[str, object, bool]:
         return _amqp_value(data, value_at, end)
     large = end - at > BODY_BYTES_MAX
     return SEQUENCE, None if large else _sequences(data, at, end), large
+
+
+def _payload(message: Message) -> tuple[str, object, bool]:
+    """As `_body`, of an opaque message: of a large one its beginning."""
+    found = message.encoded
+    if message.large is not None:
+        found += message.large.stored.beginning
+    return OPAQUE, found[:BODY_BYTES_MAX], message.size > min(len(found), BODY_BYTES_MAX)
 
 
 def _beginning(data: bytes) -> tuple[str, object]:

@@ -58,6 +58,7 @@ class MessageRecord(Record):
     subject: str
     priority: int
     durable: bool
+    message_format: int
     size: int
     delivery_count: int
     expires_at: int | None
@@ -77,6 +78,7 @@ def record_of(entry: QueueEntry, state: str) -> MessageRecord:
         subject=text_of(properties.get("subject"), ID_CHARACTERS),
         priority=int(message.priority),
         durable=message.durable,
+        message_format=int(message.message_format),
         size=int(message.size),
         delivery_count=int(entry.delivery_count),
         expires_at=int(message.expires_at_ms) if message.expires_at_ms != NEVER else None,
@@ -261,6 +263,8 @@ class Messages(Entity):
 
 
 def _original_queue(message: Message) -> str:
+    if message.opaque:
+        return ""
     for key, value in message.annotations().pairs:
         if str(key) == ORIGINAL_QUEUE and isinstance(value, str):
             return value

@@ -59,7 +59,7 @@ class Page:
                 self.first_expiry_ms = expires_at_ms
 
     def came_from(self, slot: i64, origin: Origin) -> None:
-        """Keep the origin of the message that was added last, which no store keeps."""
+        """Keep the origin of the message that was added last, the key of which no store keeps."""
         if self.count == 1:
             self._origin = origin
         if self._origins is None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from broker.message import NEVER
+from broker.message import NEVER, NOWHERE, Origin
 from broker.routing.errors import LimitReached
 from broker.routing.groups import join_group
 from broker.routing.memory import ENTRY_BYTES
@@ -83,6 +83,16 @@ class Paging:
         # messages below that number may have been delivered before the start
         self.suspected_below: i64 = 0
         self._up_to: i64 = 0
+        # of the message that came back last: most often that of the next one
+        self._origin: Origin = NOWHERE
+
+    def origin_of(self, publisher: str) -> Origin:
+        """The origin of a message of which only the publisher is known, or not even that."""
+        if not publisher:
+            return NOWHERE
+        if self._origin.publisher != publisher:
+            self._origin = Origin(publisher)
+        return self._origin
 
     def begin(self) -> None:
         """Have read what is wanted by now."""

@@ -147,6 +147,8 @@ class Stage(Node):
                 delivery_count=0,
                 durable=message.durable,
                 content=None if large is None else large.stored,
+                message_format=message.message_format,
+                opaque=message.opaque,
             )
         )
         batch.is_urgent = True

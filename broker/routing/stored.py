@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 from broker.amqp.sections import split
 from broker.large import Keeper, Large
-from broker.message import AT_ONCE, NOWHERE, Message, Origin, particulars_in
+from broker.message import AT_ONCE, NOWHERE, Message, Origin, opaque_message, particulars_in
 from broker.routing.entry import QueueEntry
 from storage.records import StoredMessage
 
@@ -38,13 +38,21 @@ def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
         delivery_count=entry.delivery_count,
         durable=message.durable,
         content=None if large is None else large.stored,
+        message_format=message.message_format,
+        opaque=message.opaque,
+        publisher=message.origin.publisher,
     )
 
 
 def as_entry(
     queue: Queue, stored: StoredMessage, position: i64, *, origin: Origin = NOWHERE
 ) -> QueueEntry:
-    """The entry of a record; what may have been delivered before the start says so (RCV-08)."""
+    """The entry of a record; what may have been delivered before the start says so (RCV-08).
+
+    `origin` is that of its message if it is known, with the key, which no store keeps.
+    """
+    if origin is NOWHERE:
+        origin = queue.router.paging.origin_of(stored.publisher)
     entry = QueueEntry(queue, as_message(stored, origin, queue.router.contents), position)
     entry.stored_number = stored.number
     entry.delivery_count = stored.delivery_count
@@ -59,7 +67,7 @@ def as_entry(
 def as_message(
     stored: StoredMessage, origin: Origin = NOWHERE, keeper: Keeper | None = None
 ) -> Message:
-    """The message of a record. The store does not keep whoever published it, under which key.
+    """The message of a record, which came from `origin`.
 
     `keeper` is asked to hold its content, where it has one.
     """
@@ -68,6 +76,14 @@ def as_message(
     if stored.content is not None and keeper is not None:
         hold = keeper.hold(int(stored.content.number))
         large = Large(stored.content, hold, is_saved=True)
+    if stored.opaque:
+        return opaque_message(
+            encoded,
+            message_format=stored.message_format,
+            origin=origin,
+            large=large,
+            arrived_ms=stored.arrived_ms,
+        )
     sections = split(encoded, 0, i64(len(encoded)))
     return Message(
         encoded=encoded,
@@ -77,5 +93,11 @@ def as_message(
         arrived_ms=stored.arrived_ms,
         expires_at_ms=stored.expires_at_ms,
         origin=origin,
-        particulars=particulars_in(sections, encoded, stored.deliver_at_ms, large=large),
+        particulars=particulars_in(
+            sections,
+            encoded,
+            stored.deliver_at_ms,
+            large=large,
+            message_format=stored.message_format,
+        ),
     )

@@ -25,6 +25,7 @@ class Inbox(IncomingOwner):
         self.tags: list[bytes] = []
         self.payloads: list[bytes] = []
         self.settled: list[bool] = []
+        self.formats: list[int] = []
         self.posted_within: list[bytes] = []
         self.asked_for_credit = 0
         self.ends: list[bool] = []
@@ -34,6 +35,7 @@ class Inbox(IncomingOwner):
         self.tags.append(self.link.delivery_tag())
         self.payloads.append(data[at:end])
         self.settled.append(settled)
+        self.formats.append(int(self.link.message_format))
 
     def posted(
         self, delivery_id: int, data: bytes, at: int, end: int, *, settled: bool, txn_id: bytes
@@ -74,14 +76,21 @@ class Outbox(OutgoingOwner):
     def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:
         self.ends.append((closed, [int(each.delivery_id) for each in unsettled]))
 
-    def send(self, payload: bytes, *, settled: bool = False, header: bytes = b"") -> None:
+    def send(
+        self,
+        payload: bytes,
+        *,
+        settled: bool = False,
+        header: bytes = b"",
+        message_format: int = 0,
+    ) -> None:
         """Send a message; there must be room."""
         assert self.link.has_room()
         delivery: Delivery | None = None
         if not settled:
             delivery = Delivery()
             delivery.sent_to = self
-        self.link.send(delivery, header, payload)
+        self.link.send(delivery, header, payload, message_format=message_format)
 
 
 class Engine(ConnectionOwner):

@@ -36,6 +36,7 @@ def new_message(
     deliver_at_ms: int = AT_ONCE,
     arrived_ms: int = 0,
     key: str = "",
+    publisher: str = "",
     group: str = "",
     closes_group: bool = False,
 ) -> Message:
@@ -47,7 +48,7 @@ def new_message(
         ttl_ms=-1,
         arrived_ms=arrived_ms,
         expires_at_ms=expires_at_ms,
-        origin=Origin(key=key),
+        origin=Origin(publisher, key),
         particulars=particulars_of(deliver_at_ms, group, closes_group=closes_group),
     )
 

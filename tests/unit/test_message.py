@@ -26,6 +26,7 @@ from broker.message import (
     Particulars,
     delivery_time,
     expires_at,
+    opaque_message,
     read_message,
     remaining_ttl,
 )
@@ -359,3 +360,19 @@ def test_a_message_knows_its_group(data: bytes, group: str, closes: bool) -> Non
 def test_a_group_that_is_no_string_or_has_no_number_is_refused(data: bytes) -> None:
     with pytest.raises(LinkFault):
         read(data)
+
+
+def test_an_opaque_message_has_nothing_but_its_payload() -> None:
+    """Not even where it begins like a message: annotations and subject are not looked for."""
+    payload = ANNOTATIONS + bytes.fromhex("005373c0080440404040a10173") + b"?"
+    message = opaque_message(payload, message_format=7, origin=Origin("ada"))
+    clock = SimulatedClock()
+    assert [message.header(count, clock) for count in (0, 3)] == [b"", b""]
+    assert message.header(0, clock, acquired_before=True) == b""
+    assert (message.encoded, message.size, message.subject()) == (payload, len(payload), "")
+    for change in (message.annotations, lambda: message.annotated(ANNOTATIONS[3:])):
+        with pytest.raises(LinkFault, match=r"format 0x7 .* has no annotations"):
+            change()
+    moved = message.moved(None, expires=False)
+    assert (moved.encoded, moved.opaque, moved.message_format) == (payload, True, 7)
+    assert (moved.publisher, moved.first_header) == ("ada", b"")

@@ -131,7 +131,7 @@ class Facts:
         found = self._sections
         if found is None:
             found = Sections()
-            encoded = self.message.encoded
+            encoded = b"" if self.message.opaque else self.message.encoded
             try:
                 found.read(encoded, 0, i64(len(encoded)))
             except Fault:

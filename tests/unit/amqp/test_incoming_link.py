@@ -306,6 +306,27 @@ def test_a_delivery_that_changes_underway_detaches(second: Transfer) -> None:
     assert inbox.delivered_ids == []
 
 
+@pytest.mark.parametrize(
+    ("formats", "expected"),
+    [
+        pytest.param([None], 0, id="none"),
+        pytest.param([0], 0, id="the usual one"),
+        pytest.param([LAST], LAST, id="another"),
+        pytest.param([7, None, 7], 7, id="several frames, some without"),
+        pytest.param([None, 0], 0, id="the usual one, told later"),
+    ],
+)
+def test_a_delivery_has_the_message_format_of_its_first_frame(
+    formats: list[int | None], expected: int
+) -> None:
+    engine, inbox = open_inbox()
+    engine.send(Transfer(message_format=9))
+    for number, each in enumerate(formats):
+        more = number < len(formats) - 1
+        engine.send(Transfer(delivery_id=1, message_format=each, more=more))
+    assert inbox.formats == [9, expected]
+
+
 def test_a_delivery_inside_of_another_leaves_the_rest_of_the_session_alone() -> None:
     client = Broker().session()
     client.attach_sender()

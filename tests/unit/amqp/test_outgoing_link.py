@@ -72,6 +72,23 @@ def test_a_transfer_has_what_a_client_needs(settled: bool) -> None:
         )
 
 
+@pytest.mark.parametrize("message_format", [1, LAST])
+@pytest.mark.parametrize("handle", [0, 256])
+@pytest.mark.parametrize("size", [0, 467, 468, 469, 3000])
+def test_every_frame_has_the_message_format(size: int, handle: int, message_format: int) -> None:
+    engine = Engine(max_frame_size=FRAME_SIZE_MIN)
+    credit = flow(handle=handle, credit=9, delivery_count=0)
+    outbox = engine.attach_receiver(attach_receiver(handle=handle), credit)
+    outbox.send(bytes(size), message_format=message_format)
+    frames = engine.frames()
+    assert all(each.size <= FRAME_SIZE_MIN for each in frames)
+    pieces = transfers([each.body for each in frames])
+    assert {piece.message_format for piece in pieces} == {message_format}
+    assert joined(pieces) == bytes(size)
+    outbox.send(b"next")
+    assert transfers(engine.bodies())[0].message_format == 0
+
+
 def test_delivery_ids_are_those_of_the_session() -> None:
     engine, outbox = open_outbox()
     other = engine.attach_receiver(

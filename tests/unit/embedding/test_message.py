@@ -18,7 +18,7 @@ from broker.amqp.types import (
     ULong,
 )
 from broker.embedding.message import plain, view
-from broker.message import NEVER, Message
+from broker.message import NEVER, Message, opaque_message
 from tests.support.encoded import NULL, listed, mapped, section, string, symbol
 
 BODIES = [
@@ -92,3 +92,9 @@ VALUES = [
 def test_plain(value: object, expected: object) -> None:
     assert plain(value) == expected
     assert type(plain(value)) is type(expected)
+
+
+def test_an_opaque_message_shows_its_payload() -> None:
+    seen = view(opaque_message(b"\x00?", message_format=7), 2)
+    assert (seen.body, seen.message_format, seen.delivery_count) == (b"\x00?", 7, 2)
+    assert (seen.properties, seen.message_annotations) == ({}, {})

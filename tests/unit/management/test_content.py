@@ -6,7 +6,7 @@ from broker.amqp.encode import BytesWriter, put_descriptor, put_value
 from broker.amqp.types import Described, Map, Symbol, ULong
 from broker.large import Large
 from broker.management.content import BODY_BYTES_MAX, content_of, properties_of, shown, text_of
-from broker.message import NEVER, Message, Particulars
+from broker.message import NEVER, Message, Particulars, opaque_message
 from storage.records import StoredContent
 from tests.support.frames import message
 from tests.support.management import request
@@ -105,6 +105,21 @@ def test_the_beginning_of_a_large_body(beginning: bytes, kind: str, body: object
     assert shown_of_it["body_truncated"]
     assert shown_of_it["application_properties"] == Map([("a", 1)])
     assert of_it.size == 2**21 + len(of_it.encoded)
+
+
+@pytest.mark.parametrize("size", [0, 3, BODY_BYTES_MAX, BODY_BYTES_MAX + 1])
+def test_the_payload_of_an_opaque_message(size: int) -> None:
+    found = content_of(opaque_message(b"x" * size, message_format=7))
+    assert (found["body_kind"], found["body"]) == ("opaque", b"x" * min(size, BODY_BYTES_MAX))
+    assert found["body_truncated"] is (size > BODY_BYTES_MAX)
+    assert (found["properties"], found["annotations"]) == ({}, None)
+
+
+def test_the_beginning_of_a_large_opaque_message() -> None:
+    stored = StoredContent(number=1, size=2**21, beginning=b"bc")
+    large = Large(stored, Recorder().hold(1), is_saved=True)
+    found = content_of(opaque_message(b"a", message_format=7, large=large))
+    assert (found["body"], found["body_truncated"]) == (b"abc", True)
 
 
 def test_sections_before_the_body() -> None:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from broker.message import Origin
 from broker.routing.redelivery import Disposal
+from broker.routing.stored import as_entry
 from tests.support.clock import WALL_START_MS
 from tests.support.routing import Routing, new_message
 
@@ -20,6 +22,22 @@ def test_the_store_keeps_what_is_durable_until_it_is_consumed() -> None:
     consumer.dispose(Disposal.COUNT, routing.batch)
     consumer.dispose(Disposal.REMOVE, routing.batch)
     assert [(each.encoded, each.delivery_count) for each in routing.stored()] == [(b"b", 1)]
+
+
+@pytest.mark.requirement("RCV-05")
+def test_the_store_keeps_the_publisher_and_brings_it_back() -> None:
+    """Messages of one publisher share one object for it, as they did when they came."""
+    routing = Routing()
+    queue = routing.queue()
+    publishers = ["ada", "ada", "bob", ""]
+    for name in publishers:
+        queue.put(new_message(b"", durable=True, publisher=name), routing.batch)
+    stored = routing.stored()
+    assert [each.publisher for each in stored] == publishers
+    back = [as_entry(queue, each, 0).message for each in stored]
+    assert [message.publisher for message in back] == publishers
+    assert back[0].origin is back[1].origin
+    assert as_entry(queue, stored[0], 0, origin=Origin("x", "key")).message.key == "key"
 
 
 @pytest.mark.requirement("DST-14")
