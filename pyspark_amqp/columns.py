@@ -98,6 +98,7 @@ MESSAGE_COLUMNS: Final[dict[str, str]] = {
     "correlationId": ID_DDL,
     "messageAnnotations": "STRING",
     "amqp": "BINARY",
+    "messageFormat": "BIGINT",
 }
 """What a message is as a row, in Spark's words."""
 

@@ -31,6 +31,7 @@ from pyspark_amqp.errors import BrokerError
 DELIVERY_ANNOTATIONS: Final = 0x71
 POSITION: Final = "x-opt-position"
 ENQUEUED: Final = "x-opt-enqueued-time"
+MESSAGE_FORMAT: Final = "x-opt-message-format"
 
 CREDIT: Final = 2000
 """Messages that a reader has the broker send ahead."""
@@ -38,12 +39,23 @@ CREDIT: Final = 2000
 
 @final
 class Received:
-    """A message as a consumer would get it, and what the broker told beside it."""
+    """A message as a consumer would get it, and what the broker told beside it.
 
-    def __init__(self, data: bytes, position: int | None, enqueued_ms: int | None) -> None:
+    `message_format` is None if it is AMQP's own.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        position: int | None = None,
+        enqueued_ms: int | None = None,
+        *,
+        message_format: int | None = None,
+    ) -> None:
         self.data: Final = data
         self.position: Final = position
         self.enqueued_ms: Final = enqueued_ms
+        self.message_format: Final = message_format
 
 
 @final
@@ -154,8 +166,7 @@ def unwrapped(data: bytes) -> Received:
 
     What is no message is handed on as it is: its reader says so.
     """
-    position: int | None = None
-    enqueued_ms: int | None = None
+    told: dict[str, object] = {}
     try:
         header_end = 0
         code, at = descriptor_at(data, 0, len(data))
@@ -163,16 +174,27 @@ def unwrapped(data: bytes) -> Received:
             header_end = skip(data, at, len(data))
             code, at = descriptor_at(data, header_end, len(data))
         if code != DELIVERY_ANNOTATIONS:
-            return Received(data, None, None)
+            return Received(data)
         count, at, end = open_compound(data, at, len(data))
         while count > 0:
             key, at = take_value(data, at, end)
             value, at = take_value(data, at, end)
-            if isinstance(key, Symbol) and key.text == POSITION and isinstance(value, int):
-                position = value
-            elif isinstance(key, Symbol) and key.text == ENQUEUED and isinstance(value, Timestamp):
-                enqueued_ms = value.value
+            if isinstance(key, Symbol):
+                told[key.text] = value
             count -= 2
     except (Fault, IndexError):
-        return Received(data, position, enqueued_ms)
-    return Received(data[:header_end] + data[end:], position, enqueued_ms)
+        return _received(data, told)
+    return _received(data[:header_end] + data[end:], told)
+
+
+def _received(data: bytes, told: dict[str, object]) -> Received:
+    """The message, with what its delivery annotations tell."""
+    position = told.get(POSITION)
+    enqueued = told.get(ENQUEUED)
+    message_format = told.get(MESSAGE_FORMAT)
+    return Received(
+        data,
+        position if isinstance(position, int) else None,
+        enqueued.value if isinstance(enqueued, Timestamp) else None,
+        message_format=message_format if isinstance(message_format, int) else None,
+    )

@@ -180,6 +180,7 @@ def _by_amqp(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBa
                 enqueued_us=[
                     None if each.enqueued_ms is None else each.enqueued_ms * 1000 for each in some
                 ],
+                formats=[each.message_format for each in some],
             )
 
 

@@ -27,6 +27,9 @@ from pyspark_amqp.values import Columns, binary_in, columns_of, map_in, text_in,
 MICROSECONDS: Final = 1000
 """Of a millisecond."""
 
+RAW_COLUMNS: Final = ("address", "amqp", "messageFormat")
+"""What is looked at of rows whose column amqp is sent as it is."""
+
 Put = Callable[[JmsMessage, Any], None]
 Encoded = Callable[[int], bytes]
 """The message of a row, by the row's place in its batch."""
@@ -83,8 +86,10 @@ class MessageMaker:
     def messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
         """A message for each row. RowError names the row that is none."""
         if self._raw:
-            batch = batch.select(["amqp"] if self._address else ["address", "amqp"])
+            needed = {"amqp", "messageFormat"} if self._address else {*RAW_COLUMNS}
+            batch = batch.select([name for name in batch.schema.names if name in needed])
         columns = columns_of(batch)
+        formats = columns.get("messageFormat", [None] * batch.num_rows)
         addresses: Sequence[str | None] = [self._address] * batch.num_rows
         if not self._address:
             addresses = columns.get("address", addresses)
@@ -93,6 +98,7 @@ class MessageMaker:
             try:
                 if address is None:
                     raise ValueError("its address is null")
+                _check_format(formats[at])
                 made = Outgoing(text_in("address", address), encoded(at))
             except (MappingError, ValueError, TypeError, OverflowError) as error:
                 raise RowError(
@@ -121,6 +127,13 @@ class MessageMaker:
             return encode(message)
 
         return encoded
+
+
+def _check_format(message_format: object) -> None:
+    """ValueError for one that is not AMQP's own: as that it would be another message."""
+    if message_format:
+        number = whole_in("messageFormat", message_format)
+        raise ValueError(f"its messageFormat {number:#x} cannot be sent, only AMQP's own (0)")
 
 
 def _raw(columns: Columns) -> Encoded:

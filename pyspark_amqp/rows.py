@@ -33,7 +33,9 @@ from pyspark_amqp.plain import (
 )
 from pyspark_amqp.typed import lists, map_array, maps
 
-BROKER_COLUMNS: Final = frozenset({"address", "subscription", "position", "enqueuedAt", "amqp"})
+BROKER_COLUMNS: Final = frozenset(
+    {"address", "subscription", "position", "enqueuedAt", "amqp", "messageFormat"}
+)
 """What is known of a message without decoding it."""
 
 BODY_COLUMNS: Final = frozenset(
@@ -43,9 +45,14 @@ BODY_COLUMNS: Final = frozenset(
 Maker = Callable[[list[Any]], pa.Array]
 
 TOLD: Final = pa.schema(
-    [("position", pa.int64()), ("enqueuedAt", UTC_MICROSECONDS), ("message", pa.binary())]
+    [
+        ("position", pa.int64()),
+        ("enqueuedAt", UTC_MICROSECONDS),
+        ("message", pa.binary()),
+        ("messageFormat", pa.int64()),
+    ]
 )
-"""What the broker tells of messages; either of the first two may be null."""
+"""What the broker tells of messages; all but the message may be null."""
 
 
 def told_of(
@@ -53,9 +60,12 @@ def told_of(
     *,
     positions: Sequence[int | None],
     enqueued_us: Sequence[int | None],
+    formats: Sequence[int | None] | None = None,
 ) -> pa.RecordBatch:
-    """That of some messages; all lists are of one length."""
-    return pa.record_batch([positions, enqueued_us, messages], schema=TOLD)
+    """That of some messages; all lists are of one length. Without `formats` all are AMQP's own."""
+    if formats is None:
+        formats = [None] * len(messages)
+    return pa.record_batch([positions, enqueued_us, messages, formats], schema=TOLD)
 
 
 @final

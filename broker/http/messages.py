@@ -34,6 +34,7 @@ SCHEMA: Final = pa.schema(
         ("position", pa.int64()),
         ("enqueuedAt", pa.timestamp("us", "UTC")),
         ("message", pa.binary()),
+        ("messageFormat", pa.int64()),
     ]
 )
 
@@ -41,7 +42,11 @@ UNKNOWN: Final = pa.scalar(None, pa.int64())
 
 
 def batch_of(gathered: Gathered, messages: pa.Array) -> pa.RecordBatch:
-    """Rows in the order of `gathered`; a time of arrival that nobody knows is null."""
+    """Rows in the order of `gathered`; a time of arrival that nobody knows is null.
+
+    So is the message-format where it is AMQP's own.
+    """
+    formats = gathered.formats
     arrived_ms = pa.array(gathered.arrived_ms, pa.int64())
     arrived_us = pc.if_else(pc.equal(arrived_ms, 0), UNKNOWN, pc.multiply(arrived_ms, 1000))
     return pa.record_batch(
@@ -49,6 +54,9 @@ def batch_of(gathered: Gathered, messages: pa.Array) -> pa.RecordBatch:
             pa.array(gathered.positions, pa.int64()),
             arrived_us.cast(SCHEMA.field("enqueuedAt").type),
             messages,
+            pa.array([formats.get(row) for row in range(len(messages))], pa.int64())
+            if formats
+            else pa.nulls(len(messages), pa.int64()),
         ],
         schema=SCHEMA,
     )

@@ -29,6 +29,7 @@ class Gathered:
     """Messages in columns: numbers in their queue, times of arrival, bytes as a consumer gets them.
 
     `large` has the bodies that are in the store, each with its row, which ends before the body.
+    `formats` has the message-formats that are not AMQP's own, by row.
     """
 
     def __init__(self) -> None:
@@ -36,6 +37,7 @@ class Gathered:
         self.arrived_ms: Final[list[int]] = []
         self.messages: Final[list[bytes]] = []
         self.large: Final[list[tuple[int, Large]]] = []
+        self.formats: Final[dict[int, int]] = {}
         self.bytes: i64 = 0
 
     def add(self, entry: QueueEntry, clock: Clock) -> None:
@@ -47,6 +49,8 @@ class Gathered:
         large = message.large
         if large is not None:
             self.large.append((len(self.messages), large))
+        if message.message_format != 0:
+            self.formats[len(self.messages)] = int(message.message_format)
         self.positions.append(int(stored_position(entry)))
         self.arrived_ms.append(int(message.arrived_ms))
         self.messages.append(header + message.encoded)

@@ -1,7 +1,8 @@
 """Filters of this broker's own: a slice of an epoch of a lease, and a part of what waits.
 
 Both are for receivers that get copies, and both tell of each message where it is in its queue and
-when it came: in the delivery-annotations, for these are the broker's and not the sender's.
+when it came: in the delivery-annotations, for these are the broker's and not the sender's. There
+is also the message-format, if that is not AMQP's own: not all client libraries tell it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ BROWSE_SLICE: Final = "jms-broker:browse-slice:map"
 
 POSITION: Final = "x-opt-position"
 ENQUEUED_TIME: Final = "x-opt-enqueued-time"
+MESSAGE_FORMAT: Final = "x-opt-message-format"
 
 NUMBER_MAX: Final = 2**63 - 1
 
@@ -97,13 +99,20 @@ def _number(said: Map, name: str, high: int, *, low: int = 0, default: int = -1)
 def placed(entry: QueueEntry) -> bytes:
     """The delivery-annotations that tell where `entry` is, and when it came if that is known."""
     content = BytesWriter()
+    count = 2
     put_symbol(content, POSITION)
     put_long(content, stored_position(entry))
     arrived_ms = entry.message.arrived_ms
     if arrived_ms != UNKNOWN:
+        count += 2
         put_symbol(content, ENQUEUED_TIME)
         put_timestamp(content, arrived_ms)
+    message_format = entry.message.message_format
+    if message_format != 0:
+        count += 2
+        put_symbol(content, MESSAGE_FORMAT)
+        put_long(content, message_format)
     out = BytesWriter()
     put_descriptor(out, DELIVERY_ANNOTATIONS)
-    put_compound(out, 0xC1, content, count=2 if arrived_ms == UNKNOWN else 4)
+    put_compound(out, 0xC1, content, count=count)
     return out.getvalue()

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from pyspark_amqp.jobs.archive import SAME
+from pyspark_amqp.outgoing import RAW_COLUMNS
 from pyspark_amqp.spark import utc
 
 if TYPE_CHECKING:
@@ -75,11 +76,11 @@ def chosen(messages: DataFrame, choice: Choice) -> DataFrame:
         messages = messages.join(F.broadcast(wanted), "JMSMessageID", "semi")
     is_known = F.col("position").isNotNull() & F.col("enqueuedAt").isNotNull()
     return (
-        messages.select(*SAME, "amqp")
+        messages.select(*SAME, "amqp", "messageFormat")
         .withColumn("unknown", F.when(~is_known, F.col("amqp")))
         .groupBy(*SAME, "unknown")
         # the same one whenever Spark does it again, and one that was archived with its bytes
-        .agg(F.max("amqp").alias("amqp"))
+        .agg(F.max("amqp").alias("amqp"), F.max("messageFormat").alias("messageFormat"))
         .drop("unknown")
     )
 
@@ -121,6 +122,7 @@ class Plan:
     last: datetime | None
     addresses: dict[str, int]
     missing_ids: tuple[str, ...] = ()
+    of_other_formats: int = 0
 
     def check(self, *, is_one_batch: bool = False, skip: int = 0) -> None:
         """ReplayError where it cannot be sent; `is_one_batch`: all staged, to come at once."""
@@ -130,6 +132,11 @@ class Plan:
             raise ReplayError(
                 f"{self.without_bytes} of {self.messages} messages were archived without their"
                 " bytes (column amqp): they cannot be replayed"
+            )
+        if self.of_other_formats:
+            raise ReplayError(
+                f"{self.of_other_formats} of {self.messages} messages have a messageFormat other"
+                " than AMQP's own, which cannot be sent: leave them out"
             )
         if self.missing_ids:
             shown = ", ".join(self.missing_ids[:5])
@@ -152,6 +159,7 @@ def plan(messages: DataFrame, ids: Sequence[str] = ()) -> Plan:
             F.count("*").alias("n"),
             F.coalesce(F.sum(F.length("amqp")), F.lit(0)).alias("bytes"),
             F.sum(F.col("amqp").isNull().cast("int")).alias("without"),
+            F.count_if(F.col("messageFormat") != 0).alias("others"),
             F.min("enqueuedAt").alias("first"),
             F.max("enqueuedAt").alias("last"),
         )
@@ -168,6 +176,7 @@ def plan(messages: DataFrame, ids: Sequence[str] = ()) -> Plan:
         first=min(_moments(rows, "first"), default=None),
         last=max(_moments(rows, "last"), default=None),
         addresses={row["address"]: row["n"] for row in rows},
+        of_other_formats=sum(row["others"] for row in rows),
         missing_ids=tuple(each for each in dict.fromkeys(ids) if each not in found),
     )
 
@@ -181,7 +190,7 @@ def _moments(rows: Sequence[Row], name: str) -> Iterator[datetime]:
 
 def send(messages: DataFrame, options: dict[str, str], to: str | None) -> None:
     """Hand the messages to the source's sink in their order; to where they were, without `to`."""
-    columns = ["amqp"] if to is not None else ["address", "amqp"]
+    columns = ["amqp", "messageFormat"] if to is not None else RAW_COLUMNS
     given = {**options, "replay": "raw", **({} if to is None else {"address": to})}
     messages.select(*columns).write.format("amqp").mode("append").options(**given).save()
 

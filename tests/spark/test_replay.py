@@ -109,6 +109,8 @@ def test_a_plan_says_what_would_be_sent(spark: SparkSession, tmp_path: Path) -> 
     assert planned.missing_ids == ("ID:99",)
     bare = plan(messages.withColumn("amqp", F.lit(None).cast("binary")))
     assert bare.without_bytes == COUNT
+    assert planned.of_other_formats == 0
+    assert plan(messages.withColumn("messageFormat", F.lit(7))).of_other_formats == COUNT
 
 
 @pytest.mark.requirement("PIP-67")
@@ -116,10 +118,12 @@ def test_the_bytes_tell_messages_apart_only_where_nothing_else_does(spark: Spark
     """The header of a message that is read twice differs: its ttl, its count of deliveries."""
     known, no_position = ("q", None, 14, START, "ID:1"), ("q", None, None, START, "ID:2")
     rows = [
-        *((*known, header) for header in (b"ttl 9", b"ttl 8", None)),
-        *((*no_position, bytes_) for bytes_ in (b"a", b"b", b"b")),
+        *((*known, header, 7) for header in (b"ttl 9", b"ttl 8", None)),
+        *((*no_position, bytes_, None) for bytes_ in (b"a", b"b", b"b")),
     ]
-    columns = ", ".join(f"{name} {MESSAGE_COLUMNS[name]}" for name in (*SAME, "amqp"))
+    columns = ", ".join(
+        f"{name} {MESSAGE_COLUMNS[name]}" for name in (*SAME, "amqp", "messageFormat")
+    )
     found = chosen(spark.createDataFrame(rows, columns), ALL).collect()
     assert sorted(row["JMSMessageID"] for row in found) == ["ID:1", "ID:2", "ID:2"]
     assert {bytes(row["amqp"]) for row in found} == {b"ttl 9", b"a", b"b"}

@@ -35,14 +35,17 @@ def test_the_columns() -> None:
     gathered.positions.extend([4, 14])
     gathered.arrived_ms.extend([0, 1_750_000_000_001])
     gathered.messages.extend([b"a", b""])
+    gathered.formats[1] = 0x8001_3700
     batch = batch_of(gathered, pa.array(gathered.messages))
     assert batch.schema == SCHEMA
-    assert [str(field.type) for field in SCHEMA] == ["int64", "timestamp[us, tz=UTC]", "binary"]
+    types = ["int64", "timestamp[us, tz=UTC]", "binary", "int64"]
+    assert [str(field.type) for field in SCHEMA] == types
     at = datetime.fromtimestamp(1_750_000_000, UTC).replace(microsecond=1000)
     assert batch.to_pydict() == {
         "position": [4, 14],
         "enqueuedAt": [None, at],
         "message": [b"a", b""],
+        "messageFormat": [None, 0x8001_3700],
     }
 
 

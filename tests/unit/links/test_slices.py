@@ -9,6 +9,7 @@ from broker.amqp.terminus import COPY, NEVER, Filter, Source
 from broker.amqp.types import Described, Int, Map, Symbol, Timestamp, ULong
 from broker.links.filters import filters_of
 from broker.links.slices import BROWSE_SLICE, LEASE_SLICE, placed
+from broker.message import Message, opaque_message
 from broker.routing.entry import QueueEntry
 from broker.routing.policy import AddressPolicy
 from tests.support.broker import Broker, Client
@@ -87,23 +88,28 @@ def test_what_means_nothing_is_refused(wrong: Filter) -> None:
 
 @pytest.mark.requirement("PIP-06", "PIP-18")
 @pytest.mark.parametrize(
-    ("arrived_ms", "annotations"),
+    ("message", "annotations"),
     [
         pytest.param(
-            1_750_000_000_000,
+            new_message(arrived_ms=1_750_000_000_000),
             [
                 ("x-opt-position", 2**40 * 10 + 4),
                 ("x-opt-enqueued-time", Timestamp(1_750_000_000_000)),
             ],
             id="when it came",
         ),
-        pytest.param(0, [("x-opt-position", 2**40 * 10 + 4)], id="nobody knows when"),
+        pytest.param(new_message(), [("x-opt-position", 2**40 * 10 + 4)], id="nobody knows when"),
+        pytest.param(
+            opaque_message(b"", message_format=2**32 - 1),
+            [("x-opt-position", 2**40 * 10 + 4), ("x-opt-message-format", 2**32 - 1)],
+            id="another message-format",
+        ),
     ],
 )
 def test_a_copy_tells_where_its_message_is(
-    arrived_ms: int, annotations: list[tuple[str, object]]
+    message: Message, annotations: list[tuple[str, object]]
 ) -> None:
-    entry = QueueEntry(Routing().queue(), new_message(arrived_ms=arrived_ms), 2**40)
+    entry = QueueEntry(Routing().queue(), message, 2**40)
     written = placed(entry)
     value, end = take_value(written, 0, len(written))
     assert end == len(written)

@@ -10,6 +10,9 @@ import pyarrow as pa
 import pytest
 
 from broker import Broker
+from broker.amqp.sections import split
+from broker.app import App
+from broker.message import opaque_message, read_message
 from pyspark_amqp import journal
 from pyspark_amqp.broker_client import opened
 from pyspark_amqp.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS, schema_of
@@ -29,6 +32,7 @@ from pyspark_amqp.option_kinds import Position
 from pyspark_amqp.options import Options, Use, read_options
 from pyspark_amqp.places import place_of, subscribed, waiting
 from pyspark_amqp.publishing import Publisher
+from tests.support.frames import message as encoded_message
 from tests.support.tls import certificate, encrypted
 from tests.unit.pyspark_amqp.sending import message, send
 
@@ -87,6 +91,31 @@ def test_a_schema_that_names_the_encoded_message_gets_it(broker: Broker) -> None
         assert (some.num_rows, some.column("amqp").null_count) == (COUNT, 0)
         whole = read(options, QUEUE, part)
         assert whole.column("amqp").null_count == whole.num_rows == COUNT
+
+
+def test_both_ways_tell_the_message_format(broker: Broker) -> None:
+    """Of a message that is made of sections, and of one that is not."""
+
+    def publish(app: App) -> None:
+        batch = app.container.journal.batch
+        node = app.container.router.resolve("foreign", "queue", batch)
+        data = encoded_message(b"hello")
+        sections = split(data, 0, len(data))
+        clock = app.container.clock
+        node.put(read_message(sections, data, clock), batch)
+        node.put(read_message(sections, data, clock, message_format=0x8001_3700), batch)
+        node.put(opaque_message(b"\x00?", message_format=2**32 - 1), batch)
+        app.container.run_round()
+
+    broker._call(publish)
+    place = Place("foreign")
+    part = part_of_queue(place, 0, 1, selector=None, until_ms=0)
+    for options in both(broker, address="foreign"):
+        found = read(options, place, part).to_pylist()
+        formats = [row["messageFormat"] for row in found]
+        assert formats == [None, 0x8001_3700, 2**32 - 1]
+        assert [row["bodyBytes"] for row in found] == [b"hello", b"hello", None]
+        assert [row["amqp"] for row in found] == [None, None, b"\x00?"]
 
 
 @pytest.mark.requirement("PIP-33")

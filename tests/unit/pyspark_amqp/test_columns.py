@@ -121,7 +121,7 @@ def test_a_message_in_every_column() -> None:
     data = encode(message_of(TextBody("hello")))
     batch = rows_of([data], include_raw=True)
     assert batch.schema == schema_of(MESSAGE_COLUMNS)
-    assert len(batch.schema) == 37
+    assert len(batch.schema) == 38
     [row] = batch.to_pylist()
     assert batch.column("enqueuedAt").cast(pa.int64()).to_pylist() == [NOW_US]
     for name, moment in (
@@ -173,6 +173,7 @@ def test_a_message_in_every_column() -> None:
         },
         "messageAnnotations": '{"x-opt-own":[{"int":1},{"timestamp":5}]}',
         "amqp": data,
+        "messageFormat": None,
     }
 
 
@@ -426,6 +427,19 @@ def test_raw_sends_the_bytes_that_are_there() -> None:
     maker = MessageMaker(name="q", address=None, raw=True, now_ms=lambda: NOW)
     batch = pa.RecordBatch.from_pylist([{"amqp": b"\x00as it is", "address": "a", "extra": 1}])
     assert [(sent.address, sent.data) for sent in maker.messages(batch)] == [("a", b"\x00as it is")]
+
+
+@pytest.mark.parametrize("raw", [True, False], ids=["raw", "of columns"])
+def test_another_message_format_is_not_sent_as_the_usual_one(raw: bool) -> None:
+    maker = MessageMaker(name="q", address="a", raw=raw, now_ms=lambda: NOW)
+    rows = [
+        {"amqp": b"x", "bodyText": "x", "bodyType": "text", "messageFormat": each}
+        for each in (None, 0, 0x8001_3700)
+    ]
+    sent = maker.messages(pa.RecordBatch.from_pylist(rows))
+    assert [next(sent).address for _ in range(2)] == ["a", "a"]
+    with pytest.raises(RowError, match=r"row 2 of q .* messageFormat 0x80013700 cannot be sent"):
+        next(sent)
 
 
 def test_plain_columns_are_enough_and_ids_come_again() -> None:

@@ -77,6 +77,7 @@ def test_it_says_where_it_broke_off() -> None:
 PLANS: Final = [
     (Plan(0, 0, 0, None, None, {}), "nothing is sent"),
     (Plan(3, 0, 1, None, None, {}), "1 of 3 messages were archived without their bytes"),
+    (Plan(3, 9, 0, None, None, {}, (), 2), "2 of 3 messages have a messageFormat other"),
     (Plan(3, 9, 0, None, None, {}, ("ID:7",)), "1 of the ids are not in the archive: ID:7"),
 ]
 
