@@ -14,6 +14,7 @@ from broker import __version__
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
 from broker.amqp.limits import Limits
 from broker.clock import Clock, SystemClock
+from broker.compiled import BUILD, build_kind
 from broker.contents import Contents
 from broker.journal import Journal
 from broker.links.container import Authenticator, Container, Watcher
@@ -103,7 +104,7 @@ class App:
             authenticator=authenticator or self._own_login(),
             watcher=_log() if watcher is None else watcher,
             credit=settings.credit,
-            product={"product": PRODUCT, "version": __version__},
+            product={"product": PRODUCT, "version": __version__, BUILD: build_kind()},
         )
         _declare(router, self.journal)
         self.container.service = Management(self.container, self.store, self._spawn)

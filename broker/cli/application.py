@@ -23,6 +23,7 @@ from broker.cli.sinks import sinks
 from broker.cli.store import store as stores
 from broker.cli.subscriptions import explain, subscriptions
 from broker.cli.users import users
+from broker.compiled import COMPILED, SLOWER, is_compiled
 
 application = typer.Typer(
     help="A JMS message broker that speaks AMQP 1.0, and a client for it and others.",
@@ -34,7 +35,7 @@ application = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"jms-broker {__version__}")
+        typer.echo(f"jms-broker {__version__} ({COMPILED if is_compiled() else SLOWER})")
         raise typer.Exit
 
 
@@ -43,7 +44,10 @@ def _common(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version, and whether the broker is compiled.",
         ),
     ] = False,
 ) -> None:

@@ -43,6 +43,7 @@ from broker.amqp.sasl_frames import (
     read_sasl_mechanisms,
     read_sasl_outcome,
 )
+from broker.compiled import BUILD, INTERPRETED, SLOWER, build_kind
 
 AMQP_PORT: Final = 5672
 
@@ -67,7 +68,11 @@ class Unhealthy(Exception):  # noqa: N818 - a verdict, not a fault of this progr
 def run(url: str | None, config: Path | None, timeout_s: float) -> None:
     """Print the verdict; end the process with 1 where the broker counts as down."""
     try:
-        print(f"healthy: {check(url or url_of_settings(config), timeout_s)}")
+        if url is None:  # the broker of this installation, so what is known of it is known here
+            verdict = check(url_of_settings(config), timeout_s, build=build_kind())
+        else:
+            verdict = check(url, timeout_s)
+        print(f"healthy: {verdict}")
     except Unhealthy as verdict:
         print(f"jms-broker: {verdict}", file=sys.stderr)
         sys.exit(1)
@@ -87,8 +92,12 @@ def url_of_settings(config: Path | None) -> str:
     return f"amqp://[{host}]:{settings.port}" if ":" in host else f"amqp://{host}:{settings.port}"
 
 
-def check(url: str, timeout_s: float) -> str:
-    """What the broker at `url` did to count as up; Unhealthy where it does not."""
+def check(url: str, timeout_s: float, *, build: str = "") -> str:
+    """Return what the broker at `url` did to count as up; raise Unhealthy if it is down.
+
+    The text says if the broker runs interpreted: as its `open` tells, or else as `build` does,
+    for a broker that asks for a password before it tells anything.
+    """
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or AMQP_PORT
@@ -99,7 +108,9 @@ def check(url: str, timeout_s: float) -> str:
     place = f"{host}:{port}"
     try:
         with Wire(host, port, timeout_s) as wire:
-            return _converse(wire, unquote(parts.username or ""), unquote(parts.password or ""))
+            return _converse(
+                wire, unquote(parts.username or ""), unquote(parts.password or ""), build=build
+            )
     except TimeoutError:
         raise Unhealthy(f"{place} did not answer within {timeout_s:g} s") from None
     except OSError as error:
@@ -110,13 +121,13 @@ def check(url: str, timeout_s: float) -> str:
         raise Unhealthy(f"{place} {verdict}") from None
 
 
-def _converse(wire: Wire, user: str, password: str) -> str:
+def _converse(wire: Wire, user: str, password: str, *, build: str) -> str:
     """Open and close a connection, as far as one gets without a password where there is none."""
     wire.send_bytes(SASL_HEADER)
     wire.expect_header(SASL_HEADER)
     mechanisms = wire.expect(SaslMechanisms).mechanisms
     if not user and ANONYMOUS not in mechanisms:
-        return f"asks for a password ({', '.join(mechanisms)})"
+        return _with_build(f"asks for a password ({', '.join(mechanisms)})", build)
     if user:
         credentials = f"\0{user}\0{password}".encode()
         wire.send_sasl(SaslInit(mechanism=PLAIN, initial_response=credentials))
@@ -128,10 +139,15 @@ def _converse(wire: Wire, user: str, password: str) -> str:
     wire.send_bytes(AMQP_HEADER)
     wire.send(Open(container_id=f"jms-broker-healthcheck-{os.urandom(4).hex()}"))
     wire.expect_header(AMQP_HEADER)
-    wire.expect(Open)
+    told = wire.expect(Open).properties.get(BUILD, build)
     wire.send(Close())
     wire.expect(Close)
-    return "opened and closed a connection"
+    return _with_build("opened and closed a connection", told)
+
+
+def _with_build(done: str, build: object) -> str:
+    """Return `done`, and behind it that the broker is slow because it is not compiled."""
+    return f"{done}; it runs {SLOWER}" if build == INTERPRETED else done
 
 
 class Wire:

@@ -28,6 +28,7 @@ from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SaslMechanisms, SaslOutc
 from broker.app import App
 from broker.cli.application import application
 from broker.cli.healthcheck import Unhealthy, check, url_of_settings
+from broker.compiled import SLOWER, is_compiled
 from broker.settings import MEMORY, Settings
 
 PATIENCE_S = 20.0
@@ -51,6 +52,11 @@ LET_IN = sasl(SaslOutcome(SASL_OK))
 REFUSED = sasl(SaslOutcome(SASL_AUTH))
 OPENED = AMQP_HEADER + amqp(Open(container_id="broker"))
 CLOSED = amqp(Close())
+OPENED_INTERPRETED = AMQP_HEADER + amqp(
+    Open(container_id="broker", properties={"build": "interpreted"})
+)
+OPENED_COMPILED = AMQP_HEADER + amqp(Open(container_id="broker", properties={"build": "compiled"}))
+SLOW = f"; it runs {SLOWER}"
 FORCED = amqp(Close(error=Error(condition=CONNECTION_FORCED, description="going down")))
 
 
@@ -88,6 +94,27 @@ UP = [
 def test_up(answer: bytes, expected: str) -> None:
     with answering(answer) as place:
         assert check(f"amqp://{place}", PATIENCE_S) == expected
+
+
+BUILDS = [
+    pytest.param(OPENED_INTERPRETED, "compiled", SLOW, id="it says: interpreted"),
+    pytest.param(OPENED_COMPILED, "interpreted", "", id="it says: compiled"),
+    pytest.param(OPENED, "interpreted", SLOW, id="it says nothing, ours is interpreted"),
+    pytest.param(OPENED, "", "", id="nothing is known"),
+]
+
+
+@pytest.mark.parametrize(("opened", "build", "told"), BUILDS)
+def test_an_interpreted_broker_is_told(opened: bytes, build: str, told: str) -> None:
+    with answering(ANYBODY + LET_IN + opened + CLOSED) as place:
+        verdict = check(f"amqp://{place}", PATIENCE_S, build=build)
+    assert verdict == f"opened and closed a connection{told}"
+
+
+def test_the_build_counts_where_a_password_is_wanted_before_the_broker_can_tell() -> None:
+    with answering(USERS_ONLY) as place:
+        verdict = check(f"amqp://{place}", PATIENCE_S, build="interpreted")
+    assert verdict == f"asks for a password (PLAIN){SLOW}"
 
 
 DOWN = [
@@ -217,7 +244,17 @@ async def test_a_running_broker_is_up(tmp_path: Path) -> None:
         verdict = await asyncio.to_thread(check, app.url(), PATIENCE_S)
     finally:
         await app.stop()
-    assert verdict == "opened and closed a connection"
+    assert verdict == f"opened and closed a connection{'' if is_compiled() else SLOW}"
+
+
+def test_without_an_address_the_build_is_that_of_this_installation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with answering(USERS_ONLY) as place:
+        monkeypatch.setenv("JMS_BROKER_PORT", place.rpartition(":")[2])
+        done = CliRunner().invoke(application, ["healthcheck"])
+    slow = "" if is_compiled() else SLOW
+    assert done.stdout == f"healthy: asks for a password (PLAIN){slow}\n"
 
 
 def test_it_needs_neither_proton_nor_settings_where_the_address_is_given() -> None:

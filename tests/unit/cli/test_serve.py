@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from broker import __version__
 from broker.cli.application import application
 from broker.cli.serve import OPTIONS, plain_options
+from broker.compiled import SLOWER, is_compiled
 
 ROOT = Path(__file__).parents[3]
 
@@ -118,10 +120,11 @@ def test_an_address_that_is_not_ours_is_told() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_the_version() -> None:
+def test_the_version_says_which_build_it_is() -> None:
     done = CliRunner().invoke(application, ["--version"])
     assert done.exit_code == 0
-    assert done.stdout.startswith("jms-broker ")
+    build = "compiled" if is_compiled() else SLOWER
+    assert done.stdout == f"jms-broker {__version__} ({build})\n"
 
 
 @pytest.mark.parametrize(
