@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from broker.cli.commands import Commands
 from broker.cli.ending import fail
 from pyspark_amqp import cli_options as take
 from pyspark_amqp.jobs.running import (
@@ -29,7 +30,7 @@ AUDIT_STATUSES: Final = (
     " 130 interrupted."
 )
 
-pipeline = typer.Typer(
+pipeline = Commands(
     help="The data pipeline on Apache Spark: archive messages and journal as Parquet, audit,"
     " report, replay.",
     epilog=EXIT_STATUSES,

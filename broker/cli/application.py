@@ -11,9 +11,11 @@ import typer
 from broker import __version__
 from broker.cli import serve as server
 from broker.cli.backup import backup
+from broker.cli.commands import Commands
 from broker.cli.conformance import conformance
 from broker.cli.connections import connections
 from broker.cli.embed import embed
+from broker.cli.ending import EXIT_STATUSES
 from broker.cli.journal import journal
 from broker.cli.leases import leases
 from broker.cli.messages import browse, receive, send
@@ -25,7 +27,7 @@ from broker.cli.subscriptions import explain, subscriptions
 from broker.cli.users import users
 from broker.compiled import COMPILED, SLOWER, is_compiled
 
-application = typer.Typer(
+application = Commands(
     help="A JMS message broker that speaks AMQP 1.0, and a client for it and others.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -79,9 +81,9 @@ def serve(
     server.run({"config": file, "bind": bind, "port": port, "store": store})
 
 
-application.command()(send)
-application.command()(receive)
-application.command()(browse)
+application.command(epilog=EXIT_STATUSES)(send)
+application.command(epilog=EXIT_STATUSES)(receive)
+application.command(epilog=EXIT_STATUSES)(browse)
 application.command()(conformance)
 application.command()(embed)
 application.command()(explain)

@@ -16,11 +16,22 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
-from urllib.parse import urlsplit
 
-from proton import Delivery, Link, Message, ProtonException, Sender, Timeout, symbol
+from proton import (
+    Data,
+    Delivery,
+    Link,
+    Message,
+    ProtonException,
+    Sender,
+    Timeout,
+    symbol,
+)
 from proton.reactor import ApplicationEvent, Copy, EventInjector, LinkOption
-from proton.utils import BlockingConnection, BlockingReceiver
+from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached
+
+from broker.cli.broker_url import split_url, without_password
+from broker.cli.ending import EXIT_FAILURE, EXIT_NOT_FOUND
 
 CONNECT_TIMEOUT_S: Final = 10.0
 
@@ -33,6 +44,12 @@ PREFETCH: Final = 100
 
 BROWSED_AT_ONCE: Final = 1000
 
+NOT_FOUND: Final = "amqp:not-found"
+
+EXISTING_NODE: Final = "jms-broker:existing-node"
+"""The capability of a source by which this project's broker refuses to create a node. Others
+ignore what they do not know, and do as their settings say."""
+
 OUTCOMES: Final[dict[int, str]] = {
     Delivery.REJECTED: "rejected",
     Delivery.RELEASED: "released",
@@ -43,20 +60,27 @@ OUTCOMES: Final[dict[int, str]] = {
 class ClientError(Exception):
     """What went wrong, in words for whoever typed the command."""
 
-    def __init__(self, text: str, exit_status: int = 1) -> None:
+    def __init__(self, text: str, exit_status: int = EXIT_FAILURE) -> None:
         super().__init__(text)
         self.exit_status: Final = exit_status
 
 
-class Capability(LinkOption):
-    """Says what kind of node the broker's end of a link is."""
+class Capabilities(LinkOption):
+    """Names capabilities of the broker's end of a link, such as the kind of node that it is."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind: Final = kind
+    def __init__(self, *names: str | None) -> None:
+        """Those that are None are left out."""
+        self._names: Final = [name for name in names if name is not None]
 
     def apply(self, link: Link) -> None:
-        theirs = link.target if link.is_sender else link.source
-        theirs.capabilities.put_object(symbol(self._kind))
+        if not self._names:
+            return
+        array = (link.target if link.is_sender else link.source).capabilities
+        array.put_array(False, Data.SYMBOL)
+        array.enter()
+        for each in self._names:
+            array.put_symbol(symbol(each))
+        array.exit()
 
 
 class Feed:
@@ -200,7 +224,7 @@ def send(
     the broker says nothing for `timeout_s` while something waits for it.
     """
     with connected(url, timeout_s) as connection:
-        sender = connection.create_sender(address, options=_options(capability)).link
+        sender = connection.create_sender(address, options=Capabilities(capability)).link
         assert isinstance(sender, Sender)
         outgoing = Outgoing(sender, confirmed)
         feed = Feed(bodies, connection)
@@ -236,15 +260,23 @@ def _pump(connection: BlockingConnection, feed: Feed, outgoing: Outgoing, timeou
 
 
 def receive(
-    url: str, address: str, *, capability: str | None, count: int | None, timeout_s: float | None
+    url: str,
+    address: str,
+    *,
+    capability: str | None,
+    count: int | None,
+    timeout_s: float | None,
+    create: bool = False,
 ) -> Iterator[Message]:
     """Messages, each accepted when the next is asked for.
 
     Ends after `count`, or when none has come for `timeout_s`. The broker is
-    never asked for more than `count`.
+    never asked for more than `count`. Raises ClientError if there is no such node
+    and `create` is false.
     """
     with connected(url, CONNECT_TIMEOUT_S) as connection:
-        receiver = connection.create_receiver(address, credit=0, options=_options(capability))
+        wanted_node = Capabilities(capability, None if create else EXISTING_NODE)
+        receiver = _receiver(connection, address, wanted_node)
         incoming = Incoming(receiver)
         taken = 0
         while count is None or taken < count:
@@ -263,8 +295,7 @@ def browse(
 ) -> Iterator[Message]:
     """The messages in a queue, which stay there. Ends with the last, or after `count`."""
     with connected(url, timeout_s) as connection:
-        options = [Copy(), *_options(capability)]
-        receiver = connection.create_receiver(address, credit=0, options=options)
+        receiver = _receiver(connection, address, Copy(), Capabilities(capability, EXISTING_NODE))
         incoming = Incoming(receiver)
         taken = 0
         while count is None or taken < count:
@@ -279,14 +310,30 @@ def browse(
                 return
 
 
-def _options(capability: str | None) -> list[LinkOption]:
-    return [Capability(capability)] if capability is not None else []
+def _receiver(
+    connection: BlockingConnection, address: str, *options: LinkOption
+) -> BlockingReceiver:
+    """Return a receiver without credit; raise ClientError if there is no node to receive from."""
+    try:
+        return connection.create_receiver(address, credit=0, options=list(options))
+    except LinkDetached as refusal:
+        if refusal.condition != NOT_FOUND:
+            raise
+        raise ClientError(
+            f"there is no queue or topic {address!r}: send to it first, or create it with"
+            f" `jms-broker node create` ({_readable(refusal)})",
+            EXIT_NOT_FOUND,
+        ) from None
 
 
 @contextmanager
 def connected(url: str, timeout_s: float) -> Iterator[BlockingConnection]:
-    """A connection to `url`. Whatever goes wrong within becomes ClientError."""
-    place = _without_password(url)
+    """A connection to `url`. Whatever goes wrong within becomes ClientError.
+
+    Raises URLError if `url` is none of a broker.
+    """
+    split_url(url)
+    place = without_password(url)
     connection = None
     try:
         connection = BlockingConnection(url, timeout=timeout_s)
@@ -322,8 +369,3 @@ def _readable(error: Exception) -> str:
     text = re.sub(r"Condition\('([^']*)'(?:, '([^']*)')?[^)]*\)", r"\1: \2", str(error))
     text = re.sub(r"\bproton[.:]\w+: ", "", text)
     return re.sub(r"^Connection \S+ (disconnected: )?", "", text)
-
-
-def _without_password(url: str) -> str:
-    where = urlsplit(url)
-    return url.replace(f":{where.password}@", ":***@") if where.password else url

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import typer
 
+from broker.cli.broker_url import URLError
+
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 EXIT_FAILURE: Final = 1
+EXIT_USAGE: Final = 2
 EXIT_NOT_FOUND: Final = 3
 EXIT_FORBIDDEN: Final = 4
 EXIT_INTERRUPTED: Final = 130
@@ -35,12 +38,18 @@ def errors_told() -> Iterator[None]:
     try:
         from broker.cli.client import ClientError
     except ImportError as error:
-        fail(f"{error.name} is missing: pip install 'jms-broker[client]' (it needs a C compiler)")
+        fail(
+            f"the client library {error.name} is missing. Install it with"
+            " `pip install 'jms-broker[client]'`, which needs a C compiler; management over HTTP,"
+            " which will need no client library, is not in this version yet"
+        )
     try:
         with _interrupts_kept():
             yield
     except ClientError as error:
         fail(str(error), error.exit_status)
+    except URLError as error:
+        fail(str(error), EXIT_USAGE)
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except BrokenPipeError:

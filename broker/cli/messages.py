@@ -98,6 +98,12 @@ def receive(
             min=0.001, help="Stop when none has come for so many seconds.", show_default=False
         ),
     ] = None,
+    create: Annotated[
+        bool,
+        typer.Option(
+            "--create", help="Create ADDRESS where it is not there, if the broker allows it."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Take messages from a queue or topic and print them, until --count, --timeout or ^C."""
@@ -110,6 +116,7 @@ def receive(
             capability=capability.value if capability else None,
             count=count,
             timeout_s=timeout,
+            create=create,
         )
         received = _print_all(messages, as_json=json, expected=count)
     if count is not None and received < count:

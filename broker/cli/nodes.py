@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_NOT_FOUND, EXIT_STATUSES, fail
 from broker.cli.managing import BrokerAt, Count, Json, NodeKind, Pattern, at_broker
 from broker.cli.printing import json_of, print_record, print_records, progress
@@ -13,7 +14,7 @@ from broker.cli.printing import json_of, print_record, print_records, progress
 if TYPE_CHECKING:
     from broker.cli.requests import Requests
 
-nodes = typer.Typer(
+nodes = Commands(
     help="List, show, create, delete and purge queues and topics.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,

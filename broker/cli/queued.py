@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_FAILURE, EXIT_NOT_FOUND, EXIT_STATUSES, fail
 from broker.cli.managing import BrokerAt, Json, NodeKind, at_broker
 from broker.cli.nodes import number_in
@@ -14,7 +15,7 @@ from broker.cli.printing import json_of, print_record, print_records, progress
 if TYPE_CHECKING:
     from broker.cli.requests import Record, Requests
 
-queued = typer.Typer(
+queued = Commands(
     help="List, show, move, delete, cancel and retry the messages that wait in a queue.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,

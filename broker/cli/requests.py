@@ -6,12 +6,13 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, cast
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, urlunsplit
 
 from proton import Link, Message, int32
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection, SendException
 
+from broker.cli.broker_url import split_url
 from broker.cli.client import ClientError, connected
 from broker.cli.ending import EXIT_FAILURE, EXIT_FORBIDDEN, EXIT_NOT_FOUND
 
@@ -157,7 +158,7 @@ def with_user(url: str, user: str | None, password: str | None) -> str:
     """`url` with that user and password in place of its own."""
     if user is None:
         return url
-    parts = urlsplit(url if "//" in url else f"amqp://{url}")
+    parts = split_url(url)
     place = parts.netloc.rpartition("@")[2]
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password is not None else "")
     return urlunsplit(parts._replace(netloc=f"{login}@{place}"))

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_STATUSES
 from broker.cli.managing import BrokerAt, Count, Json, Pattern, at_broker
 from broker.cli.printing import json_of, print_record, print_records
 
-sinks = typer.Typer(
+sinks = Commands(
     help="List and show sinks, drop what they have staged.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from broker.cli.ending import EXIT_FAILURE, fail
+from broker.cli.commands import Commands
+from broker.cli.ending import EXIT_FAILURE, EXIT_USAGE, fail
 from broker.cli.managing import BrokerAt, Count, Json, at_broker
 from broker.cli.nodes import number_in
 from broker.cli.printing import json_of, print_record, print_records, progress
@@ -27,19 +28,18 @@ if TYPE_CHECKING:
     from storage.sql.check import Findings
     from storage.sql.salvage import Part, Salvaged
 
-EXIT_USAGE: Final = 2
 
 EXIT_STATUSES: Final = (
     "Exit status: 0 all is well, 1 something is damaged or was lost, or nothing could be done,"
     " 2 wrong usage."
 )
 
-store = typer.Typer(
+store = Commands(
     help="Check, salvage and migrate a store that no broker uses; ask a running one for its own.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,
 )
-quarantine = typer.Typer(
+quarantine = Commands(
     help="Messages that are damaged: list them, deliver them nevertheless, drop them.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_STATUSES
 from broker.cli.managing import BrokerAt, Count, Json, NodeKind, Pattern, at_broker
 from broker.cli.printing import json_of, print_record, print_records
 
-subscriptions = typer.Typer(
+subscriptions = Commands(
     help="List, show and delete named subscriptions.", epilog=EXIT_STATUSES, no_args_is_help=True
 )
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from broker.cli.commands import Commands
 from broker.cli.serve import CONFIG_VARIABLE
 
 if TYPE_CHECKING:
     from broker.security.authenticate import Users
 
-users = typer.Typer(help="Add, list and remove users.", no_args_is_help=True)
+users = Commands(help="Add, list and remove users.", no_args_is_help=True)
 
 Config = Annotated[
     Path | None,

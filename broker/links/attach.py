@@ -40,6 +40,9 @@ OUTCOMES: Final = (
 
 DISCARD_UNROUTABLE: Final = "DISCARD_UNROUTABLE"
 
+EXISTING_NODE: Final = "jms-broker:existing-node"
+"""A capability of a source: refuse the link if its node does not exist, do not create the node."""
+
 DELAYED_DELIVERY: Final = "DELAYED_DELIVERY"
 """Offered on every connection, and on a sender's link that asks (CON-07, DLY-02)."""
 
@@ -79,7 +82,8 @@ class PublishRequest:
 class ConsumeRequest:
     """A link to receive on. `address` None where a node is to be made.
 
-    `facts` and `terms` matter where that is a topic.
+    `facts` and `terms` matter where that is a topic. `creates` is false for a client that wants
+    an existing node or none.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class ConsumeRequest:
         facts: Facts,
         terms: Terms,
         filters: FiltersInForce,
+        creates: bool = True,
     ) -> None:
         self.address: Final = address
         self.kind: Final = kind
@@ -100,6 +105,7 @@ class ConsumeRequest:
         self.facts: Final = facts
         self.terms: Final = terms
         self.filters: Final = filters
+        self.creates: Final = creates
 
 
 def publish_request(attach: Attach) -> PublishRequest:
@@ -145,6 +151,7 @@ def consume_request(attach: Attach) -> ConsumeRequest:
         facts=Facts() if source.dynamic else subscription_facts(source),
         terms=terms_of(source),
         filters=filters,
+        creates=EXISTING_NODE not in source.capabilities,
     )
 
 

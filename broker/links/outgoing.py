@@ -324,7 +324,9 @@ class LinkConsumer(OutgoingOwner):
             found = router.subscriptions.identified(request.address)
             if found is not None:
                 return found.queue
-        node = router.resolve(request.address, QUEUE, batch, owner=self._peer.id)
+        node = router.resolve(
+            request.address, QUEUE, batch, owner=self._peer.id, create=request.creates
+        )
         router.check_consumable(node, self._peer.id)
         return node
 

@@ -106,7 +106,7 @@ def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
         for topic in there.queue.topics:
             router.check_consumable(topic, peer.id)
         return there
-    found = router.topic_of(interest.address, batch, owner=peer.id)
+    found = router.topic_of(interest.address, batch, owner=peer.id, create=request.creates)
     if found is not None:
         router.check_consumable(found, peer.id)
     return subscriptions.begin(row, interest, request.terms, batch=batch)

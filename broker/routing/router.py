@@ -135,13 +135,16 @@ class Router:
 
     # -- nodes
 
-    def resolve(self, address: str, kind: str, batch: Batch, *, owner: i64 = -1) -> Node:
+    def resolve(
+        self, address: str, kind: str, batch: Batch, *, owner: i64 = -1, create: bool = True
+    ) -> Node:
         """The node of that address and kind, made now where policy lets it be (DST-01, DST-02).
 
         `kind` is empty where the client did not say: an existing node then
         wins, queue first, else the default kind. The key of a topic's address may be any;
         a pattern names no single node. `owner` is the connection that asks: what the class
-        `tmp` makes is its own (DST-13). Raises NoSuchNode or InvalidAddress.
+        `tmp` makes is its own (DST-13). Raises InvalidAddress, and NoSuchNode, also where the
+        node is not there and `create` is false.
         """
         address = durability.canonical(address)
         found = self.find(address, kind)
@@ -157,6 +160,8 @@ class Router:
             if found is not None:
                 return found
         addresses.check_new(name)
+        if not create:
+            raise NoSuchNode(f"no {kind} {name}")
         if not self._policies.of(name, kind).auto_create:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
         return self.create(name, kind, batch, owner=owner)
@@ -341,8 +346,10 @@ class Router:
         """What is configured for an address, be there a node or not."""
         return self._policies.of(address)
 
-    def topic_of(self, address: str, batch: Batch, *, owner: i64 = -1) -> Topic | None:
-        """The topic that a subscriber's address names, made where policy lets it be.
+    def topic_of(
+        self, address: str, batch: Batch, *, owner: i64 = -1, create: bool = True
+    ) -> Topic | None:
+        """The topic that a subscriber's address names, made where policy and `create` let it be.
 
         None for a pattern, which names any number of them (DST-06). Raises NoSuchNode or
         InvalidAddress.
@@ -351,7 +358,7 @@ class Router:
         words = addresses.words_part(name)
         pattern.check(key)
         if not pattern.is_pattern(words):
-            topic = self.resolve(name, TOPIC, batch, owner=owner)
+            topic = self.resolve(name, TOPIC, batch, owner=owner, create=create)
             assert isinstance(topic, Topic)
             return topic
         pattern.check(words)

@@ -82,6 +82,7 @@ def test_browsing_takes_nothing(client: Client, address: str) -> None:
 
 
 def test_browsing_an_empty_queue_ends(client: Client, address: str) -> None:
+    client.prints("node", "create", address)
     assert client.prints("browse", address) == b""
 
 
@@ -97,7 +98,8 @@ def test_json_tells_what_a_message_says_of_itself(client: Client, address: str) 
 @pytest.mark.requirement("DST-01")
 def test_a_queue_and_a_topic_of_one_name_are_two(client: Client, address: str) -> None:
     client.prints("send", address, "for the queue", "--capability", "queue")
-    with client.started("receive", address, "--capability", "topic", "--count", "1") as subscriber:
+    one_of_the_topic = ("--capability", "topic", "--create", "--count", "1")
+    with client.started("receive", address, *one_of_the_topic) as subscriber:
         # Whoever publishes before the subscription stands publishes to nobody.
         for _ in range(ATTEMPTS):
             if subscriber.poll() is not None:
@@ -108,6 +110,7 @@ def test_a_queue_and_a_topic_of_one_name_are_two(client: Client, address: str) -
 
 
 def test_a_message_that_does_not_come_is_an_error(client: Client, address: str) -> None:
+    client.prints("node", "create", address)
     done = client.run("receive", address, "--count", "1", "--timeout", "0.2")
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr == b"jms-broker: received 0 of 1\n"
@@ -171,30 +174,61 @@ def test_a_stranger_is_refused(strict: str, address: str) -> None:
 
 
 FAILURES = [
-    pytest.param(["send", "closed.a", "x"], b"amqp:not-found", id="an address that is not there"),
-    pytest.param(["receive", "closed.a"], b"amqp:not-found", id="nothing to receive from"),
-    pytest.param(["browse", "closed.a"], b"amqp:not-found", id="nothing to browse"),
-    pytest.param(["send", "a", "x", "--url", "amqp://127.0.0.1:1"], b"refused", id="no broker"),
-    pytest.param(["send", "a", "--file", "/none"], b"/none: No such file", id="no file"),
-    pytest.param(["send", "a", "--count", "2"], b"only once", id="standard input twice"),
+    pytest.param(["send", "closed.a", "x"], 1, b"amqp:not-found", id="nothing to send to"),
+    pytest.param(["receive", "none"], 3, b"no queue or topic 'none'", id="nothing to receive"),
+    pytest.param(["browse", "none"], 3, b"no queue or topic 'none'", id="nothing to browse"),
+    pytest.param(
+        ["receive", "none", "--capability", "topic"], 3, b"no topic none", id="no such topic"
+    ),
+    pytest.param(
+        ["receive", "closed.a", "--create"], 3, b"may not be created", id="not to be created"
+    ),
+    pytest.param(["send", "a", "x", "--url", "amqp://127.0.0.1:1"], 1, b"refused", id="no broker"),
+    pytest.param(["send", "a", "--file", "/none"], 1, b"/none: No such file", id="no file"),
+    pytest.param(["send", "a", "--count", "2"], 1, b"only once", id="standard input twice"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "told"), FAILURES)
+@pytest.mark.parametrize(("arguments", "status", "told"), FAILURES)
 def test_what_cannot_be_done_is_told_in_a_line(
-    strict: str, arguments: list[str], told: bytes
+    strict: str, arguments: list[str], status: int, told: bytes
 ) -> None:
     done = Client(f"amqp://{USER}:{PASSWORD}@{strict}").run(*arguments)
-    assert done.returncode == 1
+    assert done.returncode == status
     assert done.stderr.startswith(b"jms-broker: ")
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert done.stdout == b""
 
 
+@pytest.mark.requirement("DST-02")
+def test_what_was_looked_for_in_vain_is_not_there_afterwards(client: Client, address: str) -> None:
+    for command in ("receive", "browse"):
+        assert client.run(command, address).returncode == 3
+    assert client.run("node", "show", address).returncode == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["send", "a", "x"], id="send"),
+        pytest.param(["receive", "a"], id="receive"),
+        pytest.param(["browse", "a"], id="browse"),
+        pytest.param(["node", "list"], id="management"),
+        pytest.param(["node", "list", "--user", "a", "--password", "b"], id="with a user"),
+    ],
+)
+def test_a_url_that_names_no_broker_is_refused(arguments: list[str]) -> None:
+    done = Client("https://eve:pw@h").run(*arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    refusal = b"jms-broker: 'https://eve:***@h' is no URL of a broker: https:// is not AMQP."
+    assert done.stderr.startswith(refusal)
+    assert done.stderr.count(b"\n") == 1
+
+
 def test_a_broker_that_stops_is_told(own_broker: BrokerProcess, address: str) -> None:
     client = Client(own_broker.url)
-    with client.started("receive", address) as receiver:
+    with client.started("receive", address, "--create") as receiver:
         client.prints("send", address, "a")
         assert receiver.stdout is not None
         assert receiver.stdout.readline() == b"a\n"

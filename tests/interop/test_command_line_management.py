@@ -197,11 +197,11 @@ def test_a_subscription_is_listed_explained_and_ended(own_broker: BrokerProcess)
     from proton.reactor import DurableSubscription
     from proton.utils import BlockingConnection
 
-    from broker.cli.client import Capability
+    from broker.cli.client import Capabilities
 
     client = Client(own_broker.url)
     connection = BlockingConnection(own_broker.url)
-    options = [DurableSubscription(), Capability("topic")]
+    options = [DurableSubscription(), Capabilities("topic")]
     connection.create_receiver("t", name="news", options=options)
     (record,) = records(client, "subscription", "list")
     assert (record["name"], record["address"], record["consumers"]) == ("news", "t", 1)
@@ -233,7 +233,7 @@ def test_a_connection_is_shown_with_its_links_and_closed(
     own_broker: BrokerProcess, address: str
 ) -> None:
     client = Client(own_broker.url)
-    with client.started("receive", address) as receiver:
+    with client.started("receive", address, "--create") as receiver:
         client.prints("send", address, "a")
         assert receiver.stdout is not None
         assert receiver.stdout.readline() == b"a\n"

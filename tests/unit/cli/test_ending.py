@@ -1,6 +1,8 @@
 """How a command ends."""
 
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -51,3 +53,21 @@ def wait_after(interrupted: Callable[[], object]) -> None:
     with errors_told():
         interrupted()
         threading.Event().wait(SECONDS)
+
+
+def test_a_missing_client_library_is_told_with_what_to_do() -> None:
+    program = "import sys; sys.modules['proton'] = None; from broker.cli import main; main()"
+    for arguments in (["send", "a", "x"], ["node", "list"]):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            env={"PYTHONPATH": ":".join(filter(None, sys.path))},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("jms-broker: the client library proton is missing.")
+        assert "pip install 'jms-broker[client]'" in line
+        assert "HTTP" in line

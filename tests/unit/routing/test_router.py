@@ -75,6 +75,22 @@ def test_what_may_not_be_created_is_not_found() -> None:
     assert resolve(routing, "closed.x", "").kind == "queue"
 
 
+@pytest.mark.requirement("DST-02")
+def test_a_client_may_ask_for_an_existing_node_alone() -> None:
+    routing = Routing()
+    for kind in ("queue", "topic", ""):
+        with pytest.raises(NoSuchNode, match="a"):
+            routing.router.resolve("a", kind, routing.batch, create=False)
+    with pytest.raises(NoSuchNode, match="topic a"):
+        routing.router.topic_of("a/key", routing.batch, create=False)
+    assert routing.router.topic_of("a.*", routing.batch, create=False) is None
+    assert routing.batch.is_empty()
+    queue = routing.queue("a")
+    assert routing.router.resolve("a", "", routing.batch, create=False) is queue
+    topic = routing.router.create("a", "topic", routing.batch)
+    assert routing.router.topic_of("a/key", routing.batch, create=False) is topic
+
+
 REFUSED = {
     "no name": ("", "queue", InvalidAddress),
     "too long a name": ("x" * 256, "queue", InvalidAddress),

@@ -1,0 +1,34 @@
+"""The help of every command: a type only where an option takes a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from broker.cli.application import application
+
+
+def paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command and group, by the words that lead to it."""
+    yield path
+    for name, each in getattr(command, "commands", {}).items():
+        yield from paths(each, (*path, name))
+
+
+@pytest.mark.parametrize(
+    "path", list(paths(typer.main.get_command(application))), ids=lambda path: " ".join(path)
+)
+def test_a_flag_has_no_type(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(application, [*path, "--help"]).output
+    assert "--help" in shown
+    assert "bool" not in shown.lower()
+
+
+def test_an_option_with_a_value_has_one() -> None:
+    shown = CliRunner().invoke(application, ["send", "--help"]).output
+    (line,) = (line for line in shown.splitlines() if "--url" in line)
+    assert "str" in line.lower() or "text" in line.lower()
