@@ -42,6 +42,9 @@ ENVIRONMENT_PREFIX: Final = "JMS_BROKER_"
 OTHER_VARIABLES: Final = frozenset({"JMS_BROKER_CONFIG", "JMS_BROKER_URL"})
 """Variables of the command line that are no settings: which file, and which broker to talk to."""
 
+NEAREST: Final = 5
+"""Known settings that the error of an unknown one names: all 50 would hide the right one."""
+
 UINT_MAX: Final = 2**32 - 1
 
 
@@ -329,7 +332,8 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     ]
     if unknown:
         lines = [
-            f"{name} = {_shown(name, environment[name])}: {_unknown(name, known)}"
+            f"{name} = {_shown(name, environment[name])}:"
+            f" {_unknown(name, known, prefix=ENVIRONMENT_PREFIX)}"
             for name in unknown
         ]
         raise SettingsError("\n".join(lines))
@@ -352,11 +356,19 @@ def _not_json(error: UnreadableVariable, environment: Mapping[str, str]) -> str:
     return f"environment: {error}"
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    likely = get_close_matches(name, names, n=1)
-    hint = f"did you mean {likely[0]}? " if likely else ""
-    return f"unknown setting; {hint}known are {', '.join(names)}"
+def _unknown(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """Return the error for an unknown setting: at most NEAREST of the `known`, nearest first.
+
+    `prefix` is what all names begin with: it makes none of them nearer than another.
+    """
+    bare = {each.removeprefix(prefix): each for each in sorted(known)}
+    wanted = name.upper().removeprefix(prefix) if prefix else name
+    likely = [bare[each] for each in get_close_matches(wanted, bare, n=NEAREST)]
+    others = [bare[each] for each in get_close_matches(wanted, bare, n=NEAREST, cutoff=0.0)]
+    if not likely:
+        return f"unknown setting; the nearest are {', '.join(others)}"
+    also = f" Near it are also {', '.join(likely[1:])}" if likely[1:] else ""
+    return f"unknown setting; did you mean {likely[0]}?{also}"
 
 
 class _Places:

@@ -118,7 +118,7 @@ WRONG_FILES = [
         "prot = 1", ["broker.toml: prot = 1: ", "did you mean port?"], id="a setting misspelt"
     ),
     pytest.param(
-        "colour = 1", ["colour = 1", "known are ", "auto_create", "users_file"], id="unknown"
+        "colour = 1", ["colour = 1: unknown setting; the nearest are "], id="like no other"
     ),
     pytest.param(
         '[log]\nlevel = "loud"',
@@ -132,7 +132,7 @@ WRONG_FILES = [
         id="in the second address",
     ),
     pytest.param(
-        '[[address]]\npattern = "a"\nkind = 1', ["address[0].kind = 1", "pattern"], id="of address"
+        '[[address]]\npatern = "a"', ["address[0].patern", "did you mean pattern?"], id="of address"
     ),
     pytest.param(
         '[[address]]\npattern = "a"\nexclusive = "sole"',
@@ -146,7 +146,9 @@ WRONG_FILES = [
     ),
     pytest.param("[[queue]]\n", ["queue[0].name", "required"], id="a queue without a name"),
     pytest.param(
-        '[[topic]]\nname = "a"\nauto_create = true', ["topic[0].auto_create", "name"], id="of topic"
+        '[[topic]]\nname = "a"\njornal = true',
+        ["topic[0].jornal", "did you mean journal?"],
+        id="of topic",
     ),
     pytest.param(
         '[[queue]]\nname = "a"\n[[queue]]\nname = "a"',
@@ -174,6 +176,31 @@ def test_a_wrong_file_is_told_apart(tmp_path: Path, text: str, told: list[str]) 
         load_settings(written(tmp_path, text))
     for part in told:
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["colour", "max_messages_max", "redelivery", "x"])
+def test_an_unknown_setting_is_told_with_five_others_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with pytest.raises(SettingsError) as in_file:
+        load_settings(written(tmp_path, f"{name} = 1"))
+    monkeypatch.setenv(f"JMS_BROKER_{name.upper()}", "1")
+    with pytest.raises(SettingsError) as in_environment:
+        load_settings()
+    words_of_file = re.findall(r"\w+", str(in_file.value).partition("unknown setting")[2])
+    words = re.findall(r"\w+", str(in_environment.value).partition("unknown setting")[2])
+    told = [word for word in words_of_file if word in Settings.model_fields]
+    assert 1 <= len(told) <= 5
+    variables = [word for word in words if word.startswith("JMS_BROKER_")]
+    assert 1 <= len(variables) <= 5
+
+
+def test_the_prefix_of_variables_makes_none_of_them_likely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JMS_BROKER_COLOUR", "red")
+    with pytest.raises(SettingsError, match=r"JMS_BROKER_COLOUR = 'red': unknown setting; the"):
+        load_settings()
 
 
 WRONG_VARIABLES = [
