@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PINNED := $(PIP) install --require-hashes
-SOURCES := $(shell find broker storage pyspark_amqp tests/conformance -name '*.py' ! -name 'test_*')
+SOURCES := $(wildcard jms_broker*.py) \
+	$(shell find broker storage pyspark_amqp tests/conformance -name '*.py' ! -name 'test_*')
 COMPILER_FILES := config/compiler.flags config/cold_paths.h
 
 # Whether this machine can build C extensions: the compiler that Python names, and its headers.
@@ -26,7 +27,7 @@ run: $(STAMPS)/runtime
 		exec $(BIN)/jms-broker serve --config config/broker.toml $(ARGS); \
 	else \
 		echo "$(NO_COMPILER): the broker runs interpreted, at about a twentieth of its speed"; \
-		exec $(BIN)/python -m broker serve --config config/broker.toml $(ARGS); \
+		exec $(BIN)/python -m jms_broker serve --config config/broker.toml $(ARGS); \
 	fi
 
 # Compiled and installed into .venv. The two halves share no files: two cores do both at once.
@@ -175,7 +176,7 @@ $(STAMPS)/spark: requirements-spark.txt $(STAMPS)/client | $(STAMPS)/http
 $(STAMPS)/compiled: pyproject.toml README.md $(COMPILER_FILES) $(SOURCES) | $(STAMPS)/tools
 	@echo "compiling the broker"
 	@rm -rf build/tree build/wheel && mkdir -p build/tree/tests
-	@cp -R broker storage pyspark_amqp pyproject.toml README.md build/tree
+	@cp -R broker storage pyspark_amqp jms_broker*.py pyproject.toml README.md build/tree
 	@cp -R tests/conformance build/tree/tests
 	@find build/tree \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
 	@HATCH_BUILD_HOOKS_ENABLE=true \

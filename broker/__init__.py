@@ -17,6 +17,9 @@ else:
         """`Broker`, imported when it is asked for: a server that runs carries no embedding."""
         if name != "Broker":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from jms_broker import check_names
+
+        check_names()
         from broker.embedding import Broker
 
         return Broker

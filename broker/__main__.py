@@ -1,6 +1,6 @@
-"""`python -m broker` is the command `jms-broker`."""
+"""The command `jms-broker`, for a checkout in which it is not installed."""
 
-from broker.cli import main
+from jms_broker import main
 
 if __name__ == "__main__":
     main()

@@ -24,8 +24,8 @@ COMPILED: Final[list[str]] = WHEEL["hooks"]["mypyc"]["include"]
 
 PRODUCT: Final = [
     Source.read(file)
-    for top in ("broker", "storage")
-    for file in sorted((ROOT / top).rglob("*.py"))
+    for pattern in ("broker/**/*.py", "storage/**/*.py", "jms_broker*.py")
+    for file in sorted(ROOT.glob(pattern))
 ]
 PIPELINE: Final = [Source.read(file) for file in sorted((ROOT / "pyspark_amqp").rglob("*.py"))]
 TESTS: Final = [Source.read(file) for file in sorted((ROOT / "tests").rglob("*.py"))]
@@ -278,7 +278,10 @@ def test_a_unit_test_is_named_after_its_module(name: str, expected: bool) -> Non
 def test_every_module_is_used() -> None:
     """What nothing imports is dead, or its user is. Pytest imports its plugin, alembic scripts."""
     plugins: dict[str, str] = PROJECT["project"]["entry-points"]["pytest11"]
-    used = set(plugins.values()).union(*(tidy.imported_modules(source) for source in PRODUCT))
+    commands = {each.partition(":")[0] for each in PROJECT["project"]["scripts"].values()}
+    used = commands.union(plugins.values()).union(
+        *(tidy.imported_modules(source) for source in PRODUCT)
+    )
     unused = [
         source.path
         for source in PRODUCT

@@ -80,7 +80,7 @@ def from_checkout() -> bool:
 def command() -> list[str]:
     """The `jms-broker` that belongs to the broker under test."""
     if from_checkout():
-        return [sys.executable, "-m", "broker"]
+        return [sys.executable, "-m", "jms_broker"]
     return [str(Path(sys.executable).with_name("jms-broker"))]
 
 

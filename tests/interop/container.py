@@ -50,6 +50,7 @@ SOURCES: Final = (
     *COMPILER_FILES,
     "broker/**/*",
     "storage/**/*",
+    "jms_broker*.py",
     "tests/conformance/**/*",
 )
 

@@ -43,6 +43,16 @@ with Broker() as first:
             assert further.url != first.url
 """
 
+OWN_TEST: Final = """
+import broker, storage
+
+def test_own_modules():
+    assert (broker.PRICE, storage.SHELVES) == (3, 4)
+
+def test_with_a_broker(amqp_url):
+    assert amqp_url
+"""
+
 ON_ITS_OWN: Final = """
 import asyncio, socket, sys
 from broker import Broker
@@ -139,6 +149,18 @@ def test_the_example_of_a_python_service(
     done = for_tests.run("python", "-m", "pytest", *arguments, cwd=examples)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
+
+
+def test_the_installed_plugin_stops_no_project_that_has_modules_of_our_names(
+    for_tests: EmptyEnvironment, tmp_path: Path
+) -> None:
+    (tmp_path / "broker.py").write_text("PRICE = 3\n")
+    (tmp_path / "storage").mkdir()
+    (tmp_path / "storage" / "__init__.py").write_text("SHELVES = 4\n")
+    (tmp_path / "test_own.py").write_text(OWN_TEST)
+    done = for_tests.run("python", "-m", "pytest", "-W", "error", cwd=tmp_path)
+    assert "1 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert f"the module 'broker' is {tmp_path / 'broker.py'}, and hides" in done.stdout
 
 
 def test_the_example_of_a_java_test(

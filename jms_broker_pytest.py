@@ -1,8 +1,8 @@
 """pytest fixtures: `amqp_broker`, a broker of the test alone, and `amqp_url`, its address.
 
-Loaded by pytest wherever jms-broker is installed, so the broker itself is
-imported by the first test that wants one. Each test has its own port, each
-worker of pytest-xdist its own process: nothing is shared.
+Loaded by pytest wherever jms-broker is installed, in projects that have a module `broker` of
+their own, too: the broker is imported by the first test that wants one. Each test has its own
+port, each worker of pytest-xdist its own process: nothing is shared.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def amqp_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A running `broker.Broker` for this test, in a thread of its own."""
+    from jms_broker import ShadowedError, check_names
+
+    try:
+        check_names()
+    except ShadowedError as error:
+        pytest.fail(str(error), pytrace=False)
     from broker.embedding import Broker
 
     with Broker(**_settings(request)) as running:

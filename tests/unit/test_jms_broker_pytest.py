@@ -66,7 +66,7 @@ def run(folder: Path, test: str, *arguments: str, ini: str = "") -> str:
     (folder / "pytest.ini").write_text(f"[pytest]\n{ini}")
     (folder / "test_it.py").write_text(test)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "broker.pytest_plugin", *STRICT, *arguments],
+        [sys.executable, "-m", "pytest", "-p", "jms_broker_pytest", *STRICT, *arguments],
         cwd=folder,
         env={
             "PYTHONPATH": ":".join(filter(None, sys.path)),
@@ -120,7 +120,7 @@ def test_what_is_wrong_is_told_by_the_tests_that_want_a_broker(
 
 
 def test_no_broker_is_imported_before_one_is_wanted() -> None:
-    program = "import broker.pytest_plugin, sys; print('broker.embedding' in sys.modules)"
+    program = "import jms_broker_pytest, sys; print('broker' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={"PYTHONPATH": ":".join(filter(None, sys.path))},

@@ -1,0 +1,60 @@
+"""The way into jms-broker, past modules of others that have the names of its packages.
+
+`broker` and `storage` are likely names of a user's own modules, and whichever comes first on
+`sys.path` is imported. This module has a name of its own, so that it can tell.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+PACKAGES: Final = ("broker", "storage")
+HOME: Final = Path(__file__).resolve().parent
+"""The folder that holds this file, and the packages beside it."""
+
+
+class ShadowedError(ImportError):
+    """Another module is found in place of a package of jms-broker. The text says which."""
+
+
+def check_names() -> None:
+    """Raise ShadowedError if `broker` or `storage` is a module that is not jms-broker's."""
+    for name in PACKAGES:
+        found = _place(name)
+        if found is None:
+            raise ShadowedError(f"the package {name!r} of jms-broker is missing in {HOME}")
+        if found.resolve().parent != HOME / name:
+            raise ShadowedError(
+                f"the module {name!r} is {found}, and hides the package {name!r} of jms-broker in"
+                f" {HOME}: rename it, or keep its folder off sys.path",
+                name=name,
+                path=str(found),
+            )
+
+
+def _place(name: str) -> Path | None:
+    """Return the file that `import name` has loaded or would load; None if there is none."""
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        return None if loaded.__file__ is None else Path(loaded.__file__)
+    found = find_spec(name)
+    return None if found is None or found.origin is None else Path(found.origin)
+
+
+def main() -> None:
+    """Run the command `jms-broker`, or say in one line which module is in its way."""
+    try:
+        check_names()
+    except ShadowedError as error:
+        sys.stderr.write(f"jms-broker: {error}\n")
+        sys.exit(1)
+    from broker.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()
