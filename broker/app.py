@@ -21,6 +21,7 @@ from broker.links.container import Authenticator, Container, Watcher
 from broker.links.recovery import Recovery
 from broker.machine import default_memory_max
 from broker.management.management import Management
+from broker.management.users import Accounts
 from broker.net.listener import Listener
 from broker.net.login import Login
 from broker.routing.durability import canonical
@@ -107,7 +108,7 @@ class App:
             product={"product": PRODUCT, "version": __version__, BUILD: build_kind()},
         )
         _declare(router, self.journal)
-        self.container.service = Management(self.container, self.store, self._spawn)
+        self.container.service = self._management()
         self.contents: Contents | None = None
         self.listener = Listener(self.container, stall_timeout_ms=settings.stall_timeout_ms)
         self.windows = Windows(self.store, self.journal, router.paging)
@@ -118,6 +119,12 @@ class App:
     def _own_login(self) -> Login:
         self.login = login_of(self.settings)
         return self.login
+
+    def _management(self) -> Management:
+        login = self.login
+        # as the login is at the time of a request; an embedded broker has no users file
+        accounts = None if login is None else lambda: Accounts(login.users, login.anonymous)
+        return Management(self.container, self.store, self._spawn, accounts=accounts)
 
     def _router(self, clock: Clock, witness: Witness | None, hold_us: int) -> Router:
         settings = self.settings

@@ -210,6 +210,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "storage/sql/migrations/versions/v0010_labels.py": "the same",
     "storage/sql/tables.py": "the same",
     "storage/facts.py": "records",
+    "broker/cli/accounts.py": "tests/unit/cli/test_users.py, and with a broker in tests/interop",
     "broker/cli/backup.py": "tests/interop/test_command_line_store.py",
     "broker/http/limits.py": "numbers; tests/unit/amqp/test_limits.py",
     "broker/management/later.py": "declared; tests/unit/management/test_stores.py",

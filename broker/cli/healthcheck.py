@@ -92,6 +92,18 @@ def url_of_settings(config: Path | None) -> str:
     return f"amqp://[{host}]:{settings.port}" if ":" in host else f"amqp://{host}:{settings.port}"
 
 
+def offers_anonymous(url: str, timeout_s: float) -> bool:
+    """Return True if a broker answers at `url` and lets clients in without a password."""
+    parts = urlsplit(url)
+    try:
+        with Wire(parts.hostname or "", parts.port or AMQP_PORT, timeout_s) as wire:
+            wire.send_bytes(SASL_HEADER)
+            wire.expect_header(SASL_HEADER)
+            return ANONYMOUS in wire.expect(SaslMechanisms).mechanisms
+    except (OSError, ConnectionFault, Unhealthy):
+        return False
+
+
 def check(url: str, timeout_s: float, *, build: str = "") -> str:
     """Return what the broker at `url` did to count as up; raise Unhealthy if it is down.
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -68,19 +68,28 @@ class BrokerAt:
                 yield requests
 
 
-OPTIONS: Final = signature(BrokerAt, eval_str=True).parameters
+def taking(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command the fields of the dataclass `options` as options.
+
+    They come behind the command's own, in place of its first parameter, which is an `options`.
+    """
+    fields: Final = signature(options, eval_str=True).parameters
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def told(**given: Any) -> None:
+            chosen = options(**{name: given.pop(name) for name in fields})
+            command(chosen, **given)
+
+        own = signature(command, eval_str=True)
+        parameters = [*list(own.parameters.values())[1:], *fields.values()]
+        parameters.sort(key=lambda each: each.default is not Parameter.empty)
+        told.__annotations__ = {each.name: each.annotation for each in parameters}
+        vars(told)["__signature__"] = own.replace(parameters=parameters)
+        return told
+
+    return with_options
 
 
-def at_broker(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` with the options of `BrokerAt` behind its own, in place of its first parameter."""
-
-    @wraps(command)
-    def told(**given: Any) -> None:
-        at = BrokerAt(**{name: given.pop(name) for name in OPTIONS})
-        command(at, **given)
-
-    own = signature(command, eval_str=True)
-    parameters = [*list(own.parameters.values())[1:], *OPTIONS.values()]
-    told.__annotations__ = {each.name: each.annotation for each in parameters}
-    vars(told)["__signature__"] = own.replace(parameters=parameters)
-    return told
+at_broker: Final = taking(BrokerAt)
+"""Gives a command the options that say which broker is meant."""

@@ -68,11 +68,13 @@ class Requests:
         *,
         properties: Mapping[str, object] | None = None,
         more: Mapping[str, object] | None = None,
+        exact: Mapping[str, object] | None = None,
         **arguments: object,
     ) -> Record:
         """The body of the response; RefusalError where the broker refuses.
 
-        `more` are arguments, too. Those that are None or false are left out.
+        `more` are arguments, too. Those that are None or false are left out, but for `exact`
+        ones, which are sent as they are.
         """
         asked: dict[str, object] = {"operation": operation, "type": kind, **(properties or {})}
         if name is not None:
@@ -82,6 +84,7 @@ class Requests:
             for name, value in {**arguments, **(more or {})}.items()
             if value is not None and value is not False
         }
+        given.update(exact or {})
         request = Message(properties=asked, body=given, reply_to=self._reply_to)
         try:
             self._sender.send(request)

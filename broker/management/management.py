@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -42,6 +42,7 @@ from broker.management.response import Response, as_message
 from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscriptions import Subscriptions
+from broker.management.users import Accounts, UserEntity
 from broker.message import Message
 from broker.routing.errors import NoSuchNode, RoutingError
 from broker.routing.node import QUEUE, TOPIC, Node
@@ -95,7 +96,12 @@ class Management(Service):
     """Answers requests of administrators, and tells everybody else that they may not ask."""
 
     def __init__(
-        self, container: Container, store: Store | None = None, spawn: Spawn | None = None
+        self,
+        container: Container,
+        store: Store | None = None,
+        spawn: Spawn | None = None,
+        *,
+        accounts: Callable[[], Accounts] | None = None,
     ) -> None:
         self._container: Final = container
         self._spawn: Final = spawn
@@ -113,6 +119,8 @@ class Management(Service):
         if store is not None and spawn is not None:
             entities += [Stores(store, router), DamagedMessages(store), Backups(store, spawn)]
             entities += [History(store), Sinks(router, journal, store)]
+        if accounts is not None:
+            entities.append(UserEntity(accounts, router))
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = Explanations(container).operations()
         self._own: Final[Mapping[str, Operation]] = {

@@ -133,6 +133,16 @@ class Users:
         entry = self._entries().get(name)
         return entry is not None and entry.administrator
 
+    @property
+    def file(self) -> Path:
+        """The users file, from the root."""
+        return self._file.absolute()
+
+    @property
+    def first(self) -> str | None:
+        """The name of the first user, whom the settings name and no file, or None."""
+        return None if self._first is None else self._first[0]
+
     def names(self) -> list[str]:
         """Everybody in the file, sorted."""
         return sorted(self._current())
@@ -145,6 +155,8 @@ class Users:
         refusal = refusal_of_name(name) or refusal_of_password(password)
         if refusal is not None:
             raise UsersError(refusal)
+        if name == self.first:
+            raise UsersError(f"user {name!r} is in the broker's settings, which win over the file")
         if administrator is None:
             before = self._current().get(name)
             administrator = before is not None and before.administrator
@@ -346,6 +358,8 @@ def _replace(file: Path, name: str, line: str | None) -> bool:
             os.fsync(out.fileno())
         _keep_owner(target, new)
         new.replace(target)
+    except OSError as error:
+        raise UsersError(f"{new}: {error.strerror}; nothing was changed") from None
     finally:
         new.unlink(missing_ok=True)
     return found

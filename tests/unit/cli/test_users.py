@@ -1,12 +1,16 @@
 """`jms-broker user`: adding, listing and removing, as typed."""
 
+import asyncio
+import socket
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from broker.app import App
 from broker.cli.application import application
 from broker.security.authenticate import Users
+from broker.settings import MEMORY, Settings, given_settings
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +29,8 @@ def in_file() -> Users:
 
 def test_a_password_from_standard_input() -> None:
     done = user("add", "alice", "--password-stdin", typed="sesame\nmore\n")
-    assert (done.exit_code, done.stdout) == (0, "added alice\n")
+    file = Path("jms-broker.users").absolute()
+    assert (done.exit_code, done.stdout) == (0, f"added alice to {file}\n")
     assert in_file().check("alice", "sesame")
 
 
@@ -45,7 +50,8 @@ def test_a_password_typed_differently_is_asked_for_again() -> None:
 def test_a_second_time_changes_the_password() -> None:
     user("add", "alice", "--password-stdin", typed="one\n")
     done = user("add", "alice", "--password-stdin", typed="two\n")
-    assert done.stdout == "changed the password of alice\n"
+    file = Path("jms-broker.users").absolute()
+    assert done.stdout == f"changed the password of alice in {file}\n"
     assert in_file().check("alice", "two")
 
 
@@ -58,19 +64,113 @@ def test_names_are_listed() -> None:
 
 def test_a_user_is_removed() -> None:
     user("add", "alice", "--password-stdin", typed="x\n")
-    assert user("remove", "alice").stdout == "removed alice\n"
+    file = Path("jms-broker.users").absolute()
+    assert user("remove", "alice").stdout == f"removed alice from {file}\n"
     assert in_file().names() == []
 
 
 def test_the_configured_file_is_used(folder: Path) -> None:
     config = folder / "broker.toml"
     config.write_text('users_file = "others"\n')
-    user("add", "alice", "--password-stdin", "--config", str(config), typed="x\n")
+    done = user("add", "alice", "--password-stdin", "--config", str(config), typed="x\n")
+    assert done.stdout == f"added alice to {folder / 'others'}\n"
     assert Users(folder / "others").names() == ["alice"]
 
 
+def test_the_file_of_the_environment_is_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JMS_BROKER_USERS_FILE", str(folder / "others"))
+    done = user("add", "alice", "--password-stdin", typed="x\n")
+    assert done.stdout == f"added alice to {folder / 'others'}\n"
+
+
+def test_a_file_that_is_typed_wins_over_a_broker_in_the_environment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JMS_BROKER_URL", "amqp://127.0.0.1:1")
+    config = folder / "broker.toml"
+    config.write_text("")
+    done = user("add", "alice", "--password-stdin", "--config", str(config), typed="x\n")
+    assert done.exit_code == 0
+    done = user("list")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("jms-broker: amqp://127.0.0.1:1: ")
+
+
+USAGE = [
+    pytest.param(["--config", "a", "--url", "amqp://h"], "give one", id="two places"),
+    pytest.param(["--user", "eve"], "are for --url", id="an administrator for a file"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "told"), USAGE)
+def test_wrong_usage(arguments: list[str], told: str) -> None:
+    done = user("list", *arguments)
+    assert done.exit_code == 2
+    assert told in done.stderr
+
+
+def test_the_first_user_of_the_settings_is_not_written_to_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JMS_BROKER_USER", "ada")
+    monkeypatch.setenv("JMS_BROKER_PASSWORD", "engine")
+    done = user("add", "ada", "--password-stdin", typed="other\n")
+    assert done.exit_code == 1
+    assert "user 'ada' is in the broker's settings, which win over the file" in done.stderr
+    assert not Path("jms-broker.users").exists()
+
+
+async def warned_of(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What adding a user prints as a warning while a broker of `settings` runs."""
+    app = App(settings)
+    await app.start()
+    monkeypatch.setenv("JMS_BROKER_PORT", str(app.port))
+    monkeypatch.setenv("JMS_BROKER_USERS_FILE", str(folder / "users"))
+    if settings.allow_anonymous is not None:
+        monkeypatch.setenv("JMS_BROKER_ALLOW_ANONYMOUS", str(settings.allow_anonymous))
+    arguments = ("add", "alice", "--password-stdin")
+    try:
+        done = await asyncio.to_thread(user, *arguments, typed="sesame\n")
+    finally:
+        await app.stop()
+    assert done.exit_code == 0
+    return done.stderr.replace(app.url(), "URL")
+
+
+OPEN = "jms-broker: warning: the broker at URL lets clients in without a password"
+
+
+@pytest.mark.parametrize(
+    ("allow_anonymous", "users", "expected"),
+    [
+        pytest.param(None, [], f"{OPEN} until it is restarted\n", id="started without users"),
+        pytest.param(None, ["bob"], "", id="started with users"),
+        pytest.param(True, ["bob"], f"{OPEN}: allow_anonymous = true\n", id="open on purpose"),
+        pytest.param(False, ["bob"], "", id="closed on purpose"),
+    ],
+)
+async def test_a_broker_that_stays_open_is_told(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    allow_anonymous: bool | None,
+    users: list[str],
+    expected: str,
+) -> None:
+    for name in users:
+        Users(folder / "users").add(name, "x")
+    settings = given_settings(
+        port=0, store=MEMORY, users_file=folder / "users", allow_anonymous=allow_anonymous
+    )
+    assert await warned_of(settings, folder, monkeypatch) == expected
+
+
+def test_without_a_broker_nothing_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("JMS_BROKER_PORT", str(server.getsockname()[1]))
+    assert user("add", "alice", "--password-stdin", typed="x\n").stderr == ""
+
+
 FAILURES = [
-    pytest.param(["remove", "bob"], "", "no user 'bob'", id="nobody of that name"),
     pytest.param(["add", "a:b", "--password-stdin"], "x\n", "no colon", id="a bad name"),
     pytest.param(["add", "alice", "--password-stdin"], "", "not empty", id="no password"),
     pytest.param(["list", "--config", "none.toml"], "", "none.toml: No such file", id="no config"),
@@ -83,6 +183,13 @@ def test_what_cannot_be_done_is_told(arguments: list[str], typed: str, told: str
     assert done.exit_code == 1
     assert told in done.stderr
     assert done.stderr.startswith("jms-broker: ")
+
+
+def test_nobody_of_that_name_is_removed() -> None:
+    done = user("remove", "bob")
+    assert done.exit_code == 3
+    file = Path("jms-broker.users").absolute()
+    assert done.stderr == f"jms-broker: no user 'bob' in {file}\n"
 
 
 def test_a_spoilt_file_is_told_by_every_command() -> None:

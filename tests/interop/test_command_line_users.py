@@ -1,0 +1,61 @@
+"""`jms-broker user --url` as typed: a running broker changes its own users file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.interop.broker_process import BrokerProcess
+from tests.interop.typed import Client
+
+FIRST = {"JMS_BROKER_USER": "first", "JMS_BROKER_PASSWORD": "one"}
+
+
+def at(broker: BrokerProcess, login: str) -> Client:
+    return Client(broker.url.replace("amqp://", f"amqp://{login}@"))
+
+
+def test_users_come_and_go_by_management(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path, variables=FIRST)
+    place = broker.url.replace("amqp://", "amqp://first:***@")
+    file = tmp_path / "jms-broker.users"
+    first = at(broker, "first:one")
+    added = first.prints("user", "add", "bob", "--password-stdin", typed=b"secret\n")
+    assert added.decode() == f"added bob to {file} of the broker at {place}\n"
+    assert at(broker, "bob:secret").prints("send", "q", "x") == b"sent 1\n"
+    assert first.prints("user", "list") == b"bob\nfirst\tadministrator\n"
+    refused = at(broker, "bob:secret").run("user", "add", "eve", "--password-stdin", typed=b"x\n")
+    assert refused.returncode == 4
+    raised = ("user", "add", "bob", "--password-stdin", "--administrator")
+    changed = first.prints(*raised, typed=b"other\n")
+    assert changed.decode() == f"changed the password of bob in {file} of the broker at {place}\n"
+    lowered = ("user", "add", "bob", "--password-stdin", "--no-administrator")
+    first.prints(*lowered, typed=b"other\n")
+    assert first.prints("user", "list") == b"bob\nfirst\tadministrator\n"
+    assert at(broker, "bob:secret").run("send", "q", "x").returncode == 1
+    assert first.prints("user", "remove", "bob").startswith(b"removed bob from ")
+    assert first.run("user", "remove", "bob").returncode == 3
+    assert broker.stop() == 0
+    log = broker.log.read_text()
+    assert "added user bob" in log
+    assert "removed user bob" in log
+    assert "secret" not in log
+
+
+def test_a_broker_that_stays_open_is_told(own_broker: BrokerProcess) -> None:
+    client = Client(own_broker.url)
+    done = client.run("user", "add", "bob", "--password-stdin", typed=b"secret\n")
+    assert done.returncode == 0
+    assert done.stderr.startswith(b"jms-broker: warning: the broker at amqp://127.0.0.1:")
+    assert b"lets clients in without a password until it is restarted" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--user", "--password"])
+def test_no_password_of_an_administrator_is_asked_for_a_file(tmp_path: Path, option: str) -> None:
+    client = Client("")
+    config = tmp_path / "broker.toml"
+    config.write_text("")
+    done = client.run("user", "list", "--config", str(config), option, "x")
+    assert done.returncode == 2
+    assert b"are for --url" in done.stderr

@@ -1,0 +1,205 @@
+"""Users by management: who adds and removes them, what is refused, and what is never told."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+
+import pytest
+
+from broker.management.management import Management
+from broker.management.users import Accounts
+from broker.security.authenticate import Users
+from tests.support.broker import Broker, Doorman
+from tests.support.frames import Transfer
+from tests.support.management import Manager, Reply, read_reply, request
+
+
+class UsersOnly(Doorman):
+    """Administrators are those whom the file marks."""
+
+    def __init__(self, users: Users) -> None:
+        super().__init__()
+        self._users = users
+
+    def is_administrator(self, user: str) -> bool:
+        return self._users.is_administrator(user)
+
+
+class Setting:
+    """A broker with a users file, and `alice`, an administrator, connected to it."""
+
+    def __init__(self, file: Path, *, anonymous: bool = False, user: str = "alice") -> None:
+        self.users = Users(file, first=("first", "one"))
+        self.users.add("alice", "sesame", administrator=True)
+        self.broker = Broker(authenticator=UsersOnly(self.users))
+        self._beside: list[Coroutine[None, None, None]] = []
+        container = self.broker.container
+        container.service = Management(
+            container,
+            None,
+            self._beside.append,
+            accounts=lambda: Accounts(self.users, anonymous),
+        )
+        self.manager = Manager(self.broker, user=user)
+
+    async def ask(self, operation: str, name: str, **arguments: object) -> Reply:
+        self.manager.send(request(operation, "user", name, body=arguments))
+        while self._beside:
+            await self._beside.pop(0)
+        bodies = self.manager.client.bodies()
+        (found,) = [body for body in bodies if isinstance(body, Transfer)]
+        return read_reply(found.payload)
+
+    def rows(self, pattern: str = "*") -> list[dict[str, object]]:
+        return self.manager.look("user", {"filter": pattern}).rows
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "users"
+
+
+def content(file: Path) -> str:
+    return file.read_text()
+
+
+def write(file: Path, text: str) -> None:
+    file.write_text(text)
+
+
+async def test_a_user_is_added_changed_and_removed(file: Path) -> None:
+    setting = Setting(file)
+    created = await setting.ask("CREATE", "bob", password="secret")
+    assert created.status == 201
+    assert created.map == {
+        "name": "bob",
+        "identity": "bob",
+        "type": "user",
+        "administrator": False,
+        "source": "file",
+        "created": True,
+        "file": str(file),
+        "anonymous": False,
+    }
+    assert setting.users.check("bob", "secret")
+    changed = await setting.ask("CREATE", "bob", password="other", administrator=True)
+    assert (changed.status, changed.map["created"]) == (200, False)
+    assert changed.map["administrator"] is True
+    kept = await setting.ask("CREATE", "bob", password="third")
+    assert kept.map["administrator"] is True
+    assert setting.users.check("bob", "third")
+    less = await setting.ask("CREATE", "bob", password="third", administrator=False)
+    assert less.map["administrator"] is False
+    removed = await setting.ask("DELETE", "bob")
+    assert (removed.status, removed.map) == (200, {"file": str(file)})
+    assert setting.users.names() == ["alice"]
+
+
+async def test_whether_clients_without_a_password_still_enter_is_told(file: Path) -> None:
+    created = await Setting(file, anonymous=True).ask("CREATE", "bob", password="secret")
+    assert created.map["anonymous"] is True
+
+
+async def test_users_are_listed_without_their_hashes(file: Path) -> None:
+    setting = Setting(file)
+    await setting.ask("CREATE", "bob", password="secret")
+    assert [(row["name"], row["administrator"], row["source"]) for row in setting.rows()] == [
+        ("alice", True, "file"),
+        ("bob", False, "file"),
+        ("first", True, "settings"),
+    ]
+    assert [row["name"] for row in setting.rows("b*")] == ["bob"]
+    reply = setting.manager.query("user")
+    assert "argon2" not in str(reply)
+
+
+async def test_each_change_is_logged_with_who_asked_and_without_the_password(file: Path) -> None:
+    setting = Setting(file)
+    await setting.ask("CREATE", "bob", password="secret")
+    await setting.ask("CREATE", "bob", password="secret2")
+    await setting.ask("DELETE", "bob")
+    setting.broker.container.run_round()
+    told = [event for event in setting.broker.watcher.events if event.startswith("noticed ")]
+    where = setting.manager.client.peer.address
+    assert told == [
+        f"noticed alice at {where} added user bob",
+        f"noticed alice at {where} changed the password of user bob",
+        f"noticed alice at {where} removed user bob",
+    ]
+
+
+REFUSED: list[object] = [
+    pytest.param("CREATE", "bob", {}, 400, "password is a string", id="no password"),
+    pytest.param("CREATE", "bob", {"password": ""}, 400, "is not empty", id="empty password"),
+    pytest.param("CREATE", "bob", {"password": "a\0"}, 400, "NUL", id="a NUL"),
+    pytest.param("CREATE", "b:b", {"password": "x"}, 400, "no colon", id="a bad name"),
+    pytest.param("CREATE", "bob", {"password": "x", "hash": "x"}, 400, "no argument", id="a hash"),
+    pytest.param(
+        "CREATE", "bob", {"password": "x", "administrator": 1}, 400, "true or", id="a number"
+    ),
+    pytest.param("CREATE", "first", {"password": "x"}, 409, "settings", id="the first user"),
+    pytest.param(
+        "CREATE",
+        "alice",
+        {"password": "x", "administrator": False},
+        409,
+        "the user that asks",
+        id="who asks, degraded",
+    ),
+    pytest.param("DELETE", "alice", {}, 409, "the user that asks", id="who asks, removed"),
+    pytest.param("DELETE", "first", {}, 409, "settings", id="the first user, removed"),
+    pytest.param("DELETE", "none", {}, 404, "no user none", id="nobody"),
+    pytest.param("READ", "alice", {}, 501, "CREATE, DELETE", id="no such operation"),
+]
+
+
+@pytest.mark.parametrize(("operation", "name", "arguments", "status", "told"), REFUSED)
+async def test_what_cannot_be_is_refused_and_changes_nothing(
+    file: Path, operation: str, name: str, arguments: Mapping[str, object], status: int, told: str
+) -> None:
+    setting = Setting(file)
+    before = content(file)
+    reply = await setting.ask(operation, name, **arguments)
+    assert (reply.status, told in reply.description) == (status, True), reply.description
+    assert content(file) == before
+
+
+async def test_a_change_under_way_elsewhere_is_told(file: Path) -> None:
+    setting = Setting(file)
+    await setting.ask("CREATE", "bob", password="x")
+    write(file.with_name("users.new"), "")
+    for reply in (
+        await setting.ask("CREATE", "carol", password="x"),
+        await setting.ask("DELETE", "bob"),
+    ):
+        assert (reply.status, "somebody else changes" in reply.description) == (409, True)
+    assert setting.users.names() == ["alice", "bob"]
+
+
+async def test_a_file_that_was_spoilt_is_told(file: Path) -> None:
+    setting = Setting(file, user="first")
+    write(file, "nonsense\n")
+    for reply in (
+        setting.manager.query("user"),
+        await setting.ask("CREATE", "bob", password="x"),
+        await setting.ask("DELETE", "alice"),
+    ):
+        assert (reply.status, "line 1" in reply.description) == (409, True)
+    assert content(file) == "nonsense\n"
+
+
+async def test_only_administrators(file: Path) -> None:
+    setting = Setting(file, user="mallory")
+    for reply in (
+        await setting.ask("CREATE", "mallory", password="x", administrator=True),
+        await setting.ask("DELETE", "alice"),
+        setting.manager.query("user"),
+    ):
+        assert reply.status == 403
+    assert setting.users.names() == ["alice"]
+
+
+def test_a_broker_without_a_users_file_has_no_such_type() -> None:
+    reply = Manager(Broker()).query("user")
+    assert (reply.status, "no type user" in reply.description) == (400, True)
