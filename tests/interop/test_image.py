@@ -264,7 +264,8 @@ class TestBuilt:
     def test_users_are_kept_in_the_volume(self, image: Image, data: Path) -> None:
         require_proton()
         added = ended(image.run(data, "user", "add", "bob", "--password-stdin"), text="sesame\n")
-        assert (added.returncode, added.stdout) == (0, "added bob\n"), added.stderr
+        told = (added.returncode, added.stdout)
+        assert told == (0, "added bob to /var/lib/jms-broker/users\n"), added.stderr
         broker = started(image, data)
         url = f"amqp://bob:sesame@127.0.0.1:{port_of(broker)}"
         try:
