@@ -11,14 +11,13 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import find_spec
 from typing import Final
 
 import structlog
 
 from broker import __version__
 from broker.app import App
+from broker.compiled import COMPILED, SLOWER, is_compiled
 from broker.journal import SWITCH_INTERVAL_S
 from broker.net.log import configure_logging
 from broker.reload import reload
@@ -102,7 +101,7 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     log.info(
         "broker starting",
         version=__version__,
-        mode="compiled" if _is_compiled() else "interpreted: at about a twentieth of the speed",
+        build=COMPILED if is_compiled() else SLOWER,
         python=platform.python_version(),
         store=app.store.name,
         settings=file or "no file",
@@ -138,9 +137,3 @@ def _tell_stop(app: App, reason: str) -> None:
         log.info("broker stopping", reason=reason, connections=connections)
     else:
         log.error("broker stopping: its store failed", reason=str(app.failure))
-
-
-def _is_compiled() -> bool:
-    """Return True if the engine is machine code, made by mypyc."""
-    found = find_spec("broker.amqp.connection")
-    return found is not None and str(found.origin).endswith(tuple(EXTENSION_SUFFIXES))

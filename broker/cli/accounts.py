@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 PROBE_TIMEOUT_S: Final = 1.0
 """How long the broker of the settings may take to say whether it lets anybody in."""
 
+UNTIL: Final = "until it is restarted, or reloads (SIGHUP)"
+"""When a broker that had no users asks for passwords."""
+
 
 class Accounts(ABC):
     """Users who enter with a password, and those who may without."""
@@ -77,7 +80,7 @@ class FileAccounts(Accounts):
             return None
         if self._settings.allow_anonymous:
             return f"the broker at {url} lets clients in without a password: allow_anonymous = true"
-        return f"the broker at {url} lets clients in without a password until it is restarted"
+        return f"the broker at {url} lets clients in without a password {UNTIL}"
 
 
 class BrokerAccounts(Accounts):
@@ -109,6 +112,6 @@ class BrokerAccounts(Accounts):
         if not self._told.get("anonymous"):
             return None
         return (
-            f"the broker at {self._url} lets clients in without a password until it is restarted,"
+            f"the broker at {self._url} lets clients in without a password {UNTIL},"
             " and then too if allow_anonymous = true"
         )

@@ -209,8 +209,9 @@ class Management(Service):
             return
         name = request.name or request.identity or ""
         facts = {"operation": request.operation, "type": request.type, "name": name}
-        if request.arguments:
-            facts["arguments"] = str(dict(request.arguments))
+        told = {key: value for key, value in request.arguments.items() if key != "password"}
+        if told:
+            facts["arguments"] = str(told)
         if response.body:
             facts["result"] = str(response.body)
         self._container.watcher.managed(peer, facts)

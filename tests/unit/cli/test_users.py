@@ -143,7 +143,12 @@ OPEN = "jms-broker: warning: the broker at URL lets clients in without a passwor
 @pytest.mark.parametrize(
     ("allow_anonymous", "users", "expected"),
     [
-        pytest.param(None, [], f"{OPEN} until it is restarted\n", id="started without users"),
+        pytest.param(
+            None,
+            [],
+            f"{OPEN} until it is restarted, or reloads (SIGHUP)\n",
+            id="started without users",
+        ),
         pytest.param(None, ["bob"], "", id="started with users"),
         pytest.param(True, ["bob"], f"{OPEN}: allow_anonymous = true\n", id="open on purpose"),
         pytest.param(False, ["bob"], "", id="closed on purpose"),
