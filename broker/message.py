@@ -278,7 +278,7 @@ class Message:
         )
 
     def _with(self, annotations: Map) -> bytes:
-        """The encoded message with these annotations in place of its own."""
+        """The encoded message with these annotations, if there are any, in place of its own."""
         encoded = self.encoded
         behind: i64 = 0
         if encoded:
@@ -286,6 +286,8 @@ class Message:
             code, at = descriptor_at(encoded, 0, end)
             if code == MESSAGE_ANNOTATIONS:
                 behind = skip(encoded, at, end)
+        if not annotations.pairs:
+            return encoded[behind:]
         out = BytesWriter()
         put_descriptor(out, MESSAGE_ANNOTATIONS)
         put_value(out, annotations)

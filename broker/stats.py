@@ -39,6 +39,8 @@ class Stats:
         self.connections_closed_for_memory: i64 = 0
         self.connections_stalled: i64 = 0
         self.http_connections_dropped: i64 = 0
+        self.held_back: i64 = 0
+        self.moved_over_limit: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
         """Every counter by its name, in the order of declaration."""
@@ -72,4 +74,6 @@ class Stats:
             "connections_closed_for_memory": self.connections_closed_for_memory,
             "connections_stalled": self.connections_stalled,
             "http_connections_dropped": self.http_connections_dropped,
+            "held_back": self.held_back,
+            "moved_over_limit": self.moved_over_limit,
         }

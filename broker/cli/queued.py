@@ -22,6 +22,7 @@ queued = Commands(
 )
 
 COLUMNS: Final = ("identity", "name", "priority", "size", "delivery_count", "subject")
+HELD_COLUMNS: Final = ("identity", "name", "state", "reason", *COLUMNS[2:])
 SCHEDULED_COLUMNS: Final = ("identity", "name", "deliver_at", "priority", "size", "subject")
 PAGE: Final = 1000
 
@@ -46,15 +47,28 @@ def list_messages(
     scheduled: Annotated[
         bool, typer.Option("--scheduled", help="Those that wait for their delivery time.")
     ] = False,
+    held: Annotated[
+        bool,
+        typer.Option("--held", help="Those that could not be moved to a dead-letter node."),
+    ] = False,
     count: Annotated[int, typer.Option(min=1, help="Stop after so many.")] = 100,
     json: Json = False,
 ) -> None:
-    """Print the messages that wait in a queue, in the order in which they would go."""
+    """Print the messages that wait in a queue, in the order in which they would go.
+
+    Among them those that are held: rejected, failed or expired messages that could not be moved
+    to their dead-letter or expiry node. Nobody gets them until they can be; retry gives them back
+    to the queue, move and delete take them away.
+    """
+    if scheduled and held:
+        fail("--scheduled and --held are two lists: ask for one", 2)
+    state = "scheduled" if scheduled else "held" if held else None
     with at.opened() as broker:
-        records, more = _listed(
-            broker, count, queue=queue, selector=selector, state="scheduled" if scheduled else None
-        )
-        print_records(records, SCHEDULED_COLUMNS if scheduled else COLUMNS, as_json=json)
+        records, more = _listed(broker, count, queue=queue, selector=selector, state=state)
+        columns: tuple[str, ...] = SCHEDULED_COLUMNS if scheduled else COLUMNS
+        if any(record.get("state") == "held" for record in records):
+            columns = HELD_COLUMNS
+        print_records(records, columns, as_json=json)
     if more:
         typer.echo(f"jms-broker: there are more than {count}: --count shows them", err=True)
 
@@ -119,7 +133,10 @@ def retry(
     everything: All = False,
     json: Json = False,
 ) -> None:
-    """Move dead letters back to the queues they came from, as if they had never failed."""
+    """Move dead letters back to the queues they came from, as if they had never failed.
+
+    Messages that are held in QUEUE itself, since they could not be moved, wait in it again.
+    """
     chosen = _chosen(identities, selector, everything)
     with at.opened() as broker:
         done = _change(broker, "RETRY", queue, chosen)
@@ -136,7 +153,7 @@ def delete(
     everything: All = False,
     json: Json = False,
 ) -> None:
-    """Delete messages, waiting or scheduled."""
+    """Delete messages, waiting, held or scheduled."""
     chosen = _chosen(identities, selector, everything)
     with at.opened() as broker:
         done = _change(broker, "DELETE", queue, chosen)

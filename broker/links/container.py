@@ -299,8 +299,6 @@ class Container:
         if reserve is not None:
             reserve.published(self.stats.published_bytes)
         self.memory_guard.look()
-        if self.router.notices:
-            self._pass_on_notices()
         if self.router.gates.any:
             self.router.gates.lift(self.journal.durable_up_to, self.journal.durable_page)
         while True:
@@ -319,6 +317,8 @@ class Container:
                 peer.write(now_ms)
         if self.router.paging.grown:
             self.router.paging.page_out(self.journal.durable_up_to)
+        if self.router.notices:
+            self._pass_on_notices()
 
     def _pass_on_notices(self) -> None:
         notices = self.router.notices

@@ -12,7 +12,7 @@ from broker.routing.gate import NOWHERE
 from broker.routing.paging import recover
 from broker.routing.queue import Queue
 from broker.routing.router import Router
-from broker.routing.stored import as_entry
+from broker.routing.stored import HELD_PLACES, as_entry
 from broker.routing.subscription import Interest, Terms
 from storage.batch import Batch
 from storage.leases import StoredLeases
@@ -31,10 +31,11 @@ class Recovery:
     """Takes records in any order within their kind: nodes, then subscriptions, sinks
     and stages, then messages.
 
-    Messages are not loaded but for those with a delivery time: of the others it is told where they
-    are. Those up to the position of `deliveries` may have been delivered, and say so (RCV-08):
-    an alarm that may be false, but is never missing. Nothing is held against the redelivery limit.
-    What a lease has is loaded, too, and is never offered to anybody else.
+    Messages are not loaded but for those with a delivery time, or held back until they can be
+    moved: of the others it is told where they are. Those up to the position of `deliveries` may
+    have been delivered, and say so (RCV-08): an alarm that may be false, but is never missing.
+    Nothing is held against the redelivery limit. What a lease has is loaded, too, and is never
+    offered to anybody else.
     """
 
     def __init__(self, router: Router, batch: Batch) -> None:
@@ -113,7 +114,7 @@ class Recovery:
                 continue  # a subscription that has just ended, with all that it had
             if self._leased.has(number):
                 continue
-            if part.deliver_at_ms[index] != AT_ONCE:
+            if part.deliver_at_ms[index] != AT_ONCE or part.positions[index] >= HELD_PLACES:
                 self._scheduled.append(number)
                 continue
             recover(
@@ -129,7 +130,7 @@ class Recovery:
         return self._router.queues.get(name) if queue is None else queue
 
     def scheduled(self) -> list[int]:
-        """The numbers of the messages that wait for a delivery time, ascending."""
+        """The numbers of messages that are held or wait for a delivery time, ascending."""
         return self._scheduled
 
     def message(self, stored: StoredMessage) -> None:
@@ -150,7 +151,9 @@ class Recovery:
         self._messages.sort(key=_position)
         for stored in self._messages:
             queue = self._queue(stored.queue)
-            if queue is not None:
+            if queue is not None and stored.position >= HELD_PLACES:
+                self._router.moves.bring_back(queue, stored)
+            elif queue is not None:
                 queue.bring_back(
                     as_entry(queue, stored, stored.position // 10), stored.deliver_at_ms
                 )

@@ -13,12 +13,13 @@ from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import Response
 from broker.message import NEVER, Message
-from broker.routing.dead_letter import ORIGINAL_QUEUE, returned
+from broker.routing.dead_letter import EXPIRED, ORIGINAL_QUEUE, returned
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import RoutingError
+from broker.routing.held import cause_of, held_in
 from broker.routing.ledger import MOVED, PURGED, depart
 from broker.routing.node import QUEUE, TOPIC, Node
-from broker.routing.peek import check_loaded, entry_of, goes_on, peek
+from broker.routing.peek import check_loaded, entry_of, goes_on, order_of, peek, with_held
 from broker.routing.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import Selector, parse_selector
@@ -38,6 +39,8 @@ NUMBER_DIGITS: Final = 18
 
 WAITING: Final = "waiting"
 SCHEDULED: Final = "scheduled"
+HELD: Final = "held"
+"""It belongs in a dead-letter or expiry node, and could not be moved: nobody gets it."""
 
 CHOICE: Final = ("queue", "subscription", "identities", "selector", "all", "after", "count")
 """The arguments that say which messages are meant."""
@@ -50,7 +53,8 @@ Place = Callable[[QueueEntry], tuple[Node, Message]]
 class MessageRecord(Record):
     """A message in a queue. Its identity is a number within that queue.
 
-    Times are milliseconds since 1970, null where there is none.
+    Times are milliseconds since 1970, null where there is none. `reason` is why a held message
+    is to be moved (rejected, delivery-limit or expired), null for any other.
     """
 
     queue: str
@@ -63,18 +67,20 @@ class MessageRecord(Record):
     delivery_count: int
     expires_at: int | None
     deliver_at: int | None
+    reason: str | None
 
 
 def record_of(entry: QueueEntry, state: str) -> MessageRecord:
     """What a list tells of `entry`."""
     message = entry.message
+    cause = cause_of(entry)
     properties = properties_of(message)
     return MessageRecord(
         name=text_of(properties.get("message_id"), ID_CHARACTERS),
         identity=identity_of(entry),
         type=MESSAGE,
         queue=entry.queue.address,
-        state=state,
+        state=state if cause is None else HELD,
         subject=text_of(properties.get("subject"), ID_CHARACTERS),
         priority=int(message.priority),
         durable=message.durable,
@@ -83,6 +89,7 @@ def record_of(entry: QueueEntry, state: str) -> MessageRecord:
         delivery_count=int(entry.delivery_count),
         expires_at=int(message.expires_at_ms) if message.expires_at_ms != NEVER else None,
         deliver_at=int(message.deliver_at_ms) if state == SCHEDULED else None,
+        reason=None if cause is None else cause.reason,
     )
 
 
@@ -133,7 +140,8 @@ class Messages(Entity):
     def query(self, request: Request) -> Response:
         """In the order in which they would go; `next` is where to go on, `after` it.
 
-        `state` scheduled lists those that wait for their delivery time, the next one first.
+        Those that wait and those that are held; with a `state` only these. State scheduled lists
+        those that wait for their delivery time, the next one first.
         """
         page = read_page(
             request, self.attributes, "queue", "subscription", "state", "selector", "after"
@@ -141,12 +149,17 @@ class Messages(Entity):
         if page.offset:
             raise Refused(BAD_REQUEST, "of messages there is no offset: say after which")
         queue = self._queue(request)
-        state = request.text("state", WAITING)
-        if state not in (WAITING, SCHEDULED):
-            raise Refused(BAD_REQUEST, f"state is {WAITING} or {SCHEDULED}")
-        found = _Scan(request, page.count, queue.scheduled() if state == SCHEDULED else None)
+        state = request.text("state", "")
+        if state not in ("", WAITING, SCHEDULED, HELD):
+            raise Refused(BAD_REQUEST, f"state is {WAITING}, {SCHEDULED} or {HELD}")
+        listed = None
+        if state == SCHEDULED:
+            listed = queue.scheduled()
+        elif state == HELD:
+            listed = sorted(held_in(queue), key=order_of)
+        found = _Scan(request, page.count, listed, with_held_ones=state == "")
         entries = list(found.entries(queue))
-        response = page.response(record_of(entry, state).as_map() for entry in entries)
+        response = page.response(record_of(entry, state or WAITING).as_map() for entry in entries)
         assert isinstance(response.body, Mapping)
         return replace(response, body={**response.body, "next": found.next})
 
@@ -157,9 +170,9 @@ class Messages(Entity):
         return queue_of(self._router, name=name, subscription=subscription)
 
     def _found(self, queue: Queue, identity: str) -> tuple[QueueEntry, str]:
-        """The entry of that identity and its state, be it waiting or scheduled."""
+        """The entry of that identity and its state, be it waiting, held or scheduled."""
         number = number_in(identity)
-        entry = entry_of(queue.backlogs, number)
+        entry = _entry_of(queue, number)
         if entry is not None:
             return entry, WAITING
         for scheduled in queue.scheduled():
@@ -175,7 +188,7 @@ class Messages(Entity):
     # -- changes
 
     def _delete(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Those that are named, waiting or scheduled, or that a selector is true of, or `all`."""
+        """Those that are named, in whatever state, or that a selector is true of, or `all`."""
         request.only(*CHOICE)
         queue = self._queue(request)
         batch = self._journal.batch
@@ -220,12 +233,20 @@ class Messages(Entity):
         return self._carry(request, queue, lambda entry: (node, entry.message))
 
     def _retry(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Dead letters go back to the queue they came from, as if they had never failed."""
+        """Dead letters go back to the queues they came from, as if they had never failed.
+
+        So do messages that are held because they could not be moved: theirs is the queue itself.
+        """
         request.only(*CHOICE)
         queue = self._queue(request)
         return self._carry(request, queue, self._origin)
 
     def _origin(self, entry: QueueEntry) -> tuple[Node, Message]:
+        cause = cause_of(entry)
+        if cause is EXPIRED:
+            raise Refused(CONFLICT, f"{identity_of(entry)} has expired: move or delete it")
+        if cause is not None:
+            return entry.queue, entry.message
         name = _original_queue(entry.message)
         if not name:
             raise Refused(CONFLICT, f"{identity_of(entry)} does not say where it came from")
@@ -248,7 +269,10 @@ class Messages(Entity):
         for entry in chosen.entries(queue):
             try:
                 node, message = place(entry)
-                node.put(message, batch)
+                if node is queue:  # it is held there, and so has its room already
+                    queue.add(message, batch)
+                else:
+                    node.put(message, batch)
             except Refused as refusal:
                 skipped.append(str(refusal))
                 continue
@@ -275,11 +299,16 @@ class _Scan:
     """A walk along a queue: entries behind `after` that a selector is true of.
 
     Stops after `count` of them, and after SCAN_MAX in any case. `listed` are the
-    entries to walk along in place of those that wait.
+    entries to walk along in place of those that wait, `with_held_ones` or without.
     """
 
     def __init__(
-        self, request: Request, count: int, listed: list[QueueEntry] | None = None
+        self,
+        request: Request,
+        count: int,
+        listed: list[QueueEntry] | None = None,
+        *,
+        with_held_ones: bool = True,
     ) -> None:
         text = request.text("selector", "")
         after = request.text("after", "")
@@ -287,6 +316,7 @@ class _Scan:
         self._after: Final = number_in(after) if after else -1
         self._count: Final = count
         self._listed: Final = listed
+        self._with_held_ones: Final = with_held_ones
         self.next: str | None = None
         # whether what comes next is not in memory
         self._is_cut = False
@@ -310,6 +340,11 @@ class _Scan:
             at_most = SCAN_MAX if self._selector is not None else self._count
             found = peek(queue.backlogs, self._after, at_most + 1)
             self._is_cut = bool(found) and goes_on(queue.backlogs, found[-1])
+            held = held_in(queue) if self._with_held_ones else []
+            if held:
+                is_cut = self._is_cut or len(found) > at_most
+                most = at_most + 1
+                found = with_held(found, held, self._after, at_most=most, is_cut=is_cut)
             return found
         if self._after < 0:
             return self._listed
@@ -337,7 +372,7 @@ class _Chosen:
         chosen = list(dict.fromkeys(number_in(identity) for identity in self._identities))
         check_loaded(queue.backlogs, chosen)
         for number in chosen:
-            entry = entry_of(queue.backlogs, number)
+            entry = _entry_of(queue, number)
             if entry is None:
                 self.missing.append(number)
             else:
@@ -347,6 +382,12 @@ class _Chosen:
         """What has been done, which of those named were not there, and where to go on."""
         missing = [str(number) for number in self.missing]
         return Response(body={**done, "missing": missing, "next": self._scan.next})
+
+
+def _entry_of(queue: Queue, number: int) -> QueueEntry | None:
+    """Return the waiting or held entry of that number; NotLoaded if it has to be loaded."""
+    held = None if queue.schedule is None else queue.schedule.held.get(number)
+    return entry_of(queue.backlogs, number) if held is None else held
 
 
 def _cancelled(queue: Queue, number: int, batch: Batch) -> bool:

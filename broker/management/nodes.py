@@ -13,6 +13,8 @@ from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused,
 from broker.management.response import CREATED, NO_CONTENT, Response
 from broker.routing.address import check_new
 from broker.routing.durability import canonical
+from broker.routing.entry import QueueEntry
+from broker.routing.held import held_in
 from broker.routing.ledger import PURGED, depart
 from broker.routing.node import Node
 from broker.routing.peek import purge
@@ -31,7 +33,8 @@ class NodeRecord(Record):
 
     `connection` is that of a temporary node's owner; `messages` waits, `acquired`
     is with consumers that have not said what became of it, `held` waits for its
-    delivery time, or after a failure; `staged` will come with the commits of sinks.
+    delivery time, after a failure, or to be moved to its dead-letter or expiry node;
+    `staged` will come with the commits of sinks.
     `duplicate_ids` are remembered now, of the `duplicate_window` that may be; by them
     `duplicates` have been found.
     """
@@ -150,7 +153,7 @@ class Nodes(Entity):
         return Response(status=NO_CONTENT, description="No Content")
 
     def _purge(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Remove up to PURGE_MAX messages, waiting or scheduled; `left` says how many are there."""
+        """Remove up to PURGE_MAX messages; `left` says how many more there are to remove."""
         request.only()
         node = self._found(request.subject())
         queues = [node] if isinstance(node, Queue) else []
@@ -159,13 +162,18 @@ class Nodes(Entity):
         for queue in queues:
             purged += purge(queue, PURGE_MAX - purged, self._journal.batch)
             purged += self._cancel_all(queue, PURGE_MAX - purged)
-        left = sum(queue.waiting + len(queue.scheduled()) for queue in queues)
+        left = sum(queue.waiting + len(_apart(queue)) for queue in queues)
         return Response(body={"purged": purged, "left": int(left)})
 
     def _cancel_all(self, queue: Queue, at_most: int) -> int:
-        """Cancel what is scheduled, the first `at_most` of it; how many."""
-        scheduled = queue.scheduled()[:at_most]
-        for entry in scheduled:
+        """Cancel what is scheduled or held, the first `at_most` of it; how many."""
+        found = _apart(queue)[:at_most]
+        for entry in found:
             depart(entry, PURGED, self._journal.batch)
             queue.cancel(stored_position(entry), self._journal.batch)
-        return len(scheduled)
+        return len(found)
+
+
+def _apart(queue: Queue) -> list[QueueEntry]:
+    """Return the messages that wait for their delivery time, or to be moved."""
+    return queue.scheduled() + held_in(queue)

@@ -32,6 +32,9 @@ DESCRIPTION: Final = "x-opt-dead-letter-description"
 DELIVERY_COUNT: Final = "x-opt-dead-letter-delivery-count"
 MOVED_AT: Final = "x-opt-dead-letter-time"
 
+HELD: Final = "x-opt-dead-letter-held"
+"""In the store alone: the annotations say why a message is held in its queue (`moves.py`)."""
+
 OURS: Final = frozenset(
     {
         ORIGINAL_ADDRESS,
@@ -41,6 +44,7 @@ OURS: Final = frozenset(
         DESCRIPTION,
         DELIVERY_COUNT,
         MOVED_AT,
+        HELD,
     }
 )
 
@@ -78,6 +82,34 @@ def departed(entry: QueueEntry, cause: Cause, wall_ms: i64) -> Message:
         return message.moved(annotations, expires=expires)
     except Fault:
         return message.moved(None, expires=expires)
+
+
+def marked_as_held(entry: QueueEntry, cause: Cause, wall_ms: i64) -> bytes | None:
+    """Return what the store is to have of `entry` until it can be moved because of `cause`.
+
+    None if its own annotations leave no room, or cannot be read.
+    """
+    message = entry.message
+    facts = [*_facts(entry, cause, wall_ms), (Symbol(HELD), True)]
+    try:
+        return message.moved(_annotated(message.annotations(), facts), expires=True).encoded
+    except Fault:
+        return None
+
+
+def cause_marked(message: Message) -> Cause | None:
+    """Return the cause of a stored message that was `marked_as_held`; None for any other."""
+    try:
+        said = {str(key): value for key, value in message.annotations().pairs}
+    except Fault:
+        return None
+    if said.get(HELD) is not True:
+        return None
+    return Cause(
+        str(said.get(REASON, REJECTED)),
+        str(said.get(CONDITION, "")),
+        str(said.get(DESCRIPTION, "")),
+    )
 
 
 def returned(message: Message) -> Message:

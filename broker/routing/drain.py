@@ -58,6 +58,8 @@ def _is_served(consumer: Consumer, queue: Queue) -> bool:
     if queue.browsers.has(consumer):
         wanted = None if consumer.filter is None else selection
         return not queue.browsers.has_more(consumer, queue.backlogs, wanted)
+    if queue.holds_too_much():
+        return True
     if consumer.filter is None or selection is None:
         return not queue.awaits_load and (consumer.has_room() or queue.waiting == 0)
     if queue.exclusivity.shuts_out(consumer):

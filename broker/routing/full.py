@@ -100,6 +100,18 @@ def make_room(queue: Queue, message: Message, batch: Batch) -> None:
         queue.router.stats.displaced += 1
 
 
+def is_over(queue: Queue, message: Message) -> bool:
+    """Whether `queue` is beyond a limit of its address once it has `message`, too."""
+    policy = queue.policy
+    return not has_room(
+        max_messages=policy.max_messages,
+        max_bytes=policy.max_bytes,
+        messages=queue.contents(),
+        size=queue.bytes,
+        more=message.size,
+    )
+
+
 def has_room(*, max_messages: i64, max_bytes: i64, messages: i64, size: i64, more: i64) -> bool:
     """Whether a message of `more` bytes fits beside what is there; 0 is no limit."""
     if 0 < max_messages <= messages:

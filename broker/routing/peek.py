@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import merge
 from typing import TYPE_CHECKING
 
 from mypy_extensions import i64
@@ -53,6 +54,32 @@ def peek(backlogs: list[Backlog | None], after: i64, at_most: i64) -> list[Queue
     if not found and priority >= 0 and at_most > 0:
         raise NotLoaded
     return found
+
+
+def with_held(
+    found: list[QueueEntry], held: list[QueueEntry], after: i64, *, at_most: i64, is_cut: bool
+) -> list[QueueEntry]:
+    """Return what `peek` has `found` and the entries `held` back that lie among it, in one order.
+
+    `is_cut`: more waits behind the last entry found, so held entries behind it belong to what
+    the next `peek` finds.
+    """
+    start = (-1, -1) if after < 0 else _order(after % 10, after // 10)
+    among = [entry for entry in held if order_of(entry) > start]
+    if is_cut and found:
+        end = order_of(found[-1])
+        among = [entry for entry in among if order_of(entry) < end]
+    among.sort(key=order_of)
+    return list(merge(found, among, key=order_of))[: int(at_most)]
+
+
+def order_of(entry: QueueEntry) -> tuple[int, int]:
+    """Return a key that sorts entries as their queue would deliver them."""
+    return _order(entry.message.priority, entry.position)
+
+
+def _order(priority: i64, position: i64) -> tuple[int, int]:
+    return 9 - int(priority), int(position)
 
 
 def entry_of(backlogs: list[Backlog | None], number: i64) -> QueueEntry | None:

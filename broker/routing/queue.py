@@ -15,7 +15,7 @@ from broker.routing import attempt, expiry, full, keeping, redelivery
 from broker.routing.attending import attend, choose
 from broker.routing.backlog import Backlog
 from broker.routing.browser import Browsers
-from broker.routing.dead_letter import DELIVERY_LIMIT, REJECTED_UNSAID, Cause
+from broker.routing.dead_letter import DELIVERY_LIMIT, EXPIRED, REJECTED_UNSAID, Cause
 from broker.routing.dispatch import Turn
 from broker.routing.drain import Drains
 from broker.routing.entry import NOT_STORED, QueueEntry
@@ -23,6 +23,7 @@ from broker.routing.exclusive import Exclusivity
 from broker.routing.gate import Gate
 from broker.routing.grants import UNLIMITED, Grants
 from broker.routing.groups import Groups, join_group
+from broker.routing.held import let_go
 from broker.routing.node import QUEUE, Consumable
 from broker.routing.paging import Paged
 from broker.routing.party import Consumer
@@ -32,7 +33,6 @@ from broker.routing.promptness import Promptness
 from broker.routing.redelivery import Disposal
 from broker.routing.schedule import Schedule, held_back
 from broker.routing.selection import Selection, begin_selection, selection_of
-from broker.routing.stored import stored_position
 from broker.routing.sweep import Sweep
 from storage.batch import Batch
 
@@ -120,6 +120,10 @@ class Queue(Consumable):
         """Append an entry, or hold it until its delivery time."""
         if self._drops_oldest:
             full.make_room(self, message, batch)
+        self.add(message, batch)
+
+    def add(self, message: Message, batch: Batch) -> None:
+        """As `publish`, whatever limits there are."""
         backlog = self.backlogs[message.priority]
         if backlog is None:
             backlog = self.backlog_of(message.priority)
@@ -155,12 +159,12 @@ class Queue(Consumable):
         if entry.message.expires_at_ms != NEVER:
             self.sweep.joined(self)
         if deliver_at_ms == AT_ONCE:
-            self._join(entry, backlog)
+            self.join(entry, backlog)
         else:
             backlog.next_position += 1
             held_back(self).hold(entry)
 
-    def _join(self, entry: QueueEntry, backlog: Backlog) -> None:
+    def join(self, entry: QueueEntry, backlog: Backlog) -> None:
         """Let `entry` wait behind everything else."""
         backlog.append(entry)
         message = entry.message
@@ -224,7 +228,7 @@ class Queue(Consumable):
         if (selection := self.selection) is not None:
             selection.begin(self.turn.size())
         passed_over: list[Consumer] = []
-        while self.waiting > 0:
+        while self.waiting > 0 and not self.holds_too_much():
             consumer = self.turn.next()
             if consumer is None:
                 break
@@ -289,6 +293,8 @@ class Queue(Consumable):
             if entry.stored_number != NOT_STORED and not self.gate.passes(entry, batch):
                 return None
             if entry.message.expires_at_ms != NEVER and self.expire(entry, backlog, batch):
+                if self.holds_too_much():
+                    return None
                 continue
             backlog.remove(entry)
             self.waiting -= 1
@@ -321,7 +327,7 @@ class Queue(Consumable):
         self.acquired -= 1
         self.memory.settled(entry.message)
         self.router.stats.acknowledged += 1
-        self._forget(entry, batch, consumed=True)
+        self.forget(entry, batch, consumed=True)
 
     def dispose(
         self,
@@ -338,15 +344,13 @@ class Queue(Consumable):
         self.memory.settled(entry.message)
         if disposal is Disposal.REMOVE:
             self.router.stats.acknowledged += 1
-            self._forget(entry, batch)
+            self.forget(entry, batch)
         elif self.is_deleted:
-            self._forget(entry, batch)
+            self.forget(entry, batch)
         elif disposal is Disposal.DEAD_LETTER:
-            self._forget(entry, batch)
-            self.router.dead_letter(entry, cause, batch)
+            self.router.moves.move(entry, cause, batch)
         elif attempt.note(entry, disposal, batch):
-            self._forget(entry, batch)
-            self.router.dead_letter(entry, DELIVERY_LIMIT, batch)
+            self.router.moves.move(entry, DELIVERY_LIMIT, batch)
         else:
             if entry.group is not None and self.groups is not None:
                 refused = redelivery.is_refusal(disposal)
@@ -356,9 +360,10 @@ class Queue(Consumable):
             if self.policy.redelivery_delay_ms > 0 and redelivery.is_failure(disposal):
                 held_back(self).pause(entry, attempt.delay_of(entry, self.policy))
             else:
-                self._return(entry)
+                self.put_back(entry)
 
-    def _return(self, entry: QueueEntry) -> None:
+    def put_back(self, entry: QueueEntry) -> None:
+        """Let `entry`, which has waited before, wait in its place again."""
         priority = entry.message.priority
         backlog = self.backlog_of(priority)
         backlog.put_back(entry)
@@ -372,7 +377,8 @@ class Queue(Consumable):
             self.top = priority
         self.router.wake(self)
 
-    def _forget(self, entry: QueueEntry, batch: Batch, *, consumed: bool = False) -> None:
+    def forget(self, entry: QueueEntry, batch: Batch, *, consumed: bool = False) -> None:
+        """Let go of an entry that is neither waiting nor held back any more."""
         message = entry.message
         if entry.group is not None and self.groups is not None:
             self.groups.gone(entry, entry.group, self)
@@ -391,54 +397,21 @@ class Queue(Consumable):
     # -- time
 
     def expire(self, entry: QueueEntry, backlog: Backlog, batch: Batch) -> bool:
-        """Drop a waiting entry whose time is over, or move it to the expiry node."""
-        if not expiry.has_expired(entry.message.expires_at_ms, self.router.clock.wall_ms()):
-            return False
-        backlog.remove(entry)
-        self.waiting -= 1
-        return self._outlived(entry, batch)
+        """Move a waiting entry whose time is over, or drop it. True if it must not be delivered.
 
-    def _outlived(self, entry: QueueEntry, batch: Batch) -> bool:
-        """Whether the life of an entry that was held back is over; then it has gone."""
+        It stays where it is while the queue holds back too much that cannot be moved.
+        """
         if not expiry.has_expired(entry.message.expires_at_ms, self.router.clock.wall_ms()):
             return False
-        self._forget(entry, batch)
-        self.router.expire(entry, batch)
+        if not self.holds_too_much() or not self.policy.expiry:
+            self.take_out(entry, backlog)
+            self.router.moves.move(entry, EXPIRED, batch)
         return True
 
-    def fall_due(self, entry: QueueEntry, batch: Batch) -> None:
-        """A message whose delivery time has come takes its place (DLY-03)."""
-        if self._outlived(entry, batch):
-            return
-        backlog = self.backlog_of(entry.message.priority)
-        entry.position = backlog.next_position
-        if entry.stored_number != NOT_STORED:
-            batch.fall_due(entry.stored_number, stored_position(entry))
-        self._join(entry, backlog)
-        if self.witness is not None:
-            self.witness.admitted(entry, AT_ONCE, batch)
-
-    def resume(self, entry: QueueEntry, batch: Batch) -> None:
-        """An entry that waited after a failure returns to its place."""
-        if not self._outlived(entry, batch):
-            self._return(entry)
-
-    # -- held back
-
-    def held(self) -> i64:
-        """How many entries wait for their delivery time, or after a failure."""
-        return i64(0) if self.schedule is None else self.schedule.size()
-
-    def scheduled(self) -> list[QueueEntry]:
-        """The messages that wait for their delivery time, the next one first."""
-        return [] if self.schedule is None else self.schedule.scheduled()
-
-    def cancel(self, position: i64, batch: Batch) -> QueueEntry | None:
-        """Drop the held-back message of that `stored_position`; None where there is none."""
-        entry = None if self.schedule is None else self.schedule.cancel(position)
-        if entry is not None:
-            self._forget(entry, batch)
-        return entry
+    def take_out(self, entry: QueueEntry, backlog: Backlog) -> None:
+        """Let `entry` wait no longer."""
+        backlog.remove(entry)
+        self.waiting -= 1
 
     def due(self, now_ms: i64) -> None:
         """A pause is over, or it is time to look for expired entries, or patience ends."""
@@ -450,11 +423,32 @@ class Queue(Consumable):
             self.passing.start_anew(self.consumers)
         self.router.wake(self)
 
+    # -- held back
+
+    def held(self) -> i64:
+        """How many entries wait for their delivery time, after a failure, or to be moved."""
+        return i64(0) if self.schedule is None else self.schedule.size()
+
+    def scheduled(self) -> list[QueueEntry]:
+        """The messages that wait for their delivery time, the next one first."""
+        return [] if self.schedule is None else self.schedule.scheduled()
+
+    def holds_too_much(self) -> bool:
+        """Whether so much waits to be moved that nothing may be delivered (`held.py`)."""
+        return self.schedule is not None and self.schedule.held.is_full()
+
+    def cancel(self, position: i64, batch: Batch) -> QueueEntry | None:
+        """Drop the held-back message of that `stored_position`; None where there is none."""
+        entry = None if self.schedule is None else self.schedule.cancel(position)
+        if entry is not None:
+            self.forget(entry, batch)
+        return entry
+
     def withdraw(self, entry: QueueEntry, batch: Batch) -> None:
-        """Take a waiting entry out, as if it had never come."""
-        self.backlog_of(entry.message.priority).remove(entry)
-        self.waiting -= 1
-        self._forget(entry, batch)
+        """Drop an entry that waits, or is held back for its move, as if it had never come."""
+        if not let_go(entry):
+            self.take_out(entry, self.backlog_of(entry.message.priority))
+        self.forget(entry, batch)
 
     # -- the node
 
@@ -489,11 +483,11 @@ class Queue(Consumable):
         for backlog in self.backlogs:
             if backlog is not None:
                 for entry in backlog.loaded(-1, backlog.waiting):
-                    self._forget(entry, batch)
+                    self.forget(entry, batch)
                 backlog.drop_pages(backlog.waiting)
         self.backlogs[:] = [None] * 10
         self.waiting = 0
         if self.schedule is not None:
             for entry in self.schedule.entries():
-                self._forget(entry, batch)
+                self.forget(entry, batch)
             self.schedule.close()

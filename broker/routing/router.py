@@ -10,27 +10,24 @@ from broker.routing import address as addresses
 from broker.routing import durability, pattern
 from broker.routing.agenda import Agenda
 from broker.routing.binding import Binding
-from broker.routing.dead_letter import EXPIRED, Cause, departed
 from broker.routing.duplicates import Duplicates, DuplicateWindow
 from broker.routing.durability import Durability
 from broker.routing.dynamic import DeletePolicy, is_over
-from broker.routing.entry import QueueEntry
 from broker.routing.errors import (
     HeldExclusively,
     InvalidAddress,
     LimitReached,
     NoSuchNode,
-    RoutingError,
 )
 from broker.routing.filter import Filter
 from broker.routing.gate import Gates
 from broker.routing.kept import GRACE_MS
 from broker.routing.lag import Lag
 from broker.routing.leases import Leases
-from broker.routing.ledger import DEAD_LETTERED, PURGED, Ledger, depart
-from broker.routing.ledger import EXPIRED as EXPIRED_KIND
+from broker.routing.ledger import Ledger
 from broker.routing.lifetime import Ending, Lifetimes
 from broker.routing.memory import UNBOUNDED, MemoryBudget
+from broker.routing.moves import Moves
 from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.paging import Paging
 from broker.routing.party import Witness
@@ -42,7 +39,7 @@ from broker.routing.subscriptions import SUBSCRIPTIONS_MAX, Subscriptions
 from broker.routing.topic import Topic
 from broker.routing.wildcards import Wildcard, Wildcards
 from broker.stats import Stats
-from storage.batch import DISCHARGE, Batch
+from storage.batch import Batch
 from storage.records import StoredNode
 
 NODES_MAX: Final[i64] = 100_000
@@ -105,6 +102,7 @@ class Router:
         self.notices: list[str] = []
         self.lag: Final = Lag()
         self.leases: Final = Leases(self)
+        self.moves: Final = Moves(self)
         self._policies = policies
         self._nodes_max: Final[i64] = nodes_max
         self._bindings_max: Final[i64] = bindings_max
@@ -438,6 +436,8 @@ class Router:
             self.ledger.trim(batch)
         if self.stages.is_due:
             self.stages.collect(batch)
+        if self.moves.is_due:
+            self.moves.retry(batch)
         if self._pending:
             now_ms = self.clock.now_ms()
             while self._pending:
@@ -465,40 +465,3 @@ class Router:
             if node.pacing.is_waited_for():
                 still.append(node)
         self._paced = still
-
-    # -- ends of messages
-
-    def dead_letter(self, entry: QueueEntry, cause: Cause, batch: Batch) -> None:
-        """Move a message that could not be consumed to the dead-letter node, or drop it."""
-        depart(entry, DEAD_LETTERED, batch, reason=cause.reason)
-        if self._move(entry, cause, batch, target=entry.queue.policy.dead_letter):
-            self.stats.dead_lettered += 1
-        else:
-            self.stats.dropped += 1
-            depart(entry, PURGED, batch, reason="no dead-letter node takes it")
-
-    def expire(self, entry: QueueEntry, batch: Batch) -> None:
-        """Drop an expired message, or move it to the node configured for them (RCV-02)."""
-        self.stats.expired += 1
-        depart(entry, EXPIRED_KIND, batch)
-        self._move(entry, EXPIRED, batch, target=entry.queue.policy.expiry)
-
-    def _move(self, entry: QueueEntry, cause: Cause, batch: Batch, *, target: str) -> bool:
-        """False where its queue or the queue `target` does not allow it."""
-        origin = entry.queue
-        if not target or origin.is_temporary():
-            return False
-        try:
-            node = self.find(target, QUEUE)
-            if node is origin:
-                return False
-            if node is None:
-                node = self.create(target, QUEUE, batch)
-            scope, batch.scope = batch.scope, DISCHARGE
-            try:
-                node.put(departed(entry, cause, self.clock.wall_ms()), batch)
-            finally:
-                batch.scope = scope
-        except RoutingError:
-            return False
-        return True

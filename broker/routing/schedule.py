@@ -1,6 +1,7 @@
 """What a queue holds back: messages with a delivery time, and entries that wait after a failure.
 
-Both cost O(log n) and are let go by the agenda's timer, to the millisecond.
+And, until `moves.py` can move them, those that belong in a dead-letter or expiry node.
+The first two cost O(log n) and are let go by the agenda's timer, to the millisecond.
 A delivery time is a moment on the wall clock, which an operator may set; so it
 is compared with that clock alone, and looked at again every `LOOK_AGAIN_MS`, in
 case the clock was put forward. A pause after a failure runs on the steady clock.
@@ -14,9 +15,12 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.clock import Clock
-from broker.message import NEVER, Message
+from broker.message import AT_ONCE, NEVER, Message
 from broker.routing.agenda import NOTHING, Due
-from broker.routing.entry import QueueEntry
+from broker.routing.dead_letter import EXPIRED
+from broker.routing.entry import NOT_STORED, QueueEntry
+from broker.routing.expiry import has_expired
+from broker.routing.held import Held
 from broker.routing.stored import stored_position
 from storage.batch import Batch
 
@@ -105,12 +109,13 @@ class Schedule(Due):
         self._queue: Queue | None = queue
         self._by_wall: Final = Timeline()
         self._paused: Final = Timeline()
+        self.held: Final = Held()
         # what the agenda has of this, latest first: nothing is ever taken out there
         self._set_for: Final[list[int]] = []
 
     def size(self) -> i64:
         """How many entries are held back."""
-        return self._by_wall.size() + self._paused.size()
+        return self._by_wall.size() + self._paused.size() + self.held.size()
 
     def hold(self, entry: QueueEntry) -> None:
         """Keep a message until its delivery time."""
@@ -177,11 +182,12 @@ class Schedule(Due):
     def _release_one(self, queue: Queue, clock: Clock, batch: Batch) -> bool:
         entry = self._by_wall.pop(clock.wall_ms())
         if entry is not None:
-            queue.fall_due(entry, batch)
+            fall_due(entry, batch)
             return True
         entry = self._paused.pop(clock.now_ms())
         if entry is not None:
-            queue.resume(entry, batch)
+            if not has_ended(entry, batch):
+                queue.put_back(entry)
             return True
         return False
 
@@ -193,17 +199,20 @@ class Schedule(Due):
 
     def entries(self) -> list[QueueEntry]:
         """Everything that is held back."""
-        return self._by_wall.entries() + self._paused.entries()
+        return self._by_wall.entries() + self._paused.entries() + self.held.entries()
 
     def cancel(self, number: i64) -> QueueEntry | None:
         """Let go of what has that stored position, for good; None where it is not held back."""
-        return self._by_wall.cancel(number) or self._paused.cancel(number)
+        return (
+            self._by_wall.cancel(number) or self._paused.cancel(number) or self.held.remove(number)
+        )
 
     def close(self) -> None:
         """The queue has gone. What the agenda still has of this does not keep it alive."""
         self._queue = None
         self._by_wall.clear()
         self._paused.clear()
+        self.held.clear()
 
 
 def held_back(queue: Queue) -> Schedule:
@@ -211,6 +220,29 @@ def held_back(queue: Queue) -> Schedule:
     if queue.schedule is None:
         queue.schedule = Schedule(queue)
     return queue.schedule
+
+
+def fall_due(entry: QueueEntry, batch: Batch) -> None:
+    """Give a message whose delivery time has come its place, behind all others (DLY-03)."""
+    if has_ended(entry, batch):
+        return
+    queue = entry.queue
+    backlog = queue.backlog_of(entry.message.priority)
+    entry.position = backlog.next_position
+    if entry.stored_number != NOT_STORED:
+        batch.fall_due(entry.stored_number, stored_position(entry))
+    queue.join(entry, backlog)
+    if queue.witness is not None:
+        queue.witness.admitted(entry, AT_ONCE, batch)
+
+
+def has_ended(entry: QueueEntry, batch: Batch) -> bool:
+    """Move an entry that is held back no longer, if it has expired; True then."""
+    router = entry.queue.router
+    if not has_expired(entry.message.expires_at_ms, router.clock.wall_ms()):
+        return False
+    router.moves.move(entry, EXPIRED, batch)
+    return True
 
 
 def end_of_wait(message: Message) -> i64:

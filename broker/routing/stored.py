@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
@@ -14,6 +14,12 @@ from storage.records import StoredMessage
 
 if TYPE_CHECKING:
     from broker.routing.queue import Queue
+
+HELD_PLACES: Final[i64] = 1 << 62
+"""Added to the stored position of a message that could not be moved (`moves.py`): more than any.
+
+A start loads such messages at once, and never takes them for waiting ones.
+"""
 
 
 def stored_position(entry: QueueEntry) -> i64:

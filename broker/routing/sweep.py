@@ -78,6 +78,8 @@ class Sweep:
 
     def _have_loaded(self, queue: Queue) -> None:
         """Ask for what has expired and is not in memory: once it is, it goes."""
+        if queue.policy.expiry and queue.holds_too_much():
+            return
         wall_ms = queue.router.clock.wall_ms()
         for backlog in queue.backlogs:
             if backlog is not None and backlog.paged is not None:

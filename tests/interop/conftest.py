@@ -27,6 +27,7 @@ from tests.interop.broker_process import (
 
 NEED_PROTON: Final = {
     "test_command_line.py",
+    "test_command_line_held.py",
     "test_command_line_management.py",
     "test_command_line_users.py",
     "test_qpid_jms_mapping.py",

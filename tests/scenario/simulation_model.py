@@ -115,7 +115,7 @@ class Model:
             for entry in there if node.rule.expiry == target.address else ():
                 if entry.message.id == number and entry.message.is_over(self.now):
                     (node.waiting if entry in node.waiting else node.asleep).remove(entry)
-                    self.put(target, replace(entry.message, ttl=0, due=0))
+                    self.put(target, replace(entry.message, ttl=0, due=0), limited=False)
                     self.stats["expired"] += 1
                     return
 
@@ -154,7 +154,7 @@ class Model:
         moves = target and not is_temporary and entry.node.address != target
         self.stats["dead_lettered" if moves else "dropped"] += 1
         if moves:
-            self.put(self.node("queue", target), entry.message)
+            self.put(self.node("queue", target), entry.message, limited=False)
 
     def check_round(self, ready: Iterable[Consumer], served: Iterable[Consumer]) -> None:
         """The order of what was given, and nothing waits for the `ready`, who have room."""

@@ -10,7 +10,7 @@ from broker.routing.errors import (
     RoutingError,
 )
 from broker.routing.node import Node
-from broker.routing.policy import REJECT, AddressPolicy
+from broker.routing.policy import AddressPolicy
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from broker.routing.topic import Topic
@@ -224,8 +224,6 @@ def test_the_dead_letter_queue_is_created_when_first_needed_even_where_policy_is
 DROPPED = {
     "where no dead-letter queue is configured": (AddressPolicy(dead_letter=""), "q"),
     "in the dead-letter queue itself": (AddressPolicy(), "DLQ"),
-    "where the dead-letter queue is full": (AddressPolicy(max_messages=1), "q"),
-    "where its bytes are used up": (AddressPolicy(max_bytes=1, full=REJECT), "q"),
 }
 
 
@@ -233,8 +231,6 @@ DROPPED = {
 @pytest.mark.parametrize(("policy", "address"), DROPPED.values(), ids=DROPPED.keys())
 def test_rejected_messages_are_dropped_and_counted(policy: AddressPolicy, address: str) -> None:
     routing = Routing(policy=policy)
-    if policy.dead_letter and address != "DLQ":
-        routing.put(routing.queue("DLQ"), b"x")
     rejected(routing, routing.queue(address))
     assert (routing.stats.dead_lettered, routing.stats.dropped) == (0, 1)
 
@@ -243,12 +239,6 @@ def test_rejected_messages_are_dropped_and_counted(policy: AddressPolicy, addres
 def test_rejected_messages_of_temporary_nodes_are_dropped() -> None:
     routing = Routing()
     rejected(routing, routing.temporary_queue())
-    assert (routing.stats.dead_lettered, routing.stats.dropped) == (0, 1)
-
-
-def test_a_rejected_message_is_dropped_where_there_may_be_no_more_nodes() -> None:
-    routing = Routing(nodes_max=1)
-    rejected(routing, routing.queue())
     assert (routing.stats.dead_lettered, routing.stats.dropped) == (0, 1)
 
 
@@ -267,7 +257,6 @@ EXPIRED = {
     "dropped where no node is configured": (AddressPolicy(), "q", 0),
     "moved where one is": (AddressPolicy(expiry="late"), "q", 1),
     "dropped in that node itself": (AddressPolicy(expiry="late"), "late", 0),
-    "dropped where that node is full": (AddressPolicy(expiry="late", max_messages=1), "q", 1),
 }
 
 
@@ -276,8 +265,6 @@ EXPIRED = {
 def test_an_expired_message_is(policy: AddressPolicy, address: str, kept: int) -> None:
     routing = Routing(policy=policy)
     queue = routing.queue(address)
-    if policy.max_messages:
-        routing.put(routing.queue("late"), b"full")
     queue.put(new_message(b"a", expires_at_ms=WALL_START_MS + 1), routing.batch)
     routing.clock.advance(1)
     consumer = routing.consumer(queue, 1)

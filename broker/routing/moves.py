@@ -1,0 +1,282 @@
+"""Moves to dead-letter and expiry nodes (RCV-02), and what becomes of messages without one.
+
+A move never fails for the limits of the node that it goes to. If that node cannot be had at all
+(the broker has its NODES_MAX nodes, the address can be no queue's) or the disk is short of
+`disk_free_min`, the message stays in its queue, held back from delivery, and the move is tried
+again every RETRY_EVERY_MS, also after a restart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.message import NEVER
+from broker.routing import full
+from broker.routing.agenda import Due
+from broker.routing.dead_letter import (
+    EXPIRED,
+    REJECTED_UNSAID,
+    Cause,
+    cause_marked,
+    departed,
+    marked_as_held,
+    returned,
+)
+from broker.routing.entry import NOT_STORED, QueueEntry
+from broker.routing.errors import LimitReached, RoutingError
+from broker.routing.expiry import has_expired
+from broker.routing.held import Held, let_go
+from broker.routing.ledger import DEAD_LETTERED, PURGED, depart, subscription_of
+from broker.routing.ledger import EXPIRED as EXPIRED_KIND
+from broker.routing.node import QUEUE
+from broker.routing.queue import Queue
+from broker.routing.reports import Reports
+from broker.routing.schedule import held_back
+from broker.routing.stored import HELD_PLACES, as_entry, stored_position
+from storage.batch import DISCHARGE, Batch
+from storage.records import StoredMessage
+
+if TYPE_CHECKING:
+    from broker.routing.router import Router
+
+RETRY_EVERY_MS: Final[i64] = 1000
+"""How often the moves of messages that are held back are tried again."""
+
+RETRIED_AT_MOST: Final[i64] = 2000
+"""Messages moved together then; sockets have their turn before the next ones."""
+
+
+@final
+class Moves(Due):
+    """Takes messages out of queues whose delivery, or life, is over.
+
+    `is_due`: it is time to try again what was held back.
+    """
+
+    def __init__(self, router: Router) -> None:
+        self.is_due = False
+        self._router: Final = router
+        self._reports: Final = Reports(router)
+        # the queues that hold something back
+        self._holding: Final[dict[Queue, None]] = {}
+
+    def move(self, entry: QueueEntry, cause: Cause, batch: Batch) -> None:
+        """Move `entry`, which neither waits nor is acquired any more, as `cause` says.
+
+        It is discarded if RCV-02 says so, and held back in its queue if it cannot be moved.
+        """
+        try:
+            target = self._target(entry.queue, cause, batch)
+        except RoutingError as refusal:
+            self._hold(entry, cause, refusal, batch=batch)
+            return
+        self._leave(entry, cause, target, batch=batch)
+
+    def _target(self, queue: Queue, cause: Cause, batch: Batch) -> Queue | None:
+        """Return the node for messages of `queue`, made if it is not there; None to discard them.
+
+        RoutingError if it cannot be had. It is always a queue, whatever topics there are.
+        """
+        router = self._router
+        address = address_for(queue, cause)
+        if not address or queue.is_temporary():
+            return None
+        node = router.find(address, QUEUE)
+        if node is queue:
+            return None
+        reserve = router.reserve
+        if reserve is not None and reserve.is_short:
+            raise LimitReached("the store has no room for it (disk_free_min), or is away")
+        if node is None:
+            node = router.create(address, QUEUE, batch)
+        assert isinstance(node, Queue)
+        return node
+
+    def _leave(
+        self, entry: QueueEntry, cause: Cause, target: Queue | None, *, batch: Batch
+    ) -> None:
+        """Take `entry` out of its queue, and into `target` if there is one."""
+        stats = self._router.stats
+        entry.queue.forget(entry, batch)
+        if cause is EXPIRED:
+            stats.expired += 1
+            depart(entry, EXPIRED_KIND, batch)
+        else:
+            depart(entry, DEAD_LETTERED, batch, reason=cause.reason)
+        if target is None:
+            self._discard(entry, cause, batch)
+            return
+        self._put(entry, cause, target, batch=batch)
+        if cause is not EXPIRED:
+            stats.dead_lettered += 1
+
+    def _put(self, entry: QueueEntry, cause: Cause, target: Queue, *, batch: Batch) -> None:
+        """Put the message of `entry` into `target`, whatever limits that has."""
+        message = departed(entry, cause, self._router.clock.wall_ms())
+        if full.is_over(target, message):
+            self._router.stats.moved_over_limit += 1
+            self._reports.tell(
+                f"{target.address} is beyond its max_messages or max_bytes, and takes messages"
+                " that are moved there all the same: consume what it has, or raise the limit"
+            )
+        scope, batch.scope = batch.scope, DISCHARGE
+        target.add(message, batch)
+        batch.scope = scope
+
+    def _discard(self, entry: QueueEntry, cause: Cause, batch: Batch) -> None:
+        """Count and report a message that has no node to go to.
+
+        Messages that expire where no expiry node is configured end as their senders wished.
+        """
+        queue = entry.queue
+        address = address_for(queue, cause)
+        if cause is not EXPIRED:
+            self._router.stats.dropped += 1
+            depart(entry, PURGED, batch, reason="no dead-letter node takes it")
+        elif not address:
+            return
+        if queue.is_temporary():
+            why = "messages of temporary nodes are not moved"
+        elif address:
+            why = "its messages are moved to itself"
+        else:
+            why = "dead_letter is not set for it"
+        self._reports.tell(f"a message of {name_of(queue)} was discarded ({cause.reason}): {why}")
+
+    # -- held back
+
+    def _hold(
+        self, entry: QueueEntry, cause: Cause, refusal: RoutingError, *, batch: Batch
+    ) -> None:
+        """Keep `entry` in its queue, where nobody gets it. Its group goes on without it."""
+        queue = entry.queue
+        if entry.group is not None and queue.groups is not None:
+            queue.groups.gone(entry, entry.group, queue)
+            entry.group = None
+        entry.consumer = None
+        entry.sent_to = None
+        entry.history = None
+        if entry.stored_number != NOT_STORED:
+            self._store_cause(entry, cause, batch)
+        if queue.attends:
+            self._router.wake(queue)
+        name = name_of(queue)
+        self._reports.tell(
+            f"a message of {name} could not be moved to {address_for(queue, cause)}"
+            f" ({cause.reason}): {refusal}; it stays, held back from delivery, until it can be:"
+            " `jms-broker message list --held` shows such messages"
+        )
+        if self._keep(entry, cause).is_full():
+            self._reports.tell(
+                f"{name} holds back as many messages as a queue may that cannot be moved: it"
+                " delivers nothing more until they can be, or are deleted"
+            )
+
+    def _keep(self, entry: QueueEntry, cause: Cause) -> Held:
+        """Add `entry` to what its queue holds back, and return that."""
+        held = held_back(entry.queue).held
+        held.add(entry, cause)
+        self._router.stats.held_back += 1
+        if not self._holding:
+            self._arm(RETRY_EVERY_MS)
+        self._holding[entry.queue] = None
+        return held
+
+    def _store_cause(self, entry: QueueEntry, cause: Cause, batch: Batch) -> None:
+        """Have the store know that `entry` is held back and why, for the next start.
+
+        Of an expired message its expiry says why.
+        """
+        promptness = entry.queue.promptness
+        if entry.stored_number == promptness.timed:
+            promptness.left()
+        batch.fall_due(entry.stored_number, HELD_PLACES + stored_position(entry))
+        if cause is not EXPIRED:
+            marked = marked_as_held(entry, cause, self._router.clock.wall_ms())
+            if marked is not None:
+                batch.rewrite(entry.stored_number, marked)
+
+    def bring_back(self, queue: Queue, stored: StoredMessage) -> None:
+        """Hold back a message that was held before the start: its move is tried soon."""
+        entry = as_entry(queue, stored, (stored.position - HELD_PLACES) // 10)
+        cause = cause_marked(entry.message)
+        if cause is not None:
+            entry.message = returned(entry.message)
+        else:
+            cause = self._cause_unmarked(entry)
+        queue.backlog_of(entry.message.priority).begin_behind(entry.position)
+        queue.bytes += entry.message.size
+        if stored.expires_at_ms != NEVER:
+            queue.sweep.joined(queue)
+        self._keep(entry, cause)
+        self._reports.tell(
+            f"{name_of(queue)} still holds back messages that could not be moved before the start"
+        )
+
+    def _cause_unmarked(self, entry: QueueEntry) -> Cause:
+        """Return why `entry` was held back before the start, if its annotations do not say so.
+
+        Nothing is taken for expired, and dropped, that the clock does not say has.
+        """
+        expires_at_ms = entry.message.expires_at_ms
+        if expires_at_ms != NEVER and entry.queue.policy.expiry:
+            return EXPIRED
+        return (
+            EXPIRED if has_expired(expires_at_ms, self._router.clock.wall_ms()) else REJECTED_UNSAID
+        )
+
+    def _arm(self, delay_ms: i64) -> None:
+        router = self._router
+        router.agenda.at(router.clock.now_ms() + delay_ms, self)
+
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002
+        self.is_due = True
+
+    def retry(self, batch: Batch) -> None:
+        """Move what can be moved by now, RETRIED_AT_MOST messages at a time."""
+        self.is_due = False
+        left = RETRIED_AT_MOST
+        for queue in list(self._holding):
+            held = held_back(queue).held
+            left -= self._retry(queue, left, batch)
+            if held.size() == 0:
+                del self._holding[queue]
+            if left <= 0:
+                break
+        if self._holding:
+            self._arm(0 if left <= 0 else RETRY_EVERY_MS)
+
+    def _retry(self, queue: Queue, at_most: i64, batch: Batch) -> i64:
+        """Move up to `at_most` messages that `queue` holds back; return how many."""
+        held = held_back(queue).held
+        moved: i64 = 0
+        for example in (REJECTED_UNSAID, EXPIRED):
+            entries = held.some(at_most - moved, expired=example is EXPIRED)
+            if not entries:
+                continue
+            try:
+                target = self._target(queue, example, batch)
+            except RoutingError:
+                continue
+            for entry, cause in entries:
+                let_go(entry)
+                self._leave(entry, cause, target, batch=batch)
+            moved += i64(len(entries))
+            if target is not None:
+                self._reports.tell(
+                    f"messages that {name_of(queue)} held back are moved to {target.address}"
+                )
+        return moved
+
+
+def address_for(queue: Queue, cause: Cause) -> str:
+    """Return the address that messages of `queue` are moved to; empty if none is configured."""
+    return queue.policy.expiry if cause is EXPIRED else queue.policy.dead_letter
+
+
+def name_of(queue: Queue) -> str:
+    """Return how the log calls `queue`: by its address, or as the subscription that it is."""
+    subscription = subscription_of(queue)
+    return f"subscription {subscription} to {queue.address}" if subscription else queue.address

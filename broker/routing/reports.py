@@ -1,0 +1,65 @@
+"""Log lines about single messages, which may come in floods: the first at once, then sums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.agenda import Due
+
+if TYPE_CHECKING:
+    from broker.routing.router import Router
+
+REPORT_EVERY_MS: Final[i64] = 10_000
+"""Equal lines are added up for so long."""
+
+REPORTS_MAX: Final = 100
+"""Different lines in that time; of the others only their number is told."""
+
+
+@final
+class Reports(Due):
+    """Writes lines to `router.notices`, each at once and then at most every REPORT_EVERY_MS."""
+
+    def __init__(self, router: Router) -> None:
+        self._router: Final = router
+        # how often each came since it was last written
+        self._repeats: dict[str, int] = {}
+        self._others: i64 = 0
+
+    def tell(self, line: str) -> None:
+        """Write `line`, or count it if it was written less than REPORT_EVERY_MS ago."""
+        repeats = self._repeats
+        if line in repeats:
+            repeats[line] += 1
+        elif len(repeats) == REPORTS_MAX:
+            self._others += 1
+        else:
+            if not repeats:
+                self._arm()
+            repeats[line] = 0
+            self._router.notices.append(line)
+
+    def _arm(self) -> None:
+        router = self._router
+        router.agenda.at(router.clock.now_ms() + REPORT_EVERY_MS, self)
+
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002
+        """Write the sums of the last REPORT_EVERY_MS."""
+        repeats = self._repeats
+        self._repeats = {}
+        seconds = REPORT_EVERY_MS // 1000
+        notices = self._router.notices
+        for line, count in repeats.items():
+            if count > 0:
+                notices.append(f"{line} ({count} more times in {seconds} s)")
+                self._repeats[line] = 0
+        if self._others > 0:
+            notices.append(
+                f"{self._others} more messages were discarded, held back or moved over a limit in"
+                f" {seconds} s, of more queues than the log has lines for"
+            )
+            self._others = 0
+        if self._repeats:
+            self._arm()

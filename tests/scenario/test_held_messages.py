@@ -1,0 +1,131 @@
+"""Dead letters that cannot be moved, on a store on disk: over restarts, and a long backlog."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.app import App
+from broker.routing.held import held_in
+from broker.routing.queue import Queue
+from broker.routing.redelivery import Disposal
+from broker.settings import Settings
+from tests.support.broker import RecordingWatcher
+from tests.support.parties import RecordingConsumer
+from tests.support.routing import bodies, encoded, new_message
+
+pytestmark = pytest.mark.requirement("RCV-02", "PRD-03")
+
+COUNT = 300
+REJECTED = [encoded(b"%d" % number) for number in range(0, COUNT, 3)]
+KEPT = [encoded(b"%d" % number) for number in range(COUNT) if number % 3]
+
+
+@asynccontextmanager
+async def running(folder: Path, *, dead_letter: str) -> AsyncIterator[App]:
+    """A broker on the store in that folder."""
+    settings = Settings(
+        port=0,
+        users_file=folder / "users",
+        store=f"sqlite:///{folder / 'store.db'}",
+        paging_window=64,
+        dead_letter=dead_letter,
+    )
+    app = App(settings, watcher=RecordingWatcher())
+    await app.start()
+    try:
+        yield app
+    finally:
+        await app.stop(0.1)
+
+
+NOWHERE = "/topic/durable/dead"
+"""No queue can have that address."""
+
+
+def queue_of(app: App, address: str = "q") -> Queue:
+    node = app.container.router.resolve(address, "queue", app.journal.batch)
+    assert isinstance(node, Queue)
+    return node
+
+
+async def settled(app: App) -> None:
+    """Everything that was done is on the disk."""
+    async with asyncio.timeout(30):
+        while not app.journal.is_idle():
+            app.container.run_round()
+            await app.store.nodes()
+
+
+async def consume(app: App, address: str, disposals: dict[bytes, Disposal]) -> list[bytes]:
+    """Take all there is, and dispose of it as `disposals` say: of others it is released."""
+    queue, consumer = queue_of(app, address), RecordingConsumer(10**6)
+    queue.attach_consumer(consumer)
+    queue.consumer_ready(consumer, drain=False)
+    async with asyncio.timeout(30):
+        while True:
+            app.container.run_round()
+            await app.store.nodes()
+            if queue.waiting == 0:
+                break
+    while consumer.entries:
+        body = consumer.entries[0].message.encoded
+        consumer.dispose(disposals.get(body, Disposal.RELEASE), app.journal.batch)
+    queue.detach_consumer(consumer, queue, app.journal.batch)
+    await settled(app)
+    return consumer.taken
+
+
+async def tried_again(app: App) -> None:
+    """The moves of what is held have been tried once more."""
+    app.container.router.moves.retry(app.journal.batch)
+    await settled(app)
+
+
+async def rejected_in_vain(folder: Path) -> None:
+    """Send COUNT messages, and reject every third one, where it cannot go anywhere."""
+    async with running(folder, dead_letter=NOWHERE) as app:
+        queue = queue_of(app)
+        for number in range(COUNT):
+            queue.put(new_message(encoded(b"%d" % number), durable=True), app.journal.batch)
+        await consume(app, "q", dict.fromkeys(REJECTED, Disposal.DEAD_LETTER))
+        assert bodies(held_in(queue)) == REJECTED
+        assert (queue.waiting, queue.acquired) == (len(KEPT), 0)
+
+
+async def test_messages_that_are_held_are_held_after_a_restart(tmp_path: Path) -> None:
+    await rejected_in_vain(tmp_path)
+    for _ in range(2):
+        async with running(tmp_path, dead_letter=NOWHERE) as app:
+            queue = queue_of(app)
+            assert queue.contents() == COUNT
+            assert await consume(app, "q", {}) == KEPT
+            assert bodies(held_in(queue)) == REJECTED
+            assert app.stats.held_back == len(REJECTED)
+
+
+async def test_they_are_moved_once_the_settings_name_a_node_that_can_be(tmp_path: Path) -> None:
+    await rejected_in_vain(tmp_path)
+    async with running(tmp_path, dead_letter="DLQ") as app:
+        assert await consume(app, "q", dict.fromkeys(KEPT, Disposal.REMOVE)) == KEPT
+        await tried_again(app)
+        assert queue_of(app).contents() == 0
+    async with running(tmp_path, dead_letter="DLQ") as app:
+        dead = await consume(app, "DLQ", {})
+        assert len(dead) == len(REJECTED)
+        for message, rejected in zip(dead, REJECTED, strict=True):
+            assert message.endswith(rejected), "the bare message is as it was"
+            assert b"x-opt-dead-letter-reason" in message
+        assert (queue_of(app).contents(), queue_of(app).bytes) == (0, 0)
+
+
+async def test_they_are_dropped_once_the_settings_say_so(tmp_path: Path) -> None:
+    await rejected_in_vain(tmp_path)
+    async with running(tmp_path, dead_letter="") as app:
+        assert await consume(app, "q", {}) == KEPT
+        await tried_again(app)
+        assert app.stats.dropped == len(REJECTED)
+    async with running(tmp_path, dead_letter="DLQ") as app:
+        assert queue_of(app).contents() == len(KEPT)
