@@ -435,6 +435,9 @@ def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
             address.deliver_before_commit, settings.deliver_before_commit
         ),
         journal=_chosen(address.journal, settings.journal),
+        dead_letter_properties=_chosen(
+            address.dead_letter_properties, settings.dead_letter_properties
+        ),
     )
 
 

@@ -17,7 +17,7 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
 from broker.amqp.decode import descriptor_at, skip, take_value
-from broker.amqp.descriptors import MESSAGE_ANNOTATIONS
+from broker.amqp.descriptors import DATA, MESSAGE_ANNOTATIONS
 from broker.amqp.encode import put_descriptor, put_value
 from broker.amqp.errors import (
     INVALID_FIELD,
@@ -244,7 +244,7 @@ class Message:
         added, _ = take_value(changes, 0, i64(len(changes)))
         assert isinstance(added, Map)
         return Message(
-            encoded=self._with(combined(self.annotations(), added)),
+            encoded=with_annotations(self.encoded, combined(self.annotations(), added)),
             durable=self.durable,
             priority=self.priority,
             ttl_ms=self.ttl_ms,
@@ -254,13 +254,14 @@ class Message:
             particulars=self.particulars,
         )
 
-    def moved(self, annotations: Map | None, *, expires: bool) -> Message:
-        """The same message for another node, available there at once; None keeps annotations.
+    def moved(self, encoded: bytes | None, *, expires: bool) -> Message:
+        """The same message for another node, available there at once.
 
-        Unless it still `expires`, it is kept until it is consumed. LinkFault as `annotated`.
+        `encoded` are its sections from now on; None keeps them. Unless it still `expires`, it is
+        kept until it is consumed.
         """
         return Message(
-            encoded=self.encoded if annotations is None else self._with(annotations),
+            encoded=self.encoded if encoded is None else encoded,
             durable=self.durable,
             priority=self.priority,
             ttl_ms=self.ttl_ms if expires else -1,
@@ -277,24 +278,40 @@ class Message:
             ),
         )
 
-    def _with(self, annotations: Map) -> bytes:
-        """The encoded message with these annotations, if there are any, in place of its own."""
-        encoded = self.encoded
-        behind: i64 = 0
-        if encoded:
-            end = i64(len(encoded))
-            code, at = descriptor_at(encoded, 0, end)
-            if code == MESSAGE_ANNOTATIONS:
-                behind = skip(encoded, at, end)
-        if not annotations.pairs:
-            return encoded[behind:]
-        out = BytesWriter()
-        put_descriptor(out, MESSAGE_ANNOTATIONS)
-        put_value(out, annotations)
-        if i64(len(out)) > SECTIONS_BEFORE_BODY_MAX:
-            raise LinkFault(RESOURCE_LIMIT_EXCEEDED, "annotations take too many bytes")
-        out.write(encoded[behind:])
-        return out.getvalue()
+
+def with_annotations(encoded: bytes, annotations: Map) -> bytes:
+    """Return an encoded message with these annotations, if there are any, in place of its own.
+
+    LinkFault where there is more in front of the body than a message may have: it could not be
+    read again.
+    """
+    behind: i64 = 0
+    end = i64(len(encoded))
+    if encoded:
+        code, at = descriptor_at(encoded, 0, end)
+        if code == MESSAGE_ANNOTATIONS:
+            behind = skip(encoded, at, end)
+    if not annotations.pairs:
+        return encoded[behind:]
+    out = BytesWriter()
+    put_descriptor(out, MESSAGE_ANNOTATIONS)
+    put_value(out, annotations)
+    if i64(len(out)) + bytes_before_body(encoded, behind) > SECTIONS_BEFORE_BODY_MAX:
+        raise LinkFault(RESOURCE_LIMIT_EXCEEDED, "annotations take too many bytes")
+    out.write(encoded[behind:])
+    return out.getvalue()
+
+
+def bytes_before_body(encoded: bytes, start: i64) -> i64:
+    """Return how many bytes the sections from `start` on take, up to the body or footer."""
+    at = start
+    end = i64(len(encoded))
+    while at < end:
+        code, value = descriptor_at(encoded, at, end)
+        if code >= DATA:
+            break
+        at = skip(encoded, value, end)
+    return at - start
 
 
 def particulars_of(

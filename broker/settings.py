@@ -119,6 +119,7 @@ class PlaceSettings(BaseModel):
 
     dead_letter: str | None = None
     expiry: str | None = None
+    dead_letter_properties: bool | None = None
     max_delivery_count: Count | None = None
     redelivery_delay_ms: Count | None = None
     redelivery_backoff: Factor | None = None
@@ -218,6 +219,7 @@ class Settings(BaseSettings):
     auto_create: bool = True
     dead_letter: str = "DLQ"
     expiry: str = ""
+    dead_letter_properties: bool = False
     max_delivery_count: Count = 20
     redelivery_delay_ms: Count = 0
     redelivery_backoff: Factor = 1.0

@@ -208,6 +208,7 @@ class Moves(Due):
             cause = self._cause_unmarked(entry)
         queue.backlog_of(entry.message.priority).begin_behind(entry.position)
         queue.bytes += entry.message.size
+        queue.memory.enters(entry.message)
         if stored.expires_at_ms != NEVER:
             queue.sweep.joined(queue)
         self._keep(entry, cause)

@@ -36,6 +36,7 @@ class AddressPolicy:
         duplicate_window_ms: int = 0,
         deliver_before_commit: bool = True,
         journal: bool = False,
+        dead_letter_properties: bool = False,
     ) -> None:
         self.auto_create: Final = auto_create
         self.dead_letter: Final = dead_letter
@@ -52,6 +53,7 @@ class AddressPolicy:
         self.duplicate_window_ms: Final[i64] = duplicate_window_ms
         self.deliver_before_commit: Final = deliver_before_commit
         self.journal: Final = journal
+        self.dead_letter_properties: Final = dead_letter_properties
 
     def is_limited(self) -> bool:
         """Whether there is something to be full of."""

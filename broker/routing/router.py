@@ -61,6 +61,7 @@ class Router:
 
     contents: Keeper | None = None
     reserve: Reserve | None = None
+    bindings: i64 = 0
 
     def __init__(
         self,
@@ -97,7 +98,6 @@ class Router:
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}
         self.wildcards: Final = Wildcards()
-        self.bindings: i64 = 0
         self.subscriptions: Final = Subscriptions(self, subscriptions_max, grace_ms=grace_ms)
         self.notices: list[str] = []
         self.lag: Final = Lag()

@@ -92,3 +92,28 @@ def test_a_full_dead_letter_queue_takes_every_dead_letter(tmp_path: Path, full: 
     finally:
         assert broker.stop() == 0
     assert broker.log.read_text().count("DLQ is beyond its max_messages") == 1
+
+
+def properties_of(message: Message) -> dict[str, object]:
+    found: object = message.properties
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_dead_letter_says_why_in_properties_where_that_is_asked_for(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path, settings="dead_letter_properties = true\n")
+    try:
+        reject(broker, "a")
+        with Peer(broker.url) as peer:
+            delivery, message = peer.take(peer.receiver("DLQ", credit=1))
+            peer.accept(delivery)
+        told = properties_of(message)
+        assert isinstance(told.pop("dead_letter_time"), int)
+        assert told == {
+            "dead_letter_address": "orders",
+            "dead_letter_queue": "orders",
+            "dead_letter_reason": "rejected",
+            "dead_letter_delivery_count": 0,
+        }
+    finally:
+        assert broker.stop() == 0

@@ -46,6 +46,13 @@ def test_an_address_has_the_policy_of_its_pattern(
     assert policy.max_delivery_count == deliveries
 
 
+def test_dead_letter_properties_are_asked_for_by_address() -> None:
+    talkative = AddressSettings(pattern="jms.*", dead_letter_properties=True)
+    policies = policies_of(Settings(address=(talkative,)))
+    assert policies.of("jms.orders").dead_letter_properties is True
+    assert policies.of("orders").dead_letter_properties is False
+
+
 class RoomyStore(GatedStore):
     """A store that has so much room, whatever it is given."""
 

@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
+from broker.amqp.decode import take_value
 from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
-from broker.amqp.types import Symbol, Timestamp, UInt
+from broker.amqp.sections import split
+from broker.amqp.types import Int, Map, Symbol, Timestamp, UInt
 from broker.message import Message
 from broker.routing.dead_letter import (
     CONDITION_MAX,
@@ -14,6 +16,7 @@ from broker.routing.dead_letter import (
     EXPIRED,
     Cause,
     departed,
+    returned,
 )
 from broker.routing.entry import QueueEntry
 from broker.routing.policy import AddressPolicy
@@ -208,3 +211,96 @@ def test_a_durable_message_is_moved_by_one_commit() -> None:
 
 def stored_before_commit(routing: Routing) -> list[StoredMessage]:
     return asyncio.run(stored_messages(routing.store, "q"))
+
+
+# -- in properties
+
+TELLING = AddressPolicy(dead_letter_properties=True)
+
+
+def properties(message: Message) -> dict[str, object]:
+    """The application properties, each as its type has it."""
+    encoded = message.encoded
+    at = split(encoded, 0, len(encoded)).application_properties
+    if at < 0:
+        return {}
+    value, _ = take_value(encoded, at, len(encoded))
+    assert isinstance(value, Map)
+    return {str(key): each for key, each in value.pairs}
+
+
+@pytest.mark.requirement("RCV-02", "PRD-05")
+def test_properties_tell_what_annotations_do_where_that_is_asked_for() -> None:
+    routing = Routing(policy=TELLING)
+    own = encoded_message(b"hello", properties={"own": 7, "dead_letter_reason": "mine"})
+    entry = failing(routing.queue(), routing, own)
+    entry.delivery_count = 3
+    message = departed(entry, SOLD_OUT, WALL_START_MS)
+    assert properties(message) == {
+        "own": 7,
+        "dead_letter_address": "q",
+        "dead_letter_queue": "q",
+        "dead_letter_reason": "rejected",
+        "dead_letter_delivery_count": Int(3),
+        "dead_letter_time": WALL_START_MS,
+        "dead_letter_condition": "shop:sold-out",
+        "dead_letter_description": "no more of these",
+    }
+    assert facts(message)["x-opt-dead-letter-reason"] == Symbol("rejected")
+    assert properties(returned(message)) == {"own": 7}
+
+
+@pytest.mark.requirement("PRD-05")
+def test_a_retried_message_is_as_it_came() -> None:
+    for policy in (TELLING, AddressPolicy()):
+        routing = Routing(policy=policy)
+        own = encoded_message(b"hello", properties={"own": 7})
+        entry = failing(routing.queue(), routing, own)
+        assert returned(departed(entry, SOLD_OUT, WALL_START_MS)).encoded == own
+
+
+@pytest.mark.requirement("PRD-05")
+def test_properties_of_these_names_that_a_sender_has_set_stay_where_none_are_added() -> None:
+    routing = Routing()
+    own = encoded_message(b"hello", properties={"dead_letter_reason": "mine"})
+    message = departed(failing(routing.queue(), routing, own), SOLD_OUT, WALL_START_MS)
+    assert properties(message) == properties(returned(message)) == {"dead_letter_reason": "mine"}
+
+
+def test_properties_of_the_last_move_replace_those_before() -> None:
+    routing = Routing(policy=TELLING, patterns=[("DLQ", AddressPolicy(dead_letter="last"))])
+    rejected = failing(routing.queue(), routing, encoded_message(b"hello"))
+    rejected.queue.dispose(rejected, Disposal.DEAD_LETTER, routing.batch, cause=SOLD_OUT)
+    again = routing.consumer(routing.queue("DLQ"), 1).entries[0]
+    assert properties(again.message)["dead_letter_queue"] == "q"
+    again.queue.dispose(again, Disposal.DEAD_LETTER, routing.batch)
+    assert properties(only(routing.queue("last"), routing)) == {}, "DLQ asks for none"
+
+
+UNTELLABLE = {
+    "that fill the room there is": encoded_message(
+        b"hello", properties={"own": bytes(SECTIONS_BEFORE_BODY_MAX - 900)}
+    ),
+    "that cannot be read": b"\x00\x53\x74\xc1\x04\x02\xa3\x01a" + BARE,
+}
+
+
+@pytest.mark.parametrize("encoded", UNTELLABLE.values(), ids=UNTELLABLE.keys())
+def test_a_message_has_annotations_alone_with_properties(encoded: bytes) -> None:
+    routing = Routing(policy=TELLING)
+    entry = failing(routing.queue(), routing, encoded)
+    message = departed(entry, Cause("rejected", "c" * 250, "d" * 300), WALL_START_MS)
+    assert message.encoded.endswith(encoded)
+    assert len(message.encoded) > len(encoded)
+
+
+@pytest.mark.requirement("PRD-03")
+def test_a_dead_letter_with_much_before_its_body_can_be_read_again() -> None:
+    """Annotations and properties share the room: what is beyond it no store gives back."""
+    content = encoded_message(b"a", properties={"own": bytes(SECTIONS_BEFORE_BODY_MAX - 50)})
+    split(content, 0, len(content))
+    routing = Routing()
+    entry = failing(routing.queue(), routing, content)
+    message = departed(entry, SOLD_OUT, WALL_START_MS)
+    split(message.encoded, 0, len(message.encoded))
+    assert message.encoded == content
