@@ -442,6 +442,7 @@ class Queue(Consumable):
         entry = None if self.schedule is None else self.schedule.cancel(position)
         if entry is not None:
             self.forget(entry, batch)
+            self.router.wake(self)
         return entry
 
     def withdraw(self, entry: QueueEntry, batch: Batch) -> None:

@@ -127,6 +127,7 @@ def test_it_is_moved_once_that_is_possible_in_its_order_and_with_its_reason() ->
     assert [each.encoded for each in routing.stored("DLQ")] == [b"bad", b"worse"]
     assert routing.stats.dead_lettered == 2
     assert routing.router.notices[-1] == "messages that q held back are moved to DLQ"
+    consume_all(routing)
 
 
 def test_nothing_is_tried_again_while_nothing_is_held() -> None:
@@ -353,6 +354,17 @@ def test_a_restart_with_another_node_moves_it_there() -> None:
     assert entry.message.encoded.endswith(encoded(b"bad"))
     assert routing.stored("q") != routing.stored("DLQ")
     assert len(routing.stored("DLQ")) == 1
+    consume_all(routing)
+
+
+def consume_all(routing: Routing) -> None:
+    """Whatever is left is consumed, and no memory is counted any more."""
+    for queue in routing.router.queues.values():
+        for consumer in list(queue.consumers):
+            assert isinstance(consumer, RecordingConsumer)
+            while consumer.entries:
+                consumer.dispose(Disposal.REMOVE, routing.batch)
+    assert (routing.router.memory.total(), routing.router.memory.held) == (0, 0)
 
 
 def test_what_expired_in_vain_is_held_after_a_restart() -> None:
