@@ -8,7 +8,7 @@ from broker.amqp.decode import take_value
 from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
 from broker.amqp.sections import split
 from broker.amqp.types import Int, Map, Symbol, Timestamp, UInt
-from broker.message import Message
+from broker.message import Message, opaque_message
 from broker.routing.dead_letter import (
     CONDITION_MAX,
     DELIVERY_LIMIT,
@@ -16,6 +16,7 @@ from broker.routing.dead_letter import (
     EXPIRED,
     Cause,
     departed,
+    marked_as_held,
     returned,
 )
 from broker.routing.entry import QueueEntry
@@ -275,6 +276,17 @@ def test_properties_of_the_last_move_replace_those_before() -> None:
     assert properties(again.message)["dead_letter_queue"] == "q"
     again.queue.dispose(again, Disposal.DEAD_LETTER, routing.batch)
     assert properties(only(routing.queue("last"), routing)) == {}, "DLQ asks for none"
+
+
+def test_an_opaque_message_is_moved_and_held_untouched() -> None:
+    routing = Routing(policy=TELLING)
+    opaque = opaque_message(BARE, message_format=7)
+    queue = routing.queue()
+    queue.put(opaque, routing.batch)
+    (entry,) = routing.consumer(queue, 1).entries
+    message = departed(entry, SOLD_OUT, WALL_START_MS)
+    assert (message.encoded, message.message_format, message.opaque) == (BARE, 7, True)
+    assert marked_as_held(entry, SOLD_OUT, WALL_START_MS) is None
 
 
 UNTELLABLE = {
