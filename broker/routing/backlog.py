@@ -12,8 +12,11 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.routing.entry import NOT_STORED, QueueEntry
+from broker.routing.memory import ENTRY_BYTES
 from broker.routing.pages import FAR, Page
 from broker.routing.paging import Paged
+from broker.routing.spilling import spill
+from storage.batch import Batch
 
 CHUNK: Final[i64] = 64
 SHIFT: Final[i64] = 6
@@ -40,6 +43,15 @@ class Chunk:
             if entry is not None:
                 found.append(entry)
             at += 1
+
+    def spill(self, batch: Batch) -> i64:
+        """Note for the store what it does not have; how many bytes that is."""
+        noted: i64 = 0
+        for entry in self.slots:
+            if entry is not None and entry.stored_number == NOT_STORED:
+                spill(entry, batch)
+                noted += i64(len(entry.message.encoded)) + ENTRY_BYTES
+        return noted
 
     def is_stored(self, up_to: i64) -> bool:
         """Whether none of the entries has a number in the store above `up_to`."""
@@ -71,6 +83,9 @@ class Backlog:
         self._limit: i64 = FAR
         # chunks of lower numbers have nothing that could leave memory
         self._examined: i64 = 0
+        # chunks of lower numbers are in the store, but for what came back and the first `_kept`
+        self._spilled: i64 = 0
+        self._kept: i64 = 0
 
     def append(self, entry: QueueEntry) -> None:
         """Take `entry` at the end; its position must be `next_position`."""
@@ -252,6 +267,28 @@ class Backlog:
         if position >= self.next_position:
             self.next_position = position + 1
             self._tail.number = self.next_position >> SHIFT
+
+    def spill(self, keep: i64, most: i64, batch: Batch) -> i64:
+        """Note for the store messages behind the first `keep` chunks that it does not have.
+
+        Return how many bytes they have, at most `most` and what the last chunk is beyond that.
+        Those that came back stay, and so do those in the last chunk, which is being filled.
+        """
+        if keep < self._kept:
+            self._spilled = 0
+        self._kept = keep
+        index = max(keep, self._index(self._spilled))
+        first = index
+        noted: i64 = 0
+        while index < i64(len(self._chunks)) - 1 and noted < most:
+            chunk = self._chunks[index]
+            if not chunk.is_pinned:
+                noted += chunk.spill(batch)
+            self._spilled = chunk.number + 1
+            index += 1
+        if noted > 0:
+            self._examined = min(self._examined, self._chunks[first].number)
+        return noted
 
     def page_out(self, keep: i64, up_to: i64) -> bool:
         """Let entries behind the first `keep` chunks leave memory; False where some cannot yet.

@@ -25,7 +25,7 @@ class QueueEntry(Delivery):
     """One message in one queue; while a consumer holds it, its record as a delivery too.
 
     `position` orders it among the entries of its priority, for good; `stored_number` names
-    it to the store, where it is there.
+    it to the store, where it is there; `is_volatile`: only until the store is opened again.
     `delivery_count` is what the peer sees (RCV-01), `failures` what is held
     against the redelivery limit (RCV-08).
     """
@@ -36,6 +36,7 @@ class QueueEntry(Delivery):
         self.message = message
         self.position: i64 = position
         self.stored_number: i64 = NOT_STORED
+        self.is_volatile = False
         self.delivery_count: i64 = 0
         self.failures: i64 = 0
         self.consumer: Consumer | None = None

@@ -71,6 +71,8 @@ class Gate:
         if entry.stored_number > self.open_up_to:
             self.is_closed = True
             return False
+        if entry.is_volatile:
+            return True  # no start brings it back
         return entry.position <= self._passes_up_to or self._raised(entry, batch)
 
     def _raised(self, entry: QueueEntry, batch: Batch) -> bool:

@@ -108,7 +108,7 @@ class Leases:
     ) -> BatchLease:
         if len(self.named) >= self._max:
             raise LimitReached(f"the broker has its {self._max} leases")
-        if queue.is_temporary() or not queue.may_store or queue.stored_as == "":
+        if queue.is_temporary() or not queue.may_store or not queue.is_stored:
             raise InvalidAddress(f"messages of {queue.address} are never stored: no lease has them")
         return BatchLease(self, name, queue, subscription=subscription, selector=selector)
 
@@ -370,8 +370,11 @@ class Leases:
         lease.gathering = None
         changes = batch.lease_changes()
         for entry in gathering.entries:
-            if entry.stored_number == NOT_STORED:
+            if entry.is_volatile:
+                batch.remove(entry.stored_number)
+            if entry.stored_number == NOT_STORED or entry.is_volatile:
                 # the lease outlives the broker, so what it holds has to
+                entry.is_volatile = False
                 entry.stored_number = self._router.next_stored_number()
                 batch.append(as_stored(entry))
         lease.epoch += 1

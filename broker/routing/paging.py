@@ -40,6 +40,12 @@ WINDOWS_IN_ALL: Final[i64] = 4096
 PORTION_BYTES: Final[i64] = 4 * 1024 * 1024
 """So much is loaded at once, or one page."""
 
+SPILLED_AT_ONCE: Final[i64] = 2 * 1024 * 1024
+"""Bytes of messages that go to the store in one round for want of memory."""
+
+LONG: Final[i64] = 2
+"""A backlog with more chunks than these has something that could go to the store."""
+
 PARKED_MAX: Final = 1000
 """Requests that may wait for something to be loaded."""
 
@@ -70,10 +76,13 @@ class Parked:
 class Paging:
     """What the backlogs of one broker share: how long their windows are, and what they wait for.
 
-    `window` is that of each in chunks; -1 leaves everything in memory.
+    `window` is that of each in chunks; -1 leaves everything in memory. `long` backlogs have more
+    chunks in memory than the shortest window, or had: from these messages go to the store when
+    memory is short.
     """
 
     def __init__(self, window: i64 = -1) -> None:
+        self.long: Final[dict[Paged, None]] = {}
         self.window: i64 = -1 if window <= 0 else max(1, window // PAGE)
         self.reader: Reader | None = None
         self.wanted: list[Load] = []
@@ -118,6 +127,17 @@ class Paging:
             if not paged.page_out(up_to):
                 self.grown.append(paged)
 
+    def spill(self, batch: Batch) -> None:
+        """Note for the store what long backlogs have in memory alone, SPILLED_AT_ONCE at most."""
+        left = SPILLED_AT_ONCE
+        for paged in list(self.long):
+            noted = paged.spill(left, batch)
+            if noted == 0:
+                continue
+            left -= noted
+            if left <= 0:
+                return
+
     def park(self, parked: Parked) -> None:
         """Tell `parked` when something has been loaded; LimitReached where too many wait."""
         if len(self.parked) == PARKED_MAX:
@@ -153,6 +173,8 @@ class Paged:
             return FAR
         queue = self._queue
         backlogs = max(1, paging.backlogs)
+        if self.memory.spills:
+            backlogs = max(backlogs, i64(len(paging.long)))
         average = queue.bytes // max(1, queue.contents()) + ENTRY_BYTES
         size = min(WINDOW_BYTES, self.memory.quarter() // backlogs)
         return max(1, min(paging.window, WINDOWS_IN_ALL // backlogs, size // (average * PAGE)))
@@ -165,8 +187,22 @@ class Paged:
         paging = self._paging
         return max(1, (self.window() if paging.window > 0 else WINDOW // PAGE) // 2)
 
+    def spill(self, most: i64, batch: Batch) -> i64:
+        """Note for the store up to `most` bytes that only memory has; how many these are."""
+        backlog = self._queue.backlogs[self._priority]
+        if backlog is None or backlog.chunks() <= LONG:
+            self._paging.long.pop(self, None)
+            return 0
+        noted = backlog.spill(self.window(), most, batch)
+        if not self._has_grown:
+            self._has_grown = True
+            self._paging.grown.append(self)
+        return noted
+
     def grew(self, chunks: i64) -> None:
         """The backlog has so many chunks in memory now."""
+        if chunks > LONG and self._paging.window > 0:
+            self._paging.long[self] = None
         if self._has_grown or self._paging.window < 0:
             return
         if chunks > self.window() + self._portion():
@@ -186,6 +222,8 @@ class Paged:
 
     def count(self) -> None:
         """Count among the paged backlogs, or no more."""
+        if self._queue.is_deleted:
+            self._paging.long.pop(self, None)
         is_paged = self.pages.size() > 0
         if is_paged != self._is_counted:
             self._is_counted = is_paged

@@ -33,6 +33,7 @@ from broker.routing.promptness import Promptness
 from broker.routing.redelivery import Disposal
 from broker.routing.schedule import Schedule, held_back
 from broker.routing.selection import Selection, begin_selection, selection_of
+from broker.routing.spilling import forget_all
 from broker.routing.sweep import Sweep
 from storage.batch import Batch
 
@@ -73,8 +74,8 @@ class Queue(Consumable):
         self.bytes: i64 = 0
         self.is_pending = False
         self.is_deleted = False
-        self.stored_as: Final = stored_as if is_subscription else address
-        self._is_stored: Final = self.may_store and self.stored_as != ""
+        self.stored_as = stored_as if is_subscription else address
+        self.is_stored: Final = self.may_store and self.stored_as != ""
         self.witness: Final = router.witness_of(policy)
         self.promptness: Final = Promptness(router.hold_us)
         self.gate: Final = Gate(self)
@@ -89,6 +90,7 @@ class Queue(Consumable):
         self.schedule: Schedule | None = None
         self.selection: Selection | None = None
         self._last_number: i64 = 0
+        self.has_spilled = False
         self.attends = False  # somebody waits for what consumers hold, or for room
         self.awaits_load = False  # the last dispatch came upon what has to be loaded
         self._is_limited: Final = policy.is_limited()
@@ -132,7 +134,7 @@ class Queue(Consumable):
         deliver_at_ms = AT_ONCE if message.particulars is None else message.deliver_at_ms
         if deliver_at_ms != AT_ONCE and deliver_at_ms <= self.router.clock.wall_ms():
             deliver_at_ms = AT_ONCE
-        if self._is_stored and (message.durable or self.stores_all or batch.stores_all):
+        if self.is_stored and (message.durable or self.stores_all or batch.stores_all):
             keeping.store(entry, deliver_at_ms, batch)
         self._admit(entry, backlog, deliver_at_ms)
         if self.witness is not None:
@@ -148,7 +150,8 @@ class Queue(Consumable):
         """The backlog of that priority, made where there is none."""
         backlog = self.backlogs[priority]
         if backlog is None:
-            paged = Paged(self, priority, self.router.paging) if self._is_stored else None
+            paging = self.router.paging
+            paged = Paged(self, priority, paging) if paging.window > 0 or self.is_stored else None
             backlog = self.backlogs[priority] = Backlog(paged)
         return backlog
 
@@ -468,6 +471,7 @@ class Queue(Consumable):
         if self.witness is not None:
             self.witness.dropped(self, self.contents(), batch, why="with their queue")
         self._clear(batch)
+        forget_all(self, batch)
         for consumer in list(self.consumers):
             consumer.node_deleted()
         self.consumers.clear()

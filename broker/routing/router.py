@@ -446,6 +446,8 @@ class Router:
                 for queue in pending:
                     queue.is_pending = False
                     queue.dispatch(now_ms, batch)
+        if self.memory.spills and not self.lag.is_behind:
+            self.paging.spill(batch)
         if self.paging.wanted:
             self.paging.begin()
         if self._paced:

@@ -47,6 +47,7 @@ def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
         message_format=message.message_format,
         opaque=message.opaque,
         publisher=message.origin.publisher,
+        volatile=entry.is_volatile,
     )
 
 
@@ -61,6 +62,7 @@ def as_entry(
         origin = queue.router.paging.origin_of(stored.publisher)
     entry = QueueEntry(queue, as_message(stored, origin, queue.router.contents), position)
     entry.stored_number = stored.number
+    entry.is_volatile = stored.volatile
     entry.delivery_count = stored.delivery_count
     if (
         stored.number < queue.router.paging.suspected_below

@@ -1,0 +1,160 @@
+"""Messages that are not durable leave memory when it is short, and end with their process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from broker.app import App
+from broker.machine import LEAST
+from broker.routing.filter import Filter
+from broker.routing.queue import Queue
+from broker.routing.selector import parse_selector
+from broker.settings import Settings
+from tests.scenario.test_paged_backlogs import Reader
+from tests.support.broker import RecordingWatcher
+from tests.support.routing import encoded, new_message
+
+WINDOW = 128
+BODY = bytes(20_000)
+COUNT: Final = 5000
+"""Of BODY: about 100 MB, where half of the budget is 64 MiB."""
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[App]:
+    """A broker with the smallest budget on the store in that folder."""
+    settings = Settings(
+        port=0,
+        users_file=folder / "users",
+        store=f"sqlite:///{folder / 'store.db'}",
+        paging_window=WINDOW,
+        memory_max=LEAST,
+    )
+    app = App(settings, watcher=RecordingWatcher())
+    await app.start()
+    try:
+        yield app
+    finally:
+        await app.stop(0.1)
+
+
+def plain(app: App) -> Queue:
+    node = app.container.router.resolve("q", "queue", app.journal.batch)
+    assert isinstance(node, Queue)
+    return node
+
+
+def temporary(app: App) -> Queue:
+    node = app.container.router.create_temporary("queue", 1)
+    assert isinstance(node, Queue)
+    return node
+
+
+def of_a_volatile_subscription(app: App) -> Queue:
+    """As a subscription makes it: no address, and nothing of it is stored."""
+    router = app.container.router
+    return Queue(
+        address="news", policy=router.policy_of("news"), router=router, is_subscription=True
+    )
+
+
+QUEUES: Final[dict[str, Callable[[App], Queue]]] = {
+    "a queue": plain,
+    "a temporary queue": temporary,
+    "the queue of a volatile subscription": of_a_volatile_subscription,
+}
+
+
+def body(number: int) -> bytes:
+    return encoded(b"%d " % number + BODY)
+
+
+async def fill(app: App, queue: Queue, count: int = COUNT) -> None:
+    """Put so many messages into `queue`, as fast as the store takes what leaves memory."""
+    memory = app.container.router.memory
+    for number in range(count):
+        queue.put(new_message(body(number), durable=False), app.journal.batch)
+        if number % 100 == 99:
+            app.container.run_round()
+            async with asyncio.timeout(30):
+                while memory.total() > memory.limit * 5 // 8:
+                    await asyncio.sleep(0)
+
+
+async def take(app: App, queue: Queue, count: int) -> list[bytes]:
+    reader = Reader(app, count)
+    queue.attach_consumer(reader)
+    queue.consumer_ready(reader, drain=False)
+    app.container.run_round()
+    async with asyncio.timeout(30):
+        await reader.served.wait()
+    queue.detach_consumer(reader, queue, app.journal.batch)
+    app.container.run_round()
+    return reader.taken
+
+
+@pytest.mark.parametrize("queue_of", QUEUES.values(), ids=QUEUES.keys())
+async def test_a_backlog_leaves_memory_and_comes_back_in_its_order(
+    tmp_path: Path, queue_of: Callable[[App], Queue]
+) -> None:
+    async with running(tmp_path) as app:
+        queue = queue_of(app)
+        await fill(app, queue)
+        memory = app.container.router.memory
+        assert app.stats.spilled > 0
+        assert memory.volatile <= memory.limit * 5 // 8
+        assert queue.waiting == COUNT
+        assert await take(app, queue, COUNT) == [body(number) for number in range(COUNT)]
+        assert (memory.total(), memory.held, queue.bytes) == (0, 0, 0)
+    async with running(tmp_path) as app:
+        assert (await app.store.places(0)).numbers == []
+
+
+@pytest.mark.parametrize("queue_of", QUEUES.values(), ids=QUEUES.keys())
+async def test_a_queue_that_ends_leaves_nothing_in_the_store(
+    tmp_path: Path, queue_of: Callable[[App], Queue]
+) -> None:
+    async with running(tmp_path) as app:
+        queue = queue_of(app)
+        await fill(app, queue)
+        if queue.is_subscription:
+            queue.delete(app.journal.batch)
+        else:
+            app.container.router.delete(queue, app.journal.batch)
+        app.container.run_round()
+        assert app.container.router.memory.total() == 0
+        async with asyncio.timeout(30):
+            while (await app.store.places(0)).numbers:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_start_forgets_what_was_not_durable(tmp_path: Path) -> None:
+    async with running(tmp_path) as app:
+        await fill(app, plain(app))
+        plain(app).put(new_message(encoded(b"kept"), durable=True), app.journal.batch)
+        app.container.run_round()
+    async with running(tmp_path) as app:
+        queue = plain(app)
+        assert queue.waiting == 1
+        assert await take(app, queue, 1) == [encoded(b"kept")]
+
+
+async def test_a_selector_finds_what_has_left_memory(tmp_path: Path) -> None:
+    async with running(tmp_path) as app:
+        queue = plain(app)
+        await fill(app, queue)
+        wanted = encoded(b"x", group="wanted")
+        queue.put(new_message(wanted, group="wanted"), app.journal.batch)
+        reader = Reader(app, 1)
+        reader.filter = Filter(parse_selector("JMSXGroupID = 'wanted'"))
+        queue.attach_consumer(reader)
+        queue.consumer_ready(reader, drain=False)
+        app.container.run_round()
+        async with asyncio.timeout(30):
+            await reader.served.wait()
+        assert reader.taken == [wanted]
+        queue.detach_consumer(reader, queue, app.journal.batch)
