@@ -20,6 +20,7 @@ from broker.app import App
 from broker.compiled import COMPILED, SLOWER, is_compiled
 from broker.journal import SWITCH_INTERVAL_S
 from broker.net.log import configure_logging
+from broker.net.trim import Trimmer
 from broker.reload import reload
 from broker.settings import Settings
 
@@ -121,7 +122,10 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     sys.stdout.write(f"{ready_line(app)}\n")
     sys.stdout.flush()
     signals.up()
+    trimmer = Trimmer(app.stats)
+    trimmer.start()
     await app.ended.wait()
+    trimmer.stop()
     _tell_stop(app, signals.reason)
     await app.stop()
     signals.ignore(loop)

@@ -39,6 +39,8 @@ class IncomingLink(Link):
         self.owner: IncomingOwner | None = None
         self.delivery_count: i64 = max(0, attach.initial_delivery_count)
         self.credit: i64 = 0
+        # messages that may be on their way beyond `credit`, where that was reduced
+        self._surplus: i64 = 0
         # of the delivery that comes, or came last; 0 where the peer does not say it (2.7.5)
         self.message_format: i64 = 0
         self.settles_second: Final = attach.rcv_settle_mode == RCV_SECOND
@@ -70,8 +72,12 @@ class IncomingLink(Link):
         )
 
     def grant(self, credit: i64) -> None:
-        """Let the peer send `credit` messages from now on."""
+        """Let the peer send `credit` messages from now on.
+
+        What it has sent with an earlier and larger credit is taken all the same (2.6.7).
+        """
         if self.state is LinkState.ATTACHED:
+            self._surplus = max(0, self.credit + self._surplus - credit)
             self.credit = credit
             self._low = credit >> 1
             self.session.put_link_flow(
@@ -99,14 +105,14 @@ class IncomingLink(Link):
         """The sender tells where it stands; after a drain its delivery-count has jumped."""
         if peer_delivery_count >= 0:
             jumped = serial.ahead(peer_delivery_count, self.delivery_count)
-            if jumped < 0 or jumped > self.credit:
+            if jumped < 0 or jumped > self.credit + self._surplus:
                 raise LinkFault(
                     INVALID_FIELD,
                     f"delivery-count {peer_delivery_count} after {self.delivery_count}"
                     f" with credit {self.credit}",
                 )
             self.delivery_count = peer_delivery_count
-            self.credit -= jumped
+            self._use(jumped)
             if jumped > 0:
                 self._ask_for_credit()
 
@@ -159,7 +165,7 @@ class IncomingLink(Link):
         self.session.expect_delivery(transfer.delivery_id)
         if transfer.tag_at < 0:
             raise LinkFault(INVALID_FIELD, "the first transfer of a delivery has a delivery-tag")
-        if self.credit <= 0:
+        if self.credit + self._surplus <= 0:
             raise LinkFault(TRANSFER_LIMIT_EXCEEDED, "no credit is left on this link")
         if (
             transfer.rcv_settle_mode == RCV_SECOND
@@ -169,8 +175,16 @@ class IncomingLink(Link):
             # a delivery may be settled first where its link says second, not the other way (2.7.5)
             raise LinkFault(INVALID_FIELD, "rcv-settle-mode second on a link with first")
         self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
-        self.credit -= 1
+        self._use(1)
         self.message_format = max(0, transfer.message_format)
+
+    def _use(self, messages: i64) -> None:
+        """Take so many messages off what the peer may send, of which there is enough."""
+        if messages <= self.credit:
+            self.credit -= messages
+        else:
+            self._surplus -= messages - self.credit
+            self.credit = 0
 
     def _continue(self, transfer: Transfer, data: bytes, at: i64, end: i64) -> None:
         """Add a frame to the delivery under way (2.6.14)."""

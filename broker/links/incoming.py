@@ -10,7 +10,6 @@ from broker.amqp.errors import (
     MESSAGE_SIZE_EXCEEDED,
     NOT_FOUND,
     NOT_IMPLEMENTED,
-    RESOURCE_DELETED,
     UNKNOWN_ID,
     Fault,
     LinkFault,
@@ -27,6 +26,7 @@ from broker.jms.destinations import is_topic, type_of_number, type_of_words
 from broker.journal import BREATH, Waiter
 from broker.large import Large
 from broker.links.attach import PublishRequest, delete_policy, may_reject, offered_to_sender
+from broker.links.credit import LARGE_FROM, LinkCredit
 from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
 from broker.links.large import LargeIntake
 from broker.links.refusal import as_fault, as_link_fault
@@ -36,11 +36,7 @@ from broker.links.transactions import OpenTransaction
 from broker.message import Message, Origin, opaque_message, read_message
 from broker.routing.errors import RoutingError
 from broker.routing.grants import Grants
-from broker.routing.lag import Lag
-from broker.routing.memory import MemoryBudget
 from broker.routing.node import QUEUE, TOPIC, Node
-from broker.routing.party import Producer
-from broker.routing.reserve import Reserve
 from broker.routing.stage import Stage
 
 if TYPE_CHECKING:
@@ -60,80 +56,6 @@ class Receipt(Waiter):
 
     def committed(self) -> None:
         self._link.accept_delivery(self._delivery_id)
-
-
-@final
-class LinkCredit(Producer):
-    """A link as its node sees it: somebody whose credit can wait."""
-
-    def __init__(self, peer: Peer, link: IncomingLink, credit: i64) -> None:
-        router = peer.container.router
-        self._peer: Final = peer
-        self._link: Final = link
-        self._memory: MemoryBudget | None = router.memory
-        self.credit: i64 = credit
-        self._reserve: Reserve | None = router.reserve
-        self._lag: Lag | None = router.lag
-        self.node: Node | None = None
-
-    def resume(self) -> None:
-        reserve, lag = self._reserve, self._lag
-        if reserve is not None and reserve.is_short:
-            reserve.waiting.wait(self)
-            return
-        if lag is not None and lag.is_behind:
-            lag.waiting.wait(self)
-            return
-        memory = self._memory
-        if memory is not None and memory.is_short:
-            memory.producers.wait(self)
-            self._trickle()
-            return
-        node = self.node
-        if node is not None and node.grants is not None:
-            node.give_credit(self, node.grants)
-        else:
-            self._link.grant(self.credit if node is None else min(self.credit, node.headway()))
-
-    def _trickle(self) -> None:
-        """Let a client that holds deliveries send one message: it may have to before it settles."""
-        node = self.node
-        if self._link.credit > 0 or not self._peer.holds_unsettled():
-            return
-        if node is not None and node.grants is not None:
-            node.grants.grant_one(self)
-        else:
-            self._link.grant(1)
-
-    def wait_for_nothing(self) -> None:
-        """Take requests to the broker even without room: they may be what makes some."""
-        self._reserve = None
-        self._lag = None
-        self._memory = None
-
-    def leave(self) -> None:
-        """The link has gone."""
-        if self._reserve is not None:
-            self._reserve.waiting.leave(self)
-        if self._lag is not None:
-            self._lag.waiting.leave(self)
-        if self._memory is not None:
-            self._memory.producers.leave(self)
-
-    def most(self) -> i64:
-        return self.credit
-
-    def outstanding(self) -> i64:
-        return self._link.outstanding()
-
-    def grant(self, credit: i64) -> None:
-        self._link.grant(self._link.credit + credit)
-
-    def recall(self) -> None:
-        self._link.recall()
-
-    def node_gone(self) -> None:
-        self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
 
 
 @final
@@ -233,6 +155,8 @@ class LinkProducer(IncomingOwner):
     def delivered(self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool) -> None:
         if self._grants is not None:
             self._grants.used(self._credit)
+        if end - at > LARGE_FROM or self._credit.mean_size > LARGE_FROM:
+            self._credit.learn(end - at)
         try:
             message, node = self._read(data, at, end)
             if self._within is not None:

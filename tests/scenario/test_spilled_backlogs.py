@@ -82,7 +82,7 @@ async def fill(app: App, queue: Queue, count: int = COUNT) -> None:
             app.container.run_round()
             async with asyncio.timeout(30):
                 while memory.total() > memory.limit * 5 // 8:
-                    await asyncio.sleep(0)
+                    await app.store.nodes()  # behind the commits in the store's thread
 
 
 async def take(app: App, queue: Queue, count: int) -> list[bytes]:
@@ -129,7 +129,7 @@ async def test_a_queue_that_ends_leaves_nothing_in_the_store(
         assert app.container.router.memory.total() == 0
         async with asyncio.timeout(30):
             while (await app.store.places(0)).numbers:
-                await asyncio.sleep(0.01)
+                await app.store.nodes()  # behind the commits in the store's thread
 
 
 async def test_a_start_forgets_what_was_not_durable(tmp_path: Path) -> None:

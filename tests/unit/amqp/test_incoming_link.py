@@ -4,6 +4,7 @@ from typing import Final
 
 import pytest
 
+from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.limits import TRANSFERS_PER_DELIVERY_MIN, Limits
 from broker.amqp.outcomes import ACCEPTED, State
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, Attach, Detach, Flow
@@ -51,6 +52,30 @@ def test_credit_is_filled_up_when_half_is_used() -> None:
     client.transfer(1, settled=True)
     told = client.expect_last(Flow)
     assert (told.handle, told.delivery_count, told.link_credit) == (0, 2, 4)
+
+
+def test_what_was_sent_before_its_credit_was_reduced_is_taken() -> None:
+    """The client cannot know yet: a smaller credit and its messages cross on the wire."""
+    broker = Broker(credit=10)
+    client = broker.session()
+    client.attach_sender()
+    (link,) = broker.container.links()
+    assert isinstance(link, IncomingLink)
+    link.grant(2)
+    for number in range(10):
+        client.transfer(number, settled=True)
+    assert not any(isinstance(body, Detach) for body in client.bodies())
+    assert broker.queue().waiting == 10
+
+
+def test_a_credit_that_was_reduced_ends_where_it_would_have() -> None:
+    engine, inbox = open_inbox(credit=3)
+    inbox.link.grant(1)
+    engine.frames()
+    for number in range(3):
+        assert engine.send(Transfer(delivery_id=number, payload=PAYLOAD)) == []
+    told = detached_with(engine.send(Transfer(delivery_id=3, payload=PAYLOAD)))
+    assert told == "amqp:link:transfer-limit-exceeded"
 
 
 def test_a_delivery_in_many_frames_uses_one_credit() -> None:

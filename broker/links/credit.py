@@ -1,0 +1,115 @@
+"""The credit of a producer's link: how much, and what it has to wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.errors import RESOURCE_DELETED, LinkFault
+from broker.amqp.incoming_link import IncomingLink
+from broker.routing.lag import Lag
+from broker.routing.memory import MemoryBudget
+from broker.routing.node import Node
+from broker.routing.party import Producer
+from broker.routing.reserve import Reserve
+
+if TYPE_CHECKING:
+    from broker.links.peer import Peer
+
+LARGE_FROM: Final[i64] = 8 * 1024
+"""Messages of more bytes than this count for a producer's credit by their size."""
+
+BYTES_AHEAD: Final[i64] = 4 * 1024 * 1024
+"""So many bytes of large messages a producer may send ahead, or one message."""
+
+SIZES_REMEMBERED: Final[i64] = 8
+"""The mean is one over about so many messages."""
+
+
+@final
+class LinkCredit(Producer):
+    """A link as its node sees it: somebody whose credit can wait.
+
+    `mean_size` is that of recent messages in bytes, once one of them was large.
+    """
+
+    def __init__(self, peer: Peer, link: IncomingLink, credit: i64) -> None:
+        router = peer.container.router
+        self._peer: Final = peer
+        self._link: Final = link
+        self._memory: MemoryBudget | None = router.memory
+        self.credit: i64 = credit
+        self._reserve: Reserve | None = router.reserve
+        self._lag: Lag | None = router.lag
+        self.node: Node | None = None
+        self.mean_size: i64 = 0
+
+    def resume(self) -> None:
+        reserve, lag = self._reserve, self._lag
+        if reserve is not None and reserve.is_short:
+            reserve.waiting.wait(self)
+            return
+        if lag is not None and lag.is_behind:
+            lag.waiting.wait(self)
+            return
+        memory = self._memory
+        if memory is not None and memory.is_short:
+            memory.producers.wait(self)
+            self._trickle()
+            return
+        node = self.node
+        if node is not None and node.grants is not None:
+            node.give_credit(self, node.grants)
+        else:
+            most = self.most()
+            self._link.grant(most if node is None else min(most, node.headway()))
+
+    def learn(self, size: i64) -> None:
+        """Take a message of `size` bytes into the mean."""
+        if self.mean_size == 0:
+            self.mean_size = size
+        else:
+            self.mean_size += (size - self.mean_size) // SIZES_REMEMBERED
+
+    def _trickle(self) -> None:
+        """Let a client that holds deliveries send one message: it may have to before it settles."""
+        node = self.node
+        if self._link.credit > 0 or not self._peer.holds_unsettled():
+            return
+        if node is not None and node.grants is not None:
+            node.grants.grant_one(self)
+        else:
+            self._link.grant(1)
+
+    def wait_for_nothing(self) -> None:
+        """Take requests to the broker even without room: they may be what makes some."""
+        self._reserve = None
+        self._lag = None
+        self._memory = None
+
+    def leave(self) -> None:
+        """The link has gone."""
+        if self._reserve is not None:
+            self._reserve.waiting.leave(self)
+        if self._lag is not None:
+            self._lag.waiting.leave(self)
+        if self._memory is not None:
+            self._memory.producers.leave(self)
+
+    def most(self) -> i64:
+        if self.mean_size <= LARGE_FROM:
+            return self.credit
+        return max(1, min(self.credit, BYTES_AHEAD // self.mean_size))
+
+    def outstanding(self) -> i64:
+        return self._link.outstanding()
+
+    def grant(self, credit: i64) -> None:
+        self._link.grant(self._link.credit + credit)
+
+    def recall(self) -> None:
+        self._link.recall()
+
+    def node_gone(self) -> None:
+        self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
