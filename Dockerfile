@@ -7,32 +7,35 @@ SHELL ["/bin/sh", "-euc"]
 WORKDIR /build
 
 # The python images bring the headers; for Debian's own python3 they are a package. No versions
-# are named: the mirrors drop each one with the next security update.
+# are named: the mirrors drop each one with the next security update. With libssl-dev, which it
+# looks for by pkg-config, the client library speaks TLS.
 # hadolint ignore=DL3008
 RUN apt-get update; \
-    apt-get install --yes --no-install-recommends gcc libc6-dev; \
+    apt-get install --yes --no-install-recommends gcc libc6-dev libssl-dev pkg-config; \
     python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' \
         2>/dev/null || apt-get install --yes --no-install-recommends python3-dev; \
     rm -rf /var/lib/apt/lists/*
 
-# Two environments: what builds, and what goes into the image, which has no pip. The secret is
-# for those whose pip needs settings: docker build --secret id=pip,src=pip.conf
-COPY requirements-http.txt requirements-build.txt ./
+# Two environments: what builds, and what goes into the image, which has no pip. The client library
+# comes as C source. The secret is for those whose pip needs settings:
+# docker build --secret id=pip,src=pip.conf
+COPY requirements-http.txt requirements-client.txt requirements-build.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv tools; \
     python3 -m venv --without-pip /opt/jms-broker; \
     tools/bin/pip install --no-cache-dir --require-hashes -r requirements-build.txt; \
-    tools/bin/pip --python /opt/jms-broker/bin/python install --no-cache-dir --require-hashes \
-        -r requirements-http.txt
+    tools/bin/pip wheel --no-cache-dir --require-hashes --no-deps --no-build-isolation \
+        -w wheels -r requirements-http.txt -r requirements-client.txt; \
+    tools/bin/pip --python /opt/jms-broker/bin/python install --no-deps --no-index wheels/*.whl
 
 # What .dockerignore lets in, and no more.
 COPY . tree/
 RUN HATCH_BUILD_HOOKS_ENABLE=true \
-    CPPFLAGS="-I$PWD/tree/config @$PWD/tree/config/compiler.flags" \
         tools/bin/pip wheel --no-deps --no-build-isolation -w wheel ./tree; \
     tools/bin/pip --python /opt/jms-broker/bin/python install --no-deps --no-index wheel/*.whl; \
     /opt/jms-broker/bin/python -c 'from broker.amqp import connection as module; \
-        assert module.__file__.endswith(".so"), module.__file__'
+        assert module.__file__.endswith(".so"), module.__file__; \
+        import proton; assert proton.SSL.present()'
 
 FROM ${BASE}
 COPY --from=build /opt/jms-broker /opt/jms-broker

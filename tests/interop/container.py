@@ -37,23 +37,6 @@ PACKAGES: Final = "python3,python3-venv,ca-certificates"
 BUILD_SECONDS: Final = 1200
 RUN_SECONDS: Final = 60
 
-COMPILER_FILES: Final = ("config/cold_paths.h", "config/compiler.flags")
-"""What the compiler is told."""
-
-SOURCES: Final = (
-    "Dockerfile",
-    ".dockerignore",
-    "requirements.txt",
-    "requirements-build.txt",
-    "pyproject.toml",
-    "README.md",
-    *COMPILER_FILES,
-    "broker/**/*",
-    "storage/**/*",
-    "jms_broker*.py",
-    "tests/conformance/**/*",
-)
-
 PIP_SETTINGS: Final = {"index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "cert"}
 """What this machine's pip is told that the image's pip must be told as well."""
 
@@ -153,7 +136,7 @@ def _built(tell: Callable[[str], None]) -> str:
     if BASE not in known:
         tell(f"making a base of Debian {RELEASE}")
         _make_base()
-    name = f"localhost/jms-broker:{RELEASE}-{_digest()}"
+    name = f"localhost/jms-broker:{RELEASE}-{digest(ROOT)}"
     if name in known:
         tell("nothing of the image has changed since it was built")
     else:
@@ -199,14 +182,24 @@ def _pip_settings() -> str:
     return "\n".join(["[global]", *(f"{key} = {value}" for key, value in chosen.items()), ""])
 
 
-def _digest() -> str:
-    """Of everything that the image is made of."""
+def digest(folder: Path) -> str:
+    """Of everything in `folder`, a checkout, that an image is made of.
+
+    That is what .dockerignore lets into the build, the file itself and the Dockerfile.
+    """
+    lines = (folder / ".dockerignore").read_text().splitlines()
+    patterns = [line[1:] for line in lines if line.startswith("!")]
     digest = hashlib.sha256()
-    for file in sorted(file for pattern in SOURCES for file in ROOT.glob(pattern)):
-        if not file.is_file() or file.suffix in {".pyc", ".so"}:
-            continue
-        digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes() + b"\0")
+    for file in sorted(_files(folder, ["Dockerfile", ".dockerignore", *patterns])):
+        if file.suffix not in {".pyc", ".so"}:
+            digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+def _files(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
+    """The files in `folder` that match, and all files below the folders that do."""
+    for path in (path for pattern in patterns for path in folder.glob(pattern)):
+        yield from (file for file in [path, *path.rglob("*")] if file.is_file())
 
 
 def _names() -> dict[str, str]:

@@ -6,11 +6,12 @@ Dockerfile's text, and of a broker that is started with the image's settings.
 
 from __future__ import annotations
 
-import importlib.util
+import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,12 @@ from broker.settings import variable_names
 from tests.interop import container
 from tests.interop.broker_process import ROOT, BrokerProcess, command, environment
 from tests.interop.conftest import not_available
-from tests.interop.container import COMPILER_FILES, RUN_SECONDS, Image
+from tests.interop.container import RUN_SECONDS, Image
 from tests.interop.dockerfile import DOCKERFILE, DOCKERIGNORE, Stage, read_stages
 
 DATA = "/var/lib/jms-broker"
+COMPILER_FILES = ("setup.cfg", "config/build_ext.py", "config/cold_paths.h", "config/mypyc.ini")
+"""What decides how the broker is compiled."""
 ARGUMENTS, (BUILD, FINAL) = read_stages(DOCKERFILE.read_text())
 HEALTHCHECK = FINAL.words("HEALTHCHECK")
 SETTINGS = {
@@ -67,10 +70,23 @@ def test_both_stages_stand_on_the_one_base_that_may_be_chosen() -> None:
 
 def test_whatever_pip_installs_is_pinned_by_hash_or_was_built_here() -> None:
     steps = [step for text in BUILD.all("RUN") for step in text.split(";") if "/pip " in step]
-    installs = [step for step in steps if " install " in step]
-    assert len(installs) == 3
-    for step in installs:
-        assert "--require-hashes" in step or "--no-index" in step, step
+    fetched = [step for step in steps if "--no-index" not in step and "./tree" not in step]
+    assert len(steps) == 5
+    assert len(fetched) == 2
+    for step in fetched:
+        assert "--require-hashes" in step, step
+    (local,) = (step for step in steps if "./tree" in step)
+    assert "--no-deps --no-build-isolation" in local
+
+
+def test_what_every_command_needs_is_installed() -> None:
+    """`jms-broker send` needs the extra `client`, the setting `http.port` the extra `http`."""
+    wheels = [step for text in BUILD.all("RUN") for step in text.split(";") if " wheels" in step]
+    made, installed = wheels
+    assert "-r requirements-http.txt -r requirements-client.txt" in made
+    assert installed.endswith(
+        "--python /opt/jms-broker/bin/python install --no-deps --no-index wheels/*.whl"
+    )
 
 
 def test_nothing_is_installed_in_the_final_stage_but_a_user() -> None:
@@ -117,6 +133,38 @@ def test_what_the_wheel_is_built_from_reaches_the_build_and_nothing_else_does() 
         "pyproject.toml",
         "README.md",
     }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Dockerfile",
+        "requirements-http.txt",
+        "requirements-client.txt",
+        "broker/app.py",
+        "jms_broker.py",
+        "pyspark_amqp/jobs/archive.py",
+        "config/build_ext.py",
+    ],
+)
+def test_an_image_is_built_anew_when_what_it_is_made_of_changes(name: str, tmp_path: Path) -> None:
+    shutil.copy(DOCKERIGNORE, tmp_path)
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("as it was")
+    before = container.digest(tmp_path)
+    file.write_text("changed")
+    assert container.digest(tmp_path) != before
+
+
+@pytest.mark.parametrize("name", ["broker/app.so", "tests/unit/test_app.py", "Makefile"])
+def test_an_image_is_kept_when_something_else_changes(name: str, tmp_path: Path) -> None:
+    shutil.copy(DOCKERIGNORE, tmp_path)
+    before = container.digest(tmp_path)
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("new")
+    assert container.digest(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -244,15 +292,15 @@ class TestBuilt:
         assert done.returncode == 2
         assert "JMS_BROKER_USER" in done.stderr
 
-    def test_a_client_speaks_to_the_running_broker(self, image: Image, data: Path) -> None:
-        require_proton()
+    def test_the_images_client_speaks_to_the_running_broker(self, image: Image, data: Path) -> None:
         broker = started(image, data, password="sesame")
         url = f"amqp://alice:sesame@127.0.0.1:{port_of(broker)}"
         check = image.enter(data, *HEALTHCHECK, JMS_BROKER_PORT=port_of(broker))
+        client = partial(image.enter, data, "jms-broker")
         try:
-            sent = ended([*command(), "send", "hello", "world", "--url", url])
-            received = ended([*command(), "receive", "hello", "--count", "1", "--url", url])
-            stranger = ended([*command(), "send", "hello", "x", "--url", url.replace("sesame", "")])
+            sent = ended(client("send", "hello", "world", "--url", url))
+            received = ended(client("receive", "hello", "--count", "1", "--url", url))
+            stranger = ended(client("send", "hello", "x", "--url", url.replace("sesame", "")))
             healthy = ended(check)
         finally:
             assert broker.stop() == 0
@@ -262,22 +310,16 @@ class TestBuilt:
         assert ended(check).returncode == 1
 
     def test_users_are_kept_in_the_volume(self, image: Image, data: Path) -> None:
-        require_proton()
         added = ended(image.run(data, "user", "add", "bob", "--password-stdin"), text="sesame\n")
         told = (added.returncode, added.stdout)
         assert told == (0, "added bob to /var/lib/jms-broker/users\n"), added.stderr
         broker = started(image, data)
         url = f"amqp://bob:sesame@127.0.0.1:{port_of(broker)}"
         try:
-            sent = ended([*command(), "send", "hello", "world", "--url", url])
+            sent = ended(image.enter(data, "jms-broker", "send", "hello", "world", "--url", url))
         finally:
             assert broker.stop() == 0
         assert sent.stdout == "sent 1\n", sent.stderr
-
-
-def require_proton() -> None:
-    if importlib.util.find_spec("proton") is None:
-        not_available("python-qpid-proton is not installed: no test with it")
 
 
 def started(image: Image, data: Path, *, password: str = "") -> BrokerProcess:

@@ -1,0 +1,88 @@
+"""Compile the C files that mypyc writes, in parallel and optimized as one program.
+
+`setup.cfg` names the class to setuptools. mypyc writes a C file for each Python module; all of
+them make one library. Beside it stands, for each module, an extension of a few lines that gets
+the module out of the library.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from setuptools import Extension
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, LinkError
+
+FOLDER: Final = Path(__file__).resolve().parent
+
+JOBS: Final = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+COMPILE: Final = ["-fvisibility=hidden", "-fno-plt", f"-I{FOLDER}", "-include", "cold_paths.h"]
+"""Calls within the library go straight, and what handles failures lies apart (cold_paths.h)."""
+
+LTO_COMPILE: Final = ["-flto"]
+LTO_LINK: Final = [f"-flto={JOBS}", "-O3", "-g0"]
+"""Optimization across files happens when the library is linked, in JOBS processes."""
+
+
+class ParallelBuildExt(build_ext):
+    """setuptools' `build_ext`, with JOBS processes of the compiler at any time."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or JOBS
+
+    def build_extensions(self) -> None:
+        """Compile all files of all extensions, then link the extensions side by side."""
+        if self.compiler.compiler_type == "unix":
+            self._set_flags()
+        with ThreadPoolExecutor(self.parallel) as pool:
+            pending = [
+                (extension, [pool.submit(self._compile, extension, source) for source in sources])
+                for extension in self.extensions
+                if (sources := sorted(extension.sources))
+            ]
+            for extension, objects in pending:
+                extension.extra_objects = [done.result() for done in objects]
+                extension.sources = []
+        super().build_extensions()
+
+    def _set_flags(self) -> None:
+        has_lto = self._has_lto()
+        for extension in self.extensions:
+            extension.extra_compile_args += COMPILE
+            if has_lto and len(extension.sources) > 1:
+                extension.extra_compile_args += LTO_COMPILE
+                extension.extra_link_args += LTO_LINK
+
+    def _has_lto(self) -> bool:
+        """Whether this compiler and its linker understand GCC's options for it."""
+        with tempfile.TemporaryDirectory() as folder:
+            probe = Path(folder, "probe.c")
+            probe.write_text("int probe(void) { return 0; }\n")
+            try:
+                objects = self.compiler.compile(
+                    [str(probe)], output_dir=folder, extra_postargs=LTO_COMPILE
+                )
+                self.compiler.link_shared_object(
+                    objects, str(Path(folder, "probe.so")), extra_postargs=LTO_LINK
+                )
+            except (CompileError, LinkError):
+                return False
+        return True
+
+    def _compile(self, extension: Extension, source: str) -> str:
+        """Compile one file, and return the name of its object file."""
+        (made,) = self.compiler.compile(
+            [source],
+            output_dir=self.build_temp,
+            include_dirs=extension.include_dirs,
+            debug=self.debug,
+            extra_postargs=extension.extra_compile_args,
+            depends=extension.depends,
+        )
+        return str(made)
