@@ -5,7 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-PINNED := $(PIP) install --require-hashes
+# Python compiles a module when it is first imported: most of what is installed never is.
+PINNED := $(PIP) install --require-hashes --no-compile
 SOURCES := $(wildcard jms_broker*.py) \
 	$(shell find broker storage pyspark_amqp tests/conformance -name '*.py' ! -name 'test_*')
 COMPILER_FILES := setup.cfg config/build_ext.py config/cold_paths.h config/mypyc.ini
