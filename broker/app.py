@@ -24,11 +24,11 @@ from broker.management.management import Management
 from broker.management.users import Accounts
 from broker.net.listener import Listener
 from broker.net.login import Login
-from broker.routing.durability import canonical
 from broker.routing.errors import RoutingError
 from broker.routing.node import QUEUE, TOPIC
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
+from broker.routing.prefixes import Prefixes
 from broker.routing.reserve import Reserve, Space
 from broker.routing.router import Router
 from broker.routing.stages import Stages
@@ -277,8 +277,8 @@ async def recover(store: Store, router: Router, batch: Batch) -> None:
     router.number_from(store.first_number)
     router.ledger.number_from(store.first_event)
     recovery = Recovery(router, batch)
-    for node in await store.nodes():
-        recovery.node(node)
+    leases = await store.leases()
+    recovery.nodes(await store.nodes(), leases)
     for subscription in await store.subscriptions():
         recovery.subscription(subscription)
     for sink in await store.sinks():
@@ -286,7 +286,7 @@ async def recover(store: Store, router: Router, batch: Batch) -> None:
     for stage in await store.stages():
         recovery.stage(stage)
     recovery.deliveries(await store.delivered())
-    recovery.leases(await store.leases())
+    recovery.leases(leases)
     behind = 0
     while ids := await store.ids(behind):
         behind = int(ids[-1].number)
@@ -303,7 +303,22 @@ async def recover(store: Store, router: Router, batch: Batch) -> None:
         for first in range(0, len(numbers), LOADED_AT_ONCE):
             for message in await store.load(numbers[first : first + LOADED_AT_ONCE]):
                 take(message)
+    for merge, places in recovery.merging.portions():
+        found = await store.load(sorted(number for _, number in places))
+        await store.commit(recovery.merging.move(merge, places, found))
+    if recovery.merging.merges and store.quarantined > 0:
+        recovery.merging.quarantined.update(await _queues_in_quarantine(store))
     recovery.finish()
+
+
+async def _queues_in_quarantine(store: Store) -> set[str]:
+    """The names of the queues that quarantined messages belong to."""
+    queues: set[str] = set()
+    behind = 0
+    while page := await store.set_aside(behind, LOADED_AT_ONCE):
+        behind = page[-1].number
+        queues.update(each.queue for each in page)
+    return queues
 
 
 def store_of(settings: Settings) -> Store:
@@ -388,17 +403,23 @@ def policies_of(settings: Settings) -> Policies:
         _policy(settings, general),
         settings.default_kind,
         declared={
-            (kind, _address(node.name)): _policy(settings, _declared(settings, node))
+            (kind, _address(settings, node.name, kind)): _policy(
+                settings, _declared(settings, node)
+            )
             for kind, nodes in kinds
             for node in nodes
         },
+        prefixes=Prefixes(tuple(settings.address_prefixes)),
+        auto_create_max=settings.auto_create_max,
     )
 
 
-def _address(name: str) -> str:
-    """The address of a node in the settings, whose class may be in either order (DST-10)."""
+def _address(settings: Settings, name: str, kind: str = QUEUE) -> str:
+    """The canonical address of a node that the settings name (DST-10); SettingsError for none."""
+    prefixes = Prefixes(tuple(settings.address_prefixes))
     try:
-        return canonical(name)
+        prefixes.kind_meant(name, kind)
+        return prefixes.canonical(name)
     except RoutingError as refusal:
         raise SettingsError(f"a queue or topic of the settings: {refusal}") from None
 
@@ -417,8 +438,9 @@ def _declared(settings: Settings, node: NodeSettings) -> AddressSettings:
 def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
     return AddressPolicy(
         auto_create=_chosen(address.auto_create, settings.auto_create),
-        dead_letter=_address(_chosen(address.dead_letter, settings.dead_letter)),
-        expiry=_address(_chosen(address.expiry, settings.expiry)),
+        auto_delete_after_ms=_chosen(address.auto_delete_after_ms, settings.auto_delete_after_ms),
+        dead_letter=_address(settings, _chosen(address.dead_letter, settings.dead_letter)),
+        expiry=_address(settings, _chosen(address.expiry, settings.expiry)),
         max_delivery_count=_chosen(address.max_delivery_count, settings.max_delivery_count),
         redelivery_delay_ms=_chosen(address.redelivery_delay_ms, settings.redelivery_delay_ms),
         redelivery_backoff=_chosen(address.redelivery_backoff, settings.redelivery_backoff),

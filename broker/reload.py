@@ -31,6 +31,7 @@ FOR_NEW_CONNECTIONS: Final = frozenset(
 FOR_NEW_NODES: Final = frozenset(
     {
         *("default_kind", "auto_create", "address", "queue", "topic"),
+        *("auto_create_max", "auto_delete_after_ms"),
         *(name for name in PlaceSettings.model_fields if name in Settings.model_fields),
     }
 )

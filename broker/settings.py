@@ -27,6 +27,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -88,6 +89,8 @@ Number = Annotated[int, BeforeValidator(_no_flag)]
 Uint = Annotated[Number, Field(ge=0, le=UINT_MAX)]
 Factor = Annotated[float, BeforeValidator(_no_flag), Field(ge=1, le=100)]
 Count = Annotated[Number, Field(ge=0, le=2**53)]
+Prefix = Literal["queue://", "topic://", "temp-queue://", "temp-topic://"]
+PREFIXES: Final[tuple[Prefix, ...]] = ("queue://", "topic://", "temp-queue://", "temp-topic://")
 Window = Annotated[Number, Field(ge=0, le=1_000_000)]
 
 
@@ -139,6 +142,7 @@ class AddressSettings(PlaceSettings):
 
     pattern: Annotated[str, Field(min_length=1, max_length=255)]
     auto_create: bool | None = None
+    auto_delete_after_ms: Count | None = None
 
 
 class NodeSettings(PlaceSettings):
@@ -216,7 +220,10 @@ class Settings(BaseSettings):
 
     # addresses, unless an [[address]] says otherwise
     default_kind: Literal["queue", "topic"] = "queue"
+    address_prefixes: list[Prefix] = list(PREFIXES)
     auto_create: bool = True
+    auto_create_max: Annotated[Number, Field(ge=0, lt=100_000)] = 50_000
+    auto_delete_after_ms: Count = 0
     dead_letter: str = "DLQ"
     expiry: str = ""
     dead_letter_properties: bool = False
@@ -271,6 +278,20 @@ class Settings(BaseSettings):
         return self
 
 
+class _Variables(EnvSettingsSource):
+    """The environment, where the name of a setting is never read as an entry of another one.
+
+    Else JMS_BROKER_ADDRESS_PREFIXES would be `prefixes` of the table `address`.
+    """
+
+    def explode_env_vars(
+        self, field_name: str, field: FieldInfo, env_vars: Mapping[str, str | None]
+    ) -> dict[str, object]:
+        own = {f"{self.env_prefix}{name}".lower() for name in Settings.model_fields}
+        nested = {name: value for name, value in env_vars.items() if name.lower() not in own}
+        return super().explode_env_vars(field_name, field, nested)
+
+
 def load_settings(config: Path | None = None, **overrides: object) -> Settings:
     """The settings in force: `overrides` that are not None, environment, file, defaults.
 
@@ -282,7 +303,7 @@ def load_settings(config: Path | None = None, **overrides: object) -> Settings:
     _refuse_unknown_variables(os.environ)
     sources = (
         InitSettingsSource(Settings, chosen),
-        EnvSettingsSource(Settings),
+        _Variables(Settings),
         InitSettingsSource(Settings, written),
     )
     try:
@@ -355,6 +376,10 @@ def _not_json(error: UnreadableVariable, environment: Mapping[str, str]) -> str:
         if f'"{name}"' in str(error) and variable in environment:
             known = ", ".join(KNOWN_IN[name])
             return f"{variable} = {environment[variable]!r}: Input should be JSON with {known}"
+    listing = ", ".join(PREFIXES)
+    listed = f"{ENVIRONMENT_PREFIX}ADDRESS_PREFIXES"
+    if '"address_prefixes"' in str(error) and listed in environment:
+        return f"{listed} = {environment[listed]!r}: Input should be a JSON list of {listing}"
     return f"environment: {error}"
 
 

@@ -41,6 +41,7 @@ class Stats:
         self.http_connections_dropped: i64 = 0
         self.held_back: i64 = 0
         self.moved_over_limit: i64 = 0
+        self.auto_deleted: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
         """Every counter by its name, in the order of declaration."""
@@ -76,4 +77,5 @@ class Stats:
             "http_connections_dropped": self.http_connections_dropped,
             "held_back": self.held_back,
             "moved_over_limit": self.moved_over_limit,
+            "auto_deleted": self.auto_deleted,
         }

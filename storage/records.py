@@ -97,9 +97,19 @@ class StoredMessage:
         """The same in the place that it takes when it is to wait no longer."""
         return self._changed(position=position, deliver_at_ms=0)
 
+    def moved(
+        self, number: i64, queue: str, position: i64, *, delivery_count: i64
+    ) -> "StoredMessage":
+        """The same in another queue, where it has a number of its own."""
+        return self._changed(
+            number=number, queue=queue, position=position, delivery_count=delivery_count
+        )
+
     def _changed(
         self,
         *,
+        number: i64 = -1,
+        queue: str | None = None,
         position: i64 = -1,
         encoded: bytes | None = None,
         deliver_at_ms: i64 = -1,
@@ -108,8 +118,8 @@ class StoredMessage:
     ) -> "StoredMessage":
         """Return a copy in which the fields that are given (not -1, not None) are changed."""
         return StoredMessage(
-            number=self.number,
-            queue=self.queue,
+            number=self.number if number < 0 else number,
+            queue=self.queue if queue is None else queue,
             position=self.position if position < 0 else position,
             encoded=self.encoded if encoded is None else encoded,
             priority=self.priority,
@@ -146,11 +156,12 @@ class StoredPlaces:
 
 @final
 class StoredNode:
-    """A queue or topic that a restart brings back (DST-02)."""
+    """A queue or topic that a restart brings back (DST-02). `auto_created`: a client named it."""
 
-    def __init__(self, *, address: str, kind: str) -> None:
+    def __init__(self, *, address: str, kind: str, auto_created: bool = False) -> None:
         self.address: Final = address
         self.kind: Final = kind
+        self.auto_created: Final = auto_created
 
 
 @final

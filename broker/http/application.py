@@ -19,7 +19,6 @@ from broker.http.streams import ArrowStream, BrokenOff, Streams
 from broker.links.container import Container
 from broker.management.messages import queue_of
 from broker.management.request import BAD_REQUEST, BUSY, CONFLICT, FAILED, GONE, NOT_FOUND, Refused
-from broker.routing.durability import canonical
 from broker.routing.epoch import SLICES_MAX
 from broker.routing.errors import (
     LeaseFenced,
@@ -102,7 +101,7 @@ class Readings:
             self._store,
             behind=behind,
             until=until,
-            address=canonical(address) if address else "",
+            address=self._container.router.prefixes.canonical(address) if address else "",
             kind=kind,
         )
         return ArrowStream(self._streams, journal.SCHEMA, batches)
@@ -137,8 +136,7 @@ class Readings:
         address, subscription = (asked.text(name, "") for name in NODE)
         if bool(address) == bool(subscription):
             raise Refused(BAD_REQUEST, "address or subscription is needed, one of them")
-        name = canonical(address) if address else ""
-        return queue_of(self._container.router, name=name, subscription=subscription)
+        return queue_of(self._container.router, name=address, subscription=subscription)
 
 
 def application(readings: Readings) -> Starlette:

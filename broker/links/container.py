@@ -264,7 +264,7 @@ class Container:
         return self._links.get((container_id, name, False))
 
     def _is_there(self, node: Node) -> bool:
-        return isinstance(node, ServiceNode) or (self.router.find(node.address, node.kind) is node)
+        return isinstance(node, ServiceNode) or self.router.has(node)
 
     def forget_link(self, container_id: str, link: Link, *, incoming: bool) -> None:
         """`link` has ended."""
@@ -282,7 +282,9 @@ class Container:
     ) -> ServiceNode | None:
         """What a link of `peer` to the broker itself leads to; None for any other address."""
         service = self.service
-        if service is None or address != MANAGEMENT:
+        if service is None or address is None or not address.endswith(MANAGEMENT):
+            return None
+        if self.router.prefixes.strip(address) != MANAGEMENT:
             return None
         return ServiceNode(peer, service, reply_to=reply_to)
 

@@ -114,7 +114,7 @@ class DynamicNodes:
         )
 
     def _exists(self, node: Node) -> bool:
-        return self._router.find(node.address, node.kind) is node
+        return self._router.has(node)
 
     def outlived(self, creation: Creation, batch: Batch) -> None:
         """The terminus of `creation` is gone: its node lives by the node's own policy now."""

@@ -152,7 +152,7 @@ class MemoryGuard(Due):
         router = self._container.router
         found: dict[Connection, int] = {}
         for peer in self._container.peers():
-            found[peer.connection] = int(router.owned_bytes(peer.id))
+            found[peer.connection] = int(router.population.owned_bytes(peer.id))
         for holder in self._container.receivers():
             subscription = holder.subscription
             if subscription is not None and subscription.ends_with_its_consumer():

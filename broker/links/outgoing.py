@@ -278,6 +278,7 @@ class LinkConsumer(OutgoingOwner):
         named = [capability for capability in asked.capabilities if capability in KINDS]
         return source_of(
             subscription,
+            address=self._prefixed(request),
             kind=named[0] if named else TOPIC,
             made=self._creation if asked.dynamic else None,
             default_outcome=asked.default_outcome,
@@ -303,8 +304,13 @@ class LinkConsumer(OutgoingOwner):
             self._queue = node
         else:
             self._queue = node.attach_consumer(self._feed)
-        address = request.address if claimed is None else node.address
+        address = request.address if claimed is None else self._prefixed(request) or node.address
         return self._source(asked, request, address=address, browses=browses)
+
+    def _prefixed(self, request: ConsumeRequest) -> str:
+        """The address as the client spells it where it has a prefix; empty for any other."""
+        address = request.address or ""
+        return address if self._container.router.prefixes.of(address) else ""
 
     def _is_of_subscription(self, node: Node) -> bool:
         return isinstance(node, Queue) and node.is_subscription

@@ -7,6 +7,7 @@ from typing import Final, final
 from broker.amqp.terminus import filter_from
 from broker.links.filters import in_force
 from broker.links.leased import LeasedMessages
+from broker.links.merging import Merging
 from broker.message import AT_ONCE
 from broker.routing.gate import NOWHERE
 from broker.routing.paging import recover
@@ -46,16 +47,20 @@ class Recovery:
         self._scheduled: Final[list[int]] = []
         self._messages: Final[list[StoredMessage]] = []
         self._leased: Final = LeasedMessages(router, batch)
+        self.merging: Final = Merging(router, batch, self._messages.append)
         router.suspect()
 
-    def node(self, stored: StoredNode) -> None:
-        """A queue or topic."""
-        self._router.bring_back(stored)
+    def nodes(self, stored: list[StoredNode], leases: StoredLeases) -> None:
+        """All queues and topics; which of them have `leases`, is known before they come back."""
+        for node in stored:
+            self._router.bring_back(node)
+        self.merging.nodes(stored, {lease.queue for lease in leases.leases})
 
     def subscription(self, stored: StoredSubscription) -> None:
         """A durable subscription, bound anew."""
         filters = in_force([filter_from(key, encoded) for key, encoded in stored.filters])
-        interest = Interest(stored.address, filters.of(stored.excluded_publisher), filters.stated)
+        address = self.merging.subscribed(stored.address)
+        interest = Interest(address, filters.of(stored.excluded_publisher), filters.stated)
         terms = Terms(
             durability=stored.durability,
             expiry_policy=stored.expiry_policy,
@@ -79,6 +84,8 @@ class Recovery:
     def remembered_id(self, stored: StoredId) -> None:
         """The id of a message that came to a node; forgotten where that detects none any more."""
         self._router.duplicates.has_been_given(stored.number)
+        if self.merging.remembers(stored):
+            return
         node = self._router.find(stored.address, stored.kind)
         if node is None or node.duplicates is None:
             self._batch.forget(stored.number)
@@ -108,6 +115,8 @@ class Recovery:
             if part.queues[index] == STAGED:
                 place, size = part.positions[index], part.sizes[index]
                 self._router.stages.place(number, place, size=size, batch=self._batch)
+                continue
+            if self.merging.takes(part.queues[index], part.positions[index], number):
                 continue
             queue = self._queue(part.queues[index])
             if queue is None:
@@ -148,6 +157,7 @@ class Recovery:
     def finish(self) -> None:
         """Let these wait in the order of their positions."""
         self._leased.finish()
+        self.merging.finish()
         self._messages.sort(key=_position)
         for stored in self._messages:
             queue = self._queue(stored.queue)

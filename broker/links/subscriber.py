@@ -8,7 +8,6 @@ from broker.amqp.outcomes import Outcome
 from broker.amqp.terminus import MOVE, Source
 from broker.links.attach import GLOBAL, OUTCOMES, SHARED, ConsumeRequest
 from broker.links.dynamic import Creation, dynamic_properties
-from broker.routing.durability import canonical
 from broker.routing.errors import HeldExclusively, NoSuchNode
 from broker.routing.node import TOPIC, Node
 from broker.routing.party import Consumer
@@ -82,7 +81,8 @@ def check_name(holder: Holder | None) -> None:
 
 def _interest(peer: Peer, address: str, request: ConsumeRequest) -> Interest:
     filters = request.filters
-    return Interest(canonical(address), filters.of(peer.container_id), filters.stated)
+    address = peer.container.router.prefixes.canonical(address)
+    return Interest(address, filters.of(peer.container_id), filters.stated)
 
 
 def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
@@ -135,14 +135,15 @@ def _kept(peer: Peer, link_name: str, interest: Interest) -> Subscription | None
 def source_of(
     subscription: Subscription,
     *,
+    address: str = "",
     kind: str = TOPIC,
     made: Creation | None = None,
     default_outcome: Outcome | None = None,
 ) -> Source:
     """The source as it really is: the first subscriber's words on its life, not this one's.
 
-    `kind` is the capability by which the client called the topic, and `made` the topic that
-    it wanted to be made.
+    `address` is the client's own spelling of the topic where it has a prefix, `kind` the
+    capability by which the client called the topic, and `made` the topic that it wanted to be made.
     """
     capabilities = [kind]
     if subscription.is_shared:
@@ -151,7 +152,7 @@ def source_of(
         capabilities.append(GLOBAL)
     terms = subscription.terms
     return Source(
-        address=subscription.interest.address,
+        address=address or subscription.interest.address,
         durable=terms.durability,
         expiry_policy=terms.expiry_policy if made is None else made.lease.terms.policy,
         timeout=terms.timeout_s if made is None else made.lease.terms.timeout_s,

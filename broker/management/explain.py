@@ -17,7 +17,7 @@ from broker.management.entity import Caller, Operation
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.response import Response
 from broker.routing import address as addresses
-from broker.routing import durability, pattern
+from broker.routing import pattern
 from broker.routing.errors import NoSuchNode, RoutingError
 from broker.routing.filter import Filter
 from broker.routing.node import TOPIC
@@ -105,7 +105,7 @@ class Explanations:
         told["subscription"] = None if row.identity is None else identity_of(row.identity)
         holder = self._container.holder(container_id, name)
         there = self._container.router.subscriptions.find(row)
-        interest = _interest(request, container_id)
+        interest = self._interest(request, container_id)
         standing = Standing(link=None if holder is None else holder.facts)
         if there is not None:
             standing = Standing(
@@ -126,7 +126,7 @@ class Explanations:
     def _place(self, address: str, kind: str) -> str:
         """What becomes of the node: it is there, it is made, or a pattern needs none."""
         router = self._container.router
-        address = durability.canonical(addresses.check(address))
+        address = router.prefixes.canonical(addresses.check(address))
         name = address
         if kind == TOPIC:
             name, key = addresses.split_key(address)
@@ -139,17 +139,17 @@ class Explanations:
             owned = f", of connection {node.owner} alone" if node.is_temporary() else ""
             return f"the {kind} {name}, which is there{owned}"
         addresses.check_new(name)
-        if not router.may_create(name, kind):
+        if not router.policy_of(name, kind).auto_create:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
         return f"the {kind} {name}, which is created"
 
-
-def _interest(request: Request, container_id: str) -> Interest:
-    text = request.text("selector", "")
-    selector = parse_selector(text) if text else None
-    excluded = container_id if request.flag("no_local") else ""
-    wanted = Filter(selector, excluded) if selector is not None or excluded else None
-    return Interest(request.text("address", ""), wanted)
+    def _interest(self, request: Request, container_id: str) -> Interest:
+        text = request.text("selector", "")
+        selector = parse_selector(text) if text else None
+        excluded = container_id if request.flag("no_local") else ""
+        wanted = Filter(selector, excluded) if selector is not None or excluded else None
+        address = request.text("address", "")
+        return Interest(self._container.router.prefixes.canonical(address), wanted)
 
 
 def _refuse(told: dict[str, object], fault: LinkFault) -> None:

@@ -10,8 +10,8 @@ from broker.management.later import Later
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.response import Response
-from broker.routing.durability import canonical
 from broker.routing.ledger import KINDS
+from broker.routing.prefixes import Prefixes
 from storage.api import Store
 from storage.events import EVENT_COLUMNS, EventPage, EventQuery
 
@@ -26,8 +26,9 @@ class History(Entity):
     type = JOURNAL
     attributes = EVENT_COLUMNS
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, prefixes: Prefixes) -> None:
         self._store: Final = store
+        self._prefixes: Final = prefixes
 
     def operations(self) -> Mapping[str, Operation]:
         return {}
@@ -48,7 +49,7 @@ class History(Entity):
         query = EventQuery(
             behind=request.number("behind", 0, high=NUMBER_MAX),
             at_most=page.count,
-            address=canonical(address) if address else "",
+            address=self._prefixes.canonical(address) if address else "",
             kind=kind,
             since_us=request.number("since_us", 0, high=NUMBER_MAX),
             until_us=request.number("until_us", 0, high=NUMBER_MAX),

@@ -118,7 +118,7 @@ class Management(Service):
         ]
         if store is not None and spawn is not None:
             entities += [Stores(store, router), DamagedMessages(store), Backups(store, spawn)]
-            entities += [History(store), Sinks(router, journal, store)]
+            entities += [History(store, router.prefixes), Sinks(router, journal, store)]
         if accounts is not None:
             entities.append(UserEntity(accounts, router))
         self._entities: Final = {entity.type: entity for entity in entities}

@@ -112,8 +112,8 @@ def queue_of(router: Router, *, name: str, subscription: str) -> Queue:
         if found is not None:
             return found.queue
         raise Refused(NOT_FOUND, f"no subscription {subscription}")
-    queue = router.queues.get(name)
-    if queue is None:
+    queue = router.find(name, QUEUE)
+    if not isinstance(queue, Queue):
         raise Refused(NOT_FOUND, f"no queue {name}")
     return queue
 
@@ -250,7 +250,7 @@ class Messages(Entity):
         name = _original_queue(entry.message)
         if not name:
             raise Refused(CONFLICT, f"{identity_of(entry)} does not say where it came from")
-        origin = self._router.queues.get(name)
+        origin = self._router.find(name, QUEUE)
         if origin is None or origin is entry.queue:
             raise Refused(CONFLICT, f"{name}, where {identity_of(entry)} came from, is gone")
         return origin, returned(entry.message)

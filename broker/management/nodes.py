@@ -12,7 +12,6 @@ from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import CREATED, NO_CONTENT, Response
 from broker.routing.address import check_new
-from broker.routing.durability import canonical
 from broker.routing.entry import QueueEntry
 from broker.routing.held import held_in
 from broker.routing.ledger import PURGED, depart
@@ -117,7 +116,7 @@ class Nodes(Entity):
         return page.response(record_of(self._found(name)).as_map() for name in chosen)
 
     def _found(self, name: str) -> Node:
-        node = self._router.find(canonical(name), self.type)
+        node = self._router.find(name, self.type)
         if node is None:
             raise Refused(NOT_FOUND, f"no {self.type} {name}")
         return node
@@ -126,7 +125,9 @@ class Nodes(Entity):
         request.only()
         if request.name is None:
             raise Refused(BAD_REQUEST, "CREATE needs a name")
-        address = check_new(canonical(request.name))
+        prefixes = self._router.prefixes
+        prefixes.kind_meant(request.name, self.type)
+        address = check_new(prefixes.canonical(request.name))
         if self._router.find(address, self.type) is not None:
             raise Refused(CONFLICT, f"there is a {self.type} {address}")
         node = self._router.create(address, self.type, self._journal.batch)

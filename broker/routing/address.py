@@ -20,6 +20,9 @@ TEMPORARY_PREFIX: Final = "$tmp/"
 SUBSCRIPTION_PREFIX: Final = "$sub/"
 """Under such names the store keeps the messages of durable subscriptions; no node has one."""
 
+RESERVED: Final = "$"
+"""Names that begin so are the broker's own: no client may create such a node. Stored ones stay."""
+
 MANAGEMENT: Final = "$management"
 """The broker itself: requests sent here never reach a queue or topic."""
 
@@ -61,10 +64,10 @@ def check_new(address: str) -> str:
     address = durability.canonical(check(address))
     if is_temporary(address):
         raise NoSuchNode(f"no temporary node {address}")
-    if address.startswith(SUBSCRIPTION_PREFIX):
-        raise NoSuchNode(f"{SUBSCRIPTION_PREFIX}… is no queue or topic")
-    if address == MANAGEMENT:
-        raise NoSuchNode(f"{MANAGEMENT} is no queue or topic")
+    if address.startswith(RESERVED):
+        raise NoSuchNode(
+            f"{address} is no queue or topic: names that begin with {RESERVED} are the broker's own"
+        )
     return address
 
 

@@ -37,6 +37,7 @@ from broker.routing.subscription import Departure, Subscription
 from storage.batch import Batch
 
 if TYPE_CHECKING:
+    from broker.routing.node import Node
     from broker.routing.queue import Queue
     from broker.routing.router import Router
 
@@ -175,6 +176,10 @@ class Leases:
             self.lost(lease)
             return None
         return lease
+
+    def has_any_on(self, node: Node) -> bool:
+        """Whether some lease is one of `node`, be it empty."""
+        return node in [lease.queue for lease in self.named.values()]
 
     def all(self) -> dict[str, BatchLease]:
         """Every lease, by name."""

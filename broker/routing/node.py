@@ -34,8 +34,10 @@ class Node(Due):
     says (DST-11). `owner` is the key of the connection that a temporary node belongs to
     (TMP-03), -1 for every other node. What is sent here goes through `duplicates`, where they
     are to be detected. `outlived` is set once a dynamic node has
-    outlived the link that made it: what it waits for. `staged` messages will come
-    here at the commit of their sinks (`stage.py`), of `staged_bytes`.
+    outlived the link that made it: what it waits for. `departures` counts links that have left,
+    so that use between two looks is noticed. `staged` messages will come
+    here at the commit of their sinks (`stage.py`), of `staged_bytes`; `posted` at that of their
+    transactions (`transaction.py`), of `posted_bytes`.
     """
 
     def __init__(
@@ -58,8 +60,11 @@ class Node(Due):
         self.producers: Final[list[Producer]] = []
         self.pacing: Final = Pacing(pacing_mark)
         self.published: i64 = 0
+        self.departures: i64 = 0
         self.staged: i64 = 0
         self.staged_bytes: i64 = 0
+        self.posted: i64 = 0
+        self.posted_bytes: i64 = 0
         self.grants: Grants | None = None
         self.duplicates: DuplicateWindow | None = None
         self.outlived: DeletePolicy | None = None
@@ -94,6 +99,12 @@ class Node(Due):
     def contents(self) -> i64:
         """How many messages are here, delivered and scheduled ones included; a topic has none."""
         return 0
+
+    def is_unused(self) -> bool:
+        """Whether nobody has a link to it, nothing is here or on its way, no id is remembered."""
+        if self.links() > 0 or self.contents() > 0 or self.staged > 0 or self.posted > 0:
+            return False
+        return self.duplicates is None or self.duplicates.size() == 0
 
     def may_grant(self, producer: Producer, router: Router) -> bool:
         """Whether `producer` gets credit now; otherwise it is resumed within the patience."""

@@ -5,6 +5,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from broker.routing.prefixes import Prefixes
+
 BLOCK: Final = "block"
 REJECT: Final = "reject"
 DROP_OLDEST: Final = "drop-oldest"
@@ -15,13 +17,14 @@ DROP_OLDEST: Final = "drop-oldest"
 class AddressPolicy:
     """The settings of one address. `0` means no limit, an empty address none.
 
-    But `duplicate_window` 0 is no duplicate detection.
+    But `duplicate_window` 0 is no duplicate detection, `auto_delete_after_ms` 0 deletes nothing.
     """
 
     def __init__(
         self,
         *,
         auto_create: bool = True,
+        auto_delete_after_ms: int = 0,
         dead_letter: str = "DLQ",
         expiry: str = "",
         max_delivery_count: int = 20,
@@ -39,6 +42,7 @@ class AddressPolicy:
         dead_letter_properties: bool = False,
     ) -> None:
         self.auto_create: Final = auto_create
+        self.auto_delete_after_ms: Final[i64] = auto_delete_after_ms
         self.dead_letter: Final = dead_letter
         self.expiry: Final = expiry
         self.max_delivery_count: Final[i64] = max_delivery_count
@@ -64,7 +68,8 @@ class AddressPolicy:
 class Policies:
     """The configured patterns in their order; the first that matches an address counts.
 
-    `declared` are single nodes by kind and address, which win over any pattern.
+    `declared` are single nodes by kind and address, which win over any pattern; `prefixes`
+    of addresses are no part of them. Clients may make `auto_create_max` nodes by naming them.
     """
 
     def __init__(
@@ -74,10 +79,14 @@ class Policies:
         default_kind: str,
         *,
         declared: dict[tuple[str, str], AddressPolicy] | None = None,
+        prefixes: Prefixes | None = None,
+        auto_create_max: i64 = 0,
     ) -> None:
         self._patterns: Final = patterns
         self._default: Final = default
         self.default_kind: Final = default_kind
+        self.auto_create_max: Final[i64] = auto_create_max
+        self.prefixes: Final = Prefixes() if prefixes is None else prefixes
         self.declared: Final[dict[tuple[str, str], AddressPolicy]] = declared or {}
 
     def of(self, address: str, kind: str = "") -> AddressPolicy:

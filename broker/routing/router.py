@@ -32,6 +32,7 @@ from broker.routing.node import QUEUE, TOPIC, Node
 from broker.routing.paging import Paging
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
+from broker.routing.population import NODES_MAX, Population
 from broker.routing.queue import Queue
 from broker.routing.reserve import Reserve
 from broker.routing.stages import Stages
@@ -41,9 +42,6 @@ from broker.routing.wildcards import Wildcard, Wildcards
 from broker.stats import Stats
 from storage.batch import Batch
 from storage.records import StoredNode
-
-NODES_MAX: Final[i64] = 100_000
-"""Queues and topics together, temporary ones included: names come from peers."""
 
 BINDINGS_MAX: Final[i64] = 1_000_000
 """Of all topics together: a subscriber by pattern has one for each topic that it matches."""
@@ -103,14 +101,14 @@ class Router:
         self.lag: Final = Lag()
         self.leases: Final = Leases(self)
         self.moves: Final = Moves(self)
-        self._policies = policies
-        self._nodes_max: Final[i64] = nodes_max
+        self.policies = policies
+        self.prefixes: Final = policies.prefixes
+        self.population: Final = Population(self, nodes_max, policies.auto_create_max)
         self._bindings_max: Final[i64] = bindings_max
         self.paging: Final = Paging(paging_window)
         self.stages: Final = Stages(self, retention_ms=stage_retention_ms)
         self._pending: list[Queue] = []
         self._paced: list[Node] = []
-        self._owned: Final[dict[int, dict[Node, None]]] = {}
         self._left: list[Node] = []
         self._last_stored_number: i64 = 0
 
@@ -144,7 +142,8 @@ class Router:
         `tmp` makes is its own (DST-13). Raises InvalidAddress, and NoSuchNode, also where the
         node is not there and `create` is false.
         """
-        address = durability.canonical(address)
+        kind = self.prefixes.kind_meant(address, kind)
+        address = self.prefixes.canonical(address)
         found = self.find(address, kind)
         if found is not None:
             return found
@@ -160,27 +159,28 @@ class Router:
         addresses.check_new(name)
         if not create:
             raise NoSuchNode(f"no {kind} {name}")
-        if not self._policies.of(name, kind).auto_create:
+        if not self.policies.of(name, kind).auto_create:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
-        return self.create(name, kind, batch, owner=owner)
+        return self.create(name, kind, batch, owner=owner, by_client=True)
 
     def kind_of(self, address: str, kind: str) -> str:
-        """The kind of node that `resolve` would answer; nothing is made."""
-        address = durability.canonical(address)
+        """The kind of node that `resolve` would answer; nothing is made. Raises InvalidAddress."""
+        kind = self.prefixes.kind_meant(address, kind)
+        address = self.prefixes.canonical(address)
         kind = kind or durability.kind_in(address)
         if kind:
             return kind
         if address in self.queues:
             return QUEUE
         name, _ = addresses.split_key(address)
-        return TOPIC if name in self.topics else self._policies.default_kind
+        return TOPIC if name in self.topics else self.policies.default_kind
 
     def publishing_key(self, address: str, node: Node) -> str:
         """With which key messages to `address` come to its `node` (DST-05).
 
         InvalidAddress where it is none, but a pattern.
         """
-        address = durability.canonical(address)
+        address = self.prefixes.canonical(address)
         if node.kind != TOPIC or node.address == address:
             return ""
         _, key = addresses.split_key(addresses.check(address))
@@ -191,7 +191,7 @@ class Router:
 
     def declare(self, batch: Batch) -> None:
         """Make the nodes that the settings name, where they are not there yet."""
-        for kind, address in self._policies.declared:
+        for kind, address in self.policies.declared:
             if self.find(address, kind) is None:
                 self.create(addresses.check_new(address), kind, batch)
 
@@ -203,48 +203,67 @@ class Router:
         for kind, address in policies.declared:
             if self.find(address, kind) is None:
                 addresses.check_node(addresses.check_new(address), kind, owner=-1)
-        self._policies = policies
+        self.policies = policies
+        self.population.auto_create_max = policies.auto_create_max
         self.declare(batch)
 
     def find(self, address: str, kind: str) -> Node | None:
         """The existing node of that address, or None. An empty `kind` takes either, queue first."""
-        address = durability.canonical(address)
+        said = self.prefixes.kind_in(address)
+        if said and kind not in ("", said):
+            return None
+        kind = said or kind
+        address = self.prefixes.canonical(address)
         if kind != TOPIC:
             queue = self.queues.get(address)
             if queue is not None or kind == QUEUE:
                 return queue
         return self.topics.get(address)
 
+    def has(self, node: Node) -> bool:
+        """Whether `node` is there: neither deleted, nor replaced by another of its name."""
+        return (self.topics if node.kind == TOPIC else self.queues).get(node.address) is node
+
     def names(self, kind: str) -> list[str]:
         """The address of every node of that kind, in no order."""
         return list(self.topics if kind == TOPIC else self.queues)
 
-    def create(self, address: str, kind: str, batch: Batch, *, owner: i64 = -1) -> Node:
+    def create(
+        self, address: str, kind: str, batch: Batch, *, owner: i64 = -1, by_client: bool = False
+    ) -> Node:
         """A new node, which a durable store brings back after a restart.
 
         But for one of the class `tmp`, which is its `owner`'s and ends with that connection.
+        `by_client`: a client names it. LimitReached.
         """
-        address = durability.canonical(address)
+        kind = self.prefixes.kind_meant(address, kind)
+        address = self.prefixes.canonical(address)
         addresses.check_node(address, kind, owner=owner)
         if durability.durability_of(address) is Durability.TMP:
             return self._add(address, kind, owner)
+        if by_client:
+            self.population.check_auto_created()
         node = self._add(address, kind, -1)
-        batch.add_node(StoredNode(address=address, kind=kind))
+        if by_client:
+            self.population.made_by_client(node)
+        batch.add_node(StoredNode(address=address, kind=kind, auto_created=by_client))
         return node
 
     def bring_back(self, node: StoredNode) -> None:
         """A node that the store has, at a start."""
-        if self.find(node.address, node.kind) is None:
-            self._add(node.address, node.kind, -1)
+        if node.address in (self.topics if node.kind == TOPIC else self.queues):
+            return
+        made = self._add(node.address, node.kind, -1)
+        if node.auto_created:
+            self.population.made_by_client(made)
 
     def create_temporary(self, kind: str, owner: i64) -> Node:
         """A node with an unguessable address that ends with the connection `owner` (TMP-01)."""
         return self._add(addresses.new_temporary(kind), kind, owner)
 
     def _add(self, address: str, kind: str, owner: i64) -> Node:
-        if i64(len(self.queues) + len(self.topics)) >= self._nodes_max:
-            raise LimitReached(f"the broker has its {self._nodes_max} queues and topics")
-        policy = self._policies.of(address, kind)
+        self.population.check(len(self.queues) + len(self.topics))
+        policy = self.policies.of(address, kind)
         node: Node
         if kind == TOPIC:
             node = self._add_topic(address, policy, owner)
@@ -255,7 +274,7 @@ class Router:
         else:
             raise InvalidAddress(f"{kind} is neither queue nor topic")
         if owner >= 0:
-            self._owned.setdefault(int(owner), {})[node] = None
+            self.population.owns(owner, node)
         if policy.duplicate_window > 0:
             node.duplicates = DuplicateWindow(node, self.duplicates)
         return node
@@ -272,7 +291,7 @@ class Router:
 
     def delete(self, node: Node, batch: Batch) -> None:
         """Remove `node` with its messages; links to it are told (TMP-03). Twice is once."""
-        if self.find(node.address, node.kind) is not node:
+        if not self.has(node):
             return
         if isinstance(node, Topic):
             del self.topics[node.address]
@@ -283,33 +302,16 @@ class Router:
             self.stages.target_gone(node, batch)
         if node.duplicates is not None:
             node.duplicates.clear(batch)
-        if node.is_temporary():
-            self._disown(node)
-        else:
+        if not node.is_temporary():
             batch.remove_node(StoredNode(address=node.address, kind=node.kind))
+        self.population.gone(node)
         node.delete(batch)
-
-    def _disown(self, node: Node) -> None:
-        owned = self._owned.get(int(node.owner))
-        if owned is not None:
-            owned.pop(node, None)
-            if not owned:
-                del self._owned[int(node.owner)]
 
     def connection_ended(self, owner: i64, ending: Ending, batch: Batch) -> None:
         """What was to end with that connection does: its temporary nodes above all (TMP-03)."""
         self.lifetimes.connection_ended(owner, ending, batch)
-        for node in list(self._owned.get(int(owner), {})):
+        for node in self.population.owned_by(owner):
             self.delete(node, batch)
-
-    def owned_bytes(self, owner: i64) -> i64:
-        """Return the bytes of messages in the temporary nodes of the connection `owner`."""
-        size: i64 = 0
-        for node in self._owned.get(int(owner), {}):
-            queue = self.queues.get(node.address)
-            if queue is node:
-                size += queue.bytes
-        return size
 
     def outlive(self, node: Node, policy: DeletePolicy, batch: Batch) -> None:
         """The link that made a dynamic node is gone for good (core 3.5.10)."""
@@ -317,10 +319,11 @@ class Router:
         self._delete_if_over(node, batch)
 
     def left(self, node: Node) -> None:
-        """A link or message has left a dynamic node: it may have been the last.
+        """A link has left `node`, or a message a dynamic one: it may have been the last.
 
         The next `pump` says so, for whoever reports it may be in the middle of something.
         """
+        node.departures += 1
         if node.outlived is not None:
             self._left.append(node)
 
@@ -336,13 +339,9 @@ class Router:
 
     # -- subscriptions
 
-    def may_create(self, address: str, kind: str) -> bool:
-        """Whether a client may make that node by naming it."""
-        return self._policies.of(address, kind).auto_create
-
-    def policy_of(self, address: str) -> AddressPolicy:
+    def policy_of(self, address: str, kind: str = "") -> AddressPolicy:
         """What is configured for an address, be there a node or not."""
-        return self._policies.of(address)
+        return self.policies.of(address, kind)
 
     def topic_of(
         self, address: str, batch: Batch, *, owner: i64 = -1, create: bool = True
@@ -352,7 +351,7 @@ class Router:
         None for a pattern, which names any number of them (DST-06). Raises NoSuchNode or
         InvalidAddress.
         """
-        name, key = addresses.split_key(durability.canonical(addresses.check(address)))
+        name, key = addresses.split_key(self.prefixes.canonical(addresses.check(address)))
         words = addresses.words_part(name)
         pattern.check(key)
         if not pattern.is_pattern(words):
@@ -364,22 +363,14 @@ class Router:
             raise NoSuchNode("temporary topics cannot be found by a pattern")
         return None
 
-    def bind(
-        self,
-        address: str,
-        wanted: Filter | None,
-        queue: Queue,
-        *,
-        batch: Batch,
-        owner: i64 = -1,
-    ) -> None:
+    def bind(self, address: str, wanted: Filter | None, queue: Queue, *, batch: Batch) -> None:
         """Let `queue` have what is published to a subscriber's address, from now on.
 
         Of a pattern these are the topics of the moment and those to come, never temporary ones.
         Raises as `topic_of`, and LimitReached; then nothing is bound.
         """
-        topic = self.topic_of(address, batch, owner=owner)
-        name, key = addresses.split_key(durability.canonical(address))
+        topic = self.topic_of(address, batch)
+        name, key = addresses.split_key(self.prefixes.canonical(address))
         if topic is not None:
             topic.bind(Binding(queue, key, wanted))
             return
@@ -438,6 +429,8 @@ class Router:
             self.stages.collect(batch)
         if self.moves.is_due:
             self.moves.retry(batch)
+        if self.population.is_due:
+            self.population.collect(batch)
         if self._pending:
             now_ms = self.clock.now_ms()
             while self._pending:

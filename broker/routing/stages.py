@@ -386,7 +386,8 @@ class Stages(Due):
     def bring_back(self, stored: StoredStage, batch: Batch) -> None:
         """A stage that the store has; it ends where its target is not there any more."""
         self._last_number = max(self._last_number, stored.number)
-        target = self._target(stored.address, stored.kind)
+        given = self.router.prefixes.strip(stored.address)
+        target = self._target(given, stored.kind)
         if target is None:
             batch.stage_changes().remove(stored.number)
             return
@@ -399,7 +400,7 @@ class Stages(Due):
             partition=stored.partition,
             attempt=stored.attempt,
         )
-        key = self.router.publishing_key(stored.address, target)
+        key = self.router.publishing_key(given, target)
         stage = Stage(
             sink,
             task,

@@ -81,6 +81,7 @@ class Topic(Node):
         if self not in queue.topics:
             return
         del queue.topics[self]
+        self.departures += 1
         self._limited -= _limits(queue)
         self.router.bindings -= self.bindings.count(queue)
         self.bindings.remove(queue)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.sql import chunks, delivered, reading
-from storage.sql.index import NUMBERS, QUEUES, TIDY, Index
+from storage.sql.index import AUTO_CREATED, NUMBERS, QUEUES, TIDY, Index, mark_of
 from storage.sql.leases import GENERATIONS
 from storage.sql.packing import Sifting
 from storage.sql.quarantine import forget_gone
@@ -80,8 +80,17 @@ def set_mark(connection: Connection, name: str, value: int) -> None:
 
 def nodes(connection: Connection) -> list[StoredNode]:
     """Every node, in the order in which they were added."""
+    marks = select(MARK.c.name).where(MARK.c.name.startswith(AUTO_CREATED, autoescape=True))
+    auto_created = set(connection.execute(marks).scalars())
     rows = connection.execute(select(NODE.c.kind, NODE.c.address).order_by(NODE.c.id))
-    return [StoredNode(address=address, kind=kind) for kind, address in rows]
+    return [
+        StoredNode(
+            address=address,
+            kind=kind,
+            auto_created=mark_of(kind, address) in auto_created,
+        )
+        for kind, address in rows
+    ]
 
 
 def subscriptions(connection: Connection) -> list[StoredSubscription]:

@@ -14,9 +14,11 @@ from storage.sql.packing import unknown_queues
 from storage.sql.rows import subscription_row
 from storage.sql.segments import SegmentChanges, Segments
 from storage.sql.statements import (
+    DELETE_MARK,
     DELETE_NODE,
     DELETE_QUEUE,
     DELETE_SUBSCRIPTION,
+    INSERT_MARK,
     INSERT_NODE,
     INSERT_QUEUE,
     INSERT_SUBSCRIPTION,
@@ -32,6 +34,9 @@ QUEUES: Final = "queues"
 TIDY: Final = "tidy"
 """1 as long as no queue has gone, and no volatile message has come: then there is nothing that a
 start would have to look for."""
+
+AUTO_CREATED: Final = "auto-created "
+"""How the marks of nodes begin that clients made by naming them: kind and address follow."""
 
 NUMBERS_AT_ONCE: Final = 1_000_000
 QUEUES_AT_ONCE: Final = 1000
@@ -115,9 +120,11 @@ class Index:
         if gone:
             self._names = None
             changes.statements.append((SET_MARK, [(0, TIDY)]))
+        marks = [(mark_of(node.kind, node.address),) for node in batch.nodes_removed]
         for statement, rows in (
             (DELETE_QUEUE, gone),
             (DELETE_NODE, nodes),
+            (DELETE_MARK, marks),
             (DELETE_SUBSCRIPTION, subscriptions),
         ):
             if rows:
@@ -141,6 +148,10 @@ class Index:
         if batch.nodes_added:
             nodes = [(node.kind, node.address) * 2 for node in batch.nodes_added]
             changes.statements.append((INSERT_NODE, nodes))
+            made = [node for node in batch.nodes_added if node.auto_created]
+            if made:
+                names = [mark_of(node.kind, node.address) for node in made]
+                changes.statements.append((INSERT_MARK, [(name, 1, name) for name in names]))
         if batch.subscriptions_added:
             subscriptions = [subscription_row(each) for each in batch.subscriptions_added]
             changes.statements.append((INSERT_SUBSCRIPTION, subscriptions))
@@ -151,3 +162,8 @@ class Index:
             self._last_queue += 1
             self.queue_ids[name] = self._last_queue
             rows.append((self._last_queue, name))
+
+
+def mark_of(kind: str, address: str) -> str:
+    """The name of the mark that tells that a client made that node."""
+    return f"{AUTO_CREATED}{kind} {address}"

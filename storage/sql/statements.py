@@ -53,6 +53,17 @@ INSERT_NODE: Final = insert(NODE).from_select(
 )
 """kind, address, and both again: one that is there stays"""
 
+INSERT_MARK: Final = insert(MARK).from_select(
+    ["name", "value"],
+    select(
+        bindparam("name", type_=MARK.c.name.type), bindparam("value", type_=MARK.c.value.type)
+    ).where(~exists().where(MARK.c.name == bindparam("which"))),
+)
+"""name, value, and the name again: one that is there stays"""
+
+DELETE_MARK: Final = delete(MARK).where(MARK.c.name == bindparam("which"))
+"""name"""
+
 INSERT_SUBSCRIPTION: Final = (
     insert(SUBSCRIPTION)
     .values({column: bindparam(column.name) for column in list(SUBSCRIPTION.columns)[1:]})

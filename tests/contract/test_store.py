@@ -90,6 +90,29 @@ async def test_a_new_store_is_empty(store: Store) -> None:
     assert store.name
 
 
+@pytest.mark.requirement("DST-02")
+async def test_which_nodes_clients_made_is_kept(store: Store) -> None:
+    batch = Batch()
+    batch.add_node(StoredNode(address="a", kind="queue", auto_created=True))
+    batch.add_node(TOPIC)
+    batch.add_node(StoredNode(address="made", kind="topic", auto_created=True))
+    await store.commit(batch)
+    batch = Batch()
+    batch.add_node(StoredNode(address="made", kind="topic", auto_created=True))
+    await store.commit(batch)
+    assert await auto_created(store) == {("queue", "a"), ("topic", "made")}
+    batch = Batch()
+    batch.remove_node(StoredNode(address="a", kind="queue"))
+    batch.add_node(QUEUE)
+    await store.commit(batch)
+    assert await nodes(store) == [("topic", "a"), ("topic", "made"), ("queue", "a")]
+    assert await auto_created(store) == {("topic", "made")}
+
+
+async def auto_created(store: Store) -> set[tuple[str, str]]:
+    return {(node.kind, node.address) for node in await store.nodes() if node.auto_created}
+
+
 async def test_nothing_is_kept_before_the_commit(store: Store) -> None:
     batch = Batch()
     batch.add_node(QUEUE)

@@ -73,3 +73,22 @@ def test_a_durable_subscription_lasts_until_it_is_closed(broker: Broker, address
         peer.close(receiver)
         peer.send(publisher, Message(body="nobody's"))
         assert list(peer.drain(subscribe())) == []
+
+
+@pytest.mark.requirement("DST-01")
+def test_a_publisher_that_writes_a_prefix_meets_a_subscriber_that_does_not(
+    broker: Broker, address: str
+) -> None:
+    """Camel writes `topic://NAME`, with and without the capability; JMS clients write NAME."""
+    with Peer(broker.url) as peer:
+        receiver = peer.new_receiver(address)
+        asking(receiver.source, "topic")
+        peer.attach(receiver)
+        for number, capability in enumerate(("topic", "")):
+            sender = peer.new_sender(f"topic://{address}")
+            if capability:
+                asking(sender.target, capability)
+            peer.attach(sender)
+            assert sender.remote_target.address == f"topic://{address}"
+            peer.send(sender, Message(body=number))
+        assert [message.body for _, message in peer.drain(receiver)] == [0, 1]

@@ -13,6 +13,7 @@ from broker.routing.entry import QueueEntry
 from broker.routing.paging import Load, Reader
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
+from broker.routing.prefixes import Prefixes
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from broker.routing.router import Router
@@ -114,6 +115,8 @@ class Routing:
         journal_max_events: int = 0,
         journal_max_age_ms: int = 0,
         stage_retention_ms: int = 0,
+        prefixes: Prefixes | None = None,
+        auto_create_max: int = 0,
     ) -> None:
         self.clock = SimulatedClock()
         self.stats = Stats()
@@ -122,7 +125,13 @@ class Routing:
         self.router = Router(
             clock=self.clock,
             stats=self.stats,
-            policies=Policies(list(patterns), policy or AddressPolicy(), default_kind),
+            policies=Policies(
+                list(patterns),
+                policy or AddressPolicy(),
+                default_kind,
+                prefixes=prefixes,
+                auto_create_max=auto_create_max,
+            ),
             pacing_mark=pacing_mark,
             nodes_max=nodes_max,
             bindings_max=bindings_max,

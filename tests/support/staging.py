@@ -109,8 +109,7 @@ def restarted(
     new.clock.advance(old.clock.now_ms() - new.clock.now_ms())
     new.router.number_from(int(old.router.next_stored_number()))
     recovery = Recovery(new.router, new.batch)
-    for node in asyncio.run(old.store.nodes()):
-        recovery.node(node)
+    recovery.nodes(asyncio.run(old.store.nodes()), asyncio.run(old.store.leases()))
     for subscription in asyncio.run(old.store.subscriptions()):
         recovery.subscription(subscription)
     for sink in asyncio.run(old.store.sinks()):

@@ -86,6 +86,7 @@ HITS: Final = {
     "http.streams_max": "http/test_streams.py::test_only_so_many_streams_are_under_way",
     "http.head_bytes_max": "http/test_connection.py::test_the_head_of_a_request_is_short",
     "http.silence_max_ms": "http/test_connection.py::test_a_peer_that_says_nothing_is_dropped",
+    "auto_create_max": "routing/test_population.py::test_clients_make_so_many_nodes_and_no_more",
     # what is fixed for them
     "CONNECTIONS_MAX": "http/test_connection.py::test_only_so_many_peers_are_connected",
     "CONNECTIONS_PER_SOURCE_MAX": "http/test_connection.py"
@@ -111,7 +112,15 @@ NO_LIMITS: Final = {
     *("password_file", "default_kind", "auto_create", "dead_letter", "expiry", "log", "address"),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms", "disk_free_min"),
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),
-    *("deliver_before_commit", "paging_window", "store_loss_grace_ms", "journal"),
+    *(
+        "address_prefixes",
+        "dead_letter_properties",
+        "auto_delete_after_ms",
+        "deliver_before_commit",
+        "paging_window",
+        "store_loss_grace_ms",
+        "journal",
+    ),
 }
 """Settings that bound no peer."""
 

@@ -39,8 +39,7 @@ def restarted(
     new.router.number_from(int(old.router.next_stored_number()))
     positions = {} if delivered is None else {"q": delivered}
     recovery = Recovery(new.router, new.batch)
-    for node in asyncio.run(old.store.nodes()):
-        recovery.node(node)
+    recovery.nodes(asyncio.run(old.store.nodes()), asyncio.run(old.store.leases()))
     for subscription in asyncio.run(old.store.subscriptions()):
         recovery.subscription(subscription)
     recovery.deliveries(positions)

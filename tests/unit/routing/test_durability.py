@@ -224,8 +224,8 @@ def test_no_pattern_finds_a_tmp_topic(pattern: str) -> None:
         address="s", policy=routing.queue().policy, router=routing.router, is_subscription=True
     )
     if pattern == "#":
-        routing.router.bind(pattern, None, queue, batch=routing.batch, owner=2)
+        routing.router.bind(pattern, None, queue, batch=routing.batch)
     else:
         with pytest.raises(NoSuchNode):
-            routing.router.bind(pattern, None, queue, batch=routing.batch, owner=2)
+            routing.router.bind(pattern, None, queue, batch=routing.batch)
     assert topic not in queue.topics

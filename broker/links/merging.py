@@ -1,0 +1,272 @@
+"""Merging what older brokers stored under addresses with a prefix, such as `queue://orders`.
+
+Before prefixes were understood (`broker/routing/prefixes.py`), `queue://orders` was a queue of
+that very name, and `topic://news` the key `/news` of a topic `topic:`. No client can reach such
+a node any more: its address now means another one. So a start moves the messages of such a
+queue behind those of the queue that its name means now, and binds stored subscriptions to the
+topics that their addresses mean now. A kill on the way leaves the rest for the next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.message import AT_ONCE
+from broker.routing import address as addresses
+from broker.routing import paging, pattern
+from broker.routing.errors import InvalidAddress, RoutingError
+from broker.routing.node import QUEUE, TOPIC
+from broker.routing.queue import Queue
+from broker.routing.router import Router
+from broker.routing.stored import HELD_PLACES
+from storage.batch import Batch
+from storage.records import StoredId, StoredMessage, StoredNode
+
+MOVED_AT_ONCE: Final = 1000
+"""Messages that are loaded, moved and committed together."""
+
+PREFIXED: Final = "://"
+"""What every prefix has. A topic's name ends before its first `/`, so it has the colon alone."""
+
+
+@final
+class Merge:
+    """One queue with a prefix, on its way into the queue that its name means now.
+
+    `places` are the position and number of each of its messages that waits or is scheduled;
+    `moved` counts those that have been moved.
+    """
+
+    def __init__(self, origin: Queue, target: Queue) -> None:
+        self.origin: Final = origin
+        self.target: Final = target
+        self.places: Final[list[tuple[int, int]]] = []
+        self.moved = 0
+        self.ids: Final[list[StoredId]] = []
+
+
+@final
+class Merging:
+    """Finds what has to be merged while a start brings records back, and merges it.
+
+    `scheduled` takes each message that is moved and waits for a delivery time, or is held back
+    because it cannot be dead-lettered. Queues that are
+    `quarantined` have damaged messages: these stay, so the store keeps the queue.
+    """
+
+    def __init__(
+        self, router: Router, batch: Batch, scheduled: Callable[[StoredMessage], None]
+    ) -> None:
+        self.merges: Final[dict[str, Merge]] = {}
+        self.quarantined: Final[set[str]] = set()
+        self._router: Final = router
+        self._batch: Final = batch
+        self._scheduled: Final = scheduled
+        self._rebound: i64 = 0
+        self._targets: Final[dict[str, int]] = {}
+
+    # -- what is found, in the order in which records come
+
+    def nodes(self, stored: list[StoredNode], leased: set[str]) -> None:
+        """Find the queues to be merged; all of `stored` have been brought back.
+
+        Those on which there are leases (`leased`, by name) stay as they are: leases know their
+        messages by number.
+        """
+        for node in stored:
+            if node.kind == QUEUE and self._router.prefixes.of(node.address):
+                self._begin(node.address, has_lease=node.address in leased)
+
+    def _begin(self, name: str, *, has_lease: bool) -> None:
+        origin = self._router.queues[name]
+        try:
+            if has_lease:
+                raise RoutingError("there is a lease on it")
+            target = self._target_of(name)
+        except RoutingError as reason:
+            self._router.prefixes.literal.add(name)
+            self._router.notices.append(
+                f"queue {name} keeps its name, which clients can go on using: it cannot be merged"
+                f" into the queue that {name} would mean ({reason}); the next start tries again"
+            )
+            return
+        self.merges[name] = Merge(origin, target)
+        self._targets[target.address] = -1
+
+    def _target_of(self, name: str) -> Queue:
+        """Return the queue that `name` means now, made if it is missing; RoutingError if none."""
+        router = self._router
+        address = self._meant(name)
+        node = router.queues.get(address)
+        if node is None:
+            created = router.create(address, QUEUE, self._batch)
+            assert isinstance(created, Queue)
+            node = created
+        if not node.may_store:
+            raise RoutingError("that one stores nothing")
+        return node
+
+    def subscribed(self, address: str) -> str:
+        """Return the address that a stored subscription to `address` is bound to.
+
+        Its topic is made if it is missing: the settings may not let a client make it.
+        """
+        prefixes = self._router.prefixes
+        if not prefixes.of(address):
+            return address
+        try:
+            meant = self._meant(address)
+            self._make_topic(addresses.split_key(meant)[0])
+        except RoutingError as reason:
+            prefixes.literal.add(address)
+            self._router.notices.append(
+                f"a durable subscription to {address} keeps that address ({reason})"
+            )
+            return address
+        self._rebound += 1
+        return meant
+
+    def _meant(self, address: str) -> str:
+        """Return `address` without its prefix; RoutingError if no node can have that name."""
+        prefixes = self._router.prefixes
+        meant = addresses.check_new(prefixes.strip(address))
+        if prefixes.of(meant):
+            raise InvalidAddress(f"{meant} begins with a prefix, too")
+        return meant
+
+    def _make_topic(self, name: str) -> None:
+        is_pattern = pattern.is_pattern(addresses.words_part(name))
+        if not is_pattern and name not in self._router.topics:
+            self._router.create(name, TOPIC, self._batch)
+
+    def takes(self, queue: str, place: int, number: int) -> bool:
+        """Note a stored message. True if it is to be moved, so nobody else may bring it back."""
+        merge = self.merges.get(queue)
+        if merge is not None:
+            merge.places.append((place, number))
+            return True
+        if queue in self._targets:
+            self._targets[queue] = max(self._targets[queue], place % HELD_PLACES)
+        return False
+
+    def remembers(self, stored: StoredId) -> bool:
+        """Note the id of a message that came to a queue to be merged; False for any other."""
+        merge = self.merges.get(stored.address) if stored.kind == QUEUE else None
+        if merge is not None:
+            merge.ids.append(stored)
+        return merge is not None
+
+    # -- the merge itself
+
+    def portions(self) -> Iterator[tuple[Merge, list[tuple[int, int]]]]:
+        """Yield the places of what is to be moved, queue by queue, in portions in their order."""
+        for merge in self.merges.values():
+            highest = self._targets[merge.target.address]
+            if highest >= 0:
+                for priority in range(10):
+                    merge.target.backlog_of(priority).begin_behind(highest // 10)
+            merge.places.sort()
+            for first in range(0, len(merge.places), MOVED_AT_ONCE):
+                yield merge, merge.places[first : first + MOVED_AT_ONCE]
+
+    def move(
+        self, merge: Merge, places: list[tuple[int, int]], found: list[StoredMessage]
+    ) -> Batch:
+        """Move the messages `found` at `places` into the target; the batch to be committed.
+
+        What is damaged is not among them: it stays in quarantine.
+        """
+        messages = {int(message.number): message for message in found}
+        batch = Batch()
+        for place, number in places:
+            message = messages.get(number)
+            if message is not None:
+                moved = self._moved(merge, message, place)
+                merge.moved += 1
+                batch.append(moved)
+                batch.remove(number)
+                self._bring_back(merge.target, moved)
+        return batch
+
+    def _moved(self, merge: Merge, message: StoredMessage, place: int) -> StoredMessage:
+        """Return the record of `message` behind all others of its priority in the target."""
+        backlog = merge.target.backlog_of(message.priority)
+        position = backlog.next_position
+        backlog.begin_behind(position)
+        delivery_count = message.delivery_count
+        if place % HELD_PLACES // 10 <= merge.origin.gate.suspected_up_to:
+            # the mark of its old queue, up to which messages may have been delivered, is lost
+            delivery_count = max(1, delivery_count)
+        return message.moved(
+            self._router.next_stored_number(),
+            merge.target.stored_as,
+            position * 10 + message.priority + (HELD_PLACES if place >= HELD_PLACES else 0),
+            delivery_count=delivery_count,
+        )
+
+    def _bring_back(self, target: Queue, moved: StoredMessage) -> None:
+        if moved.deliver_at_ms != AT_ONCE or moved.position >= HELD_PLACES:
+            self._scheduled(moved)
+            return
+        paging.recover(
+            target,
+            number=moved.number,
+            place=moved.position,
+            size=moved.size(),
+            expires_at_ms=moved.expires_at_ms,
+        )
+
+    def finish(self) -> None:
+        """Remove what has been emptied, and tell the operator."""
+        for name, merge in self.merges.items():
+            self._move_ids(merge)
+            # what the store deletes with a queue, it cannot restore from quarantine
+            is_kept = name in self.quarantined
+            self._router.delete(merge.origin, Batch() if is_kept else self._batch)
+            self._router.notices.append(
+                f"queue {name}, which an older broker made, is merged into queue"
+                f" {merge.target.address} with {merge.moved} messages: the prefix is no"
+                " part of the name any more (setting address_prefixes)"
+                + (
+                    f"; its damaged messages stay in quarantine as those of {name}"
+                    if is_kept
+                    else ""
+                )
+            )
+        for prefix in self._router.prefixes.understood:
+            self._drop_topic(prefix.partition(PREFIXED)[0] + ":")
+
+    def _move_ids(self, merge: Merge) -> None:
+        """Let the target remember what the origin did, so that repeats are known (DUP)."""
+        router, target = self._router, merge.target
+        for stored in merge.ids:
+            self._batch.forget(stored.number)
+            if target.duplicates is not None:
+                moved = StoredId(
+                    number=router.duplicates.next_number(),
+                    kind=stored.kind,
+                    address=target.address,
+                    digest=stored.digest,
+                    at_ms=stored.at_ms,
+                )
+                self._batch.remember(moved)
+                target.duplicates.bring_back(moved, self._batch)
+
+    def _drop_topic(self, name: str) -> None:
+        """Delete the topic that clients published to by a prefix, if nobody else uses it."""
+        router = self._router
+        topic = router.topics.get(name)
+        if topic is None or topic.staged > 0 or (TOPIC, name) in router.policies.declared:
+            return
+        for queue in topic.subscriptions:
+            if not router.wildcards.has(queue):
+                return
+        router.delete(topic, self._batch)
+        router.notices.append(
+            f"topic {name}, which an older broker made for every address that begins with"
+            f" {name}//, is deleted; {self._rebound} stored subscriptions are bound to the topics"
+            " that their addresses name (setting address_prefixes)"
+        )

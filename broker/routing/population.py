@@ -1,0 +1,165 @@
+"""Which nodes there may be: how many, whose the temporary ones are, which ones clients made.
+
+A node is auto-created if a client made it by naming it (DST-02). The store remembers which are.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.agenda import Due
+from broker.routing.errors import LimitReached
+from broker.routing.node import Node
+from storage.batch import Batch
+
+if TYPE_CHECKING:
+    from broker.routing.router import Router
+
+NODES_MAX: Final[i64] = 100_000
+"""Queues and topics together, temporary ones included: names come from peers."""
+
+LOOK_EVERY_MS: Final[i64] = 1000
+"""How often auto-created nodes are looked at that may be deleted."""
+
+LOOKED_AT_ONCE: Final[i64] = 1000
+"""How many of them at a time: 50,000 nodes take 50 s, and no look holds anybody up."""
+
+NAMED_IN_NOTICE: Final = 5
+"""How many of the nodes that one look deletes the log names."""
+
+IN_USE: Final[i64] = -1
+
+
+@final
+class Candidate:
+    """An auto-created node that is to be deleted once it is unused for long enough.
+
+    `since_ms` is when it was first seen unused, IN_USE if it is not; `seen` is how much use had
+    been made of it by then.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node: Final = node
+        self.since_ms: i64 = IN_USE
+        self.seen: i64 = 0
+
+    def look(self, now_ms: i64) -> bool:
+        """Whether the node has been unused for as long as its address asks for."""
+        node = self.node
+        used = node.published + node.departures
+        if not node.is_unused():
+            self.since_ms = IN_USE
+        elif self.since_ms == IN_USE or used != self.seen:
+            self.since_ms = now_ms
+        self.seen = used
+        after_ms = node.policy.auto_delete_after_ms
+        return self.since_ms != IN_USE and now_ms - self.since_ms >= after_ms
+
+
+@final
+class Population(Due):
+    """The limits on nodes of one broker. `is_due`: it is time to look for unused ones.
+
+    `auto_created` are all that clients made and that last beyond their connection.
+    """
+
+    def __init__(self, router: Router, nodes_max: i64, auto_create_max: i64) -> None:
+        self.auto_created: Final[dict[Node, None]] = {}
+        self.auto_create_max: i64 = auto_create_max
+        self.is_due = False
+        self._router: Final = router
+        self._nodes_max: Final[i64] = nodes_max
+        self._owned: Final[dict[int, dict[Node, None]]] = {}
+        self._candidates: Final[deque[Candidate]] = deque()
+        self._is_set = False
+
+    # -- limits
+
+    def check(self, nodes: int) -> None:
+        """Raise LimitReached if there may be no more than the `nodes` that there are."""
+        if i64(nodes) >= self._nodes_max:
+            raise LimitReached(f"the broker has its {self._nodes_max} queues and topics")
+
+    def check_auto_created(self) -> None:
+        """Raise LimitReached if clients may make no more nodes by naming them."""
+        if 0 < self.auto_create_max <= i64(len(self.auto_created)):
+            raise LimitReached(
+                f"clients have made {len(self.auto_created)} queues and topics by naming them, as"
+                " many as auto_create_max allows: delete some, or set auto_delete_after_ms"
+            )
+
+    # -- temporary nodes
+
+    def owns(self, owner: i64, node: Node) -> None:
+        """`node` belongs to the connection `owner`, and ends with it (TMP-03)."""
+        self._owned.setdefault(int(owner), {})[node] = None
+
+    def owned_by(self, owner: i64) -> list[Node]:
+        """The temporary nodes of a connection."""
+        return list(self._owned.get(int(owner), {}))
+
+    def owned_bytes(self, owner: i64) -> i64:
+        """Return the bytes of messages in the temporary nodes of the connection `owner`."""
+        size: i64 = 0
+        for node in self._owned.get(int(owner), {}):
+            queue = self._router.queues.get(node.address)
+            if queue is node:
+                size += queue.bytes
+        return size
+
+    def gone(self, node: Node) -> None:
+        """`node` is deleted."""
+        self.auto_created.pop(node, None)
+        owned = self._owned.get(int(node.owner))
+        if owned is not None:
+            owned.pop(node, None)
+            if not owned:
+                del self._owned[int(node.owner)]
+
+    # -- auto-created nodes
+
+    def made_by_client(self, node: Node) -> None:
+        """Count `node` as auto-created, and delete it once it is unused, if its address says so."""
+        self.auto_created[node] = None
+        if node.policy.auto_delete_after_ms > 0:
+            self._candidates.append(Candidate(node))
+            self._look_later()
+
+    def _look_later(self) -> None:
+        if not self._is_set:
+            self._is_set = True
+            self._router.agenda.at(self._router.clock.now_ms() + LOOK_EVERY_MS, self)
+
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - twice a look is once
+        self._is_set = False
+        self.is_due = True
+
+    def collect(self, batch: Batch) -> None:
+        """Delete those of the next candidates that have been unused for long enough."""
+        self.is_due = False
+        now_ms = self._router.clock.now_ms()
+        deleted: list[str] = []
+        for _ in range(min(LOOKED_AT_ONCE, i64(len(self._candidates)))):
+            candidate = self._candidates.popleft()
+            node = candidate.node
+            if node not in self.auto_created:
+                continue
+            if candidate.look(now_ms) and not self._router.leases.has_any_on(node):
+                self._router.delete(node, batch)
+                deleted.append(f"{node.kind} {node.address}")
+            else:
+                self._candidates.append(candidate)
+        if deleted:
+            self._tell(deleted)
+        if self._candidates:
+            self._look_later()
+
+    def _tell(self, deleted: list[str]) -> None:
+        self._router.stats.auto_deleted += len(deleted)
+        named = ", ".join(deleted[:NAMED_IN_NOTICE])
+        more = len(deleted) - NAMED_IN_NOTICE
+        others = f" and {more} others" if more > 0 else ""
+        self._router.notices.append(f"unused for auto_delete_after_ms, deleted: {named}{others}")
