@@ -8,11 +8,14 @@ from mypy_extensions import i64
 
 from broker.amqp.errors import RESOURCE_DELETED, LinkFault
 from broker.amqp.incoming_link import IncomingLink
+from broker.message import Message
+from broker.routing.errors import QueueFull
 from broker.routing.lag import Lag
 from broker.routing.memory import MemoryBudget
 from broker.routing.node import Node
 from broker.routing.party import Producer
 from broker.routing.reserve import Reserve
+from broker.routing.stage import check_room, is_filled
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
@@ -32,6 +35,7 @@ class LinkCredit(Producer):
     """A link as its node sees it: somebody whose credit can wait.
 
     `mean_size` is that of recent messages in bytes, once one of them was large.
+    `is_beyond_room`: it has one credit more than its node has room for.
     """
 
     def __init__(self, peer: Peer, link: IncomingLink, credit: i64) -> None:
@@ -43,6 +47,7 @@ class LinkCredit(Producer):
         self._reserve: Reserve | None = router.reserve
         self._lag: Lag | None = router.lag
         self.node: Node | None = None
+        self.is_beyond_room = False
         self.mean_size: i64 = 0
 
     def resume(self) -> None:
@@ -113,3 +118,28 @@ class LinkCredit(Producer):
 
     def node_gone(self) -> None:
         self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
+
+    def go_on_beyond_room(self, node: Node) -> None:
+        """Grant one credit beyond the room of `node` if open transactions alone fill it.
+
+        Else a transaction that is larger than the limit would wait for itself until it times out:
+        its next message is refused, which dooms it. If the client ends it instead, the credit
+        stays with the link, and one message may exceed the limit.
+        """
+        if not self.is_beyond_room and self.outstanding() == 0 and is_filled(node):
+            self.is_beyond_room = True
+            self.grant(1)
+
+    def is_needed_for(self, message: Message, node: Node) -> bool:
+        """Use the credit beyond the room of `node` if `message` has none otherwise; False if not.
+
+        Nor if open transactions alone fill `node`: then `message` is to be refused.
+        """
+        if is_filled(node):
+            return False
+        try:
+            check_room(node, message)
+        except QueueFull:
+            self.is_beyond_room = False
+            return True
+        return False

@@ -216,10 +216,12 @@ class LinkProducer(IncomingOwner):
 
     def _put(self, message: Message, node: Node) -> None:
         batch = self._container.journal.batch
-        if node.duplicates is None:
-            node.put(message, batch)
-        else:
+        if node.duplicates is not None:
             node.duplicates.put(message, batch)
+        elif self._credit.is_beyond_room and self._credit.is_needed_for(message, node):
+            node.publish(message, batch)
+        else:
+            node.put(message, batch)
 
     def _taken(
         self, delivery_id: i64, message: Message, node: Node, *, size: i64, settled: bool
@@ -317,7 +319,11 @@ class LinkProducer(IncomingOwner):
             raise LinkFault(NOT_IMPLEMENTED, f"requests to {node.address} within a transaction")
         if isinstance(node, Stage):
             raise LinkFault(NOT_IMPLEMENTED, "messages to a stage within a transaction")
-        within.work.post(node, message, size)
+        credit = self._credit
+        beyond = credit.is_beyond_room and credit.is_needed_for(message, node)
+        within.work.post(node, message, size, beyond_limit=beyond)
+        if self._grants is not None:
+            credit.go_on_beyond_room(node)
         cause = within.work.doomed_by
         if cause is not None:
             self._tell(delivery_id, as_fault(cause), settled)

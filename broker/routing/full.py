@@ -20,16 +20,21 @@ if TYPE_CHECKING:
 
 
 def check(queue: Queue, message: Message) -> None:
-    """Raise QueueFull where there is no room for `message`, and none can be made.
-
-    How many bytes will come of credit nobody knows when it is granted: it may use them twice.
-    """
+    """Raise QueueFull where there is no room for `message`, and none can be made."""
     policy = queue.policy
     if policy.full != DROP_OLDEST:
-        twice = policy.full == BLOCK
-        check_all(queue, 1, message.size, max_bytes=policy.max_bytes * (2 if twice else 1))
+        check_all(queue, 1, message.size, max_bytes=bytes_taken_at_most(queue))
     elif 0 < policy.max_bytes < message.size:
         raise QueueFull(f"{queue.address} holds its {policy.max_bytes} bytes")
+
+
+def bytes_taken_at_most(queue: Queue) -> i64:
+    """Return how many bytes `queue` may hold, 0 if there is no limit.
+
+    Twice the limit if it blocks: how many bytes come of credit is unknown when it is granted.
+    """
+    policy = queue.policy
+    return policy.max_bytes * (2 if policy.full == BLOCK else 1)
 
 
 def check_all(queue: Queue, messages: i64, size: i64, *, max_bytes: i64) -> None:
@@ -52,18 +57,29 @@ def check_all(queue: Queue, messages: i64, size: i64, *, max_bytes: i64) -> None
 
 
 def staged_for(queue: Queue) -> i64:
-    """How many messages the commits of sinks will put into `queue`, at most: they have room."""
+    """Return how many messages commits will put into `queue` at most: they have their room.
+
+    Those of sinks, and of transactions where the node that they were sent to blocks.
+    """
     staged = queue.staged
+    if queue.policy.full == BLOCK:
+        staged += queue.posted
     for topic in queue.topics:
         staged += topic.staged
+        if topic.policy.full == BLOCK:
+            staged += topic.posted
     return staged
 
 
 def staged_bytes_for(queue: Queue) -> i64:
-    """How many bytes these have."""
+    """Return how many bytes these have."""
     size = queue.staged_bytes
+    if queue.policy.full == BLOCK:
+        size += queue.posted_bytes
     for topic in queue.topics:
         size += topic.staged_bytes
+        if topic.policy.full == BLOCK:
+            size += topic.posted_bytes
     return size
 
 

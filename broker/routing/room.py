@@ -61,3 +61,12 @@ class Room:
         for queue, demand in self._demands.items():
             if demand.messages > 0:
                 demand.check(queue)
+
+    def check_beside_posted(self) -> None:
+        """As `check`, where earlier messages of the transaction have taken their room already.
+
+        So a demand that what leaves outweighs is checked, too: those may have used that up.
+        """
+        for queue, demand in self._demands.items():
+            most = full.bytes_taken_at_most(queue)
+            full.check_all(queue, demand.messages, demand.bytes, max_bytes=most)

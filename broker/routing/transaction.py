@@ -1,8 +1,10 @@
 """Work that is done as a whole or not at all, staged until its transaction ends (RCV-06).
 
 Messages that were posted meet their nodes, and topics their subscribers, at the
-commit. Entries that were retired stay acquired, and invisible, until then. Both
-cost the transaction's own memory, so both count towards its limits.
+commit. In a node that blocks when it is full they have their room from the moment at
+which they are posted, so that no commit is refused for it; in one that rejects, room is
+looked for at the commit. Entries that were retired stay acquired, and invisible, until
+then. Both cost the transaction's own memory, so both count towards its limits.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from broker.message import Message
 from broker.routing.attempt import annotate
 from broker.routing.dead_letter import REJECTED_UNSAID, Cause
 from broker.routing.entry import QueueEntry
-from broker.routing.errors import LimitReached, NoSuchNode, RoutingError
+from broker.routing.errors import LimitReached, NoSuchNode, QueueFull, RoutingError
 from broker.routing.memory import OPERATION_BYTES
 from broker.routing.node import Node
+from broker.routing.policy import BLOCK
 from broker.routing.redelivery import Disposal, rolled_back
 from broker.routing.room import Room
+from broker.routing.stage import check_room
 from storage.batch import DISCHARGE, Batch
 
 if TYPE_CHECKING:
@@ -104,12 +108,39 @@ class Transaction:
         self._posted_bytes: i64 = 0
         self._retired: Final[dict[QueueEntry, Retirement]] = {}
 
-    def post(self, node: Node, message: Message, size: i64) -> None:
-        """Send `message`, which came in `size` bytes, to `node`: not kept where this is doomed."""
+    def post(self, node: Node, message: Message, size: i64, *, beyond_limit: bool = False) -> None:
+        """Send `message`, which came in `size` bytes, to `node`: not kept where this is doomed.
+
+        Raise QueueFull if a node that blocks has no room for it, unless it may go `beyond_limit`.
+        """
         self._count(size)
-        if self.doomed_by is None:
-            self._posted.append((node, message))
-            self._posted_bytes += size
+        if self.doomed_by is not None:
+            return
+        if not beyond_limit and node.policy.full == BLOCK and node.may_be_full():
+            self._check_room(node, message)
+        node.posted += 1
+        node.posted_bytes += message.size
+        self._posted.append((node, message))
+        self._posted_bytes += size
+
+    def _check_room(self, node: Node, message: Message) -> None:
+        """Raise QueueFull if `message` does not fit, net of what this transaction takes away."""
+        if node.duplicates is not None and node.duplicates.knows(message):
+            return
+        try:
+            check_room(node, message)
+        except QueueFull:
+            if not self._retired:
+                raise
+            room = Room()
+            room.add(node, message)
+            self._give_back_retired(room)
+            room.check_beside_posted()
+
+    def _give_back_retired(self, room: Room) -> None:
+        for retirement in self._retired.values():
+            if retirement.outcome is Disposal.REMOVE:
+                room.give_back(retirement.entry)
 
     def retire(self, retirement: Retirement) -> None:
         """Give an entry its outcome. It is kept in any case, for it is acquired."""
@@ -143,8 +174,21 @@ class Transaction:
         """Nothing but a rollback can come of this. The first cause is the one that is told."""
         if self.doomed_by is None:
             self.doomed_by = cause
-        self._posted.clear()
+        self._let_go_of_posted()
         self._hold(-self.memory)
+
+    def _let_go_of_posted(self) -> None:
+        """Give back the room of what was posted; producers that wait for it may have it."""
+        waited_for: dict[Node, None] = {}
+        for node, message in self._posted:
+            node.posted -= 1
+            node.posted_bytes -= message.size
+            if node.grants is not None:
+                waited_for[node] = None
+        self._posted.clear()
+        for node in waited_for:
+            if node.grants is not None:
+                node.grants.serve()
 
     def commit(self, batch: Batch) -> None:
         """Do everything at one moment, or raise what stands against it: then all is rolled back."""
@@ -175,8 +219,10 @@ class Transaction:
             raise self.doomed_by
         room: Room | None = None
         for node, message in self._posted:
-            if self._router.find(node.address, node.kind) is not node:
+            if not self._router.has(node):
                 raise NoSuchNode(f"{node.kind} {node.address} was deleted before the commit")
+            if node.policy.full == BLOCK:
+                continue  # it has its room
             if node.may_be_full() and not (
                 node.duplicates is not None and node.duplicates.knows(message)
             ):
@@ -184,9 +230,7 @@ class Transaction:
                     room = Room()
                 room.add(node, message)
         if room is not None:
-            for retirement in self._retired.values():
-                if retirement.outcome is Disposal.REMOVE:
-                    room.give_back(retirement.entry)
+            self._give_back_retired(room)
             room.check()
 
     def roll_back(self, batch: Batch) -> None:
@@ -199,7 +243,7 @@ class Transaction:
 
     def _clear(self) -> None:
         """Entries and links refer to each other where no collector looks: let go of them."""
-        self._posted.clear()
+        self._let_go_of_posted()
         self._retired.clear()
         self._hold(-self.memory)
         self._router.ledger.txn = b""

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from broker.message import NEVER, Message, Particulars
+from broker.message import Message
 from broker.routing.filter import Filter
 from broker.routing.queue import Queue
 from broker.routing.redelivery import PAUSE_FIRST_MS, RELEASES_FREE, Disposal
@@ -230,35 +230,6 @@ def test_who_stands_by_is_not_kept_waiting_by_a_drain() -> None:
     red = selective(routing, queue, RED)
     routing.give(queue, red, 10, drain=True)
     assert (red.taken, red.drains) == ([], 1)
-
-
-# -- groups
-
-
-def grouped(color: str, number: int, group: str = "g") -> Message:
-    encoded = selectable({"color": color}, body=f"{color} {number}").encoded
-    return Message(
-        encoded=encoded,
-        durable=False,
-        priority=4,
-        ttl_ms=-1,
-        arrived_ms=0,
-        expires_at_ms=NEVER,
-        particulars=Particulars(group=group),
-    )
-
-
-def test_a_group_that_is_another_s_is_met_again_once_it_is_free() -> None:
-    routing = Routing()
-    queue = routing.queue()
-    owner = routing.consumer(queue, 1)
-    red = selective(routing, queue, RED, 10)
-    put(routing, queue, grouped("red", 1), grouped("red", 2), grouped("blue", 3))
-    assert (numbers(owner), numbers(red)) == ([1], [])
-    owner.dispose(Disposal.REMOVE, routing.batch)
-    queue.detach_consumer(owner, queue, routing.batch)
-    routing.pump()
-    assert numbers(red) == [2]
 
 
 # -- browsers

@@ -1,15 +1,17 @@
 """Staged work: all of it at one moment, or nothing of it."""
 
+from collections.abc import Callable
+
 import pytest
 
 from broker.amqp.errors import LinkFault
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import LimitReached, NoSuchNode, QueueFull
-from broker.routing.policy import AddressPolicy
+from broker.routing.policy import BLOCK, REJECT, AddressPolicy
 from broker.routing.queue import Queue
 from broker.routing.redelivery import Disposal
 from broker.routing.transaction import Holder, Retirement, Transaction
-from tests.support.parties import RecordingConsumer
+from tests.support.parties import RecordingConsumer, RecordingProducer
 from tests.support.routing import Routing, counts, new_message
 
 pytestmark = pytest.mark.requirement("RCV-06")
@@ -265,7 +267,7 @@ def test_a_delivery_that_is_held_is_over_after_a_commit() -> None:
 
 
 def test_a_commit_that_finds_a_full_queue_changes_nothing() -> None:
-    routing = Routing(policy=AddressPolicy(max_messages=2))
+    routing = Routing(policy=AddressPolicy(max_messages=2, full=REJECT))
     full, other, source = routing.queue("full"), routing.queue("other"), routing.queue("source")
     routing.put(source, b"request")
     routing.put(full, b"1")
@@ -280,8 +282,9 @@ def test_a_commit_that_finds_a_full_queue_changes_nothing() -> None:
     assert consumer.entries[0].delivery_count == 1
 
 
-def test_what_a_transaction_takes_makes_room_for_what_it_brings() -> None:
-    routing = Routing(policy=AddressPolicy(max_messages=1))
+@pytest.mark.parametrize("full", [BLOCK, REJECT])
+def test_what_a_transaction_takes_makes_room_for_what_it_brings(full: str) -> None:
+    routing = Routing(policy=AddressPolicy(max_messages=1, full=full))
     queue = routing.queue()
     routing.put(queue, b"old")
     consumer = taken(routing, queue)
@@ -293,7 +296,7 @@ def test_what_a_transaction_takes_makes_room_for_what_it_brings() -> None:
 
 
 def test_a_release_makes_no_room() -> None:
-    routing = Routing(policy=AddressPolicy(max_messages=1))
+    routing = Routing(policy=AddressPolicy(max_messages=1, full=REJECT))
     queue = routing.queue()
     routing.put(queue, b"old")
     consumer = taken(routing, queue)
@@ -305,7 +308,7 @@ def test_a_release_makes_no_room() -> None:
 
 
 def test_a_subscription_that_is_full_stands_against_a_commit() -> None:
-    routing = Routing(policy=AddressPolicy(max_messages=1))
+    routing = Routing(policy=AddressPolicy(max_messages=1, full=REJECT))
     topic = routing.topic()
     slow, quick = RecordingConsumer(), RecordingConsumer(5, settles=routing.batch)
     routing.subscribe(topic, slow)
@@ -387,3 +390,109 @@ def test_no_limit_is_none() -> None:
     transaction = begun(routing)
     post(transaction, routing.queue(), *[b"x" * 100] * 100)
     assert not is_doomed(transaction)
+
+
+# -- room in nodes that block
+
+
+def test_a_message_has_its_room_from_the_moment_at_which_it_is_posted() -> None:
+    routing = Routing(policy=AddressPolicy(max_messages=3))
+    queue = routing.queue()
+    routing.put(queue, b"1")
+    transaction, late = begun(routing), begun(routing)
+    post(transaction, queue, b"2", b"3")
+    with pytest.raises(QueueFull, match="3 messages, 2 of them staged"):
+        routing.put(queue, b"other")
+    with pytest.raises(QueueFull):
+        post(late, queue, b"other")
+    transaction.commit(routing.batch)
+    assert rest(routing, queue) == [b"1", b"2", b"3"]
+    assert (queue.posted, queue.posted_bytes) == (0, 0)
+
+
+def test_bytes_have_their_room_too() -> None:
+    """Twice the limit, as of all that comes of credit."""
+    routing = Routing(policy=AddressPolicy(max_bytes=10))
+    queue = routing.queue()
+    transaction = begun(routing)
+    post(transaction, queue, b"x" * 12)
+    with pytest.raises(QueueFull, match="10 bytes"):
+        routing.put(queue, b"x" * 9)
+    routing.put(queue, b"x" * 8)
+    transaction.commit(routing.batch)
+    assert queue.bytes == 20
+
+
+def roll_back(transaction: Transaction, routing: Routing) -> None:
+    transaction.roll_back(routing.batch)
+
+
+def doom(transaction: Transaction, routing: Routing) -> None:  # noqa: ARG001 - as the other
+    transaction.doom(LinkFault("no"))
+
+
+@pytest.mark.parametrize("end", [roll_back, doom])
+def test_the_room_of_what_is_given_up_is_for_those_who_wait(
+    end: Callable[[Transaction, Routing], None],
+) -> None:
+    routing = Routing(policy=AddressPolicy(max_messages=2))
+    queue = routing.queue()
+    assert queue.grants is not None
+    producer = RecordingProducer()
+    queue.producers.append(producer)
+    transaction = begun(routing)
+    post(transaction, queue, b"1", b"2")
+    queue.give_credit(producer, queue.grants)
+    assert producer.granted == []
+    end(transaction, routing)
+    assert sum(producer.granted) > 0
+    assert (queue.posted, queue.posted_bytes, int(queue.contents())) == (0, 0, 0)
+
+
+def test_what_a_transaction_takes_makes_room_once() -> None:
+    routing = Routing(policy=AddressPolicy(max_messages=1))
+    queue = routing.queue()
+    routing.put(queue, b"old")
+    consumer = taken(routing, queue)
+    transaction = begun(routing)
+    transaction.retire(Retirement(consumer.entries[0], Disposal.REMOVE))
+    post(transaction, queue, b"new")
+    with pytest.raises(QueueFull):
+        post(transaction, queue, b"more")
+
+
+def test_what_is_posted_to_a_topic_takes_room_in_every_subscription() -> None:
+    routing = Routing(policy=AddressPolicy(max_messages=1))
+    topic = routing.topic()
+    first = routing.subscribe(topic, RecordingConsumer())
+    transaction = begun(routing)
+    transaction.post(topic, new_message(b"1"), 1)
+    with pytest.raises(QueueFull):
+        routing.put(topic, b"2")
+    late = routing.subscribe(topic, RecordingConsumer())
+    transaction.commit(routing.batch)
+    assert (first.waiting, late.waiting) == (1, 1)
+
+
+def test_a_repeat_needs_no_room() -> None:
+    policy = AddressPolicy(max_messages=1, duplicate_window=5)
+    routing = Routing(policy=policy)
+    queue = routing.queue()
+    body = b"\x00\x53\x73\xc0\x06\x01\xa1\x03one\x00\x53\x75\xa0\x01x"
+    assert queue.duplicates is not None
+    queue.duplicates.put(new_message(body), routing.batch)
+    transaction = begun(routing)
+    post(transaction, queue, body)
+    transaction.commit(routing.batch)
+    assert queue.waiting == 1
+
+
+def test_a_node_that_transactions_have_sent_to_is_in_use() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    transaction = begun(routing)
+    assert queue.is_unused()
+    post(transaction, queue, b"1")
+    assert not queue.is_unused()
+    transaction.roll_back(routing.batch)
+    assert queue.is_unused()
