@@ -149,7 +149,7 @@ class App:
         await self._recover()
         self._keep_reserve()
         self.container.memory_guard.begin()
-        committing = self.journal.run(self.container.run_round)
+        committing = self.journal.run(self._after_commit)
         for work in (committing, self.windows.run(self._after_load)):
             task = asyncio.get_running_loop().create_task(work)
             task.add_done_callback(self._work_ended)
@@ -162,7 +162,7 @@ class App:
 
     def _keep_reserve(self) -> None:
         """See to it that the disk does not run full, where there is one."""
-        least = self.settings.disk_free_min
+        least = max(self.settings.disk_free_min, self.settings.disk_ballast)
         if least and self.store.free_bytes() >= 0:
             router = self.container.router
             space = StoreSpace(self.store, self.journal, router.stages)
@@ -191,6 +191,12 @@ class App:
                 " `jms-broker store damaged` shows them"
             )
         self.stats.quarantined = found
+
+    def _after_commit(self) -> None:
+        reserve = self.container.router.reserve
+        if reserve is not None and not reserve.is_short and self.store.is_full():
+            reserve.look()  # the commit has had the room of the ballast: there is no more of it
+        self.container.run_round()
 
     def _after_load(self) -> None:
         self._tell_damaged()
@@ -264,6 +270,9 @@ class StoreSpace(Space):
     def is_away(self) -> bool:
         return self._store.is_away()
 
+    def is_full(self) -> bool:
+        return self._store.is_full()
+
     def free_bytes(self) -> int:
         free = self._store.free_bytes()
         if free < 0:
@@ -332,7 +341,7 @@ def store_of(settings: Settings) -> Store:
         return PostgresStore(text, grace_ms=settings.store_loss_grace_ms)
     from storage.sql.store import SqliteStore
 
-    return SqliteStore(Path(text.removeprefix(SQLITE)))
+    return SqliteStore(Path(text.removeprefix(SQLITE)), ballast_bytes=settings.disk_ballast)
 
 
 def paging_window_of(settings: Settings, store: Store) -> int:

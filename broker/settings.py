@@ -48,6 +48,8 @@ NEAREST: Final = 5
 
 UINT_MAX: Final = 2**32 - 1
 
+BALLAST_MIN: Final = 1024 * 1024
+"""With less a store could not even begin its log anew."""
 
 MEMORY: Final = "memory"
 SQLITE: Final = "sqlite:///"
@@ -82,6 +84,13 @@ def _store(value: str) -> str:
         raise ValueError(
             f"Input should be {MEMORY!r}, {SQLITE}PATH or {POSTGRESQL}USER@HOST/DATABASE"
         )
+    return value
+
+
+def _ballast(value: int) -> int:
+    """No ballast, or one that commits can be made with."""
+    if 0 < value < BALLAST_MIN:
+        raise ValueError(f"Input should be 0, or at least {BALLAST_MIN}")
     return value
 
 
@@ -175,6 +184,7 @@ class Settings(BaseSettings):
     hold_ms: Annotated[Number, Field(ge=0, le=1000)] = 2
     store_loss_grace_ms: Annotated[Number, Field(ge=0, le=UINT_MAX)] = 30_000
     disk_free_min: Count = 256 * 1024 * 1024
+    disk_ballast: Annotated[Count, AfterValidator(_ballast)] = 16 * 1024 * 1024
 
     # how much memory messages and connections may take; None: a quarter of what there is
     memory_max: Annotated[Number, Field(ge=LEAST, le=2**53)] | None = None

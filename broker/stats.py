@@ -42,6 +42,7 @@ class Stats:
         self.held_back: i64 = 0
         self.moved_over_limit: i64 = 0
         self.auto_deleted: i64 = 0
+        self.disk_full: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
         """Every counter by its name, in the order of declaration."""
@@ -78,4 +79,5 @@ class Stats:
             "held_back": self.held_back,
             "moved_over_limit": self.moved_over_limit,
             "auto_deleted": self.auto_deleted,
+            "disk_full": self.disk_full,
         }

@@ -76,6 +76,10 @@ class Store:
         """Whether commits wait for what keeps them to come back: producers had better wait, too."""
         return False
 
+    def is_full(self) -> bool:
+        """Whether the disk has run full: there is room for the commits of consumers at most."""
+        return False
+
     def free_bytes(self) -> int:
         """How much more can be written, -1 where nobody knows. Costs a system call."""
         return -1

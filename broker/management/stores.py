@@ -44,6 +44,10 @@ class StoreRecord(Record):
     memory_unfinished: int
     memory_output: int
     memory_staged: int
+    ballast_bytes: int
+    ballast_missing_bytes: int
+    ballast_releases: int
+    checkpoints_postponed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +113,10 @@ class Stores(Entity):
             memory_unfinished=memory.unfinished,
             memory_output=memory.output,
             memory_staged=memory.staged,
+            ballast_bytes=facts.ballast_bytes,
+            ballast_missing_bytes=facts.ballast_missing_bytes,
+            ballast_releases=facts.ballast_releases,
+            checkpoints_postponed=facts.checkpoints_postponed,
         )
 
 

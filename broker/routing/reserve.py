@@ -4,7 +4,8 @@ Consumers go on, and make room.
 
 What is kept in reserve is what commits of consumers need, and what producers may
 still send with the credit that they have. One looks every second, and whenever
-producers have sent a sixteenth of the reserve.
+producers have sent a sixteenth of the reserve. Where another program fills the disk faster than
+that, the store finds it full: consumers then go on with the room of the store's ballast.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ class Space:
         """Whether nothing can be written for now, however much room there may be."""
 
     @abstractmethod
+    def is_full(self) -> bool:
+        """Whether the disk has run full: what room there is, commits of consumers need."""
+
+    @abstractmethod
     def free_bytes(self) -> i64:
         """How much more can come; asking takes microseconds. -1 where that is unknown."""
 
@@ -62,6 +67,7 @@ class Reserve(Due):
 
     def __init__(self, router: Router, space: Space, least: i64) -> None:
         self.is_short = False
+        self._is_full = False
         self._router: Final = router
         self._space: Final = space
         self._least: Final[i64] = least
@@ -74,32 +80,49 @@ class Reserve(Due):
 
     def due(self, now_ms: i64) -> None:
         """A second is over."""
-        self._look()
+        self.look()
         self._router.agenda.at(now_ms + LOOK_EVERY_MS, self)
 
     def published(self, total: i64) -> None:
         """So many bytes have come from producers, since the start."""
         if total >= self._look_at_bytes and not self.is_short:
-            self._look()
+            self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """See whether producers are to wait from now on, or may go on."""
         self._look_at_bytes = self._router.stats.published_bytes + self._least // LOOKS_PER_RESERVE
         is_away, free = self._space.is_away(), self._space.free_bytes()
-        short = is_away or is_short(free, least=self._least, short_now=self.is_short)
+        self._tell_full(is_full=self._space.is_full())
+        short = is_away or self._is_full
+        short = short or is_short(free, least=self._least, short_now=self.is_short)
         if short == self.is_short:
             return
         self.is_short = short
-        if short:
+        if short and not self._is_full:
             self._router.notices.append(
                 "the store is away: producers wait until it is back"
                 if is_away
-                else self._full(free)
+                else self._shortage(free)
             )
-        else:
+        elif not short:
             self._router.notices.append("the store takes messages again: producers go on")
             self.waiting.resume()
 
-    def _full(self, free: i64) -> str:
+    def _tell_full(self, *, is_full: bool) -> None:
+        """Count a disk that has run full; tell an operator each way."""
+        if is_full == self._is_full:
+            return
+        self._is_full = is_full
+        if is_full:
+            self._router.stats.disk_full += 1
+            self._router.notices.append(
+                "the disk of the store is full: producers wait, consumers go on with the room of"
+                " disk_ballast, which is taken back once there is room; make room on that disk"
+            )
+        else:
+            self._router.notices.append("the disk of the store has room again for disk_ballast")
+
+    def _shortage(self, free: i64) -> str:
         """Count a disk with too little room; what an operator is told of it."""
         self._router.stats.disk_shortages += 1
         enough = (self._least + slack_of(self._least)) // MEBIBYTE

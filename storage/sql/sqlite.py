@@ -105,7 +105,11 @@ def unreadable(database: Path, why: str) -> StoreError:
 
 def code_of(error: Exception) -> int:
     """What SQLite calls an error of the driver, 0 where it is none of its."""
-    return int(getattr(getattr(error, "orig", error), "sqlite_errorcode", 0)) & 0xFF
+    return _extended(error) & 0xFF
+
+
+def _extended(error: Exception) -> int:
+    return int(getattr(getattr(error, "orig", error), "sqlite_errorcode", 0))
 
 
 def reason_of(error: Exception) -> str:
@@ -120,8 +124,10 @@ def explained(error: Exception, database: Path) -> StoreError:
     code, reason = code_of(error), reason_of(error)
     if code in UNREADABLE or isinstance(error, (UnreadableError, UnicodeDecodeError)):
         return unreadable(database, reason)
-    if code == sqlite3.SQLITE_FULL:
-        return StoreError(f"no room is left for the store {database}")
+    if code == sqlite3.SQLITE_FULL or _extended(error) == sqlite3.SQLITE_IOERR_SHMSIZE:
+        return StoreError(
+            f"no room is left for the store {database}: make room on its disk, then start again"
+        )
     if code in UNWRITABLE:
         return StoreError(
             f"the store {database} cannot be opened: {reason}; this file and those of its name"
@@ -142,11 +148,12 @@ def write(driver: sqlite3.Connection, texts: Texts, changes: Changes) -> None:
         for statement, rows in changes.statements:
             driver.executemany(texts.of(statement), rows)
         _write_segments(driver, texts, changes.segments)
+        driver.execute("COMMIT")
     except BaseException:
-        with suppress(sqlite3.Error):  # a full disk has rolled back already
-            driver.execute("ROLLBACK")
+        if driver.in_transaction:  # after most errors for a full disk SQLite has rolled back
+            with suppress(sqlite3.Error):
+                driver.execute("ROLLBACK")
         raise
-    driver.execute("COMMIT")
 
 
 def _write_segments(driver: sqlite3.Connection, texts: Texts, changes: SegmentChanges) -> None:
@@ -163,23 +170,32 @@ def _write_segments(driver: sqlite3.Connection, texts: Texts, changes: SegmentCh
         driver.executemany(texts.of(DELETE_BODIES), removed)
 
 
+def free_bytes(database: Path) -> int:
+    """Bytes that the file system has left."""
+    found = os.statvfs(database.parent)
+    return found.f_bavail * found.f_frsize
+
+
 def free_on_disk(database: Path) -> int:
     """Bytes that the file system has left, but for those that the log still wants in the file."""
-    found = os.statvfs(database.parent)
-    return max(0, found.f_bavail * found.f_frsize - log_size(database))
+    return max(0, free_bytes(database) - log_size(database))
+
+
+def log_of(database: Path) -> Path:
+    """The file of the log."""
+    return database.with_name(database.name + "-wal")
 
 
 def log_size(database: Path) -> int:
     """Bytes of the file of the log."""
-    log = database.with_name(database.name + "-wal")
+    log = log_of(database)
     return log.stat().st_size if log.exists() else 0
 
 
-def reusable_log(connection: Connection, database: Path) -> int:
-    """Bytes of the log that want no room in the file: all it can take of it is moved there now."""
-    logged, moved = checkpoint(connection)
+def reusable_log(connection: Connection, database: Path, *, unmoved: int) -> int:
+    """Bytes of the log that want no room in the file, where so many of its pages still do."""
     size = connection.exec_driver_sql("PRAGMA page_size").scalar() or 0
-    return max(0, log_size(database) - (logged - moved) * int(size))
+    return max(0, log_size(database) - unmoved * int(size))
 
 
 def checkpoint(connection: Connection) -> tuple[int, int]:

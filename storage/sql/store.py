@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -20,7 +21,8 @@ from storage.events import EventColumns, EventPage, EventQuery
 from storage.facts import SetAside, StoreFacts
 from storage.sql import contents, events, sqlite
 from storage.sql.backup import back_up
-from storage.sql.checkpoints import Checkpoints
+from storage.sql.ballast import Ballast, with_room
+from storage.sql.checkpoints import Checkpoints, bytes_of
 from storage.sql.contents import IN_USE
 from storage.sql.files import prepare_folder, resolved, tighten
 from storage.sql.lock import StoreLock
@@ -37,9 +39,13 @@ T = TypeVar("T")
 
 @final
 class SqliteStore(SqlStore):
-    """One file. After an error nothing more is committed: what the disk holds is in doubt (P8)."""
+    """One file. After an error nothing more is committed: what the disk holds is in doubt (P8).
 
-    def __init__(self, database: Path) -> None:
+    But for a full disk: what was rolled back is done once more on the room of the ballast, which
+    has `ballast_bytes`.
+    """
+
+    def __init__(self, database: Path, *, ballast_bytes: int = 0) -> None:
         super().__init__()
         self._name: Final = f"sqlite:{database}"
         self._notices: list[str] = []
@@ -52,6 +58,8 @@ class SqliteStore(SqlStore):
         self._connection: Connection | None = None
         self._statements: Texts | None = None
         self._checkpoints: Final = Checkpoints()
+        self._ballast: Final = Ballast(self._database, ballast_bytes)
+        self._is_full = False
         self._unused = 0
 
     @property
@@ -61,6 +69,9 @@ class SqliteStore(SqlStore):
     @property
     def notices(self) -> list[str]:
         return self._notices
+
+    def is_full(self) -> bool:
+        return self._is_full
 
     def free_bytes(self) -> int:
         """What file and log have unused counts, too: as it was when this was asked the last time.
@@ -77,15 +88,28 @@ class SqliteStore(SqlStore):
         if self._connection is None or self._failure is not None:
             return
         try:
-            unused = sqlite.unused_in_file(self._connection)
-            if sqlite.free_on_disk(self._database) < sqlite.log_size(self._database):
-                unused += sqlite.reusable_log(self._connection, self._database)
-            self._unused = unused
+            self._look_for_room(self._connection)
         except OSError:
             return  # `free_bytes` finds the same
+        except StoreError as error:
+            self._failure = error
         except SQLAlchemyError as error:
-            if sqlite.code_of(error) != sqlite3.SQLITE_FULL:
-                self._failure = sqlite.explained(error, self._database)
+            self._failure = sqlite.explained(error, self._database)
+
+    def _look_for_room(self, connection: Connection) -> None:
+        """Measure what is unused, and take back what is missing of the ballast.
+
+        The disk is full no more once the ballast and the log that can be written again have half
+        the ballast's size, so that commits find room, and as much as that size can be written.
+        """
+        reusable, size = 0, self._ballast.size
+        if self._is_full or sqlite.free_on_disk(self._database) < sqlite.log_size(self._database):
+            reusable = self._checkpoint()
+        self._ballast.take_back()
+        self._unused = sqlite.unused_in_file(connection) + reusable
+        if self._is_full and not self._checkpoints.is_postponed:
+            room = sqlite.free_on_disk(self._database) + self._unused
+            self._is_full = self._ballast.held + reusable < size // 2 or room < size
 
     # -- open and close
 
@@ -96,6 +120,7 @@ class SqliteStore(SqlStore):
         prepare_folder(self._database)
         self._lock = StoreLock(self._database)
         self._notices = [*self._lock.notices, *tighten(self._database)]
+        self._ballast.prepare()
         connection = sqlite.engine_of(self._database).connect()
         connection = connection.execution_options(isolation_level="AUTOCOMMIT")
         self._connection = connection
@@ -104,6 +129,10 @@ class SqliteStore(SqlStore):
         bring_up_to_date(connection)
         self._take_up(connection)
         connection.exec_driver_sql("PRAGMA wal_autocheckpoint=0")
+        self._is_full = self._ballast.size > 0  # until it turns out that there is room
+        self._measure()
+        if self._failure is not None:
+            raise self._failure
 
     async def close(self) -> None:
         self._ending.set()
@@ -114,14 +143,20 @@ class SqliteStore(SqlStore):
                 await self._writer.close()
 
     def _close(self) -> None:
-        if self._connection is not None:
-            if self._failure is None and self._statements is not None:
-                contents.set_mark(self._connection, IN_USE, 0)
-            self._connection.engine.dispose()
-            self._connection = None
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        try:
+            if self._connection is not None:
+                self._close_connection(self._connection)
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
+
+    def _close_connection(self, connection: Connection) -> None:
+        if self._failure is None and self._statements is not None:
+            self._with(partial(contents.set_mark, name=IN_USE, value=0))
+        connection.engine.dispose()
+        self._connection = None
+        self._ballast.take_back()  # SQLite has deleted the log: the next start finds more room
 
     async def _do(self, work: Callable[[], T]) -> T:
         """What `work` returned in the thread; StoreError for whatever the driver raises."""
@@ -139,7 +174,18 @@ class SqliteStore(SqlStore):
         return await self._do(partial(self._with, work))
 
     def _with(self, work: Callable[[Connection], T]) -> T:
-        return work(self._opened())
+        return self._with_room(partial(work, self._opened()))
+
+    def _with_room(self, work: Callable[[], T], wanted: int = 0) -> T:
+        """What `work` returned, which writes so many bytes, with room of the ballast if need be."""
+        return with_room(self._driver(), work, partial(self._make_room, wanted))
+
+    def _make_room(self, wanted: int) -> bool:
+        if not self._ballast.release(wanted):
+            return False
+        self._is_full = True
+        self._checkpoint()  # what the log has already is written over, rather than added to
+        return True
 
     def _at_once(self, connection: Connection, work: Callable[[Connection], None]) -> None:
         """One sync for all rows."""
@@ -156,6 +202,11 @@ class SqliteStore(SqlStore):
         if self._connection is None:
             raise self._not_open()
         return self._connection
+
+    def _driver(self) -> sqlite3.Connection:
+        driver = self._opened().connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        return driver
 
     def _texts(self) -> Texts:
         if self._statements is None:
@@ -175,28 +226,41 @@ class SqliteStore(SqlStore):
         wanted = self._index.segments.wanted(batch)
         if wanted.any():
             learn(connection, texts, segments=self._index.segments, wanted=wanted)
-        driver = connection.connection.driver_connection
-        assert isinstance(driver, sqlite3.Connection)
-        sqlite.write(driver, texts, self._index.changes(batch))
+        changes = self._index.changes(batch)  # once: from now on they count as written
+        write = partial(sqlite.write, self._driver(), texts, changes)
+        self._with_room(write, bytes_of(batch))
         self._checkpoints.written(batch)
         self._committed(batch)
         if self._checkpoints.is_due():
             self._checkpoint()
 
-    def _checkpoint(self) -> None:
-        """Move the log into the file. Where that finds no room, the next commit tries again."""
+    def _checkpoint(self) -> int:
+        """Move the log into the file; how many bytes of the log can be written again then.
+
+        Where the file finds no room to grow, the log stays, and the next commit tries again.
+        """
+        connection = self._opened()
         try:
-            logged, _ = sqlite.checkpoint(self._opened())
+            logged, moved = sqlite.checkpoint(connection)
         except SQLAlchemyError as error:
             if sqlite.code_of(error) != sqlite3.SQLITE_FULL:
                 raise
-        else:
-            self._checkpoints.moved(logged)
+            self._checkpoints.postpone()
+            self._is_full = True
+            return 0
+        self._checkpoints.moved(logged)
+        return sqlite.reusable_log(connection, self._database, unmoved=logged - moved)
 
     # -- for those who manage the broker
 
     async def facts(self) -> StoreFacts:
-        return await self._reader.facts()
+        return replace(
+            await self._reader.facts(),
+            ballast_bytes=self._ballast.held,
+            ballast_missing_bytes=self._ballast.size - self._ballast.held,
+            ballast_releases=self._ballast.releases,
+            checkpoints_postponed=self._checkpoints.postponed,
+        )
 
     async def events(self, query: EventQuery) -> EventPage:
         return await self._reader.do(partial(events.load, query=query))

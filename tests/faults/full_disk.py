@@ -26,11 +26,14 @@ from tests.interop.broker_process import BrokerProcess, command
 from tests.support.socket_client import SocketClient
 
 DISK_MIB: Final = 12
-BALLAST_MIB: Final = 4
+FOREIGN_MIB: Final = 4
 """Of a file that is not the broker's."""
 
 RESERVE_MIB: Final = 4
 """Below this the broker asks its producers to wait."""
+
+BALLAST_MIB: Final = 1
+"""Which the broker keeps on so small a disk."""
 
 MANY: Final = 1_000_000
 """More messages than the disk has room for."""
@@ -68,11 +71,11 @@ class Disk:
         """A command that sees the disk."""
         return ["nsenter", f"--mount=/proc/{self._keeper.pid}/ns/mnt", *arguments]
 
-    def put_ballast(self) -> None:
-        (self.within / "ballast").write_bytes(bytes(BALLAST_MIB * 2**20))
+    def put_foreign_file(self) -> None:
+        (self.within / "foreign").write_bytes(bytes(FOREIGN_MIB * 2**20))
 
-    def take_ballast(self) -> None:
-        (self.within / "ballast").unlink()
+    def remove_foreign_file(self) -> None:
+        (self.within / "foreign").unlink()
 
     def close(self) -> None:
         with self._keeper:  # closes its pipes, at which it ends
@@ -91,7 +94,10 @@ def small_disk(folder: Path) -> Iterator[Disk]:
 def broker_on(disk: Disk, folder: Path, mount: Path) -> BrokerProcess:
     config = folder / "broker.toml"
     serving = [*command(), "serve", "--port", "0", "--config", str(config)]
-    settings = f'store = "sqlite:///{mount}/store.db"\ndisk_free_min = {RESERVE_MIB * 2**20}\n'
+    settings = (
+        f'store = "sqlite:///{mount}/store.db"\n'
+        f"disk_free_min = {RESERVE_MIB * 2**20}\ndisk_ballast = {BALLAST_MIB * 2**20}\n"
+    )
     # nsenter goes to the root of the namespace: the settings name the store by its whole path
     return BrokerProcess(folder, settings=settings, program=disk.program(*environment(), *serving))
 
@@ -129,13 +135,13 @@ async def run() -> str:
         small_disk(Path(two)) as disk,
     ):
         folder, mount = Path(one), Path(two)
-        disk.put_ballast()
+        disk.put_foreign_file()
         broker = broker_on(disk, folder, mount)
         accepted, is_gone = await fill(broker, 0)
         stopped = f"ended with {broker.wait()}" if is_gone else "kept its clients"
         said = broker.log.read_text()
         is_told = "jms-broker: " in said or not is_gone
-        disk.take_ballast()
+        disk.remove_foreign_file()
         if is_gone:
             broker = broker_on(disk, folder, mount)
         held = await drained(port_of(broker), "q", 0)

@@ -22,7 +22,7 @@ HEARING: Final = ("read", "readv", "recvfrom", "recvmsg")
 OTHERS: Final = ("openat", "ftruncate", "unlink", "rename", "link", "fallocate")
 TRACED: Final = sorted({*WRITING, *SYNCING, *SPEAKING, *HEARING, *OTHERS})
 
-IGNORED: Final = ("-shm", ".lock")
+IGNORED: Final = ("-shm", ".lock", ".ballast")
 """Files that a power cut may do anything to: SQLite makes its shared memory anew."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -29,16 +30,17 @@ GOING_ON: Final = "producers go on"
 
 
 class Filler:
-    """Sends durable messages as long as there is credit."""
+    """Sends durable messages of `size` bytes as long as there is credit."""
 
-    def __init__(self, client: SocketClient) -> None:
+    def __init__(self, client: SocketClient, size: int = SIZE) -> None:
         self.sent = 0
         self.accepted = 0
         self.credit = 0
         self._client: Final = client
+        self._size: Final = size
 
     async def attach(self, address: str) -> None:
-        await self._client.open("filler")
+        await self._client.open(f"filler of {address}")
         await self._client.begin()
         self._client.send(attach_sender(name="filler", address=address))
 
@@ -49,15 +51,27 @@ class Filler:
                 self._send()
             await self._hear()
 
+    async def send_some(self, count: int) -> None:
+        """Send so many, which there is credit for, and have them accepted."""
+        while not self.credit:
+            await self._hear()
+        for _ in range(count):
+            self._send()
+        await self.settle()
+
     async def use_up(self) -> None:
         """Send what there is credit for still, and have it accepted."""
         while self.credit:
             self._send()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Have accepted what was sent."""
         while self.accepted < self.sent:
             await self._hear()
 
     def _send(self) -> None:
-        payload = message(bytes(SIZE), durable=True)
+        payload = message(bytes(self._size), durable=True)
         tag = b"%d" % self.sent
         self._client.send_bytes(frame(Transfer(delivery_id=self.sent, tag=tag, payload=payload)))
         self.sent += 1
@@ -122,18 +136,27 @@ async def test_a_disk_that_others_fill_and_empty(tmp_path: Path) -> None:
     assert broker.stop() == 0
 
 
+@contextmanager
+def mounted(folder: Path, mebibytes: int) -> Iterator[None]:
+    """Let `folder` be a disk of its own, in memory; the test is skipped where that cannot be."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(folder)]
+    tried = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"no disk could be mounted: {tried.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of its own of 256 MiB, in memory."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small disk needs root; the test above does without")
-    (tmp_path / "disk").mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", str(tmp_path / "disk")]
-    mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no disk could be mounted: {mounted.stderr.strip()}")
-    yield tmp_path
-    subprocess.run(["umount", str(tmp_path / "disk")], check=True)
+    """A folder in which `disk` is a file system of 256 MiB, in memory."""
+    with mounted(tmp_path / "disk", 256):
+        yield tmp_path
 
 
 @pytest.mark.privileged

@@ -72,7 +72,8 @@ async def test_a_disk_that_fails_means_no_answer_and_an_end_with_one_line(tmp_pa
         *command(),
         *("serve", "--port", "0", "--config", str(tmp_path / "broker.toml")),
     ]
-    broker = BrokerProcess(tmp_path, settings=SETTINGS, program=program)
+    without_ballast = f"{SETTINGS}disk_ballast = 0\n"
+    broker = BrokerProcess(tmp_path, settings=without_ballast, program=program)
     async with SocketClient(port_of(broker)) as client:
         producer = Producer(client, 0)
         await producer.attach("q")

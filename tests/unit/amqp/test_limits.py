@@ -114,6 +114,7 @@ NO_LIMITS: Final = {
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),
     *(
         "address_prefixes",
+        "disk_ballast",
         "dead_letter_properties",
         "auto_delete_after_ms",
         "deliver_before_commit",

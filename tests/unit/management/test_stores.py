@@ -75,6 +75,15 @@ async def test_the_store(store: SqliteStore) -> None:
     assert "is closed" in gone.description
 
 
+async def test_the_ballast_of_the_store(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db", ballast_bytes=2**20)
+    await store.open()
+    told = (await Setting(store).ask("READ", "store", "store")).map
+    assert (told["ballast_bytes"], told["ballast_missing_bytes"]) == (2**20, 0)
+    assert (told["ballast_releases"], told["checkpoints_postponed"]) == (0, 0)
+    await store.close()
+
+
 async def test_damaged_messages(store: SqliteStore) -> None:
     setting = Setting(store)
     found = (await setting.query("damaged-message")).rows

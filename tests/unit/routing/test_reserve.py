@@ -50,10 +50,14 @@ class Disk(Space):
     def __init__(self) -> None:
         self.free = LEAST
         self.away = False
+        self.full = False
         self.looks = 0
 
     def is_away(self) -> bool:
         return self.away
+
+    def is_full(self) -> bool:
+        return self.full
 
     def free_bytes(self) -> int:
         self.looks += 1
@@ -131,6 +135,40 @@ def test_a_store_that_is_away_is_not_called_a_full_disk() -> None:
     setting.disk.away = False
     setting.second()
     assert setting.looked() == (3, False)
+
+
+def test_a_full_disk_is_told_each_way() -> None:
+    """However much room there seems to be."""
+    setting = Setting()
+    setting.disk.free = LEAST * 2
+    setting.disk.full = True
+    setting.reserve.look()
+    setting.reserve.look()
+    assert setting.looked()[1]
+    (notice,) = setting.router.notices
+    assert notice.startswith("the disk of the store is full: producers wait, consumers go on")
+    stats = setting.router.stats
+    assert (stats.disk_full, stats.disk_shortages) == (1, 0)
+    setting.disk.full = False
+    setting.second()
+    assert not setting.looked()[1]
+    assert setting.router.notices[1:] == [
+        "the disk of the store has room again for disk_ballast",
+        "the store takes messages again: producers go on",
+    ]
+
+
+def test_a_disk_that_runs_full_after_a_shortage_is_told() -> None:
+    setting = Setting()
+    setting.disk.free = 0
+    setting.second()
+    setting.disk.full = True
+    setting.second()
+    assert len(setting.router.notices) == 2
+    assert "is full" in setting.router.notices[1]
+    setting.disk.full = False
+    setting.second()
+    assert setting.looked()[1], "there is too little room all the same"
 
 
 def test_who_waits_goes_on_once() -> None:

@@ -65,3 +65,15 @@ def test_the_next_guess_is_better(pages: int, expected: int) -> None:
     commits_until_due(checkpoints, small)
     checkpoints.moved(pages)
     assert commits_until_due(checkpoints, small) == expected
+
+
+def test_what_finds_no_room_stays_due_and_is_counted() -> None:
+    checkpoints = Checkpoints()
+    commits_until_due(checkpoints, small)
+    checkpoints.postpone()
+    checkpoints.postpone()
+    assert (checkpoints.postponed, checkpoints.is_postponed) == (2, True)
+    assert checkpoints.is_due()
+    checkpoints.moved(PAGES)
+    assert (checkpoints.postponed, checkpoints.is_postponed) == (2, False)
+    assert not checkpoints.is_due()
