@@ -44,7 +44,7 @@ FIRST: Final = 100
 
 LINKS: Final = 4
 
-SMALL: Final = 1024
+SMALL: Final = 2048
 """What all links have credit for fits into the ballast many times."""
 
 LARGE: Final = 32 * 1024
@@ -124,6 +124,7 @@ async def test_a_disk_that_another_program_fills(disk: Path) -> None:
             await filler.use_up()
         await all_[0].send_until(says(broker, FULL))
         await drained_and_resumed(broker, all_, foreign)
+    assert f"{FULL}: producers wait, consumers go on" in broker.log.read_text()
 
 
 async def test_a_disk_that_is_filled_while_commits_are_made(disk: Path) -> None:
@@ -143,8 +144,8 @@ async def test_a_disk_that_is_filled_while_commits_are_made(disk: Path) -> None:
             foreign.go()
 
 
-async def test_a_disk_that_producers_fill_with_their_last_credit(disk: Path) -> None:
-    """They may go on with the room that consumers make, while the other file stays."""
+async def test_a_disk_that_producers_have_nearly_filled(disk: Path) -> None:
+    """They go on with the room that consumers have made, while another program's file stays."""
     broker = BrokerProcess(disk, settings=settings(LEAST))
     foreign = Foreign(disk)
     async with AsyncExitStack() as stack:

@@ -112,6 +112,7 @@ WRONG_FILES = [
     pytest.param(
         'store = "postgres://me:secret@db/jms"', ["://***@db/jms", "postgresql://"], id="a secret"
     ),
+    pytest.param("disk_ballast = 1", ["disk_ballast = 1", "1048576"], id="hardly a ballast"),
     pytest.param('store = "sql"', ["store = 'sql'", "'memory'"], id="a store that is not there"),
     pytest.param("max_frame_size = 511", ["max_frame_size = 511", "512"], id="frames too small"),
     pytest.param(
