@@ -89,18 +89,16 @@ class Ballast:
         return True
 
     def _shorten(self, size: int) -> None:
-        """Have no more than `size` bytes allocated."""
+        """Have no more than `size` bytes allocated.
+
+        Not synced, so that the log is at once longer: a file system that gives the room to others
+        only when that is on its disk writes it there by itself before it says that it is full.
+        """
+        self.held = size
         try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+            os.truncate(self._path, size)
         except FileNotFoundError:
             self.held = 0  # whoever has deleted it has made the room
-            return
-        try:
-            os.ftruncate(descriptor, size)
-            os.fsync(descriptor)  # ext4 gives blocks to others only once this is on the disk
-        finally:
-            os.close(descriptor)
-        self.held = size
 
     def _lengthen_log(self, size: int) -> None:
         """Let the log have `size` bytes on the disk, so that no other program takes them.

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread
 from typing import Final
 
 import pytest
@@ -20,7 +19,6 @@ from tests.faults.server import strace, why_no_strace
 from tests.faults.test_full_disk import (
     GOING_ON,
     MEBIBYTE,
-    WAITING,
     Filler,
     consume,
     mounted,
@@ -47,54 +45,44 @@ LINKS: Final = 4
 SMALL: Final = 2048
 """What all links have credit for fits into the ballast many times."""
 
+MUCH: Final = 24 * MEBIBYTE
+"""Of messages: with the room of so many producers may go on, however full the disk is otherwise."""
+
 LARGE: Final = 32 * 1024
 """What all links have credit for does not."""
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder in which `disk` is a file system of 64 MiB, in memory."""
-    with mounted(tmp_path / "disk", 64):
+    """A folder in which `disk` is a file system of 128 MiB, in memory."""
+    with mounted(tmp_path / "disk", 128):
         yield tmp_path
 
 
 class Foreign:
-    """Another program, which writes to a file until there is no room; or over and over again."""
+    """Another program, which has a file on the disk."""
 
     def __init__(self, disk: Path) -> None:
         self._file: Final = disk / "disk" / "foreign"
-        self._ending: Final = Event()
-        self._thread: Thread | None = None
 
-    def fill(self) -> None:
+    def fill(self, leaving: int = 0) -> None:
+        """Take all that is free, but so many bytes."""
         with self._file.open("ab", buffering=0) as file:
-            self._write(file.fileno())
-            while self._thread is not None and not self._ending.is_set():
-                self._write(file.fileno())
-
-    def _write(self, descriptor: int) -> None:
-        try:
-            while True:
-                os.write(descriptor, bytes(16384))
-        except OSError:
-            pass
-
-    def go_on_filling(self) -> None:
-        self._thread = Thread(target=self.fill)
-        self._thread.start()
+            found = os.fstatvfs(file.fileno())
+            size = found.f_bavail * found.f_frsize - leaving
+            if size > 0:
+                os.posix_fallocate(file.fileno(), file.tell(), size)
 
     def go(self) -> None:
-        """End, and delete the file."""
-        self._ending.set()
-        if self._thread is not None:
-            self._thread.join()
-        self._file.unlink(missing_ok=True)
+        self._file.unlink()
 
 
-async def fillers(port: int, stack: AsyncExitStack, size: int = SMALL) -> list[Filler]:
+async def fillers(
+    port: int, stack: AsyncExitStack, *, links: int = LINKS, size: int = SMALL
+) -> list[Filler]:
     """Producers whose queues have some messages, each with credit for more."""
     found = []
-    for number in range(LINKS):
+    for number in range(links):
         client = await stack.enter_async_context(SocketClient(port))
         filler = Filler(client, size)
         await filler.attach(f"q{number}")
@@ -127,37 +115,31 @@ async def test_a_disk_that_another_program_fills(disk: Path) -> None:
     assert f"{FULL}: producers wait, consumers go on" in broker.log.read_text()
 
 
-async def test_a_disk_that_is_filled_while_commits_are_made(disk: Path) -> None:
-    """By a program that takes at once what room there is."""
+async def test_a_disk_that_runs_full_in_the_middle_of_a_commit(disk: Path) -> None:
+    """Producers fill what another program has left."""
     foreign = Foreign(disk)
     broker = BrokerProcess(disk, settings=settings(LEAST))
     async with AsyncExitStack() as stack:
         all_ = await fillers(port_of(broker), stack)
-        foreign.go_on_filling()
-        try:
-            for filler in all_:
-                await filler.send_until(says(broker, FULL))
-            for filler in all_:
-                await filler.settle()
-            await drained_and_resumed(broker, all_, foreign)
-        finally:
-            foreign.go()
+        foreign.fill(leaving=MEBIBYTE)
+        await asyncio.gather(*(filler.use_up() for filler in all_))
+        await all_[0].send_until(says(broker, FULL))
+        await drained_and_resumed(broker, all_, foreign)
 
 
-async def test_a_disk_that_producers_have_nearly_filled(disk: Path) -> None:
-    """They go on with the room that consumers have made, while another program's file stays."""
+async def test_room_that_consumers_have_made_in_the_file(disk: Path) -> None:
+    """Producers go on with it, while another program's file stays."""
     broker = BrokerProcess(disk, settings=settings(LEAST))
     foreign = Foreign(disk)
+    database = disk / "disk" / "store.db"
     async with AsyncExitStack() as stack:
-        all_ = await fillers(port_of(broker), stack)
-        await all_[0].send_until(says(broker, WAITING))
+        (filler,) = await fillers(port_of(broker), stack, links=1)
+        await filler.send_until(lambda: database.stat().st_size > MUCH)
         foreign.fill()
-        for filler in all_:
-            await filler.use_up()
-        for number, filler in enumerate(all_):
-            await consume(port_of(broker), f"q{number}", filler.accepted)
-        sent = all_[0].sent
-        await all_[0].send_until(lambda: all_[0].accepted > sent)
+        await filler.use_up()
+        await consume(port_of(broker), "q0", filler.accepted)
+        sent = filler.sent
+        await filler.send_until(lambda: filler.accepted > sent)
     assert broker.stop() == 0
 
 
@@ -181,7 +163,7 @@ async def test_producers_that_have_more_credit_than_the_ballast_has_room(disk: P
     foreign = Foreign(disk)
     broker = BrokerProcess(disk, settings=settings(LEAST))
     async with AsyncExitStack() as stack:
-        all_ = await fillers(port_of(broker), stack, LARGE)
+        all_ = await fillers(port_of(broker), stack, size=LARGE)
         foreign.fill()
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await asyncio.gather(*(filler.use_up() for filler in all_))
@@ -216,12 +198,11 @@ class Moment:
 
 
 MOMENTS: Final = {
-    "before the ballast is released": Moment("ftruncate", 1),
-    "when it is released, and nothing else is done": Moment("fsync", 2),
-    "before the log is made longer": Moment("fallocate", 1, "-wal"),
+    "before the ballast is released": Moment("truncate", 1),
+    "when the ballast is released, and the log not yet longer": Moment("fallocate", 1, "-wal"),
     "before what was moved from the log is synced": Moment("fdatasync", 3, ""),
     "before the ballast is taken back": Moment("fallocate", 2),
-    "while the ballast is taken back": Moment("fsync", 3),
+    "while the ballast is taken back": Moment("fsync", 2),
 }
 
 
