@@ -68,10 +68,18 @@ class Foreign:
     def fill(self, leaving: int = 0) -> None:
         """Take all that is free, but so many bytes."""
         with self._file.open("ab", buffering=0) as file:
-            found = os.fstatvfs(file.fileno())
-            size = found.f_bavail * found.f_frsize - leaving
-            if size > 0:
-                os.posix_fallocate(file.fileno(), file.tell(), size)
+            while not self._allocate(file.fileno(), leaving):
+                pass  # the broker has been quicker: there is less now
+
+    def _allocate(self, descriptor: int, leaving: int) -> bool:
+        found, size = os.fstatvfs(descriptor), os.fstat(descriptor).st_size
+        more = found.f_bavail * found.f_frsize - leaving
+        try:
+            if more > 0:
+                os.posix_fallocate(descriptor, size, more)
+        except OSError:
+            return False
+        return True
 
     def go(self) -> None:
         self._file.unlink()
