@@ -18,7 +18,7 @@ CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 		and pathlib.Path(sysconfig.get_path("include"), "Python.h").exists()))'
 NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
 
-.PHONY: run build spark test check bench fuzz faults mutations requirements coverage pins clean \
+.PHONY: run build spark test check bench fuzz faults attacks mutations requirements coverage pins clean \
 	spark-matrix crashes
 
 # The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on. It does not wait for
@@ -104,6 +104,16 @@ faults: $(STAMPS)/test
 	else \
 		echo "$(NO_COMPILER): the broker runs interpreted"; \
 		$(call FAULTS,); \
+	fi
+
+# Clients that try to exhaust the broker, beside a healthy one; prints memory, latency and verdicts:
+# `make attacks ARGS="--only hoarding --seconds 30"`.
+attacks: $(STAMPS)/test
+	@if $(CAN_COMPILE); then \
+		$(MAKE) --no-print-directory build && $(BIN)/python -m tests.attacks $(ARGS); \
+	else \
+		echo "$(NO_COMPILER): the broker runs interpreted"; \
+		$(BIN)/python -m tests.attacks --interpreted $(ARGS); \
 	fi
 
 # Seventeen deliberate bugs, one by one: the simulation finds each, and nothing where there is none.

@@ -14,6 +14,12 @@ from tests.support import postgres
 INSTALLED: Final = ROOT / ".venv" / "bin" / "jms-broker"
 
 
+def manner_of(pid: int) -> str:
+    """Return "compiled" if the broker's process has the engine's shared objects mapped."""
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    return "compiled" if re.search(r"/broker/amqp/\w+\.cpython\S+\.so", maps) else "interpreted"
+
+
 class OurBroker(Server):
     """This project's broker as `make run` installs it, or as it is installed elsewhere.
 
@@ -37,9 +43,7 @@ class OurBroker(Server):
         return command + (["--store", self._store] if self._store else [])
 
     def manner(self) -> str:
-        """Compiled where the process has the engine's shared objects mapped."""
-        maps = Path(f"/proc/{self.pid}/maps").read_text()
-        return "compiled" if re.search(r"/broker/amqp/\w+\.cpython\S+\.so", maps) else "interpreted"
+        return manner_of(self.pid)
 
 
 class OnPostgres(OurBroker):

@@ -56,10 +56,10 @@ def reason_not_to() -> str | None:
 class Disk:
     """A small file system, seen by one process that waits, and by whatever enters its namespace."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, mib: int) -> None:
         mount = 'mount -t tmpfs -o size="$1" none "$2" && echo mounted && exec cat'
         self._keeper: Final = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", mount, "sh", f"{DISK_MIB}m", str(folder)],
+            ["unshare", "--mount", "sh", "-c", mount, "sh", f"{mib}m", str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -83,8 +83,8 @@ class Disk:
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[Disk]:
-    disk = Disk(folder)
+def small_disk(folder: Path, mib: int = DISK_MIB) -> Iterator[Disk]:
+    disk = Disk(folder, mib)
     try:
         yield disk
     finally:

@@ -1,0 +1,31 @@
+"""Run one attack as a program of its own; what it reached comes on standard output as JSON.
+
+python -m tests.attacks.attacker hoarding '{"port": 5672, "seconds": 10}'
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import Final
+
+from tests.attacks.catalogue import ATTACKS
+from tests.attacks.plan import Site
+from tests.bench.machine import raise_file_limit
+
+FILES_WANTED: Final = 4096
+
+
+def main() -> None:
+    """Be the attacker that is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.attacks.attacker", description=__doc__)
+    parser.add_argument("attack", choices=ATTACKS)
+    parser.add_argument("site", type=Site.decoded, help="a JSON object with the fields of Site")
+    asked = parser.parse_args()
+    raise_file_limit(FILES_WANTED)
+    reached = asyncio.run(ATTACKS[asked.attack].work(asked.site))
+    print(reached.encoded())
+
+
+if __name__ == "__main__":
+    main()

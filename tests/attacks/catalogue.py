@@ -1,0 +1,90 @@
+"""The attacks by name: what each is, on which broker, and what the documents promise about it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED
+from tests.attacks import entering, filling, holding, waiting
+from tests.attacks.plan import MEBIBYTE, MEMORY, PASSWORD, SQLITE, USER, Attack
+
+BOTH: Final = (SQLITE, MEMORY)
+
+STALL: Final = "stall_timeout_ms = 3000\n"
+
+WITH_A_USER: Final = f'user = "{USER}"\npassword = "{PASSWORD}"\n'
+
+ATTACKS: Final[dict[str, Attack]] = {
+    "hoarding": Attack(
+        words="consumers that settle nothing",
+        work=holding.hoarding,
+        stores=BOTH,
+        waits_on=(MEMORY,),
+    ),
+    "transactions": Attack(
+        words="25 open transactions of 60 MiB",
+        work=holding.transactions,
+        condition=RESOURCE_LIMIT_EXCEEDED,
+    ),
+    "unfinished": Attack(
+        words="deliveries that never end, five connections",
+        work=holding.unfinished,
+        stores=BOTH,
+        condition=RESOURCE_LIMIT_EXCEEDED,
+    ),
+    "backlog": Attack(
+        words="non-durable messages that nobody consumes",
+        work=waiting.backlog,
+        stores=BOTH,
+        waits_on=(MEMORY,),
+    ),
+    "slow-subscribers": Attack(
+        words="50 subscribers that settle nothing",
+        work=waiting.slow_subscribers,
+        stores=BOTH,
+        waits_on=(MEMORY,),
+    ),
+    "unread-deliveries": Attack(
+        words="consumers that never read",
+        work=waiting.unread_deliveries,
+        settings=STALL,
+    ),
+    "unread-answers": Attack(
+        words="attaches and detaches without end, by clients that never read",
+        work=waiting.unread_answers,
+        settings=STALL,
+    ),
+    "queues": Attack(
+        words="queues made by naming them",
+        work=entering.queues_by_name,
+        condition=RESOURCE_LIMIT_EXCEEDED,
+        naming="auto_create_max",
+    ),
+    "logins": Attack(
+        words="400 wrong passwords at once, from another address",
+        work=entering.logins_from_elsewhere,
+        settings=WITH_A_USER,
+        condition="sasl auth",
+        probes=("request", "login"),
+    ),
+    "logins-here": Attack(
+        words="the same from the healthy client's address",
+        work=entering.logins_from_here,
+        settings=WITH_A_USER,
+        condition="sasl auth",
+        probes=("request", "login"),
+    ),
+    "half-requests": Attack(
+        words="400 half requests over HTTP",
+        work=entering.half_requests,
+        settings="[http]\nport = 0\n",
+        probes=("request", "http"),
+    ),
+    "full-disk": Attack(
+        words="another program takes the whole disk",
+        work=filling.full_disk,
+        settings=f"disk_free_min = {filling.RESERVE_MIB * MEBIBYTE}\n",
+        waits_on=(SQLITE,),
+        disk_mib=filling.DISK_MIB,
+    ),
+}

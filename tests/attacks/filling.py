@@ -1,0 +1,106 @@
+"""An attack on the disk: another program takes all of it while producers send."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Final
+
+from tests.attacks.flooding import Flood, drained, linger
+from tests.attacks.peer import Peer, Transfers, connect
+from tests.attacks.plan import MEBIBYTE, Deadline, Reached, Site
+from tests.support.frames import message
+
+DISK_MIB: Final = 192
+RESERVE_MIB: Final = 32
+BALLAST_MIB: Final = 16
+PRODUCERS: Final = 2
+STORED: Final = bytes(16 * 1024)
+BEFORE: Final = 500
+"""Messages that are accepted before the disk is full."""
+
+RESUMED: Final = 100
+RESUME_S: Final = 10.0
+"""Producers go on so long after there is room again, at the latest."""
+
+FOREIGN: Final = "foreign"
+LEAST_STEP: Final = 4096
+
+
+async def full_disk(site: Site) -> Reached:
+    """Fill the disk while producers send; consume what is there; make room, and send again."""
+    reached = Reached()
+    foreign = Path(site.disk) / FOREIGN
+    producers = [
+        await connect(site.port, reached.hear, container_id=f"producer-{number}")
+        for number in range(PRODUCERS)
+    ]
+    for producer in producers:
+        await producer.sender("stored")
+    transfers = Transfers(message(STORED, durable=True))
+    floods = [Flood(producer, transfers) for producer in producers]
+    sending = asyncio.gather(
+        *(flood.run(site.deadline()) for flood in floods), return_exceptions=True
+    )
+    await linger(site.deadline(), lambda: _accepted(producers) >= BEFORE)
+    taken_bytes = _take_all(foreign)
+    try:
+        await sending
+        await linger(Deadline(RESUME_S), lambda: _open(producers) == 0)
+        accepted = _accepted(producers)
+        reached.figures = {
+            "messages of 16 KiB accepted": accepted,
+            "MiB taken by another program": taken_bytes / MEBIBYTE,
+            "producers made to wait": sum(flood.waited for flood in floods),
+        }
+        taken = await drained(site, reached, "stored")
+        reached.figures["consumed while the disk was full"] = taken
+    finally:
+        foreign.unlink()
+    in_doubt = _open(producers)
+    reached.check(
+        accepted <= taken <= accepted + in_doubt,
+        f"{accepted} messages were accepted and {in_doubt} unanswered, {taken} were there",
+    )
+    await _resume(site, reached, producers[0], floods[0])
+    return reached
+
+
+async def _resume(site: Site, reached: Reached, producer: Peer, flood: Flood) -> None:
+    """Send some messages more, on the connection that is there."""
+    before = producer.accepted
+    deadline = Deadline(RESUME_S)
+    most = flood.sent + RESUMED
+    while flood.sent < most and not deadline.is_over():
+        await flood.run(deadline, most=most)
+    await linger(deadline, lambda: producer.accepted >= before + RESUMED)
+    reached.figures["accepted when there was room again"] = producer.accepted - before
+    reached.check(
+        producer.accepted >= before + RESUMED, f"producers did not go on within {RESUME_S:.0f} s"
+    )
+    await drained(site, reached, "stored")
+
+
+def _accepted(producers: list[Peer]) -> int:
+    return sum(producer.accepted for producer in producers)
+
+
+def _open(producers: list[Peer]) -> int:
+    """Return how many messages have no outcome."""
+    return sum(peer.sent.get(0, 0) - peer.accepted - peer.rejected for peer in producers)
+
+
+def _take_all(path: Path) -> int:
+    """Take what is free on the disk for one file, to the last page; how many bytes."""
+    size = 0
+    with path.open("wb") as file:
+        step = 64 * MEBIBYTE
+        while step >= LEAST_STEP:
+            try:
+                os.posix_fallocate(file.fileno(), size, step)
+            except OSError:
+                step //= 2
+            else:
+                size += step
+    return size

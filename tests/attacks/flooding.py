@@ -1,0 +1,74 @@
+"""What several attacks do: send all that there is credit for, and take everything from a queue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from tests.attacks.peer import LOOK_S, Peer, Transfers, connect
+from tests.attacks.plan import Deadline, Reached, Site
+
+BATCH_BYTES: Final = 256 * 1024
+"""What is written in one go, so that one sender does not starve the others of this process."""
+
+STUCK_S: Final = 3.0
+"""A sender that has had no credit for so long is waiting, and not just paced."""
+
+DRAIN_S: Final = 60.0
+
+
+class Flood:
+    """A sender that uses all credit until it is told to end, or the broker lets it wait."""
+
+    def __init__(self, peer: Peer, transfers: Transfers, *, handle: int = 0) -> None:
+        self._peer: Final = peer
+        self._transfers: Final = transfers
+        self._handle: Final = handle
+        self.waited = False
+        """Whether the broker has given no credit for `STUCK_S`."""
+
+    @property
+    def sent(self) -> int:
+        return self._peer.sent.get(self._handle, 0)
+
+    async def run(
+        self, deadline: Deadline, *, most: int = 2**62, through: Callable[[], bool] | None = None
+    ) -> None:
+        """Send until the deadline, `most` messages, a wait for credit, or `through` holds.
+
+        Gone where the broker ends the connection.
+        """
+        peer = self._peer
+        batch = max(1, BATCH_BYTES // self._transfers.size)
+        patience = Deadline(STUCK_S)
+        while self.sent < most and not deadline.is_over() and not (through and through()):
+            count = min(peer.credit(self._handle), batch, most - self.sent)
+            if count > 0:
+                self._transfers.send(peer, count)
+                await peer.room(deadline)
+                patience = Deadline(STUCK_S)
+            elif patience.is_over():
+                self.waited = True
+                return
+            else:
+                await peer.until_changed()
+
+
+async def drained(site: Site, reached: Reached, address: str, *, most: int = 2**62) -> int:
+    """Take and accept what waits at `address`; how many messages that was."""
+    peer = await connect(site.port, reached.hear, container_id="drain", settles=True)
+    await peer.receiver(address, credit=0)
+    peer.drain(most)
+    deadline = Deadline(DRAIN_S)
+    while not peer.drained and not deadline.is_over():
+        await peer.until_changed()
+    reached.check(peer.drained, f"{address} was not drained within {DRAIN_S:.0f} s")
+    await peer.close()
+    return peer.deliveries
+
+
+async def linger(deadline: Deadline, over: Callable[[], bool]) -> None:
+    """Wait for the deadline, or until it is over."""
+    while not deadline.is_over() and not over():  # noqa: ASYNC110 - of the machine, not an event
+        await asyncio.sleep(LOOK_S)

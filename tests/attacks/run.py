@@ -1,0 +1,177 @@
+"""One attack on a broker of its own: at rest, under attack, quiet again; and what was seen."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from tests.attacks.flooding import linger
+from tests.attacks.latency import Sample, latency
+from tests.attacks.plan import MEBIBYTE, MEMORY, Attack, Deadline, Site
+from tests.attacks.probes import EVERY_MS
+from tests.attacks.programs import Failure, Probe, attacked, peak_anew, resident_mib
+from tests.attacks.verdict import Healthy, Resident, Result
+from tests.bench.disk import disk_folder
+from tests.bench.ours import manner_of
+from tests.faults.full_disk import reason_not_to, small_disk
+from tests.interop.broker_process import ROOT, BrokerProcess
+
+REST_S: Final = 2.0
+QUIET_S: Final = 4.0
+
+OVERTIME_S: Final = 150.0
+"""So much longer than `seconds` an attack may take: to connect, to drain what it has made."""
+
+RESUME_S: Final = 30.0
+"""A healthy client is served again so long after the quiet, at the latest."""
+
+LINES_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """How the broker under attack is started, and for how long it is attacked."""
+
+    program: Sequence[str]
+    seconds: float
+    memory_max_mib: int = 256
+    rest_s: float = REST_S
+    quiet_s: float = QUIET_S
+
+    def environment(self) -> dict[str, str]:
+        """Return what lets the checkout's broker be found, and an installed one not be hidden."""
+        return {"PYTHONPATH": str(ROOT) if "-m" in self.program else ""}
+
+
+@contextmanager
+def broker_for(attack: Attack, store: str, setup: Setup) -> Iterator[tuple[BrokerProcess, str]]:
+    """Start the broker in a folder that is removed behind it; with it the folder of its store."""
+    with ExitStack() as stack:
+        made = tempfile.TemporaryDirectory(prefix="attacks-", dir=disk_folder())
+        folder = Path(stack.enter_context(made))
+        config = folder / "broker.toml"
+        program = [*setup.program, "serve", "--port", "0", "--config", str(config)]
+        place = folder / "store"
+        place.mkdir()
+        if attack.disk_mib:
+            disk = stack.enter_context(small_disk(place, attack.disk_mib))
+            program, seen = disk.program(*program), str(disk.within)
+        else:
+            seen = str(place)
+        url = MEMORY if store == MEMORY else f"sqlite:///{place}/store.db"
+        settings = f'store = "{url}"\nmemory_max = {setup.memory_max_mib * MEBIBYTE}\n'
+        broker = BrokerProcess(
+            folder,
+            settings=settings + attack.settings,
+            program=program,
+            variables=setup.environment(),
+        )
+        stack.callback(_end, broker)
+        yield broker, seen
+
+
+def _end(broker: BrokerProcess) -> None:
+    """Stop it if it still runs; how it ends is not this suite's subject."""
+    if broker.running:
+        broker.kill()
+
+
+@asynccontextmanager
+async def healthy_clients(attack: Attack, broker: BrokerProcess) -> AsyncIterator[dict[str, Probe]]:
+    """Start the clients that have to be served all the time."""
+    probes: dict[str, Probe] = {}
+    try:
+        for kind in attack.probes:
+            url = broker.http_url if kind == "http" else broker.url
+            probes[kind] = await Probe.start(
+                kind, urlsplit(url).port or 0, has_users="user = " in attack.settings
+            )
+        yield probes
+    finally:
+        for probe in probes.values():
+            await probe.end()
+
+
+async def run(name: str, attack: Attack, store: str, *, setup: Setup) -> Result:
+    """Attack a fresh broker on that store, and return what was seen."""
+    result = Result(name, attack, store, memory_max_mib=setup.memory_max_mib)
+    reason = reason_not_to() if attack.disk_mib else None
+    if reason is not None:
+        result.skipped = reason
+        return result
+    try:
+        with broker_for(attack, store, setup) as (broker, folder):
+            result.is_compiled = manner_of(broker.pid) == "compiled"
+            async with healthy_clients(attack, broker) as probes:
+                await _attacked(result, setup, broker, probes=probes, folder=folder)
+    except RuntimeError as error:
+        result.broken.append(str(error))
+    return result
+
+
+async def _attacked(
+    result: Result,
+    setup: Setup,
+    broker: BrokerProcess,
+    *,
+    probes: dict[str, Probe],
+    folder: str,
+) -> None:
+    """Attack the broker that runs, and note in `result` what that came to."""
+    await asyncio.sleep(setup.rest_s)
+    peak_anew(broker.pid)
+    before_mib = resident_mib(broker.pid)
+    began_s = time.monotonic()
+    site = Site(
+        port=urlsplit(broker.url).port or 0,
+        http_port=urlsplit(broker.http_url).port or 0,
+        seconds=setup.seconds,
+        memory_max=setup.memory_max_mib * MEBIBYTE,
+        disk=folder,
+    )
+    try:
+        result.reached = await attacked(result.name, site, setup.seconds + OVERTIME_S)
+    except Failure as failure:
+        result.broken.append(f"the attacker: {failure}")
+    ended_s = time.monotonic()
+    await _quiet(setup, probes.values())
+    if not broker.running:
+        lines = broker.log.read_text().splitlines()[-LINES_SHOWN:]
+        result.broken.append(f"the broker ended with {broker.wait()}: {' / '.join(lines)}")
+        return
+    result.resident = Resident(
+        before_mib=before_mib,
+        peak_mib=resident_mib(broker.pid, "VmHWM"),
+        after_mib=resident_mib(broker.pid),
+    )
+    for kind, probe in probes.items():
+        await probe.finish()
+        result.healthy[kind] = healthy(kind, probe, attack=(began_s, ended_s))
+
+
+async def _quiet(setup: Setup, probes: Iterable[Probe]) -> None:
+    """Wait a while, and until every healthy client has been served again, if it ever is."""
+    ended_s = time.monotonic()
+    await asyncio.sleep(setup.quiet_s)
+    deadline = Deadline(RESUME_S)
+    await linger(deadline, lambda: all(probe.served_since(ended_s) for probe in probes))
+
+
+def healthy(kind: str, probe: Probe, *, attack: tuple[float, float]) -> Healthy:
+    """Divide requests by when they were begun: before, during and after the attack.
+
+    One that was begun before the end and answered behind it counts for the attack.
+    """
+    began_s, ended_s = attack
+    parts: tuple[list[Sample], list[Sample], list[Sample]] = ([], [], [])
+    for sample in probe.samples:
+        parts[(sample.began_s >= began_s) + (sample.began_s >= ended_s)].append(sample)
+    at_rest, during, afterwards = (latency(part, every_ms=EVERY_MS[kind]) for part in parts)
+    return Healthy(at_rest, during, afterwards, probe.errors)

@@ -1,0 +1,143 @@
+"""What an attack came to: the bounds, what is judged by them, and the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.attacks.latency import Latency
+from tests.attacks.plan import Attack, Reached
+
+ALLOWANCE_MIB: Final = 128.0
+"""Resident memory beside memory_max: the program itself, what the allocator keeps, sockets."""
+
+P99_MAX_MS: Final = {"request": 100.0, "login": 1000.0, "http": 1000.0}
+"""Of a healthy client's requests during the attack, by kind, on the compiled broker."""
+
+INTERPRETED_FACTOR: Final = 20.0
+"""So many times the latencies are allowed where the broker is interpreted: it is so much slower."""
+
+COLUMNS: Final = (
+    *("attack", "store", "RSS before", "peak", "after", "p50 / p99 / max, ms: at rest"),
+    *("during", "reached", "verdict"),
+)
+
+
+@dataclass(frozen=True)
+class Resident:
+    """Resident memory of the broker in MiB: before, at its peak, and after a quiet."""
+
+    before_mib: float
+    peak_mib: float
+    after_mib: float
+
+
+@dataclass(frozen=True)
+class Healthy:
+    """What a healthy client saw: before, during and after the attack, and its errors."""
+
+    at_rest: Latency
+    during: Latency
+    afterwards: Latency
+    errors: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    """All that was seen in one attack on one store. `broken` are problems of the run itself."""
+
+    name: str
+    attack: Attack
+    store: str
+    is_compiled: bool = True
+    memory_max_mib: float = 0.0
+    resident: Resident | None = None
+    healthy: dict[str, Healthy] = field(default_factory=dict)
+    reached: Reached = field(default_factory=Reached)
+    broken: list[str] = field(default_factory=list)
+    skipped: str = ""
+
+    def problems(self) -> list[str]:
+        """Return each promise that was not kept, in words, but for those about time."""
+        found = [*self.broken, *self.reached.problems]
+        found += memory_problems(self.resident, self.memory_max_mib)
+        for kind, healthy in self.healthy.items():
+            found += service_problems(kind, healthy)
+        return found + told_problems(self.attack, self.reached)
+
+    def delays(self) -> list[str]:
+        """Return each bound on a latency that was not kept; none where all producers wait."""
+        if self.store in self.attack.waits_on:
+            return []
+        factor = 1.0 if self.is_compiled else INTERPRETED_FACTOR
+        return [
+            f"healthy {kind}: p99 {healthy.during.p99_ms:,.0f} ms,"
+            f" {P99_MAX_MS[kind] * factor:,.0f} are allowed"
+            for kind, healthy in self.healthy.items()
+            if healthy.during.p99_ms > P99_MAX_MS[kind] * factor
+        ]
+
+    def verdict(self) -> str:
+        """Return `ok`, why it was skipped, or what was not kept."""
+        if self.skipped:
+            return f"skipped: {self.skipped}"
+        found = self.problems() + self.delays()
+        return "failed: " + "; ".join(found) if found else "ok"
+
+    def is_failed(self) -> bool:
+        return self.verdict().startswith("failed")
+
+    def cells(self) -> list[str]:
+        """Return the lines of the table: one, and one for each further kind of healthy client."""
+        rss = self.resident
+        memory = (
+            [f"{value:,.0f}" for value in (rss.before_mib, rss.peak_mib, rss.after_mib)]
+            if rss
+            else ["-"] * 3
+        )
+        kinds = list(self.healthy) or [""]
+        lines = []
+        for kind in kinds:
+            is_first = kind == kinds[0]
+            seen = self.healthy.get(kind)
+            latencies = [seen.at_rest.text(), seen.during.text()] if seen else ["-", "-"]
+            first = [self.name, self.store, *memory] if is_first else [f"· {kind}", "", "", "", ""]
+            last = [self.reached.text(), self.verdict()] if is_first else ["", ""]
+            lines.append("| " + " | ".join([*first, *latencies, *last]) + " |")
+        return lines
+
+
+def memory_problems(resident: Resident | None, memory_max_mib: float) -> list[str]:
+    """Judge the peak. What is resident after the quiet is shown, and not judged."""
+    most = memory_max_mib + ALLOWANCE_MIB
+    if resident is None or resident.peak_mib <= most:
+        return []
+    allowed = f"memory_max {memory_max_mib:,.0f} and {ALLOWANCE_MIB:.0f} beside it"
+    return [f"RSS reached {resident.peak_mib:,.0f} MiB, where {allowed} are allowed"]
+
+
+def service_problems(kind: str, healthy: Healthy) -> list[str]:
+    """Judge whether a healthy client was served without an error, and to the end."""
+    found = [f"healthy {kind}: {error}" for error in healthy.errors[:1]]
+    if len(healthy.errors) > 1:
+        found[0] += f" (and {len(healthy.errors) - 1} errors more)"
+    if not healthy.afterwards.count:
+        found.append(f"healthy {kind}: not one after the attack")
+    return found
+
+
+def told_problems(attack: Attack, reached: Reached) -> list[str]:
+    """Judge whether the attackers were told what the documents say."""
+    if attack.condition and not reached.told[attack.condition]:
+        return [f"the attackers were not told {attack.condition}"]
+    said = reached.words.get(attack.condition, "")
+    if attack.naming and attack.naming not in said:
+        return [f"{attack.condition} does not name {attack.naming}: {said!r}"]
+    return []
+
+
+def table(results: Iterable[Result]) -> str:
+    """Return all of it as a table in Markdown."""
+    head = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    return "\n".join([*head, *[line for result in results for line in result.cells()]])
