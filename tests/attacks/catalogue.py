@@ -57,6 +57,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "queues": Attack(
         words="queues made by naming them",
         work=entering.queues_by_name,
+        settings="auto_create_max = 10000\n",
         condition=RESOURCE_LIMIT_EXCEEDED,
         naming="auto_create_max",
     ),

@@ -25,7 +25,8 @@ RESUME_S: Final = 10.0
 """Producers go on so long after there is room again, at the latest."""
 
 FOREIGN: Final = "foreign"
-LEAST_STEP: Final = 4096
+LEFT: Final = 4 * MEBIBYTE
+STEP: Final = 256 * 1024
 
 
 async def full_disk(site: Site) -> Reached:
@@ -92,15 +93,19 @@ def _open(producers: list[Peer]) -> int:
 
 
 def _take_all(path: Path) -> int:
-    """Take what is free on the disk for one file, to the last page; how many bytes."""
-    size = 0
+    """Take what is free on the disk for one file, all but `LEFT`; how many bytes.
+
+    The producers use that up in no time. It is left so that the broker does not run out of disk,
+    and give up its ballast, while this is being taken: the ballast would be taken with it.
+    """
     with path.open("wb") as file:
-        step = 64 * MEBIBYTE
-        while step >= LEAST_STEP:
+        found = os.statvfs(path)
+        size = found.f_bavail * found.f_frsize - LEFT
+        while size > 0:
             try:
-                os.posix_fallocate(file.fileno(), size, step)
-            except OSError:
-                step //= 2
+                os.posix_fallocate(file.fileno(), 0, size)
+            except OSError:  # the broker has taken some of it meanwhile
+                size -= STEP
             else:
-                size += step
-    return size
+                return size
+    return 0

@@ -47,6 +47,8 @@ class Peer(asyncio.Protocol):
         self._hear: Final = hear
         self._settles: Final = settles
         self._rest = b""
+        self._name = ""
+        self._why = "without a reason"
         self._changed: Final = asyncio.Event()
         self._transport: asyncio.Transport | None = None
         self._may_write: Final = asyncio.Event()
@@ -59,7 +61,7 @@ class Peer(asyncio.Protocol):
         self.accepted = 0
         self.rejected = 0
         self.posted = 0
-        self.drained = False
+        self.drained_to = 0
         self.txn_id = b""
         self.frame_max = 512
         self.credit_end: Final[dict[int, int]] = {}
@@ -127,7 +129,8 @@ class Peer(asyncio.Protocol):
         if handle < 0:
             return
         self.credit_end[handle] = max(0, int(told.delivery_count)) + int(told.link_credit)
-        self.drained = told.drain and told.link_credit == 0
+        if told.drain and told.link_credit == 0:
+            self.drained_to = int(told.delivery_count)
 
     def _settled(self, told: Disposition, count: int) -> None:
         state = told.state
@@ -145,6 +148,7 @@ class Peer(asyncio.Protocol):
 
     def _failed(self, error: Error | None) -> None:
         if error is not None:
+            self._why = f"{error.condition}: {error.description}"
             self._hear(error.condition, error.description or "")
 
     # -- out
@@ -157,7 +161,7 @@ class Peer(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """Write `data` as it is. Gone where there is no connection any more."""
         if self.is_lost:
-            raise Gone
+            raise self._gone("a connection that takes frames")
         self.transport.write(data)
 
     def say(self, *bodies: Body) -> None:
@@ -174,6 +178,9 @@ class Peer(asyncio.Protocol):
             return
         await asyncio.sleep(0)
 
+    def _gone(self, awaited: str) -> Gone:
+        return Gone(f"{self._name} lost its connection ({self._why}) and awaited {awaited}")
+
     # -- waiting
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
@@ -181,7 +188,7 @@ class Peer(asyncio.Protocol):
         deadline = Deadline(ANSWER_S)
         while not holds():
             if self.is_lost:
-                raise Gone(what)
+                raise self._gone(what)
             if deadline.is_over():
                 raise TimeoutError(f"{what} did not come for {ANSWER_S:.0f} s")
             await self.change()
@@ -189,7 +196,7 @@ class Peer(asyncio.Protocol):
     async def until_changed(self) -> None:
         """Wait until something has come, a tenth of a second at most. Gone where nothing will."""
         if self.is_lost:
-            raise Gone
+            raise self._gone("an answer")
         await self.change()
 
     async def change(self) -> None:
@@ -205,6 +212,7 @@ class Peer(asyncio.Protocol):
 
     async def open(self, container_id: str) -> None:
         """Exchange headers and opens, and begin a session."""
+        self._name = container_id
         self.write(AMQP_HEADER)
         self.say(Open(container_id=container_id, max_frame_size=FRAME_SIZE))
         self.say(Begin(next_outgoing_id=0, incoming_window=ENDLESS, outgoing_window=ENDLESS))
@@ -224,12 +232,26 @@ class Peer(asyncio.Protocol):
                 flow(handle=0, credit=credit, delivery_count=0, incoming_window=ENDLESS),
             )
 
-    def drain(self, most: int) -> None:
-        """Ask for what there is now, of `most` messages; `drained` says when that has come."""
-        credit = min(most, ENDLESS)
+    async def drain(self, count: int, deadline: Deadline) -> bool:
+        """Take up to `count` messages that are there now; whether the broker did so in time.
+
+        `drained_to` is the link's delivery-count behind that.
+        """
+        end, last = self.drained_to + count, self.deliveries + count
         self.say(
-            flow(handle=0, credit=credit, delivery_count=0, incoming_window=ENDLESS, drain=True)
+            flow(
+                handle=0,
+                credit=count,
+                delivery_count=self.drained_to,
+                incoming_window=ENDLESS,
+                drain=True,
+            )
         )
+        while self.drained_to < end and self.deliveries < last and not deadline.is_over():
+            await self.until_changed()
+        is_done = self.drained_to >= end or self.deliveries >= last
+        self.drained_to = end
+        return is_done
 
     def next_delivery(self, handle: int) -> int:
         """Count one delivery on a link; its delivery-id."""

@@ -24,6 +24,7 @@ from tests.faults.full_disk import reason_not_to, small_disk
 from tests.interop.broker_process import ROOT, BrokerProcess
 
 REST_S: Final = 2.0
+START_S: Final = 20.0
 QUIET_S: Final = 4.0
 
 OVERTIME_S: Final = 150.0
@@ -125,6 +126,7 @@ async def _attacked(
     folder: str,
 ) -> None:
     """Attack the broker that runs, and note in `result` what that came to."""
+    await linger(Deadline(START_S), lambda: all(probe.samples for probe in probes.values()))
     await asyncio.sleep(setup.rest_s)
     peak_anew(broker.pid)
     before_mib = resident_mib(broker.pid)
