@@ -1,4 +1,4 @@
-"""`python -m tests.attacks`: attack a broker in eleven ways, and print what it came to as a table.
+"""`python -m tests.attacks`: attack a broker in twelve ways, and print what it came to as a table.
 
 Each attack has a fresh broker, an attacker and a healthy client, all processes of their own on
 127.0.0.1. The exit status is 1 if one of them failed.
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.attacks.attacker import FILES_WANTED
 from tests.attacks.catalogue import ATTACKS, BOTH
 from tests.attacks.run import Setup, run
 from tests.attacks.verdict import ALLOWANCE_MIB, INTERPRETED_FACTOR, P99_MAX_MS, Result, table
@@ -21,7 +22,6 @@ from tests.bench.ours import INSTALLED
 from tests.bench.places import BenchError
 
 SECONDS: Final = 15.0
-FILES_WANTED: Final = 4096
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
