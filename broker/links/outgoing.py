@@ -352,9 +352,6 @@ class LinkConsumer(OutgoingOwner):
     # -- from the link
 
     def credit_changed(self, drain: bool) -> None:
-        if drain and self.unsettled >= UNSETTLED_MAX:
-            self._feed.nothing_waits()  # the client waits for an answer before it settles
-            return
         queue = self._queue
         if queue is not None:
             queue.consumer_ready(self._feed, drain=drain)

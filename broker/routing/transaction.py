@@ -151,7 +151,8 @@ class Transaction:
     def _count(self, size: i64) -> None:
         self.operations += 1
         self.bytes += size
-        self._hold(size + OPERATION_BYTES)
+        if self.doomed_by is None:
+            self._hold(size + OPERATION_BYTES)
         if 0 < self._operations_max < self.operations:
             self.doom(LimitReached(f"a transaction has at most {self._operations_max} operations"))
         elif 0 < self._bytes_max < self.bytes:

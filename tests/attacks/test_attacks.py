@@ -13,6 +13,7 @@ from tests.interop.broker_process import command
 
 CHEAP: Final = [
     pytest.param("hoarding", MEMORY, 2.0, id="hoarding"),
+    pytest.param("transactions", SQLITE, 2.0, id="open transactions"),
     pytest.param("unfinished", SQLITE, 2.0, id="unfinished deliveries"),
     pytest.param("unread-answers", SQLITE, 10.0, id="answers that nobody reads"),
     pytest.param("logins", SQLITE, 2.0, id="wrong passwords"),

@@ -133,6 +133,23 @@ def test_the_largest_transaction_is_rolled_back_and_a_small_one_is_not() -> None
     assert any("largest transaction" in event for event in broker.watcher.events)
 
 
+def test_a_transaction_that_was_given_up_takes_nothing_from_others() -> None:
+    broker = small_broker(credit=100)
+    hoarder, healthy = Controller(broker, "hoarder"), Controller(broker, "healthy")
+    for each in (hoarder, healthy):
+        each.client.attach_sender()
+    large = hoarder.declare()
+    while not broker.stats.transactions_given_up:
+        hoarder.try_to_post(large, BODY)
+    for _ in range(2 * MEMORY_MAX // 4 // PER_MESSAGE):
+        hoarder.try_to_post(large, BODY)
+    assert broker.router.memory.transactions == 0
+    small = healthy.declare()
+    healthy.post(small, BODY)
+    healthy.commit(small)
+    assert broker.stats.transactions_given_up == 1
+
+
 # -- unfinished deliveries
 
 
