@@ -39,13 +39,14 @@ def bodies(*numbers: int) -> list[bytes]:
 
 
 @asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[App]:
+async def running(folder: Path, *, memory_max: int | None = None) -> AsyncIterator[App]:
     """A broker on the store in that folder."""
     settings = Settings(
         port=0,
         users_file=folder / "users",
         store=f"sqlite:///{folder / 'store.db'}",
         paging_window=WINDOW,
+        memory_max=memory_max,
     )
     app = App(settings, watcher=RecordingWatcher())
     await app.start()

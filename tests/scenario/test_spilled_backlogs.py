@@ -1,8 +1,8 @@
 """Messages that are not durable leave memory when it is short, and end with their process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final
 
@@ -13,33 +13,18 @@ from broker.machine import LEAST
 from broker.routing.filter import Filter
 from broker.routing.queue import Queue
 from broker.routing.selector import parse_selector
-from broker.settings import Settings
 from tests.scenario.test_paged_backlogs import Reader
-from tests.support.broker import RecordingWatcher
+from tests.scenario.test_paged_backlogs import running as running_paged
 from tests.support.routing import encoded, new_message
 
-WINDOW = 128
 BODY = bytes(20_000)
 COUNT: Final = 5000
 """Of BODY: about 100 MB, where half of the budget is 64 MiB."""
 
 
-@asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[App]:
+def running(folder: Path) -> AbstractAsyncContextManager[App]:
     """A broker with the smallest budget on the store in that folder."""
-    settings = Settings(
-        port=0,
-        users_file=folder / "users",
-        store=f"sqlite:///{folder / 'store.db'}",
-        paging_window=WINDOW,
-        memory_max=LEAST,
-    )
-    app = App(settings, watcher=RecordingWatcher())
-    await app.start()
-    try:
-        yield app
-    finally:
-        await app.stop(0.1)
+    return running_paged(folder, memory_max=LEAST)
 
 
 def plain(app: App) -> Queue:
