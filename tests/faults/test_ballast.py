@@ -209,7 +209,7 @@ MOMENTS: Final = {
     "before the ballast is released": Moment("truncate", 1),
     "when the ballast is released, and the log not yet longer": Moment("fallocate", 1, "-wal"),
     "before what was moved from the log is synced": Moment("fdatasync", 3, ""),
-    "before the ballast is taken back": Moment("fallocate", 2),
+    "before the ballast is taken back": Moment("openat", 2),
     "while the ballast is taken back": Moment("fsync", 2),
 }
 
