@@ -105,7 +105,10 @@ class SqliteStore(SqlStore):
         reusable, size = 0, self._ballast.size
         if self._is_full or sqlite.free_on_disk(self._database) < sqlite.log_size(self._database):
             reusable = self._checkpoint()
-        self._ballast.take_back()
+        while self._checkpoints.is_postponed and self._ballast.release(0):
+            reusable = self._checkpoint()  # a log that can be written again is as good as ballast
+        if not self._checkpoints.is_postponed:
+            self._ballast.take_back()
         self._unused = sqlite.unused_in_file(connection) + reusable
         if self._is_full and not self._checkpoints.is_postponed:
             room = sqlite.free_on_disk(self._database) + self._unused

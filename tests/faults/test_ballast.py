@@ -145,7 +145,10 @@ async def test_room_that_consumers_have_made_in_the_file(disk: Path) -> None:
         await filler.send_until(lambda: database.stat().st_size > MUCH)
         foreign.fill()
         await filler.use_up()
+        await filler.send_until(says(broker, FULL))
+        await filler.use_up()
         await consume(port_of(broker), "q0", filler.accepted)
+        await filler.send_until(says(broker, GOING_ON))
         sent = filler.sent
         await filler.send_until(lambda: filler.accepted > sent)
     assert broker.stop() == 0
