@@ -19,7 +19,7 @@ FOLDER_MODE: Final = 0o700
 
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
-SUFFIXES: Final = ("", "-wal", "-shm", "-journal", ".lock")
+SUFFIXES: Final = ("", "-wal", "-shm", "-journal", ".lock", ".ballast")
 """What the names of a store's files have behind that of the database."""
 
 MOUNTS: Final = Path("/proc/self/mountinfo")

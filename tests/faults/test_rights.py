@@ -15,6 +15,9 @@ from tests.interop.broker_process import BrokerProcess, command
 
 pytestmark = pytest.mark.slow
 
+FILES: Final = ["store.db", "store.db-wal", "store.db-shm", "store.db.lock", "store.db.ballast"]
+"""Those of a store in use."""
+
 
 async def test_files_are_for_their_user_alone_whatever_the_umask(tmp_path: Path) -> None:
     """Those that a broker makes, while it runs and after a kill, and those of a salvage."""
@@ -25,9 +28,7 @@ async def test_files_are_for_their_user_alone_whatever_the_umask(tmp_path: Path)
     await send(broker, 10)
     folder = tmp_path / "data" / "within"
     assert modes(tmp_path / "data") == {"within": 0o700}
-    assert modes(folder) == dict.fromkeys(
-        ["store.db", "store.db-wal", "store.db-shm", "store.db.lock"], 0o600
-    )
+    assert modes(folder) == dict.fromkeys(FILES, 0o600)
     broker.kill()
     made = tmp_path / "made" / "new.db"
     status, line = run("store", "salvage", folder / "store.db", made, within=open_to_all)
@@ -44,14 +45,13 @@ async def test_older_files_are_closed_to_others_and_the_log_tells(tmp_path: Path
     broker = BrokerProcess(tmp_path, settings=SETTINGS)
     await send(broker, 10)
     broker.kill()
-    files = ["store.db", "store.db-wal", "store.db-shm", "store.db.lock"]
-    for name in files:
+    for name in FILES:
         (tmp_path / name).chmod(0o644)
     again = BrokerProcess(tmp_path, settings=SETTINGS)
-    assert {name: modes(tmp_path)[name] for name in files} == dict.fromkeys(files, 0o600)
+    assert {name: modes(tmp_path)[name] for name in FILES} == dict.fromkeys(FILES, 0o600)
     assert again.stop() == 0
     log = again.log.read_text()
-    for name in files:
+    for name in FILES:
         assert f"{tmp_path / name}: mode 0644 is 0600 now" in log
 
 

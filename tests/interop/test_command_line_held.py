@@ -77,7 +77,7 @@ def test_a_rejected_message_without_a_place_is_kept_listed_and_moved_later(tmp_p
         broker = started(tmp_path, "DLQ")
         client = Client(broker.url)
         assert client.prints("browse", "orders") == b""
-        assert client.prints("receive", "DLQ", "--count", "1") == b"d\n"
+        assert client.prints("receive", "DLQ", "--create", "--count", "1") == b"d\n"
     finally:
         broker.stop()
 

@@ -156,8 +156,7 @@ def put_back(world: World, node: Node, stored: StoredMessage, known: Node, earli
     due = int(stored.deliver_at_ms)
     moved = replace(world.sent[number].message, arrived=int(stored.arrived_ms), ttl=0, due=0)
     message = earlier.model.ever.get((known, number), moved)
-    # who published is not kept: what waits for a no-local in a queue then goes to anybody
-    message = replace(message, is_noted=NOTE in stored.encoded, publisher="")
+    message = replace(message, is_noted=NOTE in stored.encoded, publisher=stored.publisher)
     entry = Entry((0, 0), message, node, delivery_count=int(stored.delivery_count))
     entry.is_recovered = entry.is_from_store = True
     if (known, number) in earlier.model.given:

@@ -128,6 +128,7 @@ def test_more_than_one_portion_keeps_its_order(
     assert stored(tmp_path)[1] == {"a": texts}
 
 
+@pytest.mark.incompatible_with_mypyc
 def test_a_start_that_was_killed_on_the_way_is_finished_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -260,6 +260,7 @@ def test_a_restart_knows_which_nodes_clients_made() -> None:
     assert list(new.router.queues) == ["kept"]
 
 
+@pytest.mark.incompatible_with_mypyc
 def test_a_look_is_bounded_and_gets_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(population, "LOOKED_AT_ONCE", 3)
     routing = Routing(policy=AddressPolicy(auto_delete_after_ms=1))
