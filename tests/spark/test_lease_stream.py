@@ -250,5 +250,5 @@ def test_a_subscription_is_made_and_its_messages_are_taken(
     )
     assert {row.subscription for row in batch.rows} == {"durable//audit"}
     assert {row.JMSDestination for row in batch.rows} == {"prices"}
-    assert len(batch.rows[0]) == 37 + 2
+    assert len(batch.rows[0]) == 38 + 2
     assert all(row.enqueuedAt is not None and row.position is not None for row in batch.rows)
