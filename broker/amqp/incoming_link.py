@@ -175,7 +175,10 @@ class IncomingLink(Link):
             # a delivery may be settled first where its link says second, not the other way (2.7.5)
             raise LinkFault(INVALID_FIELD, "rcv-settle-mode second on a link with first")
         self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
-        self._use(1)
+        if self.credit > 0:
+            self.credit -= 1
+        else:
+            self._surplus -= 1
         self.message_format = max(0, transfer.message_format)
 
     def _use(self, messages: i64) -> None:

@@ -55,12 +55,13 @@ class Feed(Consumer):
         self.tells_place = False
         self._peer: Final = peer
         self._container: Final = peer.container
+        self._memory: Final = peer.container.router.memory
         self._link: Final = link
 
     def has_room(self) -> bool:
         owner = self.owner
         if owner is not None and owner.unsettled > 0:
-            memory = self._container.router.memory
+            memory = self._memory
             if owner.unsettled >= UNSETTLED_MAX or memory.held_is_full():
                 memory.consumers[self] = None
                 owner.awaits_settlement = True
