@@ -39,12 +39,16 @@ class MemoryGuard(Due):
     def __init__(self, container: Container) -> None:
         self._container: Final = container
         self._memory: Final = container.router.memory
+        # when it is to be called next; an entry of the agenda that comes earlier is superseded
+        self._due_ms: i64 = 0
 
     def begin(self) -> None:
         """Add up output now, and every second from now on."""
         self.due(self._container.clock.now_ms())
 
     def due(self, now_ms: i64) -> None:
+        if now_ms < self._due_ms:
+            return
         memory = self._memory
         container = self._container
         output: i64 = 0
@@ -57,7 +61,12 @@ class MemoryGuard(Due):
         if memory.is_short:
             memory.producers.resume()
         pause = LOOK_EVERY_WHILE_SHORT_MS if memory.is_short else LOOK_EVERY_MS
-        container.router.agenda.at(now_ms + pause, self)
+        self._call_at(now_ms + pause)
+
+    def _call_at(self, moment_ms: i64) -> None:
+        """Be called at that moment, and no more at the one that was set before."""
+        self._due_ms = moment_ms
+        self._container.router.agenda.at(moment_ms, self)
 
     def look(self) -> None:
         """Do what the bytes that are held now ask for."""
@@ -89,7 +98,7 @@ class MemoryGuard(Due):
         if memory.is_short:
             self._container.stats.memory_shortages += 1
             notices.append(f"memory is short, producers wait: {described(memory)}")
-            self._container.router.agenda.at(self._container.clock.now_ms(), self)
+            self._call_at(self._container.clock.now_ms())
         else:
             notices.append(f"there is memory again, producers go on: {described(memory)}")
             memory.producers.resume()

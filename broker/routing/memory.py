@@ -1,8 +1,8 @@
 """What the broker holds in memory for its peers, by kind, against one budget (`memory_max`).
 
 Every holder counts its own bytes here as it takes and frees them. Three shares of the budget
-decide what happens: above `SPILL_SHARE` messages that are not durable go to the store, above
-`CREDIT_SHARE` producers get no more credit, above the whole a connection is closed
+decide what happens: above a half messages that are not durable go to the store, above three
+quarters producers get no more credit, above the whole a connection is closed
 (`broker/links/memory_guard.py`). Each of three kinds has a quarter of the budget at most.
 """
 
@@ -76,7 +76,7 @@ class MemoryBudget:
 
     def held_is_full(self) -> bool:
         """Return whether consumers that hold something get no more until something is settled."""
-        return self.held > self.limit >> 2
+        return self.held > self.quarter()
 
     def quarter(self) -> i64:
         """Return how many bytes transactions, unfinished and held deliveries may each take."""

@@ -112,6 +112,22 @@ def test_a_waiting_client_may_send_one_message_soon_after_it_got_a_delivery() ->
     assert granted(worker) == 1
 
 
+def test_shortages_that_come_and_go_leave_one_timer() -> None:
+    broker = small_broker()
+    memory = broker.router.memory
+    agenda = broker.router.agenda
+    for _ in range(5):
+        memory.output = MEMORY_MAX - 1
+        broker.container.run_round()
+        assert memory.is_short
+        memory.output = 0
+        broker.container.run_round()
+        assert not memory.is_short
+    broker.advance(2000)
+    broker.advance(2000)
+    assert len(agenda._heap) == 1
+
+
 # -- transactions
 
 
