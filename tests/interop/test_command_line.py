@@ -52,7 +52,9 @@ def test_a_line_is_sent_while_the_next_is_awaited(client: Client, address: str) 
         assert sender.stdin is not None
         sender.stdin.write(b"first\n")
         sender.stdin.flush()
-        assert client.prints("receive", address, "--count", "1") == b"first\n"
+        # `receive` can be there before the sender's link has made the queue.
+        first = client.prints("receive", address, "--create", "--count", "1")
+        assert first == b"first\n"
         sender.stdin.write(b"second\n")
         output, _ = sender.communicate(timeout=SECONDS)
     assert (sender.returncode, output) == (0, b"sent 2\n")
