@@ -94,7 +94,7 @@ class App:
         clock = SystemClock() if clock is None else clock
         hold_us = 0 if self.store.commits_at_once else settings.hold_ms * 1000
         self.journal = Journal(self.store, clock, hold_us=hold_us)
-        router = self._router(clock, witness, hold_us)
+        router = self._router(clock, witness)
         self.container = Container(
             name=f"{PRODUCT}-{os.getpid()}",
             router=router,
@@ -126,7 +126,7 @@ class App:
         accounts = None if login is None else lambda: Accounts(login.users, login.anonymous)
         return Management(self.container, self.store, self._spawn, accounts=accounts)
 
-    def _router(self, clock: Clock, witness: Witness | None, hold_us: int) -> Router:
+    def _router(self, clock: Clock, witness: Witness | None) -> Router:
         settings = self.settings
         return Router(
             clock=clock,
@@ -139,7 +139,7 @@ class App:
             stage_retention_ms=settings.stage_retention_s * 1000,
             memory_max=settings.memory_max or default_memory_max(),
             witness=witness,
-            hold_us=hold_us,
+            hold=self.journal.hold,
             commits_take_time=not self.store.commits_at_once,
             paging_window=paging_window_of(settings, self.store),
         )

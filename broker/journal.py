@@ -8,7 +8,7 @@ awaited by `run`, and whatever arrives meanwhile gathers on the next page.
 
 A page with something urgent on it goes to the store as soon as that is free: the
 disk sets the pace, no timer. One that holds nothing but messages that are about
-to be consumed stays open, up to `hold_us` for each of them: most are gone by then.
+to be consumed stays open, up to `Hold.patience_us` for each: most are gone by then.
 """
 
 import asyncio
@@ -20,11 +20,15 @@ from typing import Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from broker.clock import Clock
+from broker.routing.hold import Hold
 from storage.api import Store
 from storage.batch import Batch
 
 PAGE_BYTES_MAX: Final[i64] = 4 * 1024 * 1024
 """Of messages on a page, then the next begins: nobody waits for more than that to be written."""
+
+CROWDED_FROM: Final[i64] = PAGE_BYTES_MAX // 2
+"""Bytes on a page from which producers get less headway, so that consumers empty it in time."""
 
 BREATH: Final[i64] = 64
 """So many messages come or go between two breaths: some 0.2 ms (`storage.md` 3.6)."""
@@ -159,9 +163,10 @@ class Journal:
         self._store: Final = store
         self._at_once: Final = store.commits_at_once
         self._clock: Final = clock
-        self._hold_us: Final[i64] = hold_us if clock is not None and not self._at_once else i64(0)
+        can_wait = clock is not None and not self._at_once
+        self.hold: Final = Hold(hold_us if can_wait else i64(0))
         self._pages: i64 = 0
-        self._page = Page(0, is_urgent=self._hold_us == 0)
+        self._page = Page(0, is_urgent=self.hold.us == 0)
         self.batch = self._page.batch
         self.durable_up_to: i64 = -1
         self.durable_page: i64 = -1
@@ -197,9 +202,10 @@ class Journal:
         batch = page.batch
         if batch.consumed and not self._at_once:
             page.tell_consumed()
+        self.hold.is_crowded = not batch.is_urgent and batch.bytes > CROWDED_FROM
         if page.is_blank():
             if batch.appended:
-                page.wipe(is_urgent=self._hold_us == 0)
+                page.wipe(is_urgent=self.hold.us == 0)
             return
         if self._at_once:
             self._commit_now(page)
@@ -223,7 +229,7 @@ class Journal:
         page = self._page
         if not self._at_once:
             self._pages += 1
-        self._page = Page(self._pages, is_urgent=self._hold_us == 0)
+        self._page = Page(self._pages, is_urgent=self.hold.us == 0)
         self.batch = self._page.batch
         return page
 
@@ -242,7 +248,7 @@ class Journal:
         loop = self._loop
         if loop is not None:
             self._is_timed = True
-            loop.call_later(self._hold_us / 2_000_000, self.tick)
+            loop.call_later(self.hold.patience_us / 2_000_000, self.tick)
 
     def tick(self) -> None:
         """See to it that nothing on the page is held for too long."""
@@ -252,12 +258,12 @@ class Journal:
         if clock is None or page.is_blank() or self._loop is None:
             return
         now_us = clock.now_us()
-        if page.is_overdue(now_us, self._hold_us // 2):
+        if page.is_overdue(now_us, self.hold.patience_us // 2):
             # what has settled it may lie unread in a socket: the loop reads those first
             self._is_timed = True
             self._loop.call_soon(self._look_again, 1)
         else:
-            page.look(now_us, self._hold_us // 2)
+            page.look(now_us, self.hold.patience_us // 2)
             self._time()
 
     def _look_again(self, turns: int) -> None:
@@ -269,7 +275,7 @@ class Journal:
             return
         self._is_timed = False
         page = self._page
-        if page.is_overdue(clock.now_us(), self._hold_us // 2):
+        if page.is_overdue(clock.now_us(), self.hold.patience_us // 2):
             page.batch.is_urgent = True
             self._work.set()
         elif not page.is_blank():
@@ -302,7 +308,7 @@ class Journal:
             if not batch.is_empty():
                 self._under_way = batch
                 self.is_committing = True
-                await self._store.commit(batch)
+                await self._commit(batch)
                 self.is_committing = False
                 self._under_way = None
             self.durable_page = batch.page
@@ -314,6 +320,16 @@ class Journal:
                     self._work.set()
             elif self._closing:
                 return
+
+    async def _commit(self, batch: Batch) -> None:
+        """Write a batch, and remember how long that took."""
+        began_us = self._now_us()
+        await self._store.commit(batch)
+        self.hold.committed(self._now_us() - began_us)
+
+    def _now_us(self) -> i64:
+        """The time on the clock; always 0 if there is none."""
+        return 0 if self._clock is None else self._clock.now_us()
 
     def unwritten_bytes(self) -> i64:
         """How many bytes of messages are noted, and not on the disk."""

@@ -10,6 +10,7 @@ from broker.amqp.errors import RESOURCE_DELETED, LinkFault
 from broker.amqp.incoming_link import IncomingLink
 from broker.message import Message
 from broker.routing.errors import QueueFull
+from broker.routing.grants import UNLIMITED
 from broker.routing.lag import Lag
 from broker.routing.memory import MemoryBudget
 from broker.routing.node import Node
@@ -26,6 +27,9 @@ LARGE_FROM: Final[i64] = 8 * 1024
 BYTES_AHEAD: Final[i64] = 4 * 1024 * 1024
 """So many bytes of large messages a producer may send ahead, or one message."""
 
+FIRST: Final[i64] = 100
+"""Messages of which a link shows what it sends, before it gets all of its credit."""
+
 SIZES_REMEMBERED: Final[i64] = 8
 """The mean is one over about so many messages."""
 
@@ -35,7 +39,10 @@ class LinkCredit(Producer):
     """A link as its node sees it: somebody whose credit can wait.
 
     `mean_size` is that of recent messages in bytes, once one of them was large.
-    `is_beyond_room`: it has one credit more than its node has room for.
+    `is_beyond_room`: it has one credit more than its node has room for. `window`: how many
+    messages the producer may have under way, sent or not, until their outcomes are told; 0 where
+    nothing but `credit` limits it, and then unsettled messages take no credit. `unsettled` counts
+    those that came and whose outcomes the producer waits for.
     """
 
     def __init__(self, peer: Peer, link: IncomingLink, credit: i64) -> None:
@@ -49,6 +56,29 @@ class LinkCredit(Producer):
         self.node: Node | None = None
         self.is_beyond_room = False
         self.mean_size: i64 = 0
+        self.window: i64 = 0
+        self.unsettled: i64 = 0
+        self._is_new = True
+
+    def ask(self) -> None:
+        """Grant credit if the link has used enough of its own, and its node lets it have more."""
+        if not self._has_room():
+            return
+        node = self.node
+        if node is None or node.may_grant(self, self._peer.container.router):
+            self.resume()
+
+    def accept(self, delivery_id: i64) -> None:
+        """Tell the producer that a message is accepted: its store has it, or nobody needs it."""
+        self.unsettled -= 1
+        self._link.accept_delivery(delivery_id)
+        if self.window > 0:
+            self.ask()
+
+    def _has_room(self) -> bool:
+        """Whether half of the window is free, if there is one."""
+        window = self.window
+        return window == 0 or window - self.unsettled - self._link.credit >= (window + 1) >> 1
 
     def resume(self) -> None:
         reserve, lag = self._reserve, self._lag
@@ -67,8 +97,35 @@ class LinkCredit(Producer):
         if node is not None and node.grants is not None:
             node.give_credit(self, node.grants)
         else:
-            most = self.most()
-            self._link.grant(most if node is None else min(most, node.headway()))
+            self._open()
+
+    def _open(self) -> None:
+        """Grant what is left of the window, or all credit where there is none."""
+        if self._is_new:
+            self._is_new = False
+            self._link.grant(min(self.most(), FIRST))
+            return
+        self.window = self._window_now()
+        left = self.most() if self.window == 0 else max(0, self.window - self.unsettled)
+        if left > 0 or self._link.credit > 0:
+            self._link.grant(left)
+
+    def _window_now(self) -> i64:
+        """How many messages may be under way by size and by the node's headway; 0 for no limit."""
+        headway = UNLIMITED if self.node is None else self.node.headway()
+        if headway == UNLIMITED and self.mean_size <= LARGE_FROM:
+            return 0
+        return min(self.most(), headway)
+
+    def narrow(self) -> None:
+        """Take back credit if it is more than twice what is left of the window."""
+        if self.node is None or self.node.grants is not None:
+            return
+        window = self._window_now()
+        left = max(0, window - self.unsettled)
+        if window > 0 and left <= self._link.credit >> 1:
+            self.window = window
+            self._link.grant(left)
 
     def learn(self, size: i64) -> None:
         """Take a message of `size` bytes into the mean."""
@@ -76,6 +133,7 @@ class LinkCredit(Producer):
             self.mean_size = size
         else:
             self.mean_size += (size - self.mean_size) // SIZES_REMEMBERED
+        self.narrow()
 
     def _trickle(self) -> None:
         """Let a client that holds deliveries send one message: it may have to before it settles."""

@@ -50,12 +50,13 @@ DESTINATION_TYPE: Final = b"x-opt-to-type"
 class Receipt(Waiter):
     """An outcome that is told once the message is durable (PRD-03)."""
 
-    def __init__(self, link: IncomingLink, delivery_id: i64) -> None:
-        self._link: Final = link
+    def __init__(self, credit: LinkCredit, delivery_id: i64) -> None:
+        self._credit: Final = credit
         self._delivery_id: Final[i64] = delivery_id
+        credit.unsettled += 1
 
     def committed(self) -> None:
-        self._link.accept_delivery(self._delivery_id)
+        self._credit.accept(self._delivery_id)
 
 
 @final
@@ -237,9 +238,9 @@ class LinkProducer(IncomingOwner):
         if not message.durable and not node.stores_all:
             self._link.accept_delivery(delivery_id)
         elif node.duplicates is None:
-            journal.submit_receipt(Receipt(self._link, delivery_id))
+            journal.submit_receipt(Receipt(self._credit, delivery_id))
         else:  # a repeat notes nothing, and waits for its first all the same
-            journal.submit(Receipt(self._link, delivery_id))
+            journal.submit(Receipt(self._credit, delivery_id))
 
     def posted(
         self, delivery_id: i64, data: bytes, at: i64, end: i64, *, settled: bool, txn_id: bytes
@@ -372,9 +373,7 @@ class LinkProducer(IncomingOwner):
             self._link.settle(delivery_id, TransactionalState(txn_id=within.id, outcome=outcome))
 
     def credit_low(self) -> None:
-        node = self._node
-        if node is None or node.may_grant(self._credit, self._container.router):
-            self._credit.resume()
+        self._credit.ask()
 
     def incoming_ended(self, closed: bool) -> None:
         self._container.forget_link(self._peer.container_id, self._link, incoming=True)

@@ -1,71 +1,108 @@
-"""How far producers may be ahead of consumers that are to keep up.
+"""How many messages producers may have under way while consumers are to keep up.
 
-What is settled soon is never written (`promptness.py`), and how soon it is settled depends on
-how much lies before it: as many messages as are under way, at the rate at which they go. So
-where messages of a queue stay unsettled for longer than they can be held, its producers
-get less credit at a time, until consumers keep up or it shows that they are slow in
-earnest: that takes `TRIAL_US`. Then producers run free, for `REST_US` before it is
-tried again.
+What consumers settle soon is never written (`promptness.py`), and how soon they settle a message
+depends on how many lie before it. So where they take longer than they should, the producers of
+their queue get a smaller window of unsettled messages, until consumers keep up, or until
+`TRIAL_US` have shown that the consumers themselves are slow. Then producers are free of the
+window for `REST_US`, before the broker tries it again.
 """
 
 from typing import Final, final
 
 from mypy_extensions import i64
 
-FREE: Final[i64] = 2**62
-"""No limit but what a producer gets anyway."""
+from broker.routing.grants import UNLIMITED
+from broker.routing.hold import Hold
 
-WIDEST: Final[i64] = 512
-"""Messages ahead, where there is a limit; above that there is none."""
+FIRST: Final[i64] = 64
+"""The window in messages that each producer has when consumers are new."""
 
-NARROWEST: Final[i64] = 32
+WIDEST: Final[i64] = 1024
 
-TRIAL_US: Final[i64] = 50_000
-"""So long consumers have time to catch up with producers that are held to a limit."""
+NARROWEST: Final[i64] = 2
 
-REST_US: Final[i64] = 1_000_000
+LAGS_REMEMBERED: Final[i64] = 4
+"""The mean is one over about so many lags: one pause of a scheduler narrows nothing."""
 
-LONG_AGO: Final[i64] = -FREE
+TRIAL_US: Final[i64] = 250_000
+"""So long consumers have time to catch up with producers that have a window."""
+
+REST_US: Final[i64] = 2_000_000
+"""So long producers are free after a first trial, and twice as long after each further one."""
+
+LONGEST_REST_US: Final[i64] = 16_000_000
+
+LONG_AGO: Final[i64] = -(2**62)
 
 
 @final
 class Headway:
-    """The limit of one queue: `most` messages of its producers together may be ahead."""
+    """The window of each producer of one queue: `most` messages, or UNLIMITED.
 
-    def __init__(self, hold_us: i64) -> None:
-        self.most: i64 = FREE
-        self._hold_us: Final[i64] = hold_us
+    `has_narrowed` until the producers have been told.
+    """
+
+    def __init__(self, hold: Hold) -> None:
+        self.most: i64 = UNLIMITED
+        self.has_narrowed = False
+        self._hold: Final = hold
+        self._has_begun = False
+        self._mean_us: i64 = 0
         self._measured_us: i64 = LONG_AGO
         self._kept_up_us: i64 = LONG_AGO
+        self._narrowed_us: i64 = LONG_AGO
         self._rests_until_us: i64 = LONG_AGO
+        self._rest_us: i64 = REST_US
 
-    def of_each(self, producers: i64) -> i64:
-        """How many messages each of so many may be ahead, one at least."""
-        return FREE if self.most == FREE else max(1, self.most // max(1, producers))
+    def begin(self) -> None:
+        """Give producers their first window, now that there are consumers."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._limit(FIRST)
 
     def forget(self) -> None:
-        """There is nobody to be ahead of."""
-        self.most = FREE
+        """Let producers be free: there are no consumers."""
+        self.most = UNLIMITED
+        self._has_begun = False
 
     def measured(self, lag_us: i64, now_us: i64) -> None:
-        """A message has been settled so long after it came, or is still to be."""
+        """Take into account that a message was unsettled for so long, or still is."""
         if now_us - self._measured_us > TRIAL_US:
-            self._kept_up_us = now_us  # nobody had anything to keep up with
+            self._kept_up_us = now_us  # there was nothing to keep up with
         self._measured_us = now_us
-        if lag_us > self._hold_us // 2:
+        hold_us = self._hold.us
+        self._mean_us += (lag_us - self._mean_us) // LAGS_REMEMBERED
+        if self._mean_us > hold_us * 3 // 4 or self._hold.is_crowded:
             self._narrow(lag_us, now_us)
             return
         self._kept_up_us = now_us
-        if self.most != FREE and lag_us <= self._hold_us // 4:
-            self.most += self.most // 16
-            if self.most > WIDEST:
-                self.most = FREE
+        self._rest_us = REST_US
+        if self._mean_us > hold_us // 2:
+            return
+        if self.most == UNLIMITED:
+            self._limit(WIDEST)
+        else:
+            self.most = min(WIDEST, self.most + max(1, self.most // 16))
 
     def _narrow(self, lag_us: i64, now_us: i64) -> None:
-        if now_us < self._rests_until_us:
+        """Make the window smaller by as much as the lag is too long, once for each window."""
+        if now_us < self._rests_until_us or now_us - lag_us < self._narrowed_us:
             return
-        if lag_us > self._hold_us and now_us - self._kept_up_us > TRIAL_US:
-            self.most = FREE
-            self._rests_until_us = now_us + REST_US
+        if self._rests_until_us != LONG_AGO:
+            self._rests_until_us = LONG_AGO
+            self._kept_up_us = now_us  # the next trial begins
+        hold_us = self._hold.us
+        if self._mean_us > hold_us and now_us - self._kept_up_us > TRIAL_US:
+            self.most = UNLIMITED
+            self._rests_until_us = now_us + self._rest_us
+            self._rest_us = min(2 * self._rest_us, LONGEST_REST_US)
             return
-        self.most = max(NARROWEST, min(self.most, WIDEST) * 3 // 4)
+        most = min(self.most, WIDEST)
+        fitting = most * hold_us // max(1, self._mean_us)
+        self._limit(max(NARROWEST, most // 4, min(fitting, most * 3 // 4)))
+        self._narrowed_us = now_us
+        self._mean_us = min(self._mean_us, hold_us // 2)
+
+    def _limit(self, most: i64) -> None:
+        self.most = most
+        self.has_narrowed = True

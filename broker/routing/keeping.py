@@ -7,12 +7,17 @@ to an address that says so. In such a queue nothing overtakes what waits for its
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mypy_extensions import i64
 
 from broker.message import AT_ONCE
 from broker.routing.entry import QueueEntry
 from broker.routing.stored import as_stored
 from storage.batch import DISCHARGE, Batch
+
+if TYPE_CHECKING:
+    from broker.routing.queue import Queue
 
 
 def store(entry: QueueEntry, deliver_at_ms: i64, batch: Batch) -> None:
@@ -35,7 +40,7 @@ def _judge(entry: QueueEntry, batch: Batch) -> None:
         batch.is_urgent = True
         return
     promptness = queue.promptness
-    if batch.is_urgent and promptness.hold_us == 0:
+    if batch.is_urgent and promptness.hold.us == 0:
         promptness.scope = batch.scope
         return
     if queue.consumers:
@@ -44,6 +49,15 @@ def _judge(entry: QueueEntry, batch: Batch) -> None:
         promptness.nobody_consumes(batch.scope)
     if not promptness.is_prompt:
         batch.is_urgent = True
+    if promptness.headway.has_narrowed:
+        _narrow(queue)
+
+
+def _narrow(queue: Queue) -> None:
+    """Let producers have no more credit than there is headway now."""
+    queue.promptness.headway.has_narrowed = False
+    for producer in queue.producers:
+        producer.narrow()
 
 
 def forget(entry: QueueEntry, batch: Batch, *, consumed: bool) -> None:
@@ -57,5 +71,7 @@ def forget(entry: QueueEntry, batch: Batch, *, consumed: bool) -> None:
     if number == queue.promptness.timed:
         if consumed:
             queue.promptness.settled(queue.router.clock.now_us())
+            if queue.promptness.headway.has_narrowed:
+                _narrow(queue)
         else:
             queue.promptness.left()

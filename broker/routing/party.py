@@ -102,6 +102,9 @@ class Producer:
     def resume(self) -> None:
         """The node has room again: grant credit."""
 
+    def narrow(self) -> None:
+        """The node's headway is less than it was: take back credit beyond it."""
+
     @abstractmethod
     def most(self) -> i64:
         """How much credit it may have at most."""

@@ -11,6 +11,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.routing.headway import Headway
+from broker.routing.hold import Hold
 
 NOTHING: Final[i64] = 0
 """No message has this number."""
@@ -34,13 +35,13 @@ class Promptness:
     which there is nothing more to find out now.
     """
 
-    def __init__(self, hold_us: i64) -> None:
+    def __init__(self, hold: Hold) -> None:
         self.timed: i64 = NOTHING
         self.scope: i64 = NEVER_SEEN
         self.is_prompt = False
-        self.lag_us: i64 = SLOW * hold_us
-        self.hold_us: Final[i64] = hold_us
-        self.headway: Final = Headway(hold_us)
+        self.lag_us: i64 = SLOW * hold.us
+        self.hold: Final = hold
+        self.headway: Final = Headway(hold)
         self._since_us: i64 = 0
 
     def arrived(self, number: i64, scope: i64, now_us: i64) -> None:
@@ -48,25 +49,26 @@ class Promptness:
         self.scope = scope
         if self.timed != NOTHING:
             waited_us = now_us - self._since_us
-            if waited_us <= self.hold_us:
+            if waited_us <= self.hold.patience_us:
                 return
             # it went to the disk unsettled: what came with it waited in vain
             self._learn(max(waited_us, self.lag_us))
             self.headway.measured(waited_us, now_us)
             self.is_prompt = False
-            if waited_us < GIVEN_UP_AFTER * self.hold_us:
+            if waited_us < GIVEN_UP_AFTER * self.hold.us:
                 return
         self.timed = number
         self._since_us = now_us
+        self.headway.begin()
 
     def settled(self, now_us: i64) -> None:
         """The message that was being timed has been consumed."""
         lag_us = now_us - self._since_us
         self._learn(lag_us)
         self.headway.measured(lag_us, now_us)
-        if self.lag_us <= self.hold_us // 2:
+        if self.lag_us <= self.hold.us // 2:
             self.is_prompt = True
-        elif self.lag_us > self.hold_us:
+        elif self.lag_us > self.hold.us:
             self.is_prompt = False
         self.left()
 
@@ -83,4 +85,4 @@ class Promptness:
         self.headway.forget()
 
     def _learn(self, lag_us: i64) -> None:
-        self.lag_us += (min(lag_us, SLOW * self.hold_us) - self.lag_us) // 4
+        self.lag_us += (min(lag_us, SLOW * self.hold.us) - self.lag_us) // 4

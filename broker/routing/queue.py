@@ -77,7 +77,7 @@ class Queue(Consumable):
         self.stored_as = stored_as if is_subscription else address
         self.is_stored: Final = self.may_store and self.stored_as != ""
         self.witness: Final = router.witness_of(policy)
-        self.promptness: Final = Promptness(router.hold_us)
+        self.promptness: Final = Promptness(router.hold)
         self.gate: Final = Gate(self)
         self.backlogs: Final[list[Backlog | None]] = [None] * 10
         self.top: i64 = 0
@@ -110,7 +110,7 @@ class Queue(Consumable):
             full.check(self, message)
 
     def headway(self) -> i64:
-        return self.promptness.headway.of_each(len(self.producers))
+        return self.promptness.headway.most
 
     def room_for_more(self) -> i64:
         return UNLIMITED if self.grants is None else full.room_beside(self, self.grants.granted)

@@ -21,6 +21,7 @@ from broker.routing.errors import (
 )
 from broker.routing.filter import Filter
 from broker.routing.gate import Gates
+from broker.routing.hold import Hold
 from broker.routing.kept import GRACE_MS
 from broker.routing.lag import Lag
 from broker.routing.leases import Leases
@@ -73,7 +74,7 @@ class Router:
         subscriptions_max: i64 = SUBSCRIPTIONS_MAX,
         grace_ms: i64 = GRACE_MS,
         witness: Witness | None = None,
-        hold_us: i64 = 0,
+        hold: Hold | None = None,
         commits_take_time: bool = False,
         paging_window: i64 = -1,
         journal_max_events: i64 = 0,
@@ -89,7 +90,7 @@ class Router:
         self.duplicates: Final = Duplicates(clock, stats)
         self.pacing_mark: Final[i64] = pacing_mark
         self.witness: Final = witness
-        self.hold_us: Final[i64] = hold_us
+        self.hold: Final = hold or Hold(0)
         self.gates: Final = Gates(in_force=commits_take_time)
         most, age_ms = journal_max_events, journal_max_age_ms
         self.ledger: Final = Ledger(clock, self.agenda, witness, max_events=most, max_age_ms=age_ms)

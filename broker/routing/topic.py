@@ -92,7 +92,7 @@ class Topic(Node):
         """Of the subscription that leaves least of it."""
         least = UNLIMITED
         for queue in self.subscriptions:
-            least = min(least, queue.promptness.headway.of_each(len(self.producers)))
+            least = min(least, queue.promptness.headway.most)
         return least
 
     def room_for_more(self) -> i64:

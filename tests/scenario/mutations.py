@@ -56,7 +56,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a producer to the relay gets no more credit",
-        "broker/links/incoming.py",
+        "broker/links/credit.py",
         "if node is None or node.may_grant(",
         "if node is not None and node.may_grant(",
     ),
@@ -111,7 +111,7 @@ MUTATIONS: Final = (
     Mutation(
         "a durable message is accepted before it is on disk",
         "broker/links/incoming.py",
-        "journal.submit_receipt(Receipt(self._link, delivery_id))",
+        "journal.submit_receipt(Receipt(self._credit, delivery_id))",
         "self._link.accept_delivery(delivery_id)",
     ),
     Mutation(

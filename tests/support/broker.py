@@ -183,7 +183,7 @@ class Broker:
         self.journal = Journal(self.store, self.clock, hold_us=hold_us)
         self.router = Router(
             clock=self.clock,
-            hold_us=hold_us,
+            hold=self.journal.hold,
             commits_take_time=not self.store.commits_at_once,
             stats=self.stats,
             policies=Policies(list(patterns), policy or AddressPolicy(), "queue"),

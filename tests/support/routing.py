@@ -10,6 +10,7 @@ from broker.amqp.descriptors import DATA, PROPERTIES
 from broker.amqp.encode import put_binary, put_descriptor
 from broker.message import AT_ONCE, NEVER, Message, Origin, particulars_of
 from broker.routing.entry import QueueEntry
+from broker.routing.hold import Hold
 from broker.routing.paging import Load, Reader
 from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
@@ -137,7 +138,7 @@ class Routing:
             bindings_max=bindings_max,
             subscriptions_max=subscriptions_max,
             witness=witness,
-            hold_us=hold_us,
+            hold=Hold(hold_us),
             commits_take_time=commits_take_time,
             paging_window=paging_window,
             journal_max_events=journal_max_events,

@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 
 from broker.journal import PAGE_BYTES_MAX, Journal
+from broker.routing.hold import PATIENCE
 from tests.support.clock import SimulatedClock
 from tests.support.stores import GatedStore
 from tests.unit.test_journal import Told, append, nothing_follows, settle
@@ -23,7 +24,7 @@ class Holding:
     def __init__(self) -> None:
         self.store = GatedStore()
         self.clock = SimulatedClock()
-        self.journal = Journal(self.store, self.clock, hold_us=HOUR_US)
+        self.journal = Journal(self.store, self.clock, hold_us=HOUR_US // PATIENCE)
         self.log: list[str] = []
         self.last = 0
         self.running = asyncio.create_task(self.journal.run(nothing_follows))

@@ -3,9 +3,9 @@
 import pytest
 
 from broker.amqp.performatives import Flow
-from broker.links.credit import BYTES_AHEAD, LARGE_FROM, LinkCredit
+from broker.links.credit import BYTES_AHEAD, FIRST, LARGE_FROM, LinkCredit
 from tests.support.broker import Broker, Client
-from tests.support.frames import message
+from tests.support.frames import attach_sender, message
 
 CREDIT = 100
 
@@ -45,6 +45,24 @@ def test_a_sender_whose_messages_are_small_again_gets_all_its_credit() -> None:
     told = credits_told(sender)
     assert min(told) == BYTES_AHEAD // 100_100
     assert told[-1] == CREDIT
+
+
+def test_large_messages_take_credit_from_the_first_on() -> None:
+    broker = Broker(credit=CREDIT)
+    sender = broker.session()
+    sender.attach_sender()
+    sender.transfer(0, settled=True, payload=message(bytes(1_000_000)))
+    assert credits_told(sender) == [BYTES_AHEAD // 1_000_100], "without waiting to be asked"
+
+
+def test_a_producer_gets_the_rest_of_its_credit_once_its_first_messages_have_come() -> None:
+    broker = Broker(credit=10 * FIRST)
+    sender = broker.session()
+    sender.attach(attach_sender())
+    assert credits_told(sender) == [FIRST]
+    for number in range(FIRST // 2):
+        sender.transfer(number, settled=True)
+    assert credits_told(sender) == [10 * FIRST]
 
 
 def test_one_message_may_always_come() -> None:

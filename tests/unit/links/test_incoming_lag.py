@@ -12,7 +12,8 @@ from tests.support.broker import Broker, Client
 from tests.support.frames import attach_sender, message
 from tests.support.stores import GatedStore
 
-BODY = bytes(30_000)
+BODY = bytes(8000)
+"""Small enough that the number of unsettled messages has no limit of its own."""
 BACK_AND_FORTH = 5
 
 

@@ -15,10 +15,11 @@ from broker.amqp.outcomes import (
     Released,
     TransactionalState,
 )
-from broker.amqp.performatives import RECEIVER, SND_SETTLED, Detach
+from broker.amqp.performatives import RECEIVER, SND_SETTLED, Detach, Flow
 from broker.amqp.sections import split
 from broker.amqp.terminus import COPY, Source
 from broker.amqp.types import Map, Symbol, UInt
+from broker.links.credit import BYTES_AHEAD
 from broker.links.large import AHEAD, BEGINNING
 from broker.routing.policy import AddressPolicy
 from storage.contents import CHUNK_SIZE
@@ -404,6 +405,7 @@ async def test_where_the_store_keeps_no_contents_it_stays_in_memory() -> None:
     client.attach_sender("q")
     payload, body = large()
     client.send(*pieces(payload))
+    assert client.expect(Flow).link_credit == BYTES_AHEAD // len(payload)
     outcome(client, Accepted)
     consumer = broker.session("receiver")
     consumer.attach_receiver("q", credit=1)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from broker.routing.hold import PATIENCE, Hold
 from broker.routing.promptness import GIVEN_UP_AFTER, NEVER_SEEN, NOTHING, Promptness
 
 HOLD_US = 2000
@@ -15,7 +16,7 @@ class Timed:
     """A queue's promptness, and messages one after the other, each in a batch of its own."""
 
     def __init__(self) -> None:
-        self.promptness = Promptness(HOLD_US)
+        self.promptness = Promptness(Hold(HOLD_US))
         self.now_us = 1_000_000
         self.number = 0
 
@@ -81,13 +82,13 @@ def test_a_prompt_queue_that_slows_down_a_little_stays_prompt() -> None:
 def test_a_message_that_was_written_unsettled_ends_it_at_once() -> None:
     timed = prompt()
     timed.arrive()
-    timed.now_us += HOLD_US + 1
+    timed.now_us += PATIENCE * HOLD_US + 1
     timed.arrive()
     assert not timed.promptness.is_prompt
 
 
 def test_messages_in_one_batch_cost_nothing_while_one_is_timed() -> None:
-    promptness = Promptness(HOLD_US)
+    promptness = Promptness(Hold(HOLD_US))
     promptness.arrived(1, 7, 0)
     assert (promptness.timed, promptness.scope) == (1, 7), "others of batch 7 need not ask"
 
