@@ -123,7 +123,7 @@ class LinkCredit(Producer):
             return
         window = self._window_now()
         left = max(0, window - self.unsettled)
-        if window > 0 and left <= self._link.credit >> 1:
+        if window > 0 and left < (self._link.credit + 1) >> 1:
             self.window = window
             self._link.grant(left)
 
