@@ -9,7 +9,7 @@ from broker.routing.entry import QueueEntry
 from broker.routing.party import Consumer
 
 LOOK_AHEAD: Final[i64] = 16
-"""Entries looked at together where a consumer may not have the first one."""
+"""Entries looked at together where a consumer may not have the first one: mostly it may."""
 
 
 @final
@@ -29,14 +29,16 @@ class Passing:
 
         These are not looked at again (`look_again` and `start_anew` say when they
         are): a consumer that refuses most of a queue would otherwise cost the
-        square of it.
+        square of it. Nor is the gap in front of what it gets: what comes back there is told to
+        `look_again`.
         """
         passed = consumer.passed
         if passed is None:
             passed = consumer.passed = [-1] * 10
             self.any = True
+        at_most: i64 = 1
         while True:
-            found = backlog.after(passed[priority], LOOK_AHEAD)
+            found = backlog.after(passed[priority], at_most)
             if not found:
                 return None
             for entry in found:
@@ -44,8 +46,10 @@ class Passing:
                 if group is not None and not group.may_go(entry, consumer.number):
                     group.pass_over(entry)
                 elif entry.may_go_to(consumer.number, now_ms):
+                    passed[priority] = int(entry.position) - 1
                     return entry
                 passed[priority] = int(entry.position)
+            at_most = LOOK_AHEAD
 
     def look_again(self, entry: QueueEntry, consumers: list[Consumer], now_ms: i64) -> None:
         """`entry` is back: let consumers meet it again that have gone past its place."""

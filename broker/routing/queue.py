@@ -284,7 +284,7 @@ class Queue(Consumable):
             if (
                 entry is None
                 or consumer.filter is not None
-                or entry.history is not None
+                or (entry.history is not None and not entry.may_go_to(consumer.number, now_ms))
                 or entry.group is not None
             ):
                 entry = self._first_for(consumer, backlog, priority, now_ms=now_ms)

@@ -117,8 +117,9 @@ class Selection(Due):
                 return entry
             revisit.drop_first(priority)
             entry = revisit.first(priority)
+        at_most: i64 = 1
         while True:
-            found = backlog.after(passed[priority], LOOK_AHEAD)
+            found = backlog.after(passed[priority], at_most)
             if not found:
                 self.stopped = backlog.is_blocked
                 return None
@@ -126,8 +127,10 @@ class Selection(Due):
                 if not self._may_look(consumer, revisit):
                     return None
                 if self._suits(consumer, wanted, entry, now_ms=now_ms):
+                    passed[priority] = int(entry.position) - 1
                     return entry
                 passed[priority] = int(entry.position)
+            at_most = LOOK_AHEAD
 
     def _may_look(self, consumer: Consumer, revisit: Revisit) -> bool:
         """Whether `consumer` may judge one more entry in this dispatch; the search stops if not."""

@@ -452,3 +452,16 @@ def check(queue: Queue, consumers: list[RecordingConsumer]) -> None:
         assert all(wanted.passes(entry.message) for entry in consumer.entries)
         if consumer.has_room():
             assert not [message for message in waiting if wanted.passes(message)]
+
+
+def test_a_search_begins_in_front_of_what_was_found_last() -> None:
+    """Places that are empty, or were judged, are not looked at again for each that follows."""
+    routing = Routing()
+    queue = routing.queue()
+    put(routing, queue, *(colored("red", number) for number in range(200)))
+    consumer = selective(routing, queue, RED)
+    for count in range(1, 201):
+        routing.give(queue, consumer, 1)
+        assert consumer.passed is not None
+        assert consumer.passed[4] == consumer.entries[-1].position - 1 == count - 2
+    assert judged(queue) == 200
