@@ -1,10 +1,22 @@
-"""Which consumer gets the next message: those of the highest priority with room, in turn."""
+"""Which consumer gets the next message: those of the highest priority with room, in turn.
 
-from typing import final
+And when a queue stops delivering for the sake of all else that the event loop has to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from broker.routing.agenda import Due
 from broker.routing.party import Consumer
+
+if TYPE_CHECKING:
+    from broker.routing.queue import Queue
+
+DELIVERED_AT_ONCE: Final[i64] = 4096
+"""Messages that a queue delivers before the sockets have their turn: some milliseconds."""
 
 
 @final
@@ -72,6 +84,20 @@ class Turn:
     def size(self) -> i64:
         """How many are in the round."""
         return i64(len(self._round))
+
+
+@final
+class Rest(Due):
+    """Lets `queue`, which has delivered DELIVERED_AT_ONCE, go on in the event loop's next turn."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue: Final = queue
+
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - at once, whatever the time
+        queue = self._queue
+        queue.rests = False
+        if not queue.is_deleted:
+            queue.router.wake(queue)
 
 
 def behind_equals(members: list[Consumer], priority: i64) -> int:

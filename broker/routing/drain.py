@@ -50,9 +50,10 @@ class Drains:
 def _is_served(consumer: Consumer, queue: Queue) -> bool:
     """Whether `consumer` has all there is for it. With room it has, unless it has yet to judge.
 
-    What has to be loaded may be for it, and so may what waits only for a commit.
+    What has to be loaded may be for it, and so may what waits only for a commit, or for the next
+    turn of the event loop.
     """
-    if queue.gate.is_closed and queue.waiting > 0:
+    if queue.waiting > 0 and (queue.gate.is_closed or queue.rests):
         return False
     selection = queue.selection
     if queue.browsers.has(consumer):

@@ -16,7 +16,7 @@ from broker.routing.attending import attend, choose
 from broker.routing.backlog import Backlog
 from broker.routing.browser import Browsers
 from broker.routing.dead_letter import DELIVERY_LIMIT, EXPIRED, REJECTED_UNSAID, Cause
-from broker.routing.dispatch import Turn
+from broker.routing.dispatch import DELIVERED_AT_ONCE, Rest, Turn
 from broker.routing.drain import Drains
 from broker.routing.entry import NOT_STORED, QueueEntry
 from broker.routing.exclusive import Exclusivity
@@ -32,7 +32,7 @@ from broker.routing.policy import BLOCK, DROP_OLDEST, AddressPolicy
 from broker.routing.promptness import Promptness
 from broker.routing.redelivery import Disposal
 from broker.routing.schedule import Schedule, held_back
-from broker.routing.selection import Selection, begin_selection, selection_of
+from broker.routing.selection import Selection, begin_selection, first_for, selection_of
 from broker.routing.spilling import forget_all
 from broker.routing.sweep import Sweep
 from storage.batch import Batch
@@ -93,6 +93,8 @@ class Queue(Consumable):
         self.has_spilled = False
         self.attends = False  # somebody waits for what consumers hold, or for room
         self.awaits_load = False  # the last dispatch came upon what has to be loaded
+        self.rests = False  # enough was delivered in this turn of the event loop (`Rest`)
+        self._left: i64 = 0
         self._is_limited: Final = policy.is_limited()
         self._drops_oldest: Final = self._is_limited and policy.full == DROP_OLDEST
         if self._is_limited and policy.full == BLOCK and not is_subscription:
@@ -231,7 +233,8 @@ class Queue(Consumable):
         if (selection := self.selection) is not None:
             selection.begin(self.turn.size())
         passed_over: list[Consumer] = []
-        while self.waiting > 0 and not self.holds_too_much():
+        self._left = 0 if self.rests else DELIVERED_AT_ONCE
+        while self.waiting > 0 and self._left > 0 and not self.holds_too_much():
             consumer = self.turn.next()
             if consumer is None:
                 break
@@ -242,6 +245,9 @@ class Queue(Consumable):
             passed_over = selection.in_turn(passed_over)
         for consumer in passed_over:
             self.turn.join(consumer)
+        if self._left == 0 and self.waiting > 0 and not self.rests:
+            self.rests = True
+            self.router.agenda.at(now_ms, Rest(self))
         if self.browsers.any_ready:
             self.browsers.show(self.backlogs, self.router.clock.wall_ms(), selection)
         if self._drains.any():
@@ -267,7 +273,8 @@ class Queue(Consumable):
             if self.witness is not None:
                 self.witness.delivered(entry, batch)
             consumer.deliver(entry)
-            if not alone or self.waiting == 0 or not consumer.has_room():
+            self._left -= 1
+            if not alone or self.waiting == 0 or self._left == 0 or not consumer.has_room():
                 return True
 
     def _take(self, consumer: Consumer, now_ms: i64, batch: Batch) -> QueueEntry | None:
@@ -287,7 +294,7 @@ class Queue(Consumable):
                 or (entry.history is not None and not entry.may_go_to(consumer.number, now_ms))
                 or entry.group is not None
             ):
-                entry = self._first_for(consumer, backlog, priority, now_ms=now_ms)
+                entry = first_for(consumer, backlog, priority, now_ms=now_ms, queue=self)
                 if entry is None and self._has_to_wait(consumer, backlog):
                     return None
                 if entry is None:
@@ -303,15 +310,6 @@ class Queue(Consumable):
             self.waiting -= 1
             return entry
         return None
-
-    def _first_for(
-        self, consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64
-    ) -> QueueEntry | None:
-        """The first entry that `consumer` may have, where that need not be the first of all."""
-        selection = self.selection
-        if consumer.filter is not None and selection is not None:
-            return selection.first_for(consumer, backlog, priority, now_ms=now_ms)
-        return self.passing.first_for(consumer, backlog, priority, now_ms=now_ms)
 
     def _has_to_wait(self, consumer: Consumer, backlog: Backlog) -> bool:
         """Whether `consumer` goes on later: what is next for it has to be loaded, or judged."""
@@ -378,7 +376,8 @@ class Queue(Consumable):
         self.router.stats.requeued += 1
         if priority > self.top:
             self.top = priority
-        self.router.wake(self)
+        if not self.is_pending:
+            self.router.wake(self)
 
     def forget(self, entry: QueueEntry, batch: Batch, *, consumed: bool = False) -> None:
         """Let go of an entry that is neither waiting nor held back any more."""

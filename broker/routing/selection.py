@@ -193,3 +193,13 @@ def begin_selection(queue: Queue, consumer: Consumer) -> None:
     if consumer.filter is not None:
         selection_of(queue).join(consumer)
         queue.passing.any = True
+
+
+def first_for(
+    consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64, queue: Queue
+) -> QueueEntry | None:
+    """The first entry that `consumer` may have, where that need not be the first of all."""
+    selection = queue.selection
+    if consumer.filter is not None and selection is not None:
+        return selection.first_for(consumer, backlog, priority, now_ms=now_ms)
+    return queue.passing.first_for(consumer, backlog, priority, now_ms=now_ms)

@@ -2,8 +2,11 @@
 
 from itertools import permutations
 
-from broker.routing.dispatch import Turn
+from broker.routing.dispatch import DELIVERED_AT_ONCE, Turn
+from broker.routing.queue import Queue
+from broker.routing.redelivery import Disposal
 from tests.support.parties import RecordingConsumer
+from tests.support.routing import Routing, counts
 
 
 def taken(turn: Turn, count: int) -> list[RecordingConsumer | None]:
@@ -109,3 +112,80 @@ def test_leaving_a_round_that_one_is_not_in_changes_nothing() -> None:
     turn = round_of(a)
     turn.leave(b)
     assert taken(turn, 1) == [a]
+
+
+# -- a queue rests
+
+
+BODIES = [b"%d" % number for number in range(int(DELIVERED_AT_ONCE) * 2 + 100)]
+
+
+def resting(*, drain: bool = False) -> tuple[Routing, Queue, RecordingConsumer]:
+    """A queue with more than it delivers at once, and a consumer that wants it all."""
+    routing = Routing()
+    queue = routing.queue()
+    routing.put(queue, *BODIES)
+    consumer = routing.consumer(queue)
+    routing.give(queue, consumer, len(BODIES) + 50, drain=drain)
+    return routing, queue, consumer
+
+
+def test_a_long_queue_is_delivered_in_several_turns_of_the_event_loop() -> None:
+    routing, queue, consumer = resting()
+    delivered = [len(consumer.taken)]
+    while delivered[-1] < len(BODIES):
+        routing.pump()
+        assert len(consumer.taken) == delivered[-1], "the turn is not over"
+        routing.advance(0)
+        delivered.append(len(consumer.taken))
+    assert delivered == [DELIVERED_AT_ONCE, DELIVERED_AT_ONCE * 2, len(BODIES)]
+    assert consumer.taken == BODIES
+    assert counts(queue)[:2] == (0, len(BODIES))
+
+
+def test_while_a_queue_rests_others_are_served() -> None:
+    routing, queue, consumer = resting()
+    other = routing.queue("other")
+    served = routing.consumer(other, 1)
+    routing.put(other, b"x")
+    routing.put(queue, b"y")
+    routing.pump()
+    assert (served.taken, len(consumer.taken)) == ([b"x"], DELIVERED_AT_ONCE)
+
+
+def test_a_drain_ends_once_a_queue_that_rests_has_delivered_all() -> None:
+    routing, _, consumer = resting(drain=True)
+    assert consumer.drains == 0
+    routing.advance(0)
+    assert consumer.drains == 0
+    routing.advance(0)
+    assert (consumer.drains, consumer.taken) == (1, BODIES)
+
+
+def test_consumers_that_leave_in_one_turn_do_not_pass_all_on_to_each_other() -> None:
+    """What one returns, the next would get just to return it, too: each time all that there is."""
+    routing = Routing()
+    queue = routing.queue()
+    routing.put(queue, *BODIES)
+    leaving = [routing.consumer(queue) for _ in range(4)]
+    for consumer in leaving:
+        routing.give(queue, consumer, len(BODIES))
+    for _ in range(3):
+        routing.advance(0)
+    assert counts(queue)[:2] == (0, len(BODIES))
+    delivered = sum(len(consumer.taken) for consumer in leaving)
+    for consumer in leaving:
+        routing.leave(queue, consumer, Disposal.RELEASE)
+    assert sum(len(consumer.taken) for consumer in leaving) == delivered + DELIVERED_AT_ONCE
+    last = routing.consumer(queue, len(BODIES))
+    for _ in range(3):
+        routing.advance(0)
+    assert last.taken == BODIES
+
+
+def test_a_queue_that_is_deleted_while_it_rests_delivers_no_more() -> None:
+    routing, queue, consumer = resting()
+    routing.router.delete(queue, routing.batch)
+    routing.advance(0)
+    assert len(consumer.taken) == DELIVERED_AT_ONCE
+    assert counts(queue)[0] == 0
