@@ -322,6 +322,7 @@ class Session:
         self._ours.clear()
         self._echoing = []
         self.unfinished = []
+        self.unsettled_out.part()
         for link in links:
             if link is not None:
                 link.lost()

@@ -314,3 +314,31 @@ def test_it_does_what_a_list_would(start: int, actions: list[tuple[str, int]]) -
     for owner in range(3):
         model.do("all of", owner)
     assert model.unsettled.count == 0
+
+
+def test_a_session_that_ends_gives_each_link_its_own_in_order() -> None:
+    one, other, none = Owner(), Owner(), Owner()
+    unsettled = Unsettled()
+    far = RING_MAX * 2
+    for number in (0, 1, 2, far, far + 1, far + 3):
+        unsettled.put(sent(number, one if number % 2 else other))
+    unsettled.put(sent(far + 4))
+    unsettled.part()
+    assert ids_of(unsettled.take_all_of(one)) == [1, far + 1, far + 3]
+    assert ids_of(unsettled.take_all_of(other)) == [0, 2, far]
+    assert unsettled.take_all_of(none) == unsettled.take_all_of(one) == []
+    assert (one.unsettled, other.unsettled) == (0, 0)
+    unsettled.clear()
+    assert unsettled.count == 0
+    unsettled.put(sent(far + 5, one))
+    assert ids_of(unsettled.take_all_of(one)) == [far + 5]
+
+
+def test_many_links_of_a_session_that_ends_do_not_each_search_it() -> None:
+    """Thousands, since a search of all for each of them would take minutes."""
+    owners = [Owner() for _ in range(4000)]
+    unsettled = Unsettled()
+    for number in range(60_000):
+        unsettled.put(sent(number, owners[number % len(owners)]))
+    unsettled.part()
+    assert [len(unsettled.take_all_of(owner)) for owner in owners] == [15] * len(owners)
