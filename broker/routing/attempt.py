@@ -48,13 +48,13 @@ def annotate(entry: QueueEntry, annotations: bytes, batch: Batch) -> None:
 
 def _note_release(entry: QueueEntry) -> None:
     queue = entry.queue
-    router = queue.router
-    now_ms = router.clock.now_ms()
     consumer = entry.consumer
     assert consumer is not None
-    pause = _history(entry).release(now_ms, consumer.failures)
+    history = entry.history_with(consumer.number, queue.consumers)
+    pause = history.release(consumer.failures)
     if pause > 0:
-        router.agenda.at(now_ms + pause, queue)
+        history.paused_until_ms = queue.router.clock.now_ms() + pause
+        queue.router.agenda.at(history.paused_until_ms, queue)
 
 
 def _history(entry: QueueEntry) -> History:

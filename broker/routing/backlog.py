@@ -79,6 +79,8 @@ class Backlog:
         self._at: i64 = 0
         self._tail: Chunk = self._head
         self._chunks: Final[list[Chunk]] = [self._head]
+        # where the last search ended: what comes and goes in order stays in a chunk for a while
+        self._near: i64 = 0
         # the number of the first page
         self._limit: i64 = FAR
         # chunks of lower numbers have nothing that could leave memory
@@ -186,6 +188,9 @@ class Backlog:
 
     def _index(self, number: i64) -> i64:
         """Where the first chunk of at least that number lies."""
+        near = self._near
+        if near < i64(len(self._chunks)) and self._chunks[near].number == number:
+            return near
         low: i64 = 0
         high = i64(len(self._chunks))
         while low < high:
@@ -194,6 +199,7 @@ class Backlog:
                 low = middle + 1
             else:
                 high = middle
+        self._near = low
         return low
 
     def remove(self, entry: QueueEntry) -> None:

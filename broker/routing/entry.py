@@ -64,7 +64,8 @@ class QueueEntry(Delivery):
     def history_with(self, consumer: i64, consumers: list[Consumer]) -> History:
         """What the consumer of that number did with this entry; begun where it did nothing yet.
 
-        What the entry went through with others than `consumers` is then forgotten.
+        What the entry went through with others than `consumers`, which come by ascending number,
+        is then forgotten.
         """
         history = self.history
         while history is not None:
@@ -72,16 +73,16 @@ class QueueEntry(Delivery):
                 return history
             history = history.next
         if self.history is not None:
-            self._forget_others({int(present.number) for present in consumers})
+            self._forget_others(consumers)
         self.history = History(consumer, self.history)
         return self.history
 
-    def _forget_others(self, present: set[int]) -> None:
+    def _forget_others(self, consumers: list[Consumer]) -> None:
         kept: History | None = None
         history = self.history
         while history is not None:
             following = history.next
-            if int(history.consumer) in present:
+            if _is_among(consumers, history.consumer):
                 history.next = kept
                 kept = history
             history = following
@@ -104,17 +105,29 @@ class History:
         self.paused_until_ms: i64 = 0
         self.next = following
 
-    def release(self, now_ms: i64, failures: i64) -> i64:
+    def release(self, failures: i64) -> i64:
         """Note one more release; the pause in ms that the consumer has to wait for the entry.
 
-        `failures`: how many attempts with the consumer have failed. It has not released this
-        entry in a row where one has failed meanwhile: JMS clients that roll back release
-        what they had prefetched, each time, and want it again in its order.
+        The caller sets `paused_until_ms` where there is one. `failures`: how many attempts with the
+        consumer have failed. It has not released this entry in a row where one has failed
+        meanwhile: JMS clients that roll back release what they had prefetched, each time, and want
+        it again in its order.
         """
         if failures != self.failures_before:
             self.failures_before = failures
             self.releases = 0
         self.releases += 1
-        pause = pause_after(self.releases)
-        self.paused_until_ms = now_ms + pause
-        return pause
+        return pause_after(self.releases)
+
+
+def _is_among(consumers: list[Consumer], number: i64) -> bool:
+    """Whether one of `consumers` has that number; there may be thousands of them."""
+    low: i64 = 0
+    high = i64(len(consumers))
+    while low < high:
+        middle = (low + high) >> 1
+        if consumers[middle].number < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low < i64(len(consumers)) and consumers[low].number == number
