@@ -25,7 +25,9 @@ from broker.security.authenticate import is_loopback
 from broker.settings import HttpSettings
 from storage.api import Store
 
-BACKLOG: Final = 128
+BACKLOG: Final = 1024
+"""Connections that may wait until they are accepted. A client that finds no place there tries again
+after a second only (TCP), so hundreds of connections at once must not fill it."""
 
 TICK_S: Final = 1.0
 """The `Date` of responses is made so often."""

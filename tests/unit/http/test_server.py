@@ -6,7 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -54,6 +56,17 @@ async def test_it_leaves_nothing_behind() -> None:
     async with served(MemoryStore()) as url:
         await ask(f"{url}/livez")
     assert asyncio.all_tasks() == before
+
+
+async def test_hundreds_of_connections_may_come_before_the_broker_accepts_one() -> None:
+    async with served(MemoryStore()) as url:
+        port = urlsplit(url).port
+        # The event loop does not run meanwhile, so the kernel keeps them all.
+        with ExitStack() as open_ones:
+            for _ in range(400):
+                each = socket.create_connection(("127.0.0.1", port), timeout=0.5)
+                open_ones.enter_context(each)
+        assert (await ask(f"{url}/livez")).status == 200
 
 
 async def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
