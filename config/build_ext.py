@@ -7,6 +7,7 @@ the module out of the library.
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +22,10 @@ FOLDER: Final = Path(__file__).resolve().parent
 
 JOBS: Final = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
-COMPILE: Final = ["-fvisibility=hidden", "-fno-plt", f"-I{FOLDER}", "-include", "cold_paths.h"]
-"""Calls within the library go straight, and what handles failures lies apart (cold_paths.h)."""
+HEADER: Final = "cold_paths.h"
+
+COMPILE: Final = ["-fvisibility=hidden", "-fno-plt", "-include", HEADER]
+"""Calls within the library go straight, and what handles failures lies apart (HEADER)."""
 
 LTO_COMPILE: Final = ["-flto"]
 LTO_LINK: Final = [f"-flto={JOBS}", "-O3", "-g0"]
@@ -38,8 +41,12 @@ class ParallelBuildExt(build_ext):
 
     def build_extensions(self) -> None:
         """Compile all files of all extensions, then link the extensions side by side."""
+        # mypy's trees are still there, some millions of objects: at its end Python would search
+        # them for cycles, seconds long.
+        gc.freeze()
         if self.compiler.compiler_type == "unix":
             self._set_flags()
+            self._precompile_header()
         with ThreadPoolExecutor(self.parallel) as pool:
             pending = [
                 (extension, [pool.submit(self._compile, extension, source) for source in sources])
@@ -54,10 +61,31 @@ class ParallelBuildExt(build_ext):
     def _set_flags(self) -> None:
         has_lto = self._has_lto()
         for extension in self.extensions:
-            extension.extra_compile_args += COMPILE
-            if has_lto and len(extension.sources) > 1:
-                extension.extra_compile_args += LTO_COMPILE
-                extension.extra_link_args += LTO_LINK
+            lto = has_lto and len(extension.sources) > 1
+            # Lists of its own: mypyc gives one and the same to all extensions.
+            extension.include_dirs = [self.build_temp, str(FOLDER), *extension.include_dirs]
+            extension.extra_compile_args = [
+                *extension.extra_compile_args,
+                *COMPILE,
+                *(LTO_COMPILE if lto else ()),
+            ]
+            extension.extra_link_args = [*extension.extra_link_args, *(LTO_LINK if lto else ())]
+
+    def _precompile_header(self) -> None:
+        """Parse HEADER, and with it Python's own headers, once instead of for each file.
+
+        The compiler looks for the result in a folder that has the header's name with `.gch`
+        behind it, takes the one that was made with its flags, and reads the header itself where
+        there is none.
+        """
+        folder = Path(self.build_temp, f"{HEADER}.gch")
+        folder.mkdir(parents=True, exist_ok=True)
+        includes = [f"-I{path}" for path in self.compiler.include_dirs]
+        command = [*self.compiler.compiler_so, *includes, "-x", "c-header", str(FOLDER / HEADER)]
+        for number, flags in enumerate({tuple(e.extra_compile_args) for e in self.extensions}):
+            # Here the header is the input, and not one that another file includes.
+            own = [flag for flag in flags if flag not in ("-include", HEADER)]
+            self.spawn([*command, *own, "-o", str(folder / f"{number}.gch")])
 
     def _has_lto(self) -> bool:
         """Whether this compiler and its linker understand GCC's options for it."""
