@@ -6,6 +6,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from broker.amqp.deadlines import NO_DEADLINE, earlier
 from broker.amqp.errors import (
     FRAMING_ERROR,
     NOT_ALLOWED,
@@ -41,6 +42,26 @@ class Channels:
             if session is not None and session.unsettled_out.count > 0:
                 return True
         return False
+
+    def room_again(self) -> None:
+        """Let every session go on sending: the output has room."""
+        for session in self.sessions:
+            if session is not None:
+                session.room_again()
+
+    def tick(self, now_ms: i64) -> None:
+        """Do what is due in every session."""
+        for session in self.sessions:
+            if session is not None:
+                session.tick(now_ms)
+
+    def echo_due_ms(self) -> i64:
+        """Return when the first session owes an echo; NO_DEADLINE where none does."""
+        found: i64 = NO_DEADLINE
+        for session in self.sessions:
+            if session is not None:
+                found = earlier(found, session.echo_due_ms)
+        return found
 
     def check_range(self, channel: i64) -> None:
         """Refuse a channel that we have not offered (2.7.1)."""

@@ -116,7 +116,6 @@ class Connection:
         self._open_sent = False
         self.times: Final = Deadlines(limits, now_ms)
         self._input: Final = Input()
-        self._awaiting_outcome = False
         self._data: bytes = b""
         self._transfer: Final = Transfer()
         self._disposition: Final = Disposition()
@@ -159,10 +158,18 @@ class Connection:
             times.partial_ms = NO_DEADLINE
             return
         self._input.keep(data, at)
-        if not self._awaiting_outcome and (at > 0 or times.partial_ms == NO_DEADLINE):
+        if not self._input.is_held and (at > 0 or times.partial_ms == NO_DEADLINE):
             times.frame_begun(now_ms)
             self.deadline_at(times.partial_ms)
         self._check_input()
+
+    def go_on(self, now_ms: i64) -> None:
+        """Handle the input that was held, for SASL's outcome or since `input_rests`."""
+        if self.is_over:
+            return
+        self._input.is_held = False
+        if self._input.size > 0:
+            self._take(self._input.take(), now_ms)
 
     def _check_input(self) -> None:
         """An unauthenticated peer may not make us hold more than a little."""
@@ -174,7 +181,7 @@ class Connection:
         """Handle every whole frame in `data`; the position behind the last of them."""
         end = i64(len(data))
         at: i64 = 0
-        while end - at >= HEAD_SIZE and not self._awaiting_outcome and not self.is_over:
+        while end - at >= HEAD_SIZE and not self._input.is_held and not self.is_over:
             if expects_header(self.state):
                 self._on_header(data[at : at + HEAD_SIZE])
                 at += HEAD_SIZE
@@ -255,7 +262,7 @@ class Connection:
         elif self.state is ConnectionState.SASL:
             if code != SASL_INIT:
                 raise ConnectionFault(NOT_ALLOWED, "sasl-init was expected")
-            self._awaiting_outcome = True
+            self._input.is_held = True
             init = read_sasl_init(data, behind, end)
             self.owner.authenticate(init.mechanism, init.initial_response or b"")
         elif code == OPEN:
@@ -266,6 +273,8 @@ class Connection:
     def _on_control(
         self, code: i64, channel: i64, data: bytes, at: i64, end: i64, now_ms: i64
     ) -> None:
+        if code != FLOW and self._input.count_control():
+            self.owner.input_rests()
         if code == BEGIN:
             self._on_begin(channel, read_begin(data, at, end))
             return
@@ -311,15 +320,13 @@ class Connection:
         """Answer `authenticate`: 0 lets the peer in, all else ends the connection (5.3.3.6)."""
         if self.is_over or self.state is not ConnectionState.SASL:
             return
-        self._awaiting_outcome = False
         put_sasl_frame(self.output.writer(), SaslOutcome(code))
         if code != SASL_OK:
             self._over()
             return
         self.state = connection_after(self.state, ConnectionEvent.SASL_OUTCOME_OUT)
         self.times.handshake_ms = NO_DEADLINE
-        if self._input.size > 0:
-            self._take(self._input.take(), now_ms)
+        self.go_on(now_ms)
 
     def _on_open(self, open: Open) -> None:
         self.state = connection_after(self.state, ConnectionEvent.OPEN_IN)
@@ -439,9 +446,7 @@ class Connection:
     def written(self) -> None:
         """What `data_to_send` gave has gone to the socket: more may follow unless it is blocked."""
         if self.output.has_room_again():
-            for session in self.channels.sessions:
-                if session is not None:
-                    session.room_again()
+            self.channels.room_again()
 
     def output_blocked(self) -> None:
         """The socket takes no more for now."""
@@ -484,17 +489,11 @@ class Connection:
             if times.owes_heartbeat(now_ms):
                 self.output.writer().write(EMPTY_FRAME)
                 times.last_output_ms = now_ms
-            for session in self.channels.sessions:
-                if session is not None:
-                    session.tick(now_ms)
+            self.channels.tick(now_ms)
 
     def _earliest(self) -> i64:
         if self.is_over:
             return NO_DEADLINE
         if self.state is ConnectionState.CLOSE_SENT:
             return self.times.close_ms
-        found = self.times.earliest()
-        for session in self.channels.sessions:
-            if session is not None:
-                found = earlier(found, session.echo_due_ms)
-        return found
+        return earlier(self.times.earliest(), self.channels.echo_due_ms())

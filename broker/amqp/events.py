@@ -38,6 +38,10 @@ class ConnectionOwner:
         """Answer with `sasl_outcome`, now or later; input waits until then (5.3.3.2)."""
 
     @abstractmethod
+    def input_rests(self) -> None:
+        """Call the connection's `go_on` in a later turn of the event loop; input waits for it."""
+
+    @abstractmethod
     def opened(self, open: Open) -> None:
         """Answer at once with `accept` or `refuse` (2.4.1)."""
 

@@ -1,4 +1,4 @@
-"""What has come of a frame that is not whole yet: kept in pieces, joined once."""
+"""Input that is not handled yet: the beginning of a frame, or what is held for a later turn."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.amqp.frames import HEAD_SIZE
+from broker.amqp.limits import CONTROLS_AT_ONCE
 
 
 @final
 class Input:
-    """The beginning of a frame, `size` bytes of it, until `wanted` bytes are there."""
+    """`size` bytes in pieces, which are joined once `wanted` of them are there.
+
+    While it `is_held`, no frame is handled: SASL's outcome is awaited, or a later turn of the
+    event loop.
+    """
 
     def __init__(self) -> None:
+        self.is_held = False
+        self._controls: i64 = 0
         self.size: i64 = 0
         self.wanted: i64 = HEAD_SIZE
         self._pieces: Final[list[bytes]] = []
@@ -25,6 +32,14 @@ class Input:
         self._pieces.append(data)
         self.size += i64(len(data))
         return None if self.size < self.wanted else self.take()
+
+    def count_control(self) -> bool:
+        """Count a frame; True, and the input is held, behind each CONTROLS_AT_ONCE of them."""
+        self._controls += 1
+        if self._controls == CONTROLS_AT_ONCE:
+            self._controls = 0
+            self.is_held = True
+        return self.is_held
 
     def take(self) -> bytes:
         """Give up what has come."""

@@ -62,6 +62,12 @@ BYTES_PER_TRANSFER: Final = 256
 TRANSFERS_PER_DELIVERY_MIN: Final = 1024
 
 
+# Begins, attaches, detaches and ends of one connection in a turn of the event loop: the next
+# frame is handled in a later turn. A read has up to some thousand of them, each some ten
+# microseconds of work, and the other connections are to be served between them.
+CONTROLS_AT_ONCE: Final = 100
+
+
 @final
 class Limits:
     """What an operator may allow a peer. The defaults are those of config/broker.toml."""

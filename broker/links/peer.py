@@ -105,6 +105,17 @@ class Alarm(Due):
 
 
 @final
+class Rest(Due):
+    """Lets `peer`, which has sent enough frames for one turn of the event loop, go on."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer: Final = peer
+
+    def due(self, now_ms: i64) -> None:
+        self._peer.go_on(now_ms)
+
+
+@final
 class Withheld(Waiter):
     """What a peer has not been told yet, since a crash could make it untrue."""
 
@@ -173,7 +184,23 @@ class Peer(ConnectionOwner):
         self.connection.receive(data, container.clock.now_ms())
         if batch.subscription_changes != changes:
             self.withhold()
-        self.container.run_round()
+        container.run_round()
+
+    def input_rests(self) -> None:
+        self.hold_input()
+        container = self.container
+        # The next millisecond: the agenda does whatever is due by now in the same turn.
+        container.router.agenda.at(container.clock.now_ms() + 1, Rest(self))
+
+    def go_on(self, now_ms: i64) -> None:
+        """Take the frames that wait since `input_rests`; the round of work is the agenda's."""
+        batch = self.container.journal.batch
+        changes = batch.subscription_changes
+        self.container.received_ms = self.container.clock.wall_ms()
+        self.connection.go_on(now_ms)
+        if batch.subscription_changes != changes:
+            self.withhold()
+        self.release_input()
 
     def withhold(self) -> None:
         """Write nothing until what is noted now is durable: an answer in the output says it is.

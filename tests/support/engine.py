@@ -103,6 +103,7 @@ class Engine(ConnectionOwner):
         self.failed_transactions: list[tuple[bytes, str]] = []
         self.ended_sessions: list[int] = []
         self.drops: list[bool] = []
+        self.rests = 0
         self.connection = Connection(
             self,
             limits or Limits(),
@@ -181,6 +182,9 @@ class Engine(ConnectionOwner):
         self.drops.append(self.connection.closed_in_order)
 
     def ended(self) -> None: ...
+
+    def input_rests(self) -> None:
+        self.rests += 1
 
     def authenticate(self, mechanism: str, response: bytes) -> None:
         raise AssertionError((mechanism, response))

@@ -47,6 +47,8 @@ HITS: Final = {
     "::test_a_sender_may_not_leave_everything_unsettled",
     "BYTES_PER_TRANSFER": f"{HERE}::test_a_delivery_has_only_so_many_frames",
     "TRANSFERS_PER_DELIVERY_MIN": f"{HERE}::test_a_delivery_has_only_so_many_frames",
+    "CONTROLS_AT_ONCE": "links/test_peer.py"
+    "::test_links_that_come_and_go_without_end_leave_turns_to_other_clients",
     # what an operator sets for connections
     "max_frame_size": "amqp/test_connection.py"
     "::test_an_impossible_frame_header_closes_the_connection",

@@ -32,6 +32,9 @@ class Listener(ConnectionOwner):
     def authenticate(self, mechanism: str, response: bytes) -> None:
         raise NotImplementedError
 
+    def input_rests(self) -> None:
+        raise NotImplementedError
+
     def opened(self, open: Open) -> None:  # noqa: A002 - the specification's word
         raise NotImplementedError
 

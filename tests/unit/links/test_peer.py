@@ -6,7 +6,7 @@ import pytest
 
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
 from broker.amqp.frames import AMQP_HEADER, SASL_HEADER
-from broker.amqp.limits import Limits
+from broker.amqp.limits import CONTROLS_AT_ONCE, Limits
 from broker.amqp.performatives import Attach, Close, Detach, End, Flow, Open
 from broker.amqp.sasl_frames import (
     SASL_AUTH,
@@ -233,6 +233,26 @@ def test_a_link_is_refused(attach: Attach, condition: str) -> None:
     client.send(Detach(handle=attach.handle, closed=True))
     client.attach_receiver("q")
     assert broker.container.link_count() == 1
+
+
+def test_links_that_come_and_go_without_end_leave_turns_to_other_clients() -> None:
+    broker = Broker()
+    client = broker.session()
+    pair = frame(attach_sender()) + frame(Detach(handle=0, closed=True))
+    transfer = frame(Transfer(settled=True, payload=message(b"behind")))
+    client.send_bytes(pair * CONTROLS_AT_ONCE + frame(attach_sender()) + transfer)
+    turns = 0
+    while client.outlet.paused:
+        turns += 1
+        answers = [body for body in client.bodies() if isinstance(body, Attach | Detach)]
+        assert len(answers) <= CONTROLS_AT_ONCE
+        other = broker.session("other")
+        other.attach_sender()
+        other.hang_up()
+        broker.advance(1)
+    assert turns == 2
+    assert [type(body) for body in client.bodies()] == [Detach, Attach, Flow]
+    assert broker.queue().waiting == 1, "the transfer behind them"
 
 
 def test_what_a_receiver_remembers_of_former_deliveries_is_not_resumed() -> None:
