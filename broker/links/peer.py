@@ -143,6 +143,7 @@ class Peer(ConnectionOwner):
         self.claimed_user = ""
         self.claim: Claim = Claim(exclusive=False)
         self.is_open = False
+        self.rests = False  # enough of its frames were handled in this turn of the event loop
         self.replies: Final[dict[str, Queue]] = {}
         self._transactions: Transactions | None = None
         self.dynamic: Final = DynamicNodes(self.id, container.router)
@@ -187,13 +188,13 @@ class Peer(ConnectionOwner):
         container.run_round()
 
     def input_rests(self) -> None:
+        self.rests = True
         self.hold_input()
-        container = self.container
-        # The next millisecond: the agenda does whatever is due by now in the same turn.
-        container.router.agenda.at(container.clock.now_ms() + 1, Rest(self))
+        self.container.router.agenda.at(self.container.clock.now_ms(), Rest(self))
 
     def go_on(self, now_ms: i64) -> None:
         """Take the frames that wait since `input_rests`; the round of work is the agenda's."""
+        self.rests = False
         batch = self.container.journal.batch
         changes = batch.subscription_changes
         self.container.received_ms = self.container.clock.wall_ms()

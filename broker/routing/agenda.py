@@ -48,7 +48,8 @@ class Agenda:
         return i64(self._heap[0][0]) if self._heap else NOTHING
 
     def tick(self, now_ms: i64) -> None:
-        """Call whatever is due."""
-        while self._heap and self._heap[0][0] <= now_ms:
+        """Call whatever is due; what that enters for now comes in the event loop's next turn."""
+        last = self._order
+        while self._heap and self._heap[0][0] <= now_ms and self._heap[0][1] <= last:
             due = heappop(self._heap)[2]
             due.due(now_ms)

@@ -465,11 +465,11 @@ class Queue(Consumable):
         return self.waiting + self.acquired + self.held()
 
     def delete(self, batch: Batch) -> None:
-        """Forget what waits now, and what is acquired as it comes back; the store has forgotten."""
+        """Let go of what waits, and of what is acquired as it returns; the store has forgotten."""
         self.is_deleted = True
         if self.witness is not None:
             self.witness.dropped(self, self.contents(), batch, why="with their queue")
-        self._clear(batch)
+        self._clear()
         forget_all(self, batch)
         for consumer in list(self.consumers):
             consumer.node_deleted()
@@ -483,15 +483,17 @@ class Queue(Consumable):
             self.selection.close()
         self.tell_producers()
 
-    def _clear(self, batch: Batch) -> None:
+    def _clear(self) -> None:
+        left: list[QueueEntry] = []
         for backlog in self.backlogs:
             if backlog is not None:
-                for entry in backlog.loaded(-1, backlog.waiting):
-                    self.forget(entry, batch)
+                left.extend(backlog.loaded(-1, backlog.waiting))
                 backlog.drop_pages(backlog.waiting)
         self.backlogs[:] = [None] * 10
         self.waiting = 0
         if self.schedule is not None:
-            for entry in self.schedule.entries():
-                self.forget(entry, batch)
+            left.extend(self.schedule.entries())
             self.schedule.close()
+        for entry in left:
+            self.bytes -= entry.message.size
+        self.router.remains.take(left)

@@ -35,6 +35,7 @@ from broker.routing.party import Witness
 from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.population import NODES_MAX, Population
 from broker.routing.queue import Queue
+from broker.routing.remains import Remains
 from broker.routing.reserve import Reserve
 from broker.routing.stages import Stages
 from broker.routing.subscriptions import SUBSCRIPTIONS_MAX, Subscriptions
@@ -61,6 +62,7 @@ class Router:
     contents: Keeper | None = None
     reserve: Reserve | None = None
     bindings: i64 = 0
+    _last_stored_number: i64 = 0
 
     def __init__(
         self,
@@ -86,6 +88,7 @@ class Router:
         self.stats: Final = stats
         self.memory: Final = MemoryBudget(memory_max)
         self.agenda: Final = Agenda()
+        self.remains: Final = Remains(self.memory, self.agenda, clock)
         self.lifetimes: Final = Lifetimes(self.agenda, clock)
         self.duplicates: Final = Duplicates(clock, stats)
         self.pacing_mark: Final[i64] = pacing_mark
@@ -111,7 +114,6 @@ class Router:
         self._pending: list[Queue] = []
         self._paced: list[Node] = []
         self._left: list[Node] = []
-        self._last_stored_number: i64 = 0
 
     def number_from(self, first: i64) -> None:
         """Give no number below `first`: the store has had those."""

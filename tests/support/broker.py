@@ -264,6 +264,8 @@ class Client:
 
     def send_bytes(self, data: bytes) -> None:
         self.peer.receive(data)
+        while self.peer.rests:
+            self.broker.container.tick()
 
     def send(self, *bodies: Body, channel: int = 0) -> None:
         """Send frames, all in one piece."""

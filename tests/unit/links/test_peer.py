@@ -240,7 +240,7 @@ def test_links_that_come_and_go_without_end_leave_turns_to_other_clients() -> No
     client = broker.session()
     pair = frame(attach_sender()) + frame(Detach(handle=0, closed=True))
     transfer = frame(Transfer(settled=True, payload=message(b"behind")))
-    client.send_bytes(pair * CONTROLS_AT_ONCE + frame(attach_sender()) + transfer)
+    client.peer.receive(pair * CONTROLS_AT_ONCE + frame(attach_sender()) + transfer)
     turns = 0
     while client.outlet.paused:
         turns += 1
@@ -249,7 +249,7 @@ def test_links_that_come_and_go_without_end_leave_turns_to_other_clients() -> No
         other = broker.session("other")
         other.attach_sender()
         other.hang_up()
-        broker.advance(1)
+        broker.advance(0)
     assert turns == 2
     assert [type(body) for body in client.bodies()] == [Detach, Attach, Flow]
     assert broker.queue().waiting == 1, "the transfer behind them"

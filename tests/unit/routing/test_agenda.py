@@ -58,15 +58,17 @@ def test_one_moment_may_be_asked_for_twice() -> None:
     assert (one.calls, other.calls) == ([100, 100], [100])
 
 
-def test_what_is_asked_for_meanwhile_is_called_too_where_it_is_due() -> None:
+def test_what_is_asked_for_meanwhile_has_the_next_turn_though_it_is_due() -> None:
     agenda = Agenda()
     overdue = Diary("overdue", agenda, again_at=120)
     later = Diary("later", agenda, again_at=300)
     agenda.at(100, overdue)
     agenda.at(100, later)
     agenda.tick(150)
-    assert overdue.calls == [150, 150]
-    assert later.calls == [150]
+    assert (overdue.calls, later.calls) == ([150], [150])
+    assert agenda.next_deadline_ms() == 120
+    agenda.tick(150)
+    assert (overdue.calls, later.calls) == ([150, 150], [150])
     assert agenda.next_deadline_ms() == 300
 
 
