@@ -253,6 +253,10 @@ class Backlog:
             index += 1
         return found
 
+    def slots(self) -> list[list[QueueEntry | None]]:
+        """Return the places of all entries in memory, chunk by chunk; None where one is empty."""
+        return [chunk.slots for chunk in self._chunks]
+
     # -- out of memory and back
 
     def recover(self, position: i64, stored_number: i64, *, size: i64, expires_at_ms: i64) -> None:

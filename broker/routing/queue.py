@@ -484,16 +484,12 @@ class Queue(Consumable):
         self.tell_producers()
 
     def _clear(self) -> None:
-        left: list[QueueEntry] = []
+        if self.waiting + self.held() > 0:
+            self.router.remains.take(self)
         for backlog in self.backlogs:
             if backlog is not None:
-                left.extend(backlog.loaded(-1, backlog.waiting))
                 backlog.drop_pages(backlog.waiting)
         self.backlogs[:] = [None] * 10
         self.waiting = 0
         if self.schedule is not None:
-            left.extend(self.schedule.entries())
             self.schedule.close()
-        for entry in left:
-            self.bytes -= entry.message.size
-        self.router.remains.take(left)
