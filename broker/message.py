@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from librt.strings import BytesWriter
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i32, i64, mypyc_attr
 
 from broker.amqp.decode import descriptor_at, skip, take_value
 from broker.amqp.descriptors import DATA, MESSAGE_ANNOTATIONS
@@ -140,6 +140,7 @@ class Message:
     ) -> None:
         self.encoded: Final = encoded
         self.durable: Final = durable
+        self.holders: i32 = 0
         self.priority: Final[i64] = priority
         self.ttl_ms: Final[i64] = ttl_ms
         self.arrived_ms: Final[i64] = arrived_ms
@@ -147,15 +148,9 @@ class Message:
         self.origin: Final = origin
         self.particulars: Final = particulars
         size = i64(len(encoded))
-        first_header = (DURABLE_HEADERS if durable else PLAIN_HEADERS)[priority]
-        if particulars is not None:
-            if particulars.large is not None:
-                size += i64(particulars.large.size)
-            if particulars.opaque:
-                first_header = b""
+        if particulars is not None and particulars.large is not None:
+            size += i64(particulars.large.size)
         self.size: Final[i64] = size
-        self.holders: i64 = 0
-        self.first_header: Final = first_header
 
     @property
     def publisher(self) -> str:
@@ -204,8 +199,10 @@ class Message:
         `acquired_before`: a link has had the message already, though without failing.
         An opaque message has none.
         """
-        if (delivery_count == 0 and self.ttl_ms < 0 and not acquired_before) or self.opaque:
-            return self.first_header
+        if self.opaque:
+            return b""
+        if delivery_count == 0 and self.ttl_ms < 0 and not acquired_before:
+            return (DURABLE_HEADERS if self.durable else PLAIN_HEADERS)[self.priority]
         ttl: i64 = -1
         if self.ttl_ms >= 0:
             ttl = remaining_ttl(

@@ -59,6 +59,7 @@ __all__ = [
     "descriptor_at",
     "encoded_value",
     "malformed",
+    "open_body",
     "open_compound",
     "skip",
     "symbol_at",

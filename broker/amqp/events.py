@@ -148,8 +148,8 @@ class OutgoingOwner:
         """There may be room for deliveries now. With `drain`, answer with `link.drained`."""
 
     @abstractmethod
-    def accepted(self, delivery: Delivery) -> None:
-        """The peer has accepted `delivery`; it is settled."""
+    def accepted(self, deliveries: list[Delivery]) -> None:
+        """The peer has accepted these deliveries of the link; they are settled."""
 
     @abstractmethod
     def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:

@@ -44,7 +44,7 @@ DELIVERY_TAG_SIZE_MAX: Final = 32
 FRAME_SIZE_MIN: Final = 512
 
 # Nobody needs more for SASL and open; RabbitMQ's figure. Nothing is known of the peer yet.
-FRAME_BEFORE_OPEN: Final = 8192
+FRAME_BEFORE_OPEN: Final[i64] = 8192
 
 # All that a peer may have waiting in our buffers before it is authenticated.
 BUFFER_BEFORE_OPEN: Final = 64 * 1024

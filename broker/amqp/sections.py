@@ -14,11 +14,13 @@ from librt.strings import read_i64_be
 from mypy_extensions import i64, u8
 
 from broker.amqp.decode import (
-    bool_at,
     descriptor_at,
     malformed,
+    open_body,
     open_compound,
     skip,
+    take_bool,
+    take_uint,
     take_value,
     text_at,
     uint_at,
@@ -147,19 +149,21 @@ class Sections:
         count, at, end = _open_list(data, at, end)
         if count > HEADER_FIELDS:
             raise malformed("header has more than its fields")
-        if count > 0:
-            field = at
-            at = skip(data, at, end)
-            self.durable = bool_at(data, field, False)
-        if count > 1:
-            field = at
-            at = skip(data, at, end)
-            priority = uint_at(data, field, PRIORITY_DEFAULT)
-            self.priority = priority if priority <= PRIORITY_MAX else PRIORITY_MAX
-        if count > 2:
-            field = at
-            at = skip(data, at, end)
-            self.ttl = uint_at(data, field, -1)
+        if count == 0:
+            return end
+        try:
+            durable, at = take_bool(data, at)
+            self.durable = durable > 0
+            if count > 1:
+                priority, at = take_uint(data, at)
+                if priority >= 0:
+                    self.priority = priority if priority <= PRIORITY_MAX else PRIORITY_MAX
+            if count > 2:
+                self.ttl, at = take_uint(data, at)
+        except IndexError:
+            at = end + 1
+        if at > end:
+            raise malformed("header: a field is larger than what holds it")
         return end
 
     def _read_properties(self, data: bytes, at: i64, end: i64) -> i64:
@@ -317,7 +321,7 @@ def _open_list(data: bytes, at: i64, end: i64) -> tuple[i64, i64, i64]:
     """Count, first field and end of the list that a section must be."""
     code = i64(data[at])
     if code == 0xC0 or code == 0xD0:
-        return open_compound(data, at, end)
+        return open_body(data, at + 1, end, code)
     if code == 0x45:
         return 0, at + 1, at + 1
     raise malformed("a section that is not a list")

@@ -139,13 +139,18 @@ class Session:
             delivery = self.unsettled_out.take(disposition.first)
             if delivery is None:
                 return  # of a link that has been detached, or settled already
-            self._ended(delivery, state)
+            taken = [delivery]
         else:
             taken = self.unsettled_out.take_range(disposition.first, disposition.last)
             if not taken:
                 return
+        if state is ACCEPTED_STATE:
+            _tell_accepted(taken)
+        else:
             for delivery in taken:
-                self._ended(delivery, state)
+                owner = delivery.sent_to
+                if owner is not None:
+                    owner.settled(delivery, state)
         if not disposition.settled and state is not None:
             # the receiver settles second, and waits for us (2.6.12)
             self.put_disposition(
@@ -155,15 +160,6 @@ class Session:
                 settled=True,
                 state=state,
             )
-
-    def _ended(self, delivery: Delivery, state: DeliveryState | None) -> None:
-        owner = delivery.sent_to
-        if owner is None:
-            return
-        if state is ACCEPTED_STATE:
-            owner.accepted(delivery)
-        else:
-            owner.settled(delivery, state)
 
     def _retire(self, disposition: Disposition, data: bytes, end: i64) -> None:
         """Outcomes for the end of a transaction: what is not settled stays unsettled (4.4.2)."""
@@ -480,3 +476,17 @@ class Session:
                     credit=link.credit,
                     drain=False,
                 )
+
+
+def _tell_accepted(deliveries: list[Delivery]) -> None:
+    """Tell the owners of the links of accepted deliveries: once of all that follow one another."""
+    count = i64(len(deliveries))
+    start: i64 = 0
+    while start < count:
+        owner = deliveries[start].sent_to
+        end = start + 1
+        while end < count and deliveries[end].sent_to is owner:
+            end += 1
+        if owner is not None:
+            owner.accepted(deliveries if end - start == count else deliveries[start:end])
+        start = end

@@ -15,7 +15,7 @@ from broker.amqp.composite import FieldWriter
 from broker.amqp.decode import (
     descriptor_at,
     malformed,
-    open_compound,
+    open_body,
     skip,
     take_bool,
     take_uint,
@@ -37,7 +37,7 @@ def _open(data: bytes, at: i64, end: i64, name: str) -> tuple[i64, i64, i64]:
     if at < end:
         code = i64(data[at])
         if code == 0xC0 or code == 0xD0:
-            return open_compound(data, at, end)
+            return open_body(data, at + 1, end, code)
         if code == 0x45:
             return 0, at + 1, at + 1
     raise malformed(f"{name} is not a list")

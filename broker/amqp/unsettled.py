@@ -50,7 +50,9 @@ class Unsettled:
         self._ring[number & self._mask] = delivery
         self._next = number + 1
         self.count += 1
-        _count(delivery, 1)
+        owner = delivery.sent_to
+        if owner is not None:
+            owner.unsettled += 1
 
     def _number(self, delivery_id: i64) -> i64:
         """The number nearest to `_next` that is `delivery_id` modulo 2^32."""
@@ -109,13 +111,13 @@ class Unsettled:
             late = self._stragglers.pop(int(delivery_id), None)
             if late is not None:
                 self.count -= 1
-                _count(late, -1)
+                _count(late.sent_to, -1)
             return late
         delivery = self._ring[number & self._mask]
         if delivery is not None:
             self._ring[number & self._mask] = None
             self.count -= 1
-            _count(delivery, -1)
+            _count(delivery.sent_to, -1)
             if number == self._oldest:
                 self._oldest = number + 1
         return delivery
@@ -128,7 +130,7 @@ class Unsettled:
         else:
             self._stragglers[int(delivery.delivery_id)] = delivery
         self.count += 1
-        _count(delivery, 1)
+        _count(delivery.sent_to, 1)
 
     def take_range(self, first: i64, last: i64) -> list[Delivery]:
         """Give up the deliveries with ids `first` to `last`, in order.
@@ -147,13 +149,20 @@ class Unsettled:
         at = max(start, self._oldest)
         end = min(end + 1, self._next)
         at_start = at == self._oldest
+        owner: OutgoingOwner | None = None
+        run: i64 = 0
         while at < end:
             delivery = self._ring[at & self._mask]
             if delivery is not None:
                 self._ring[at & self._mask] = None
                 taken.append(delivery)
-                _count(delivery, -1)
+                if delivery.sent_to is not owner:
+                    _count(owner, -run)
+                    owner = delivery.sent_to
+                    run = 0
+                run += 1
             at += 1
+        _count(owner, -run)
         if at_start and end > self._oldest:
             self._oldest = end
         self.count -= i64(len(taken))
@@ -164,7 +173,7 @@ class Unsettled:
             if start <= self._number(i64(delivery_id)) <= end:
                 del self._stragglers[delivery_id]
                 taken.append(delivery)
-                _count(delivery, -1)
+                _count(delivery.sent_to, -1)
 
     def part(self) -> None:
         """Sort what is here by owner: all links end now, and `take_all_of` need not search.
@@ -263,8 +272,7 @@ def _add(delivery: Delivery, parts: dict[OutgoingOwner, list[Delivery]]) -> None
         part.append(delivery)
 
 
-def _count(delivery: Delivery, change: i64) -> None:
-    """Let the owner of the link of `delivery` have so many more unsettled deliveries."""
-    owner = delivery.sent_to
+def _count(owner: OutgoingOwner | None, change: i64) -> None:
+    """Let the owner of a link have so many more unsettled deliveries."""
     if owner is not None:
         owner.unsettled += change

@@ -159,7 +159,20 @@ class LinkProducer(IncomingOwner):
         if end - at > LARGE_FROM or self._credit.mean_size > LARGE_FROM:
             self._credit.learn(end - at)
         try:
-            message, node = self._read(data, at, end)
+            node = self._node
+            if node is None or self._link.message_format != 0:
+                message, node = self._read(data, at, end)
+            else:  # as `_read`, of which most messages need no more than this
+                container = self._container
+                sections = container.sections
+                sections.read(data, at, end)
+                message = read_message(
+                    sections,
+                    data,
+                    container.clock,
+                    origin=self._origin,
+                    arrived_ms=container.received_ms,
+                )
             if self._within is not None:
                 self._post(delivery_id, node, message, size=end - at, settled=settled)
                 return

@@ -64,7 +64,7 @@ class Lookup(OutgoingOwner):
         if drain:
             self._link.drained()
 
-    def accepted(self, delivery: Delivery) -> None:
+    def accepted(self, deliveries: list[Delivery]) -> None:
         """Nothing was delivered."""
 
     def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:

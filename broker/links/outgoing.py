@@ -371,11 +371,14 @@ class LinkConsumer(OutgoingOwner):
         if self._retirements is not None:
             self._retirements.withdraw(delivery)
 
-    def accepted(self, delivery: Delivery) -> None:
-        if isinstance(delivery, QueueEntry):
-            if self._retirements is not None:
-                self._retirements.withdraw(delivery)
-            delivery.queue.accept(delivery, self._container.journal.batch)
+    def accepted(self, deliveries: list[Delivery]) -> None:
+        batch = self._container.journal.batch
+        retirements = self._retirements
+        for delivery in deliveries:
+            if isinstance(delivery, QueueEntry):  # and not a browser's copy
+                if retirements is not None:
+                    retirements.withdraw(delivery)
+                delivery.queue.accept(delivery, batch)
         if self.awaits_settlement:
             self.go_on()
 

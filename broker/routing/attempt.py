@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from mypy_extensions import i64
+from typing import Final
+
+from mypy_extensions import i32, i64
 
 from broker.routing import redelivery
 from broker.routing.entry import NOT_STORED, History, QueueEntry
 from broker.routing.policy import AddressPolicy
 from broker.routing.redelivery import Disposal
 from storage.batch import Batch
+
+FAILURES_MAX: Final[i32] = 2**31 - 2
+"""Failures of one entry are counted no further."""
 
 
 def note(entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:
@@ -25,14 +30,14 @@ def note(entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:
         batch.count(entry.stored_number, entry.delivery_count)
     if disposal is Disposal.COUNT:
         return False
-    entry.failures += 1
+    entry.failures = min(entry.failures, FAILURES_MAX) + 1
     consumer = entry.consumer
     if consumer is not None:
         consumer.failures += 1
     queue = entry.queue
     # a durable queue gives nothing up but to consumers and administrators (DST-11)
     limit = i64(0) if queue.stores_all else queue.policy.max_delivery_count
-    return redelivery.is_exhausted(entry.failures, limit)
+    return redelivery.is_exhausted(i64(entry.failures), limit)
 
 
 def annotate(entry: QueueEntry, annotations: bytes, batch: Batch) -> None:
@@ -66,7 +71,7 @@ def _history(entry: QueueEntry) -> History:
 def delay_of(entry: QueueEntry, policy: AddressPolicy) -> i64:
     """How long, in ms, `entry` waits after its latest failure."""
     return redelivery.delay_after(
-        entry.failures,
+        i64(entry.failures),
         first_ms=policy.redelivery_delay_ms,
         factor=policy.redelivery_backoff,
         at_most_ms=policy.redelivery_delay_max_ms,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i32, i64, mypyc_attr
 
 from broker.amqp.delivery import Delivery
 from broker.message import Message
@@ -37,8 +37,8 @@ class QueueEntry(Delivery):
         self.position: i64 = position
         self.stored_number: i64 = NOT_STORED
         self.is_volatile = False
+        self.failures: i32 = 0
         self.delivery_count: i64 = 0
-        self.failures: i64 = 0
         self.consumer: Consumer | None = None
         self.history: History | None = None
         self.group: Group | None = None

@@ -64,8 +64,8 @@ class Outbox(OutgoingOwner):
     def credit_changed(self, drain: bool) -> None:
         self.credit_changes.append(drain)
 
-    def accepted(self, delivery: Delivery) -> None:
-        self.accepted_ids.append(int(delivery.delivery_id))
+    def accepted(self, deliveries: list[Delivery]) -> None:
+        self.accepted_ids += [int(delivery.delivery_id) for delivery in deliveries]
 
     def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:
         self.states.append((int(delivery.delivery_id), state))

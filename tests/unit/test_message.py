@@ -375,4 +375,4 @@ def test_an_opaque_message_has_nothing_but_its_payload() -> None:
             change()
     moved = message.moved(None, expires=False)
     assert (moved.encoded, moved.opaque, moved.message_format) == (payload, True, 7)
-    assert (moved.publisher, moved.first_header) == ("ada", b"")
+    assert (moved.publisher, moved.header(0, clock)) == ("ada", b"")

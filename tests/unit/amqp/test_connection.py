@@ -292,7 +292,7 @@ def test_a_frame_before_open_is_small() -> None:
     client = Broker().dial()
     client.send_bytes(AMQP_HEADER)
     client.expect(Header)
-    client.send_bytes((FRAME_BEFORE_OPEN + 1).to_bytes(4) + b"\x02\x00\x00\x00")
+    client.send_bytes(int(FRAME_BEFORE_OPEN + 1).to_bytes(4) + b"\x02\x00\x00\x00")
     client.expect(Open)
     client.expect_close("amqp:connection:framing-error")
 

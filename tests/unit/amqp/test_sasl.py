@@ -176,7 +176,7 @@ def test_a_peer_that_cannot_be_judged_may_try_again() -> None:
         pytest.param(raw_frame(b"\x00\x53\x41", kind=1), id="init without a list"),
         pytest.param(raw_frame(b"\x00", kind=1), id="half a descriptor"),
         pytest.param(
-            (FRAME_BEFORE_OPEN + 1).to_bytes(4) + b"\x02\x01\x00\x00", id="too large a frame"
+            int(FRAME_BEFORE_OPEN + 1).to_bytes(4) + b"\x02\x01\x00\x00", id="too large a frame"
         ),
     ],
 )

@@ -292,6 +292,11 @@ MALFORMED = [
     pytest.param(section(HEADER, "c00105"), id="a header with more fields than bytes"),
     pytest.param(section(HEADER, "c0020202"), id="a header whose second field is cut"),
     pytest.param(section(HEADER, "c0030240b0"), id="a header's field that is cut"),
+    pytest.param(section(HEADER, "c003024050"), id="a header's field that ends with its data"),
+    pytest.param(
+        section(HEADER, "c003024050") + section(DATA, "a000"),
+        id="a header's field that reaches into the next section",
+    ),
     pytest.param(section(HEADER, "c0ff0141"), id="a header that is larger than its message"),
     pytest.param(section(DELIVERY_ANNOTATIONS, EMPTY), id="delivery-annotations that are a list"),
     pytest.param(section(MESSAGE_ANNOTATIONS, EMPTY), id="message-annotations that are a list"),
