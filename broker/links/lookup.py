@@ -14,7 +14,8 @@ from broker.links.attach import lookup_facts
 from broker.links.refusal import as_link_fault
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, source_of
 from broker.routing.errors import HeldExclusively
-from broker.routing.subscription import Identity, row_of
+from broker.routing.identity import Identity
+from broker.routing.subscription import row_of
 
 if TYPE_CHECKING:
     from broker.links.container import Container

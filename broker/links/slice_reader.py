@@ -9,7 +9,7 @@ from broker.links.slices import LeaseSlice
 from broker.routing.entry import QueueEntry
 from broker.routing.errors import NoSuchNode
 from broker.routing.party import Consumer
-from broker.routing.subscription import identity_of
+from broker.routing.identity import identity_of
 
 if TYPE_CHECKING:
     from broker.links.attach import ConsumeRequest

@@ -22,16 +22,8 @@ from broker.routing.errors import NoSuchNode, RoutingError
 from broker.routing.filter import Filter
 from broker.routing.node import TOPIC
 from broker.routing.selector import parse_selector
-from broker.routing.subscription import (
-    REFUSALS,
-    Facts,
-    Interest,
-    Standing,
-    Verdict,
-    identity_of,
-    judge,
-    row_of,
-)
+from broker.routing.identity import identity_of
+from broker.routing.subscription import REFUSALS, Facts, Interest, Standing, Verdict, judge, row_of
 
 ATTACH: Final = "attach"
 

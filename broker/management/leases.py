@@ -27,7 +27,8 @@ from broker.routing.node import QUEUE
 from broker.routing.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import Selector, parse_selector
-from broker.routing.subscription import Subscription, identity_of
+from broker.routing.identity import identity_of
+from broker.routing.subscription import Subscription
 
 LEASE: Final = "lease"
 

@@ -14,7 +14,8 @@ from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import NO_CONTENT, Response
 from broker.routing.peek import purge
 from broker.routing.router import Router
-from broker.routing.subscription import Subscription, identity_of
+from broker.routing.identity import identity_of
+from broker.routing.subscription import Subscription
 
 SUBSCRIPTION: Final = "subscription"
 

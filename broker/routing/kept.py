@@ -14,7 +14,8 @@ from mypy_extensions import i64
 from broker.routing.durability import Durability, canonical, durability_of
 
 if TYPE_CHECKING:
-    from broker.routing.subscription import Identity, Subscription
+    from broker.routing.identity import Identity
+    from broker.routing.subscription import Subscription
 
 KEPT_MAX: Final[i64] = 10_000
 """A peer could lose one connection after another, or leave a link behind for each name."""

@@ -20,7 +20,7 @@ from broker.routing.party import NOBODY, Witness
 from broker.routing.redelivery import Disposal
 from broker.routing.selector.facts import Facts
 from broker.routing.stored import stored_position
-from broker.routing.subscription import identity_of
+from broker.routing.identity import identity_of
 from storage.batch import Batch
 from storage.events import EventRow, Trim
 

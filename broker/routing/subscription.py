@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from enum import Enum
 from typing import TYPE_CHECKING, Final, final
-from urllib.parse import quote
 
 from mypy_extensions import i64
 
@@ -17,6 +16,7 @@ from broker.routing import durability, pattern
 from broker.routing.address import split_key, words_part
 from broker.routing.errors import InvalidAddress
 from broker.routing.filter import Filter
+from broker.routing.identity import Identity
 from broker.routing.lifetime import Ending, Lease, Mortal
 from broker.routing.lifetime import Terms as LeaseTerms
 from storage.batch import Batch
@@ -31,18 +31,6 @@ BAR: Final = "|"
 
 NAME_BYTES_MAX: Final = 255
 """Longest name and longest container-id of a named subscription: keys of any store take it."""
-
-Identity = tuple[str | None, str, bool]
-"""Scope, name, and whether durable: subscriptions of one name that differ in these coexist
-(SUB-24). The scope is a container-id, or None for the one global name space."""
-
-
-def identity_of(identity: Identity) -> str:
-    """`durable/client/name`; the client is empty where the name is global."""
-    scope, name, durable = identity
-    kind = "durable" if durable else "volatile"
-    return f"{kind}/{quote(scope or '', safe='')}/{quote(name, safe='')}"
-
 
 class Use(Enum):
     """What a link wants with a subscription."""

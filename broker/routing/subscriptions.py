@@ -13,21 +13,8 @@ from broker.routing.kept import GRACE_MS, KeptSubscriptions, has_grace
 from broker.routing.lifetime import Ending
 from broker.routing.party import Consumer
 from broker.routing.queue import Queue
-from broker.routing.subscription import (
-    REFUSALS,
-    Departure,
-    Facts,
-    Identity,
-    Interest,
-    Row,
-    Standing,
-    Subscription,
-    Terms,
-    Use,
-    Verdict,
-    identity_of,
-    judge,
-)
+from broker.routing.identity import Identity, identity_of
+from broker.routing.subscription import REFUSALS, Departure, Facts, Interest, Row, Standing, Subscription, Terms, Use, Verdict, judge
 from broker.routing.topic import Topic
 from storage.batch import Batch
 from storage.records import StoredSubscription

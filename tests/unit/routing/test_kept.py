@@ -7,7 +7,8 @@ import pytest
 from broker.amqp.terminus import LINK_DETACH, NEVER, SESSION_END
 from broker.routing.kept import KeptSubscriptions, has_grace
 from broker.routing.lifetime import Ending
-from broker.routing.subscription import Departure, Identity, Interest, Row, Subscription, Terms, Use
+from broker.routing.identity import Identity
+from broker.routing.subscription import Departure, Interest, Row, Subscription, Terms, Use
 from broker.routing.subscriptions import Subscriptions
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing

@@ -7,18 +7,8 @@ import pytest
 from broker.routing.errors import InvalidAddress
 from broker.routing.filter import Filter
 from broker.routing.selector import parse_selector
-from broker.routing.subscription import (
-    NAME_BYTES_MAX,
-    REFUSALS,
-    Facts,
-    Identity,
-    Interest,
-    Standing,
-    Use,
-    Verdict,
-    judge,
-    row_of,
-)
+from broker.routing.identity import Identity
+from broker.routing.subscription import NAME_BYTES_MAX, REFUSALS, Facts, Interest, Standing, Use, Verdict, judge, row_of
 
 CLIENT = "client"
 LINK = "n|x"
