@@ -79,6 +79,7 @@ check: $(STAMPS)/test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/lint-imports --config config/rooms.toml
 	$(BIN)/python -m pytest tests/test_tidy.py
 
 # Speed, never a pass or fail: `make bench PEERS=artemis ARGS="--only small"`; of the pipeline

@@ -24,14 +24,14 @@ from broker.management.management import Management
 from broker.management.users import Accounts
 from broker.net.listener import Listener
 from broker.net.login import Login
+from broker.routing.addresses.policy import AddressPolicy, Policies
+from broker.routing.addresses.prefixes import Prefixes
+from broker.routing.batches.stages import Stages
+from broker.routing.credit.reserve import Reserve, Space
+from broker.routing.entries.party import Witness
 from broker.routing.errors import RoutingError
-from broker.routing.node import QUEUE, TOPIC
-from broker.routing.party import Witness
-from broker.routing.policy import AddressPolicy, Policies
-from broker.routing.prefixes import Prefixes
-from broker.routing.reserve import Reserve, Space
+from broker.routing.queues.node import QUEUE, TOPIC
 from broker.routing.router import Router
-from broker.routing.stages import Stages
 from broker.security.authenticate import is_loopback, open_users
 from broker.settings import (
     MEMORY,

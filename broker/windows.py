@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from broker.journal import Journal
-from broker.routing.paging import Load, Paging, Reader
+from broker.routing.queues.paging import Load, Paging, Reader
 from storage.api import Store
 from storage.records import StoredMessage
 

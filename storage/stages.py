@@ -10,7 +10,8 @@ from mypy_extensions import i64
 
 STAGED: Final = "$sub/staged"
 """The name under which the messages of all stages are stored. No queue can ever have been called
-so: the prefix is that of subscriptions, whose names are drawn (`broker.routing.address`)."""
+so: the prefix is that of subscriptions, whose names are drawn
+(`broker.routing.addresses.address`)."""
 
 PLACES: Final[i64] = 2**32
 """So many places has a stage: the number of the stage times this, and the place within it."""

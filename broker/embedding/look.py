@@ -4,11 +4,11 @@ from typing import Final, final
 
 from broker.embedding.message import MessageView, view
 from broker.links.container import Container
-from broker.routing.entry import QueueEntry
-from broker.routing.node import QUEUE, TOPIC
-from broker.routing.party import Consumer
-from broker.routing.queue import Queue
-from broker.routing.topic import Topic
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.party import Consumer
+from broker.routing.queues.node import QUEUE, TOPIC
+from broker.routing.queues.queue import Queue
+from broker.routing.topics.topic import Topic
 
 
 @final

@@ -8,10 +8,10 @@ from typing import Final, final
 
 from broker.embedding.message import MessageView, view
 from broker.message import Message
-from broker.routing.dead_letter import Cause
-from broker.routing.entry import QueueEntry
-from broker.routing.party import Witness
-from broker.routing.redelivery import Disposal
+from broker.routing.entries.dead_letter import Cause
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.party import Witness
+from broker.routing.entries.redelivery import Disposal
 from storage.batch import Batch
 
 SETTLEMENTS_MAX: Final = 10_000

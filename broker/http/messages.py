@@ -20,10 +20,10 @@ from broker.http.streams import Batches, BrokenOff
 from broker.large import Large
 from broker.links.container import Container
 from broker.links.copies import Copies, Gathered, gathered_from
-from broker.routing.entry import QueueEntry
-from broker.routing.filter import Filter
-from broker.routing.part import Part
-from broker.routing.queue import Queue
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.filter import Filter
+from broker.routing.entries.part import Part
+from broker.routing.queues.queue import Queue
 from storage.contents import CHUNK_SIZE
 
 LARGE_AT_ONCE: Final = 2

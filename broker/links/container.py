@@ -32,11 +32,11 @@ from broker.journal import Journal
 from broker.links.memory_guard import MemoryGuard
 from broker.links.service import Service, ServiceNode
 from broker.links.uniqueness import Claim, Verdict, collide, verdict
-from broker.routing.address import MANAGEMENT
+from broker.routing.addresses.address import MANAGEMENT
 from broker.routing.errors import NoSuchNode
-from broker.routing.node import Node
+from broker.routing.queues.node import Node
 from broker.routing.router import Router
-from broker.routing.subscription import QUEUE_FACTS, Facts, Subscription
+from broker.routing.topics.subscription import QUEUE_FACTS, Facts, Subscription
 from broker.stats import Stats
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from mypy_extensions import i64
 
 from broker.clock import Clock
 from broker.large import Large
-from broker.routing.entry import QueueEntry
-from broker.routing.filter import Filter
-from broker.routing.part import Part
-from broker.routing.party import Consumer
-from broker.routing.queue import Queue
-from broker.routing.stored import stored_position
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.filter import Filter
+from broker.routing.entries.part import Part
+from broker.routing.entries.party import Consumer
+from broker.routing.entries.stored import stored_position
+from broker.routing.queues.queue import Queue
 
 ROWS_MAX: Final = 8192
 BYTES_MAX: Final[i64] = 1024 * 1024

@@ -9,14 +9,14 @@ from mypy_extensions import i64
 from broker.amqp.errors import RESOURCE_DELETED, LinkFault
 from broker.amqp.incoming_link import IncomingLink
 from broker.message import Message
+from broker.routing.batches.stage import check_room, is_filled
+from broker.routing.credit.grants import UNLIMITED
+from broker.routing.credit.lag import Lag
+from broker.routing.credit.memory import MemoryBudget
+from broker.routing.credit.reserve import Reserve
+from broker.routing.entries.party import Producer
 from broker.routing.errors import QueueFull
-from broker.routing.grants import UNLIMITED
-from broker.routing.lag import Lag
-from broker.routing.memory import MemoryBudget
-from broker.routing.node import Node
-from broker.routing.party import Producer
-from broker.routing.reserve import Reserve
-from broker.routing.stage import check_room, is_filled
+from broker.routing.queues.node import Node
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer

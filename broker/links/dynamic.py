@@ -16,10 +16,10 @@ from broker.amqp.terminus import CONNECTION_CLOSE, NEVER
 from broker.amqp.types import Described, ULong
 from broker.links.attach import DELETE_POLICIES, LIFETIME_POLICY
 from broker.links.ending import ending_of
-from broker.routing.dynamic import DeletePolicy
-from broker.routing.lifetime import Lease, Mortal, Terms
-from broker.routing.node import QUEUE, Node
+from broker.routing.queues.node import QUEUE, Node
 from broker.routing.router import Router
+from broker.routing.topics.dynamic import DeletePolicy
+from broker.routing.topics.lifetime import Lease, Mortal, Terms
 from storage.batch import Batch
 
 CODES: Final[dict[DeletePolicy, int]] = {policy: code for code, policy in DELETE_POLICIES.items()}

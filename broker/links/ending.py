@@ -3,7 +3,7 @@
 from broker.amqp.connection import Connection
 from broker.amqp.lifecycle import SessionState
 from broker.amqp.link import Link
-from broker.routing.lifetime import Ending
+from broker.routing.topics.lifetime import Ending
 
 
 def ending_of(link: Link, *, closed: bool) -> Ending:

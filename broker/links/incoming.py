@@ -34,10 +34,10 @@ from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.links.staging import stated
 from broker.links.transactions import OpenTransaction
 from broker.message import Message, Origin, opaque_message, read_message
+from broker.routing.batches.stage import Stage
+from broker.routing.credit.grants import Grants
 from broker.routing.errors import RoutingError
-from broker.routing.grants import Grants
-from broker.routing.node import QUEUE, TOPIC, Node
-from broker.routing.stage import Stage
+from broker.routing.queues.node import QUEUE, TOPIC, Node
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer

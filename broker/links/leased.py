@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from broker.routing.entry import History, QueueEntry
-from broker.routing.epoch import Epoch
-from broker.routing.lease import BatchLease, hold_again
-from broker.routing.queue import Queue
+from broker.routing.batches.epoch import Epoch
+from broker.routing.batches.lease import BatchLease, hold_again
+from broker.routing.entries.entry import History, QueueEntry
+from broker.routing.entries.stored import as_entry
+from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import parse_selector
-from broker.routing.stored import as_entry
 from storage.batch import Batch
 from storage.leases import StoredEpoch, StoredLease
 from storage.records import StoredMessage

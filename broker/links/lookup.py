@@ -13,9 +13,9 @@ from broker.amqp.terminus import Target
 from broker.links.attach import lookup_facts
 from broker.links.refusal import as_link_fault
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, source_of
+from broker.routing.addresses.identity import Identity
 from broker.routing.errors import HeldExclusively
-from broker.routing.identity import Identity
-from broker.routing.subscription import row_of
+from broker.routing.topics.subscription import row_of
 
 if TYPE_CHECKING:
     from broker.links.container import Container

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, ConnectionFault, LinkFault
 from broker.routing.agenda import Due
-from broker.routing.memory import RECORD_BYTES, MemoryBudget
+from broker.routing.credit.memory import RECORD_BYTES, MemoryBudget
 
 if TYPE_CHECKING:
     from broker.amqp.connection import Connection

@@ -1,8 +1,8 @@
 """Merging what older brokers stored under addresses with a prefix, such as `queue://orders`.
 
-Before prefixes were understood (`broker/routing/prefixes.py`), `queue://orders` was a queue of
-that very name, and `topic://news` the key `/news` of a topic `topic:`. No client can reach such
-a node any more: its address now means another one. So a start moves the messages of such a
+Before prefixes were understood (`broker/routing/addresses/prefixes.py`), `queue://orders` was a
+queue of that very name, and `topic://news` the key `/news` of a topic `topic:`. No client can reach
+such a node any more: its address now means another one. So a start moves the messages of such a
 queue behind those of the queue that its name means now, and binds stored subscriptions to the
 topics that their addresses mean now. A kill on the way leaves the rest for the next start.
 """
@@ -15,13 +15,14 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.message import AT_ONCE
-from broker.routing import address as addresses
-from broker.routing import paging, pattern
+from broker.routing.addresses import address as addresses
+from broker.routing.addresses import pattern
+from broker.routing.entries.stored import HELD_PLACES
 from broker.routing.errors import InvalidAddress, RoutingError
-from broker.routing.node import QUEUE, TOPIC
-from broker.routing.queue import Queue
+from broker.routing.queues import paging
+from broker.routing.queues.node import QUEUE, TOPIC
+from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
-from broker.routing.stored import HELD_PLACES
 from storage.batch import Batch
 from storage.records import StoredId, StoredMessage, StoredNode
 

@@ -13,8 +13,8 @@ from broker.amqp.outcomes import (
     Released,
     TransactionalState,
 )
-from broker.routing.dead_letter import REJECTED, REJECTED_UNSAID, Cause
-from broker.routing.redelivery import Disposal
+from broker.routing.entries.dead_letter import REJECTED, REJECTED_UNSAID, Cause
+from broker.routing.entries.redelivery import Disposal
 
 
 def disposal(state: DeliveryState) -> Disposal:

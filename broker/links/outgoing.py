@@ -26,17 +26,17 @@ from broker.links.slice_reader import SliceReader, read_slice
 from broker.links.slices import placed
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, check_name, source_of, subscribe
 from broker.message import Message
-from broker.routing.address import MANAGEMENT
-from broker.routing.attempt import annotate
-from broker.routing.dead_letter import Cause
-from broker.routing.entry import NOT_STORED, QueueEntry
+from broker.routing.addresses.address import MANAGEMENT
+from broker.routing.credit.memory import UNSETTLED_MAX
+from broker.routing.entries.attempt import annotate
+from broker.routing.entries.dead_letter import Cause
+from broker.routing.entries.entry import NOT_STORED, QueueEntry
+from broker.routing.entries.party import Consumer, Label
+from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import HeldExclusively
-from broker.routing.memory import UNSETTLED_MAX
-from broker.routing.node import QUEUE, TOPIC, Consumable, Node
-from broker.routing.party import Consumer, Label
-from broker.routing.queue import Queue
-from broker.routing.redelivery import Disposal
-from broker.routing.subscription import Departure, Subscription
+from broker.routing.queues.node import QUEUE, TOPIC, Consumable, Node
+from broker.routing.queues.queue import Queue
+from broker.routing.topics.subscription import Departure, Subscription
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer

@@ -40,7 +40,7 @@ from broker.links.transactions import OpenTransaction, Transactions
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
 from broker.routing.agenda import Agenda, Due
 from broker.routing.errors import RoutingError
-from broker.routing.queue import Queue
+from broker.routing.queues.queue import Queue
 
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 ESTABLISHMENT_FAILED: Final = "amqp:connection-establishment-failed"

@@ -9,12 +9,12 @@ from broker.links.filters import in_force
 from broker.links.leased import LeasedMessages
 from broker.links.merging import Merging
 from broker.message import AT_ONCE
-from broker.routing.gate import NOWHERE
-from broker.routing.paging import recover
-from broker.routing.queue import Queue
+from broker.routing.entries.stored import HELD_PLACES, as_entry
+from broker.routing.queues.gate import NOWHERE
+from broker.routing.queues.paging import recover
+from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
-from broker.routing.stored import HELD_PLACES, as_entry
-from broker.routing.subscription import Interest, Terms
+from broker.routing.topics.subscription import Interest, Terms
 from storage.batch import Batch
 from storage.leases import StoredLeases
 from storage.records import (

@@ -20,8 +20,8 @@ from broker.amqp.outgoing_link import OutgoingLink
 from broker.journal import Waiter
 from broker.links.outcome import cause_of, disposal
 from broker.links.transactions import OpenTransaction
-from broker.routing.entry import QueueEntry
-from broker.routing.redelivery import rolled_back
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.redelivery import rolled_back
 from broker.routing.transaction import Holder, Retirement
 
 if TYPE_CHECKING:

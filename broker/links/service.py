@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from broker.message import Message
-from broker.routing.address import MANAGEMENT
-from broker.routing.node import QUEUE, Consumable
-from broker.routing.party import Consumer
-from broker.routing.policy import AddressPolicy
-from broker.routing.queue import Queue
+from broker.routing.addresses.address import MANAGEMENT
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.entries.party import Consumer
+from broker.routing.queues.node import QUEUE, Consumable
+from broker.routing.queues.queue import Queue
 from storage.batch import Batch
 
 if TYPE_CHECKING:

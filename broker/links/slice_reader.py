@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from broker.amqp.errors import INVALID_FIELD, UNAUTHORIZED_ACCESS, LinkFault
 from broker.links.slices import LeaseSlice
-from broker.routing.entry import QueueEntry
+from broker.routing.addresses.identity import identity_of
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.party import Consumer
 from broker.routing.errors import NoSuchNode
-from broker.routing.party import Consumer
-from broker.routing.identity import identity_of
 
 if TYPE_CHECKING:
     from broker.links.attach import ConsumeRequest

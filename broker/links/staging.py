@@ -5,8 +5,8 @@ from typing import Final
 from broker.amqp.errors import INVALID_FIELD, LinkFault
 from broker.amqp.terminus import Target
 from broker.amqp.types import Char, Integer
-from broker.routing.address import MANAGEMENT
-from broker.routing.stage import Task
+from broker.routing.addresses.address import MANAGEMENT
+from broker.routing.batches.stage import Task
 
 QUERY: Final = "stage-query"
 BATCH: Final = "stage-batch"

@@ -8,10 +8,10 @@ from broker.amqp.outcomes import Outcome
 from broker.amqp.terminus import MOVE, Source
 from broker.links.attach import GLOBAL, OUTCOMES, SHARED, ConsumeRequest
 from broker.links.dynamic import Creation, dynamic_properties
+from broker.routing.entries.party import Consumer
 from broker.routing.errors import HeldExclusively, NoSuchNode
-from broker.routing.node import TOPIC, Node
-from broker.routing.party import Consumer
-from broker.routing.subscription import (
+from broker.routing.queues.node import TOPIC, Node
+from broker.routing.topics.subscription import (
     PRIVATE_ROW,
     QUEUE_FACTS,
     Interest,

@@ -16,14 +16,22 @@ from broker.links.refusal import as_link_fault
 from broker.management.entity import Caller, Operation
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.response import Response
-from broker.routing import address as addresses
-from broker.routing import pattern
+from broker.routing.addresses import address as addresses
+from broker.routing.addresses import pattern
+from broker.routing.addresses.identity import identity_of
+from broker.routing.entries.filter import Filter
 from broker.routing.errors import NoSuchNode, RoutingError
-from broker.routing.filter import Filter
-from broker.routing.node import TOPIC
+from broker.routing.queues.node import TOPIC
 from broker.routing.selector import parse_selector
-from broker.routing.identity import identity_of
-from broker.routing.subscription import REFUSALS, Facts, Interest, Standing, Verdict, judge, row_of
+from broker.routing.topics.subscription import (
+    REFUSALS,
+    Facts,
+    Interest,
+    Standing,
+    Verdict,
+    judge,
+    row_of,
+)
 
 ATTACH: Final = "attach"
 

@@ -10,8 +10,8 @@ from broker.management.later import Later
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.response import Response
-from broker.routing.ledger import KINDS
-from broker.routing.prefixes import Prefixes
+from broker.routing.addresses.prefixes import Prefixes
+from broker.routing.queues.ledger import KINDS
 from storage.api import Store
 from storage.events import EVENT_COLUMNS, EventPage, EventQuery
 

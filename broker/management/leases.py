@@ -20,15 +20,15 @@ from broker.management.request import (
     checked_number,
 )
 from broker.management.response import Response
-from broker.routing.epoch import SLICES_MAX, Epoch
+from broker.routing.addresses.identity import identity_of
+from broker.routing.batches.epoch import SLICES_MAX, Epoch
+from broker.routing.batches.lease import Acquirer, BatchLease, Wanted
 from broker.routing.errors import LeaseFenced, LeaseGone, NoSuchEpoch, RoutingError
-from broker.routing.lease import Acquirer, BatchLease, Wanted
-from broker.routing.node import QUEUE
-from broker.routing.queue import Queue
+from broker.routing.queues.node import QUEUE
+from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import Selector, parse_selector
-from broker.routing.identity import identity_of
-from broker.routing.subscription import Subscription
+from broker.routing.topics.subscription import Subscription
 
 LEASE: Final = "lease"
 

@@ -45,9 +45,9 @@ from broker.management.subscriptions import Subscriptions
 from broker.management.users import Accounts, UserEntity
 from broker.message import Message
 from broker.routing.errors import NoSuchNode, RoutingError
-from broker.routing.node import QUEUE, TOPIC, Node
-from broker.routing.paging import NotLoaded, Parked
-from broker.routing.queue import Queue
+from broker.routing.queues.node import QUEUE, TOPIC, Node
+from broker.routing.queues.paging import NotLoaded, Parked
+from broker.routing.queues.queue import Queue
 from storage.api import Store, StoreError
 
 SELF: Final = "org.amqp.management"

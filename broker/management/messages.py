@@ -13,17 +13,17 @@ from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import Response
 from broker.message import NEVER, Message
-from broker.routing.dead_letter import EXPIRED, ORIGINAL_QUEUE, returned
-from broker.routing.entry import QueueEntry
+from broker.routing.entries.dead_letter import EXPIRED, ORIGINAL_QUEUE, returned
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.stored import stored_position
 from broker.routing.errors import RoutingError
-from broker.routing.held import cause_of, held_in
-from broker.routing.ledger import MOVED, PURGED, depart
-from broker.routing.node import QUEUE, TOPIC, Node
-from broker.routing.peek import check_loaded, entry_of, goes_on, order_of, peek, with_held
-from broker.routing.queue import Queue
+from broker.routing.queues.held import cause_of, held_in
+from broker.routing.queues.ledger import MOVED, PURGED, depart
+from broker.routing.queues.node import QUEUE, TOPIC, Node
+from broker.routing.queues.peek import check_loaded, entry_of, goes_on, order_of, peek, with_held
+from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import Selector, parse_selector
-from broker.routing.stored import stored_position
 from storage.batch import Batch
 
 MESSAGE: Final = "message"

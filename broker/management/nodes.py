@@ -11,16 +11,16 @@ from broker.management.entity import Caller, Entity, Operation, Record, attribut
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import CREATED, NO_CONTENT, Response
-from broker.routing.address import check_new
-from broker.routing.entry import QueueEntry
-from broker.routing.held import held_in
-from broker.routing.ledger import PURGED, depart
-from broker.routing.node import Node
-from broker.routing.peek import purge
-from broker.routing.queue import Queue
+from broker.routing.addresses.address import check_new
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.stored import stored_position
+from broker.routing.queues.held import held_in
+from broker.routing.queues.ledger import PURGED, depart
+from broker.routing.queues.node import Node
+from broker.routing.queues.peek import purge
+from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
-from broker.routing.stored import stored_position
-from broker.routing.topic import Topic
+from broker.routing.topics.topic import Topic
 
 PURGE_MAX: Final = 10_000
 """Messages removed by one request: others wait meanwhile. Whoever wants more asks again."""

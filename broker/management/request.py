@@ -17,7 +17,7 @@ from broker.amqp.limits import FIELD_VALUES_MAX
 from broker.amqp.sections import REPLY_TO, Sections, property_at, split
 from broker.amqp.types import Integer, Map, Symbol
 from broker.message import Message
-from broker.routing.address import ADDRESS_BYTES_MAX
+from broker.routing.addresses.address import ADDRESS_BYTES_MAX
 
 MESSAGE_ID: Final = 0
 CORRELATION_ID: Final = 5

@@ -1,4 +1,7 @@
-"""Sinks: what queries have staged and not committed, and the commits (`routing/stages.py`)."""
+"""Sinks: what queries have staged and not committed, and the commits.
+
+The stages themselves are in `routing/batches/stages.py`.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,10 @@ from broker.management.request import (
 )
 from broker.management.response import Response
 from broker.message import Message
+from broker.routing.batches.stage import Stage
+from broker.routing.batches.stages import Sink
 from broker.routing.errors import NoSuchNode
 from broker.routing.router import Router
-from broker.routing.stage import Stage
-from broker.routing.stages import Sink
 from storage.api import Store
 
 SINK: Final = "sink"

@@ -12,10 +12,10 @@ from broker.management.nodes import PURGE_MAX
 from broker.management.page import read_page
 from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import NO_CONTENT, Response
-from broker.routing.peek import purge
+from broker.routing.addresses.identity import identity_of
+from broker.routing.queues.peek import purge
 from broker.routing.router import Router
-from broker.routing.identity import identity_of
-from broker.routing.subscription import Subscription
+from broker.routing.topics.subscription import Subscription
 
 SUBSCRIPTION: Final = "subscription"
 

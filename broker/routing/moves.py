@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import NEVER
-from broker.routing import full
 from broker.routing.agenda import Due
-from broker.routing.dead_letter import (
+from broker.routing.entries.dead_letter import (
     EXPIRED,
     REJECTED_UNSAID,
     Cause,
@@ -24,17 +23,18 @@ from broker.routing.dead_letter import (
     marked_as_held,
     returned,
 )
-from broker.routing.entry import NOT_STORED, QueueEntry
+from broker.routing.entries.entry import NOT_STORED, QueueEntry
+from broker.routing.entries.expiry import has_expired
+from broker.routing.entries.reports import Reports
+from broker.routing.entries.stored import HELD_PLACES, as_entry, stored_position
 from broker.routing.errors import LimitReached, RoutingError
-from broker.routing.expiry import has_expired
-from broker.routing.held import Held, let_go
-from broker.routing.ledger import DEAD_LETTERED, PURGED, depart, subscription_of
-from broker.routing.ledger import EXPIRED as EXPIRED_KIND
-from broker.routing.node import QUEUE
-from broker.routing.queue import Queue
-from broker.routing.reports import Reports
-from broker.routing.schedule import held_back
-from broker.routing.stored import HELD_PLACES, as_entry, stored_position
+from broker.routing.queues import full
+from broker.routing.queues.held import Held, let_go
+from broker.routing.queues.ledger import DEAD_LETTERED, PURGED, depart, subscription_of
+from broker.routing.queues.ledger import EXPIRED as EXPIRED_KIND
+from broker.routing.queues.node import QUEUE
+from broker.routing.queues.queue import Queue
+from broker.routing.queues.schedule import held_back
 from storage.batch import DISCHARGE, Batch
 from storage.records import StoredMessage
 

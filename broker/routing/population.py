@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from broker.routing.agenda import Due
 from broker.routing.errors import LimitReached
-from broker.routing.node import Node
+from broker.routing.queues.node import Node
 from storage.batch import Batch
 
 if TYPE_CHECKING:

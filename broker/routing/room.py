@@ -7,11 +7,11 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.message import Message
-from broker.routing import full
-from broker.routing.entry import QueueEntry
-from broker.routing.node import Node
-from broker.routing.queue import Queue
-from broker.routing.topic import Topic
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.queues import full
+from broker.routing.queues.node import Node
+from broker.routing.queues.queue import Queue
+from broker.routing.topics.topic import Topic
 
 
 @final

@@ -6,41 +6,41 @@ from mypy_extensions import i64
 
 from broker.clock import Clock
 from broker.large import Keeper
-from broker.routing import address as addresses
-from broker.routing import durability, pattern
+from broker.routing.addresses import address as addresses
+from broker.routing.addresses import durability, pattern
+from broker.routing.addresses.durability import Durability
+from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.agenda import Agenda
-from broker.routing.binding import Binding
-from broker.routing.duplicates import Duplicates, DuplicateWindow
-from broker.routing.durability import Durability
-from broker.routing.dynamic import DeletePolicy, is_over
+from broker.routing.batches.leases import Leases
+from broker.routing.batches.stages import Stages
+from broker.routing.credit.hold import Hold
+from broker.routing.credit.lag import Lag
+from broker.routing.credit.memory import UNBOUNDED, MemoryBudget
+from broker.routing.credit.reserve import Reserve
+from broker.routing.entries.filter import Filter
+from broker.routing.entries.party import Witness
 from broker.routing.errors import (
     HeldExclusively,
     InvalidAddress,
     LimitReached,
     NoSuchNode,
 )
-from broker.routing.filter import Filter
-from broker.routing.gate import Gates
-from broker.routing.hold import Hold
-from broker.routing.kept import GRACE_MS
-from broker.routing.lag import Lag
-from broker.routing.leases import Leases
-from broker.routing.ledger import Ledger
-from broker.routing.lifetime import Ending, Lifetimes
-from broker.routing.memory import UNBOUNDED, MemoryBudget
 from broker.routing.moves import Moves
-from broker.routing.node import QUEUE, TOPIC, Node
-from broker.routing.paging import Paging
-from broker.routing.party import Witness
-from broker.routing.policy import AddressPolicy, Policies
 from broker.routing.population import NODES_MAX, Population
-from broker.routing.queue import Queue
-from broker.routing.remains import Remains
-from broker.routing.reserve import Reserve
-from broker.routing.stages import Stages
-from broker.routing.subscriptions import SUBSCRIPTIONS_MAX, Subscriptions
-from broker.routing.topic import Topic
-from broker.routing.wildcards import Wildcard, Wildcards
+from broker.routing.queues.duplicates import Duplicates, DuplicateWindow
+from broker.routing.queues.gate import Gates
+from broker.routing.queues.ledger import Ledger
+from broker.routing.queues.node import QUEUE, TOPIC, Node
+from broker.routing.queues.paging import Paging
+from broker.routing.queues.queue import Queue
+from broker.routing.queues.remains import Remains
+from broker.routing.topics.binding import Binding
+from broker.routing.topics.dynamic import DeletePolicy, is_over
+from broker.routing.topics.kept import GRACE_MS
+from broker.routing.topics.lifetime import Ending, Lifetimes
+from broker.routing.topics.subscriptions import SUBSCRIPTIONS_MAX, Subscriptions
+from broker.routing.topics.topic import Topic
+from broker.routing.topics.wildcards import Wildcard, Wildcards
 from broker.stats import Stats
 from storage.batch import Batch
 from storage.records import StoredNode

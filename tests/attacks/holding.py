@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from broker.amqp.terminus import Coordinator
-from broker.routing.memory import UNSETTLED_MAX
+from broker.routing.credit.memory import UNSETTLED_MAX
 from tests.attacks.flooding import Flood, drained, linger
 from tests.attacks.peer import Gone, Peer, Transfers, connect
 from tests.attacks.plan import MEBIBYTE, Deadline, Reached, Site

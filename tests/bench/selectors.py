@@ -17,16 +17,16 @@ import sys
 import time
 from typing import Final
 
-import broker.routing.selection as selection_module
+import broker.routing.queues.selection as selection_module
 from broker.amqp.encode import BytesWriter, put_descriptor, put_value
 from broker.amqp.types import Int, Map
 from broker.clock import SystemClock
 from broker.message import NEVER, Message
-from broker.routing.entry import QueueEntry
-from broker.routing.filter import Filter
-from broker.routing.party import Consumer
-from broker.routing.policy import AddressPolicy, Policies
-from broker.routing.queue import Queue
+from broker.routing.addresses.policy import AddressPolicy, Policies
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.filter import Filter
+from broker.routing.entries.party import Consumer
+from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import parse_selector
 from broker.stats import Stats

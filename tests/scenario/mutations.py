@@ -44,13 +44,13 @@ class Mutation:
 MUTATIONS: Final = (
     Mutation(
         "an entry that comes back goes to the end of the queue",
-        "broker/routing/queue.py",
+        "broker/routing/queues/queue.py",
         "backlog.put_back(entry)",
         "entry.position = backlog.next_position; backlog.append(entry)",
     ),
     Mutation(
         "a failed delivery does not raise delivery-count",
-        "broker/routing/attempt.py",
+        "broker/routing/entries/attempt.py",
         "entry.delivery_count += 1",
         "entry.delivery_count += 0",
     ),
@@ -74,25 +74,25 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "an expired message is delivered, unless the sweep comes first",
-        "broker/routing/queue.py",
+        "broker/routing/queues/queue.py",
         "if entry.message.expires_at_ms != NEVER and self.expire(entry, backlog, batch):",
         "if False:",
     ),
     Mutation(
         "a scheduled message comes a little before its time, where others are due",
-        "broker/routing/schedule.py",
+        "broker/routing/queues/schedule.py",
         "if at_ms == NOTHING or at_ms > now_ms:",
         "if at_ms == NOTHING or at_ms > now_ms + 400:",
     ),
     Mutation(
         "the priority of an entry that comes back is ignored",
-        "broker/routing/queue.py",
+        "broker/routing/queues/queue.py",
         "self.router.stats.requeued += 1\n        if priority > self.top:",
         "self.router.stats.requeued += 1\n        if False:",
     ),
     Mutation(
         "the bytes of what is consumed still count",
-        "broker/routing/queue.py",
+        "broker/routing/queues/queue.py",
         "self.bytes -= message.size",
         "self.bytes -= 0",
     ),
@@ -122,13 +122,13 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "what is to end with its link goes on without it",
-        "broker/routing/lifetime.py",
+        "broker/routing/topics/lifetime.py",
         "if policy == LINK_DETACH:\n        return Fate.EXPIRES",
         "if policy == LINK_DETACH:\n        return Fate.STAYS",
     ),
     Mutation(
         "a subscriber gets what its selector does not want",
-        "broker/routing/topic.py",
+        "broker/routing/topics/topic.py",
         "if self.bindings.are_selective:",
         "if False:",
     ),

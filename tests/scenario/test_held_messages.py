@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from broker.app import App
-from broker.routing.held import held_in
-from broker.routing.queue import Queue
-from broker.routing.redelivery import Disposal
+from broker.routing.entries.redelivery import Disposal
+from broker.routing.queues.held import held_in
+from broker.routing.queues.queue import Queue
 from broker.settings import Settings
 from tests.support.broker import RecordingWatcher
 from tests.support.parties import RecordingConsumer

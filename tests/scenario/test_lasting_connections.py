@@ -10,7 +10,7 @@ from broker.amqp.limits import Limits
 from broker.amqp.outcomes import ACCEPTED, RELEASED, DeliveryState, Modified, Rejected
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, SENDER, Begin, Detach, End
 from broker.amqp.terminus import COPY, Source, Target
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.frames import (
     Disposition,

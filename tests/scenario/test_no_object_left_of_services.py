@@ -15,7 +15,7 @@ from broker.amqp.outcomes import ACCEPTED, Modified
 from broker.amqp.performatives import SENDER
 from broker.amqp.terminus import CONNECTION_CLOSE, Filter
 from broker.amqp.types import Described, ULong
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker, Client
 from tests.support.clock import WALL_START_MS
 from tests.support.endings import ENDINGS, Ending

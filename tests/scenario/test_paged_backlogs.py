@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from broker.app import App
-from broker.routing.entry import QueueEntry
-from broker.routing.queue import Queue
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.queues.queue import Queue
 from broker.settings import Settings
 from tests.support.broker import RecordingWatcher
 from tests.support.parties import RecordingConsumer

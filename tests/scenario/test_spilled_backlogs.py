@@ -10,8 +10,8 @@ import pytest
 
 from broker.app import App
 from broker.machine import LEAST
-from broker.routing.filter import Filter
-from broker.routing.queue import Queue
+from broker.routing.entries.filter import Filter
+from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector
 from tests.scenario.test_paged_backlogs import Reader
 from tests.scenario.test_paged_backlogs import running as running_paged

@@ -5,7 +5,7 @@ import pytest
 from broker.amqp.errors import INVALID_FIELD, NOT_FOUND
 from broker.amqp.performatives import Detach
 from broker.amqp.terminus import NEVER, Source
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker, Client
 from tests.support.frames import attach_receiver
 

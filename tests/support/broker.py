@@ -14,9 +14,9 @@ from broker.journal import Journal
 from broker.links.container import Authenticator, Container, Watcher
 from broker.links.peer import Outlet, Peer
 from broker.management.management import Management
-from broker.routing.memory import UNBOUNDED
-from broker.routing.policy import AddressPolicy, Policies
-from broker.routing.queue import Queue
+from broker.routing.addresses.policy import AddressPolicy, Policies
+from broker.routing.credit.memory import UNBOUNDED
+from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.stats import Stats
 from broker.windows import Windows

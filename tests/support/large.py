@@ -7,7 +7,7 @@ from typing import Self
 
 from broker.amqp.limits import Limits
 from broker.contents import Contents
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from storage.api import StoreError
 from storage.contents import CHUNK_SIZE
 from tests.support.broker import Broker, Client

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.routing.epoch import Epoch
+from broker.routing.batches.epoch import Epoch
+from broker.routing.batches.lease import Acquirer, BatchLease, Wanted
 from broker.routing.errors import RoutingError
-from broker.routing.lease import Acquirer, BatchLease, Wanted
-from broker.routing.queue import Queue
+from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector
 from tests.support.routing import Routing, bodies
 

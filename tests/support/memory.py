@@ -15,7 +15,7 @@ from broker.links.incoming import LinkProducer
 from broker.links.outgoing import LinkConsumer
 from broker.links.peer import Peer
 from broker.message import Message
-from broker.routing.entry import History
+from broker.routing.entries.entry import History
 from tests.support.broker import RecordingWatcher
 
 WARM_UP: Final = 3

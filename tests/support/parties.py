@@ -1,9 +1,9 @@
 """The parties of a node without links: they take what they are told to, and remember it."""
 
-from broker.routing.dead_letter import Cause
-from broker.routing.entry import QueueEntry
-from broker.routing.party import Consumer, Producer, Witness
-from broker.routing.redelivery import Disposal
+from broker.routing.entries.dead_letter import Cause
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.party import Consumer, Producer, Witness
+from broker.routing.entries.redelivery import Disposal
 from storage.batch import Batch
 
 

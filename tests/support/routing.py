@@ -9,17 +9,17 @@ from broker.amqp.composite import FieldWriter
 from broker.amqp.descriptors import DATA, PROPERTIES
 from broker.amqp.encode import put_binary, put_descriptor
 from broker.message import AT_ONCE, NEVER, Message, Origin, particulars_of
-from broker.routing.entry import QueueEntry
-from broker.routing.hold import Hold
-from broker.routing.paging import Load, Reader
-from broker.routing.party import Witness
-from broker.routing.policy import AddressPolicy, Policies
-from broker.routing.prefixes import Prefixes
-from broker.routing.queue import Queue
-from broker.routing.redelivery import Disposal
+from broker.routing.addresses.policy import AddressPolicy, Policies
+from broker.routing.addresses.prefixes import Prefixes
+from broker.routing.credit.hold import Hold
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.party import Witness
+from broker.routing.entries.redelivery import Disposal
+from broker.routing.queues.paging import Load, Reader
+from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
-from broker.routing.subscription import PRIVATE_ROW, Interest, Terms
-from broker.routing.topic import Topic
+from broker.routing.topics.subscription import PRIVATE_ROW, Interest, Terms
+from broker.routing.topics.topic import Topic
 from broker.stats import Stats
 from storage.batch import Batch
 from storage.memory import MemoryStore

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from broker.links.recovery import Recovery
 from broker.message import AT_ONCE, NEVER, NOWHERE, Origin
-from broker.routing.node import QUEUE
-from broker.routing.policy import AddressPolicy
-from broker.routing.queue import Queue
-from broker.routing.stage import Stage, Task
-from broker.routing.stages import Stages
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.batches.stage import Stage, Task
+from broker.routing.batches.stages import Stages
+from broker.routing.queues.node import QUEUE
+from broker.routing.queues.queue import Queue
 from tests.support.parties import RecordingProducer
 from tests.support.routing import Routing, encoded, new_message
 

@@ -7,7 +7,7 @@ import pytest
 
 from broker.app import WRITTEN_TIMES, App, StoreSpace, limits_of, policies_of
 from broker.journal import Journal
-from broker.routing.entry import QueueEntry
+from broker.routing.entries.entry import QueueEntry
 from broker.settings import MEMORY, AddressSettings, Settings, SettingsError, given_settings
 from storage.api import StoreError
 from storage.batch import Batch

@@ -13,12 +13,12 @@ from typing import Final
 import pytest
 
 from broker.journal import Waiter
-from broker.routing.binding import Binding
-from broker.routing.entry import QueueEntry
-from broker.routing.node import Node
-from broker.routing.policy import AddressPolicy
-from broker.routing.queue import Queue
-from broker.routing.redelivery import Disposal
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.redelivery import Disposal
+from broker.routing.queues.node import Node
+from broker.routing.queues.queue import Queue
+from broker.routing.topics.binding import Binding
 from broker.routing.transaction import Retirement, Transaction
 from storage.batch import Batch
 from tests.support.broker import Broker

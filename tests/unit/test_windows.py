@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from broker.journal import Journal
-from broker.routing.queue import Queue
+from broker.routing.queues.queue import Queue
 from broker.windows import Windows
 from storage.api import Store, StoreError
 from tests.support.routing import Routing, encoded, new_message, page_out

@@ -76,13 +76,16 @@ HITS: Final = {
     # what an operator sets for producers and addresses
     "credit": "links/test_incoming.py::test_more_messages_than_credit_detach",
     "pacing_backlog": f"{HERE}::test_producers_wait_beyond_the_pacing_backlog",
-    "max_messages": "routing/test_queue.py::test_a_queue_takes_no_more_messages_than_its_limit",
-    "max_bytes": "routing/test_queue.py::test_a_queue_takes_no_more_bytes_than_its_limit",
-    "duplicate_window": "routing/test_duplicates.py::test_the_window_holds_the_latest_ids",
-    "duplicate_window_ms": "routing/test_duplicates.py::test_an_id_is_forgotten_when_it_is_old",
-    "journal_max_events": "routing/test_ledger.py::test_with_every_thousand_rows_some_go",
-    "journal_max_age_ms": "routing/test_ledger.py::test_old_rows_go_while_nothing_comes",
-    "stage_retention_s": "routing/test_stages.py::test_what_nobody_commits_goes_when_it_is_old",
+    "max_messages": "routing/queues/test_queue.py"
+    "::test_a_queue_takes_no_more_messages_than_its_limit",
+    "max_bytes": "routing/queues/test_queue.py::test_a_queue_takes_no_more_bytes_than_its_limit",
+    "duplicate_window": "routing/queues/test_duplicates.py::test_the_window_holds_the_latest_ids",
+    "duplicate_window_ms": "routing/queues/test_duplicates.py"
+    "::test_an_id_is_forgotten_when_it_is_old",
+    "journal_max_events": "routing/queues/test_ledger.py::test_with_every_thousand_rows_some_go",
+    "journal_max_age_ms": "routing/queues/test_ledger.py::test_old_rows_go_while_nothing_comes",
+    "stage_retention_s": "routing/batches/test_stages.py"
+    "::test_what_nobody_commits_goes_when_it_is_old",
     "max_delivery_count": "links/test_outcome.py::test_a_message_that_fails_too_often_is_taken_out",
     # what an operator sets for readers over HTTP
     "http.streams_max": "http/test_streams.py::test_only_so_many_streams_are_under_way",
@@ -236,7 +239,7 @@ def test_a_delivery_has_only_so_many_frames(max_message_size: int, transfers: in
 
 
 def test_producers_wait_beyond_the_pacing_backlog() -> None:
-    """The setting is the mark of broker/routing/pacing.py, `pacing_backlog` in `App`."""
+    """The setting is the mark of broker/routing/credit/pacing.py, `pacing_backlog` in `App`."""
     broker = Broker(credit=2, pacing_mark=3)
     broker.session("reader").attach_receiver()
     client = broker.session()

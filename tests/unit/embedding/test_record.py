@@ -3,9 +3,9 @@
 import pytest
 
 from broker.embedding.record import OUTCOMES, Record
-from broker.routing.entry import QueueEntry
-from broker.routing.queue import Queue
-from broker.routing.redelivery import Disposal
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.redelivery import Disposal
+from broker.routing.queues.queue import Queue
 from storage.batch import Batch
 from tests.support.encoded import section
 from tests.support.routing import Routing, new_message

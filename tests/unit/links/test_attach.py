@@ -18,7 +18,7 @@ from broker.links.attach import (
 )
 from broker.routing.errors import InvalidSelector
 from broker.routing.selector import parse_selector
-from broker.routing.subscription import Facts
+from broker.routing.topics.subscription import Facts
 
 DELETE_ON_CLOSE = Described(ULong(0x2B), [])
 

@@ -10,7 +10,7 @@ from broker.amqp.outcomes import ACCEPTED, TransactionalState
 from broker.amqp.performatives import Attach, Detach, End, Flow
 from broker.amqp.terminus import Coordinator, Source
 from broker.journal import Journal
-from broker.routing.policy import REJECT, AddressPolicy
+from broker.routing.addresses.policy import REJECT, AddressPolicy
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, Transfer, attach_sender, header_of, message
 from tests.support.stores import GatedStore

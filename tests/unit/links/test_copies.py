@@ -6,11 +6,11 @@ import pytest
 
 from broker.links.copies import BYTES_MAX, LOOKED_AT_MAX, ROWS_MAX, Copies, Gathered, gathered_from
 from broker.message import DURABLE_HEADERS, NEVER, PLAIN_HEADERS, Message
-from broker.routing.entry import QueueEntry
-from broker.routing.filter import Filter
-from broker.routing.part import Part
-from broker.routing.queue import Queue
-from broker.routing.redelivery import Disposal
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.filter import Filter
+from broker.routing.entries.part import Part
+from broker.routing.entries.redelivery import Disposal
+from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector
 from tests.support.routing import Routing, encoded, new_message
 

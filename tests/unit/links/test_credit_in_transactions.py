@@ -5,7 +5,7 @@ import pytest
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED
 from broker.amqp.outcomes import ACCEPTED, Accepted, TransactionalState
 from broker.amqp.performatives import RECEIVER, Attach, Flow
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, attach_sender, message
 from tests.support.transactions import Controller, condition_of

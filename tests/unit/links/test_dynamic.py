@@ -10,8 +10,8 @@ from broker.amqp.performatives import Attach, Close, Detach, End, Flow
 from broker.amqp.terminus import Source, Target
 from broker.amqp.types import Described, ULong
 from broker.links.dynamic import dynamic_properties, dynamic_terms
-from broker.routing.dynamic import DeletePolicy
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.topics.dynamic import DeletePolicy
 from tests.support.broker import Broker, Client
 from tests.support.frames import Transfer, attach_receiver, attach_sender, message
 

@@ -10,7 +10,7 @@ from broker.amqp.errors import INTERNAL_ERROR
 from broker.amqp.outcomes import Error
 from broker.amqp.performatives import Attach, Close, Detach, End
 from broker.links.ending import ending_of, ending_of_connection
-from broker.routing.lifetime import Ending
+from broker.routing.topics.lifetime import Ending
 from tests.support.engine import Engine, Inbox
 from tests.support.frames import Transfer, attach_sender, message
 

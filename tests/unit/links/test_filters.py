@@ -9,8 +9,8 @@ from broker.amqp.performatives import Flow
 from broker.amqp.terminus import COPY, Filter, Source
 from broker.amqp.types import Described, Map, Symbol, ULong
 from broker.links.filters import filters_of
+from broker.routing.entries.filter import Filter as Wanted
 from broker.routing.errors import InvalidSelector
-from broker.routing.filter import Filter as Wanted
 from broker.routing.selector import parse_selector
 from tests.support.broker import Broker, Client
 from tests.support.frames import Transfer, attach_receiver

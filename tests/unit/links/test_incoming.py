@@ -10,7 +10,7 @@ from broker.amqp.outcomes import Accepted, Error, Rejected
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, SENDER, Detach, Flow
 from broker.amqp.terminus import LINK_DETACH, Source, Target
 from broker.amqp.types import Int, UByte
-from broker.routing.policy import REJECT, AddressPolicy
+from broker.routing.addresses.policy import REJECT, AddressPolicy
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, Transfer, attach_sender, message
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from broker.amqp.outcomes import Accepted
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, message
 from tests.support.management import Manager

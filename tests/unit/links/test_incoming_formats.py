@@ -8,9 +8,9 @@ from broker.amqp.errors import DECODE_ERROR, INVALID_FIELD, NOT_FOUND, NOT_IMPLE
 from broker.amqp.outcomes import Accepted, Modified, Rejected, TransactionalState
 from broker.amqp.performatives import RECEIVER, Detach
 from broker.amqp.sections import split
-from broker.routing.address import MANAGEMENT
-from broker.routing.peek import peek
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.address import MANAGEMENT
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.queues.peek import peek
 from storage.memory import MemoryStore
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, Transfer, message

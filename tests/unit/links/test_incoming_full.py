@@ -3,7 +3,7 @@
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED
 from broker.amqp.outcomes import ACCEPTED, Accepted, Rejected
 from broker.amqp.performatives import RECEIVER, Attach, Flow
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, attach_sender, message
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from broker.amqp.performatives import Flow
-from broker.routing.policy import AddressPolicy
-from broker.routing.reserve import LOOK_EVERY_MS, MEBIBYTE, Reserve
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.credit.reserve import LOOK_EVERY_MS, MEBIBYTE, Reserve
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, attach_receiver, attach_sender
-from tests.unit.routing.test_reserve import LEAST, Disk
+from tests.unit.routing.credit.test_reserve import LEAST, Disk
 
 
 class Setting:

@@ -6,8 +6,8 @@ from broker.amqp.errors import INVALID_FIELD
 from broker.amqp.outcomes import Rejected
 from broker.amqp.performatives import Detach
 from broker.amqp.types import Byte, Char, Int, Short, Timestamp, UByte, UInt, ULong, UShort
-from broker.routing.policy import AddressPolicy
-from broker.routing.queue import Queue
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.queues.queue import Queue
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, attach_sender, body_of, message
 from tests.support.parties import RecordingConsumer

@@ -5,7 +5,7 @@ import pytest
 from broker.amqp.outcomes import ACCEPTED, Accepted, Released, TransactionalState
 from broker.amqp.performatives import RECEIVER, Detach
 from broker.amqp.terminus import Source, Target
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, message
 from tests.support.transactions import Controller, condition_of, discharge

@@ -21,7 +21,7 @@ from broker.amqp.terminus import COPY, Source
 from broker.amqp.types import Map, Symbol, UInt
 from broker.links.credit import BYTES_AHEAD
 from broker.links.large import AHEAD, BEGINNING
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from storage.contents import CHUNK_SIZE
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, Transfer, body_of, header_of, message

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.routing.redelivery import Disposal
+from broker.routing.entries.redelivery import Disposal
 from tests.support.leases import HOUR_MS, acquire, opened
 from tests.support.routing import Routing, encoded, new_message, page_out
 from tests.unit.links.test_recovery import restarted

@@ -8,7 +8,7 @@ from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED
 from broker.amqp.outcomes import ACCEPTED
 from broker.amqp.performatives import RECEIVER, Close, Flow
 from broker.amqp.terminus import Source
-from broker.routing.memory import ENTRY_BYTES, UNSETTLED_MAX
+from broker.routing.credit.memory import ENTRY_BYTES, UNSETTLED_MAX
 from tests.support.broker import Broker, Client
 from tests.support.frames import (
     Disposition,

@@ -11,10 +11,10 @@ import pytest
 from broker.app import App
 from broker.links import merging as module
 from broker.links.merging import Merging
-from broker.routing.node import Node
+from broker.routing.entries.stored import HELD_PLACES
+from broker.routing.queues.node import Node
 from broker.routing.router import Router
-from broker.routing.stored import HELD_PLACES
-from broker.routing.subscription import Facts, Interest, Terms, row_of
+from broker.routing.topics.subscription import Facts, Interest, Terms, row_of
 from broker.settings import given_settings
 from storage.batch import Batch
 from storage.leases import StoredLease

@@ -20,8 +20,8 @@ from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, SENDER, Detach
 from broker.amqp.terminus import Source
 from broker.amqp.types import UInt
 from broker.links.outcome import abandonment, disposal
-from broker.routing.policy import AddressPolicy
-from broker.routing.redelivery import Disposal
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.entries.redelivery import Disposal
 from tests.support.broker import Broker, Client
 from tests.support.endings import ENDINGS, Ending
 from tests.support.frames import (

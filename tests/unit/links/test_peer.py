@@ -19,7 +19,7 @@ from broker.amqp.sasl_frames import (
 from broker.amqp.terminus import LINK_DETACH, Source, Target
 from broker.amqp.types import Described, ULong
 from broker.links.peer import Peer
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker, Client, Doorman
 from tests.support.frames import (
     Disposition,

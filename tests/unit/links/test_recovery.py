@@ -7,9 +7,9 @@ from librt.strings import BytesWriter
 
 from broker.amqp.encode import put_descriptor, put_value
 from broker.links.recovery import Recovery
-from broker.routing.policy import AddressPolicy
-from broker.routing.queue import Queue
-from broker.routing.redelivery import Disposal
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.entries.redelivery import Disposal
+from broker.routing.queues.queue import Queue
 from storage.records import StoredSubscription
 from tests.support.routing import Routing, bodies, new_message
 

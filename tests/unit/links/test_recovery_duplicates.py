@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.unit.links.test_recovery import restarted
-from tests.unit.routing.test_duplicates import detecting, held, send, window_of
+from tests.unit.routing.queues.test_duplicates import detecting, held, send, window_of
 
 DETECTING = AddressPolicy(duplicate_window=3)
 

@@ -10,8 +10,8 @@ from broker.amqp.types import Described, Int, Map, Symbol, Timestamp, ULong
 from broker.links.filters import filters_of
 from broker.links.slices import BROWSE_SLICE, LEASE_SLICE, placed
 from broker.message import Message, opaque_message
-from broker.routing.entry import QueueEntry
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.entries.entry import QueueEntry
 from tests.support.broker import Broker, Client
 from tests.support.frames import Transfer, attach_receiver, body_of
 from tests.support.routing import Routing, new_message

@@ -7,7 +7,7 @@ from broker.amqp.outcomes import Accepted, Rejected
 from broker.amqp.terminus import Target
 from broker.amqp.types import Char, Int, Integer, ULong
 from broker.links.staging import ATTEMPT, BATCH, PARTITION, QUERY, QUERY_BYTES_MAX, task_of
-from broker.routing.policy import REJECT, AddressPolicy
+from broker.routing.addresses.policy import REJECT, AddressPolicy
 from storage.stages import STAGED
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, attach_sender, message

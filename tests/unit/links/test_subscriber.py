@@ -6,7 +6,7 @@ from broker.amqp.errors import STOLEN
 from broker.amqp.outcomes import RELEASED
 from broker.amqp.performatives import Detach, End, Open
 from broker.amqp.terminus import LINK_DETACH, MOVE, NEVER, Source
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker, Client
 from tests.support.frames import (
     Disposition,

@@ -4,7 +4,7 @@ import pytest
 
 from broker.amqp.performatives import Detach
 from broker.amqp.terminus import NEVER, UNSETTLED_STATE, Source
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.frames import attach_receiver
 from tests.support.management import Manager, request

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 import pytest
 
 from broker.management.management import Management
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from storage.events import EVENT_COLUMNS
 from tests.support.broker import Broker
 from tests.support.frames import message

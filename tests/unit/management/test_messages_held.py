@@ -3,8 +3,8 @@
 import pytest
 
 from broker.amqp.outcomes import Rejected
+from broker.routing.addresses.policy import REJECT, AddressPolicy
 from broker.routing.moves import RETRY_EVERY_MS
-from broker.routing.policy import REJECT, AddressPolicy
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, attach_sender, message
 from tests.support.management import Manager

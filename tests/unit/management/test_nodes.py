@@ -8,7 +8,7 @@ from broker.amqp.performatives import Detach
 from broker.amqp.terminus import Target
 from broker.amqp.types import Timestamp
 from broker.management.nodes import PURGE_MAX
-from broker.routing.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.frames import attach_receiver, message
 from tests.support.management import Manager, Reply, request

@@ -4,7 +4,7 @@ import pytest
 
 from broker.amqp.performatives import Detach
 from broker.amqp.terminus import NEVER, UNSETTLED_STATE, Source
-from broker.routing.identity import identity_of
+from broker.routing.addresses.identity import identity_of
 from tests.support.broker import Broker, Client
 from tests.support.frames import attach_receiver
 from tests.support.management import Manager

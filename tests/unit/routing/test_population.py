@@ -9,11 +9,11 @@ import pytest
 
 from broker.app import recover
 from broker.routing import population
+from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.errors import LimitReached
-from broker.routing.node import Node
-from broker.routing.policy import AddressPolicy
-from broker.routing.queue import Queue
-from broker.routing.topic import Topic
+from broker.routing.queues.node import Node
+from broker.routing.queues.queue import Queue
+from broker.routing.topics.topic import Topic
 from tests.support.parties import RecordingConsumer, RecordingProducer
 from tests.support.routing import Routing, new_message
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.errors import QueueFull
-from broker.routing.policy import AddressPolicy
 from broker.routing.room import Room
 from tests.support.routing import Routing, new_message
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import (
     HeldExclusively,
     InvalidAddress,
@@ -9,11 +11,9 @@ from broker.routing.errors import (
     NoSuchNode,
     RoutingError,
 )
-from broker.routing.node import Node
-from broker.routing.policy import AddressPolicy
-from broker.routing.queue import Queue
-from broker.routing.redelivery import Disposal
-from broker.routing.topic import Topic
+from broker.routing.queues.node import Node
+from broker.routing.queues.queue import Queue
+from broker.routing.topics.topic import Topic
 from tests.support.clock import WALL_START_MS
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, new_message

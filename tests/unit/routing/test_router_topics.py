@@ -2,9 +2,9 @@
 
 import pytest
 
+from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode, RoutingError
-from broker.routing.policy import AddressPolicy
-from broker.routing.queue import Queue
+from broker.routing.queues.queue import Queue
 from tests.support.routing import Routing, new_message
 
 CLOSED = AddressPolicy(auto_create=False)

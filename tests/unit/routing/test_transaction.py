@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from broker.amqp.errors import LinkFault
-from broker.routing.entry import QueueEntry
+from broker.routing.addresses.policy import BLOCK, REJECT, AddressPolicy
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import LimitReached, NoSuchNode, QueueFull
-from broker.routing.policy import BLOCK, REJECT, AddressPolicy
-from broker.routing.queue import Queue
-from broker.routing.redelivery import Disposal
+from broker.routing.queues.queue import Queue
 from broker.routing.transaction import Holder, Retirement, Transaction
 from tests.support.parties import RecordingConsumer, RecordingProducer
 from tests.support.routing import Routing, counts, new_message

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.routing.entry import QueueEntry
-from broker.routing.policy import AddressPolicy
-from broker.routing.redelivery import PAUSE_MAX_MS, Disposal
+from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.redelivery import PAUSE_MAX_MS, Disposal
 from broker.routing.transaction import Retirement, Transaction
 from tests.support.routing import Routing, new_message
 

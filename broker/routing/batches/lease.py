@@ -1,0 +1,270 @@
+"""A lease: a consumer that outlives its connection, and acquires in epochs.
+
+It takes part in its queue like any other consumer: selector, priority, groups, exclusivity. It
+has room only while somebody waits for the next epoch (`Gathering`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64, mypyc_attr
+
+from broker.message import NEVER
+from broker.routing.agenda import Agenda, Due
+from broker.routing.batches.epoch import Epoch
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.filter import Filter
+from broker.routing.entries.groups import join_group
+from broker.routing.entries.part import WHENEVER, Part
+from broker.routing.entries.party import Consumer, Label
+from broker.routing.errors import RoutingError
+from broker.routing.queues.selection import begin_selection
+from broker.routing.selector import Selector
+from storage.leases import StoredEpoch, StoredLease
+
+if TYPE_CHECKING:
+    from broker.routing.batches.leases import Leases
+    from broker.routing.queues.queue import Queue
+    from broker.routing.topics.subscription import Subscription
+
+UNSETTLED_MAX: Final = 16
+"""Epochs of a lease that are not settled: their messages are in memory."""
+
+EPOCH_BYTES_MAX: Final[i64] = 256 * 1024 * 1024
+"""An epoch ends with the message that reaches this, whatever is asked for."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Acquirer:
+    """Waits for an epoch. One of the two is called, once."""
+
+    @abstractmethod
+    def acquired(self, epoch: Epoch | None) -> None:
+        """The epoch is noted for the store; None where nothing came, so that none was made."""
+
+    @abstractmethod
+    def refused(self, why: RoutingError) -> None:
+        """There will be none."""
+
+
+@final
+class Wanted:
+    """What an epoch is to be. `max_bytes` 0 is no limit but EPOCH_BYTES_MAX."""
+
+    def __init__(
+        self,
+        *,
+        max_messages: i64 = 10_000,
+        max_bytes: i64 = 0,
+        slices: i64 = 4,
+        arrived_until_ms: i64 = WHENEVER,
+        wait_ms: i64 = 0,
+    ) -> None:
+        most = EPOCH_BYTES_MAX
+        self.max_messages: Final[i64] = max_messages
+        self.max_bytes: Final[i64] = min(max_bytes, most) if max_bytes > 0 else most
+        self.slices: Final[i64] = slices
+        self.arrived_until_ms: Final[i64] = arrived_until_ms
+        self.wait_ms: Final[i64] = wait_ms
+
+
+@final
+class Gathering:
+    """An epoch in the making, for `acquirer`. What comes is waited for until `until_ms`.
+
+    `is_draining`: the queue will say when nothing more waits for it. `is_awake`: it did, and then
+    something came. `is_over`: it is as large as it may be.
+    """
+
+    def __init__(self, acquirer: Acquirer, wanted: Wanted, until_ms: i64) -> None:
+        self.acquirer = acquirer
+        self.wanted: Final = wanted
+        self.until_ms: Final[i64] = until_ms
+        self.entries: Final[list[QueueEntry]] = []
+        self.bytes: i64 = 0
+        self.is_draining = True
+        self.is_awake = False
+        self.is_over = False
+
+    def add(self, entry: QueueEntry) -> None:
+        """One more, unless that was the last."""
+        self.entries.append(entry)
+        self.bytes += entry.message.size
+        wanted = self.wanted
+        self.is_over = (
+            i64(len(self.entries)) >= wanted.max_messages or self.bytes >= wanted.max_bytes
+        )
+
+
+@final
+class BatchLease(Consumer):
+    """What `Leases` knows of one lease.
+
+    `epoch` is the last one that was acquired, all up to `settled` are settled; `epochs` has the
+    others. Who has a `generation` that was followed by another is fenced off. With a `ttl_ms`
+    it runs out `ttl_ms` after the last sign of life, on the steady clock. `until_ms`: what came
+    later is not wanted now. While it `rests` it has nothing, and takes no part in its queue.
+    """
+
+    def __init__(
+        self,
+        leases: Leases,
+        name: str,
+        queue: Queue,
+        *,
+        subscription: Subscription | None,
+        selector: Selector | None,
+    ) -> None:
+        self.leases = True
+        self.name: Final = name
+        self.queue: Final = queue
+        self.subscription: Final = subscription
+        self.selector: Selector | None = selector
+        self.filter = None if selector is None else Filter(selector)
+        self.generation: i64 = 0
+        self.ttl_ms: i64 = 0
+        self.deadline_ms: i64 = 0
+        self.epoch: i64 = 0
+        self.settled: i64 = 0
+        self.epochs: Final[dict[int, Epoch]] = {}
+        self.gathering: Gathering | None = None
+        self.is_over = False
+        self.rests = True
+        self.timer: Final = Timer(self)
+        self._leases: Final = leases
+        self.until_ms: i64 = WHENEVER
+
+    # -- as a consumer
+
+    def has_room(self) -> bool:
+        gathering = self.gathering
+        return gathering is not None and not gathering.is_over
+
+    def has_credit(self) -> bool:
+        return self.has_room()
+
+    def deliver(self, entry: QueueEntry) -> None:
+        gathering = self.gathering
+        assert gathering is not None
+        gathering.add(entry)
+        gathering.is_awake = not gathering.is_draining
+        if gathering.is_over or gathering.is_awake:
+            self._leases.look_at(self)
+
+    def browsed(self, entry: QueueEntry) -> None:  # noqa: ARG002 - never called
+        raise AssertionError("a lease takes")
+
+    def nothing_waits(self) -> None:
+        gathering = self.gathering
+        if gathering is not None:
+            gathering.is_draining = False
+            self._leases.look_at(self)
+
+    def label(self) -> Label:
+        return Label(self.name, "lease", str(int(self.generation)))
+
+    def node_deleted(self) -> None:
+        self._leases.lost(self)
+
+    def tell_due(self) -> None:
+        """A deadline may have come."""
+        self._leases.look_at(self)
+
+    # -- what it is after
+
+    def aim(self, selector: Selector | None, arrived_until_ms: i64) -> None:
+        """Want from now on what `selector` takes and came no later; what waits is judged anew."""
+        if selector == self.selector and arrived_until_ms == self.until_ms:
+            return
+        self.selector = selector
+        self.until_ms = arrived_until_ms
+        part = None if arrived_until_ms == WHENEVER else Part(arrived_until_ms=arrived_until_ms)
+        self.filter = None if selector is None and part is None else Filter(selector, part=part)
+        self.passed = None
+        self.revisit = None
+        begin_selection(self.queue, self)
+
+    # -- what it holds
+
+    def held(self) -> i64:
+        """How many messages."""
+        count: i64 = 0
+        for epoch in self.epochs.values():
+            count += len(epoch.entries)
+        return count
+
+    def entries(self) -> list[QueueEntry]:
+        """Return the entries that it holds, or is about to."""
+        found = [entry for epoch in self.epochs.values() for entry in epoch.entries]
+        return found if self.gathering is None else found + self.gathering.entries
+
+    def as_stored(self) -> StoredLease:
+        """What the store keeps of it."""
+        return StoredLease(
+            name=self.name,
+            queue=self.queue.stored_as,
+            selector="" if self.selector is None else self.selector.text,
+            generation=self.generation,
+            ttl_ms=self.ttl_ms,
+            epoch=self.epoch,
+            settled=self.settled,
+        )
+
+
+@final
+class Timer(Due):
+    """A lease's place in the agenda, where nothing is taken out before its time.
+
+    So it keeps what it has there, latest first, and adds only what comes before all of that.
+    """
+
+    def __init__(self, lease: BatchLease) -> None:
+        self.lease: BatchLease | None = lease
+        self._set_for: Final[list[int]] = []
+
+    def set(self, agenda: Agenda, deadline_ms: i64) -> None:
+        """Have the lease looked at no later than `deadline_ms`."""
+        if not self._set_for or self._set_for[-1] > deadline_ms:
+            self._set_for.append(int(deadline_ms))
+            agenda.at(deadline_ms, self)
+
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - whoever looks has a clock
+        self._set_for.pop()
+        lease = self.lease
+        if lease is not None:
+            lease.tell_due()
+
+
+def as_stored_epoch(lease: BatchLease, epoch: Epoch) -> StoredEpoch:
+    """What the store keeps of an epoch: counts are kept since slices are to be as they were."""
+    return StoredEpoch(
+        lease=lease.name,
+        epoch=epoch.number,
+        slice_count=epoch.slice_count,
+        numbers=[int(entry.stored_number) for entry in epoch.entries],
+        slices=bytes(epoch.slices),
+        counts=[
+            int(entry.delivery_count) * 2 + int(entry.history is not None)
+            for entry in epoch.entries
+        ],
+    )
+
+
+def hold_again(lease: BatchLease, entry: QueueEntry) -> None:
+    """A restart has given `entry` back: it is acquired, as if it had never waited."""
+    queue = lease.queue
+    message = entry.message
+    queue.backlog_of(message.priority).begin_behind(entry.position)
+    queue.bytes += message.size
+    queue.memory.enters(message)
+    queue.memory.delivered(message)
+    if message.expires_at_ms != NEVER:
+        queue.sweep.joined(queue)
+    if message.group:
+        join_group(entry, queue)
+    entry.consumer = lease
+    if entry.group is not None and queue.groups is not None:
+        queue.groups.taken(entry, entry.group, lease.number)
+    queue.acquired += 1

@@ -1,0 +1,443 @@
+"""All leases: who opens, acquires, settles, renews, releases them, and which run out.
+
+What is told of a lease is noted in the batch of that moment, so whoever answers waits for its
+commit. Epochs are completed at the end of a round, when queues have dispatched (`go_on`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.batches.epoch import new_epoch
+from broker.routing.batches.lease import (
+    UNSETTLED_MAX,
+    Acquirer,
+    BatchLease,
+    Gathering,
+    Wanted,
+    as_stored_epoch,
+)
+from broker.routing.credit.memory import RECORD_BYTES
+from broker.routing.entries.entry import NOT_STORED, QueueEntry
+from broker.routing.entries.redelivery import Disposal
+from broker.routing.entries.stored import as_stored
+from broker.routing.errors import (
+    HeldExclusively,
+    InvalidAddress,
+    LeaseFenced,
+    LeaseGone,
+    LimitReached,
+    NoSuchEpoch,
+)
+from broker.routing.selector import Selector
+from broker.routing.topics.lifetime import Ending
+from broker.routing.topics.subscription import Departure, Subscription
+from storage.batch import Batch
+
+if TYPE_CHECKING:
+    from broker.routing.queues.node import Node
+    from broker.routing.queues.queue import Queue
+    from broker.routing.router import Router
+
+LEASES_MAX: Final = 1000
+"""Of the whole broker: each may hold many messages in memory."""
+
+REST_MS: Final[i64] = 30 * 24 * 3_600_000
+"""So long a lease that has nothing is remembered once its time is over: a job that comes once a
+day, or a week, finds how far it came."""
+
+
+@final
+class Leases:
+    """The leases of one broker, by name.
+
+    `any`: there is something for `go_on` to look at. `generation` is the last that was given.
+    """
+
+    def __init__(self, router: Router, leases_max: int = LEASES_MAX) -> None:
+        self.any = False
+        self.generation: i64 = 0
+        self.named: Final[dict[str, BatchLease]] = {}
+        self._router: Final = router
+        self._max: Final = leases_max
+        self._touched: dict[BatchLease, None] = {}
+        self._lost: list[BatchLease] = []
+
+    # -- what is asked for
+
+    def open(
+        self,
+        name: str,
+        queue: Queue,
+        *,
+        subscription: Subscription | None = None,
+        selector: Selector | None = None,
+        ttl_ms: i64,
+        batch: Batch,
+    ) -> BatchLease:
+        """The lease of that name on `queue`, begun where there is none: of a new generation.
+
+        Whoever had it before is fenced off. HeldExclusively where it is a lease of another queue.
+        """
+        lease = self._there(name)
+        self._forget_lost(batch)
+        if lease is None:
+            lease = self._begin(name, queue, subscription=subscription, selector=selector)
+        elif lease.queue is not queue:
+            raise HeldExclusively(f"lease {name:.50} is one of {lease.queue.address}")
+        self.join(lease)
+        self.named[name] = lease
+        self.generation += 1
+        if lease.gathering is not None:
+            self._call_off(lease, self._fenced(lease, lease.generation, self.generation), batch)
+        lease.aim(selector, lease.until_ms)
+        lease.generation = self.generation
+        lease.ttl_ms = ttl_ms
+        self._renew(lease)
+        batch.lease_changes().keep(lease.as_stored())
+        return lease
+
+    def _begin(
+        self,
+        name: str,
+        queue: Queue,
+        *,
+        subscription: Subscription | None,
+        selector: Selector | None,
+    ) -> BatchLease:
+        if len(self.named) >= self._max:
+            raise LimitReached(f"the broker has its {self._max} leases")
+        if queue.is_temporary() or not queue.may_store or not queue.is_stored:
+            raise InvalidAddress(f"messages of {queue.address} are never stored: no lease has them")
+        return BatchLease(self, name, queue, subscription=subscription, selector=selector)
+
+    def add(
+        self,
+        name: str,
+        queue: Queue,
+        *,
+        subscription: Subscription | None,
+        selector: Selector | None,
+    ) -> BatchLease:
+        """A lease that is new here, and rests."""
+        lease = BatchLease(self, name, queue, subscription=subscription, selector=selector)
+        self.named[name] = lease
+        return lease
+
+    def join(self, lease: BatchLease) -> None:
+        """`lease` takes part in its queue from now on. Twice is once.
+
+        HeldExclusively where it is one of an unshared subscription that has its consumer.
+        """
+        if lease.rests:
+            of = lease.subscription
+            if of is not None and not of.is_shared and of.queue.consumers:
+                raise HeldExclusively(f"{of.name()} is not shared, and has its consumer")
+            self._take_part(lease)
+
+    def _take_part(self, lease: BatchLease) -> None:
+        lease.rests = False
+        if lease.subscription is None:
+            lease.queue.attach_consumer(lease)
+        else:
+            self._router.subscriptions.join(lease.subscription, lease)
+
+    def _leave(self, lease: BatchLease, batch: Batch) -> None:
+        """`lease`, which has nothing any more, takes part no longer. Twice is once."""
+        if lease.rests:
+            return
+        lease.rests = True
+        queue = lease.queue
+        if lease.subscription is None:
+            queue.detach_consumer(lease, queue, batch)
+            self._router.left(queue)
+        else:
+            how = Departure(Ending.CONNECTION_LOST, connection=-1, session=-1, key=("", lease.name))
+            self._router.subscriptions.leave(lease.subscription, lease, batch, how=how)
+
+    def _fenced(self, lease: BatchLease, generation: i64, latest: i64) -> LeaseFenced:
+        return LeaseFenced(
+            f"fenced: generation {generation} of lease {lease.name:.255} was followed by {latest}"
+        )
+
+    def find(self, name: str) -> BatchLease:
+        """The lease of that name; LeaseGone where there is none."""
+        lease = self._there(name)
+        if lease is None:
+            raise LeaseGone(f"gone: there is no lease {name:.255}")
+        return lease
+
+    def _there(self, name: str) -> BatchLease | None:
+        """The lease of that name. One that rests does not hear of the end of its queue."""
+        lease = self.named.get(name)
+        if lease is not None and lease.queue.is_deleted:
+            self.lost(lease)
+            return None
+        return lease
+
+    def has_any_on(self, node: Node) -> bool:
+        """Whether some lease is one of `node`, be it empty."""
+        return node in [lease.queue for lease in self.named.values()]
+
+    def all(self) -> dict[str, BatchLease]:
+        """Every lease, by name."""
+        for name in list(self.named):
+            self._there(name)
+        return self.named
+
+    def memory(self) -> i64:
+        """Return the bytes of what is kept of leased messages, beside the messages."""
+        count: i64 = 0
+        for lease in self.named.values():
+            count += lease.held()
+        return count * RECORD_BYTES
+
+    def checked(self, name: str, generation: i64) -> BatchLease:
+        """The same for whoever has that generation; LeaseFenced where another one came after."""
+        lease = self.find(name)
+        if generation < lease.generation:
+            raise self._fenced(lease, generation, lease.generation)
+        if generation > lease.generation:
+            raise LeaseGone(f"gone: generation {generation} of lease {name:.255} is not known")
+        return lease
+
+    def acquire(
+        self, name: str, generation: i64, epoch: i64, *, wanted: Wanted, acquirer: Acquirer
+    ) -> None:
+        """Have `acquirer` get that epoch: the one that is there, or else the next one.
+
+        Raises as `checked`, LeaseGone where it is settled, NoSuchEpoch where it is not the next
+        one, LimitReached where too many are not settled.
+        """
+        lease = self.checked(name, generation)
+        self._renew(lease)
+        if epoch <= lease.settled:
+            raise LeaseGone(f"gone: epoch {epoch} of lease {name:.255} is settled")
+        known = lease.epochs.get(int(epoch))
+        if known is not None:
+            acquirer.acquired(known)
+            return
+        if epoch != lease.epoch + 1:
+            raise NoSuchEpoch(f"the next epoch of lease {name:.255} is {lease.epoch + 1}")
+        if len(lease.epochs) >= UNSETTLED_MAX:
+            raise LimitReached(f"lease {name:.255} has {UNSETTLED_MAX} epochs that are not settled")
+        before = lease.gathering
+        if before is not None:
+            before.acquirer.refused(HeldExclusively("the same epoch was asked for again"))
+            before.acquirer = acquirer
+            return
+        self._renew(lease, ahead_ms=wanted.wait_ms)
+        until_ms = self._router.clock.now_ms() + wanted.wait_ms
+        lease.gathering = Gathering(acquirer, wanted, until_ms)
+        lease.aim(lease.selector, wanted.arrived_until_ms)
+        lease.queue.consumer_ready(lease, drain=True)
+
+    def settle(self, name: str, generation: i64, epoch: i64, *, batch: Batch) -> i64:
+        """Accept what is in epochs up to that one; up to which all are settled now."""
+        lease = self.checked(name, generation)
+        if not lease.rests:
+            self._renew(lease)
+        if epoch > lease.epoch:
+            raise NoSuchEpoch(f"the last epoch of lease {name:.255} is {lease.epoch}")
+        if epoch > lease.settled:
+            changes = batch.lease_changes()
+            for number in [each for each in lease.epochs if each <= epoch]:
+                for entry in lease.epochs.pop(number).entries:
+                    entry.queue.accept(entry, batch)
+                changes.settle(name, number)
+            lease.settled = epoch
+            changes.keep(lease.as_stored())
+        return lease.settled
+
+    def renew(self, name: str, generation: i64) -> BatchLease:
+        """Put the end of the lease off."""
+        lease = self.checked(name, generation)
+        self._renew(lease)
+        return lease
+
+    def release(self, name: str, batch: Batch, *, generation: i64 = -1) -> i64:
+        """End the lease; how many messages wait again. Without `generation`, whoever has it."""
+        lease = self.find(name) if generation < 0 else self.checked(name, generation)
+        held = lease.held()
+        self._end(lease, Disposal.RELEASE, batch, why="was released")
+        return held
+
+    def slice_of(self, name: str, generation: i64, epoch: i64, *, index: i64) -> list[QueueEntry]:
+        """What is in a slice, in order. NoSuchEpoch where there is none."""
+        lease = self.checked(name, generation)
+        if epoch <= lease.settled:
+            raise LeaseGone(f"gone: epoch {epoch} of lease {name:.255} is settled")
+        found = lease.epochs.get(int(epoch))
+        if found is None:
+            raise NoSuchEpoch(f"lease {name:.255} has no epoch {epoch}")
+        if not 0 <= index < found.slice_count:
+            raise NoSuchEpoch(f"epoch {epoch} of lease {name:.255} has no slice {index}")
+        return found.slice(index)
+
+    # -- time
+
+    def _renew(self, lease: BatchLease, *, ahead_ms: i64 = 0) -> None:
+        """Its owner lives, and will not be heard of for `ahead_ms`."""
+        self.join(lease)
+        router = self._router
+        if lease.ttl_ms > 0:
+            silent_until_ms = router.clock.now_ms() + ahead_ms
+            if lease.gathering is not None:
+                silent_until_ms = max(silent_until_ms, lease.gathering.until_ms)
+            lease.deadline_ms = silent_until_ms + lease.ttl_ms
+            lease.timer.set(router.agenda, lease.deadline_ms)
+
+    def come_back(self, lease: BatchLease, *, holds: bool) -> None:
+        """At a start. Nobody could renew it while the broker was away: its time begins anew."""
+        if holds:
+            self._take_part(lease)
+            self._renew(lease)
+        else:
+            self._rest(lease)
+
+    def _rest(self, lease: BatchLease) -> None:
+        """`lease` takes no part in its queue; it is remembered for REST_MS where it has a time."""
+        if lease.ttl_ms > 0:
+            lease.deadline_ms = self._router.clock.now_ms() + REST_MS
+            lease.timer.set(self._router.agenda, lease.deadline_ms)
+
+    def expires_at_ms(self, lease: BatchLease) -> i64:
+        """When it runs out, by the clock on the wall; 0 for never."""
+        if lease.ttl_ms == 0:
+            return 0
+        clock = self._router.clock
+        return clock.wall_ms() + lease.deadline_ms - clock.now_ms()
+
+    # -- rounds
+
+    def look_at(self, lease: BatchLease) -> None:
+        """Something has come for `lease`, or has not, or its time has."""
+        self._touched[lease] = None
+        self.any = True
+
+    def lost(self, lease: BatchLease) -> None:
+        """Its queue has gone with all that was in it."""
+        lease.is_over = True
+        del self.named[lease.name]
+        self._lost.append(lease)
+        self.any = True
+
+    def go_on(self, batch: Batch) -> None:
+        """Queues have dispatched: complete epochs, and end what has run out or lost its queue."""
+        self.any = False
+        self._forget_lost(batch)
+        touched = self._touched
+        self._touched = {}
+        now_ms = self._router.clock.now_ms()
+        for lease in touched:
+            if lease.is_over:
+                continue
+            if lease.ttl_ms > 0 and now_ms >= lease.deadline_ms:
+                self._time_is_over(lease, batch)
+                continue
+            if lease.ttl_ms > 0:
+                lease.timer.set(self._router.agenda, lease.deadline_ms)
+            gathering = lease.gathering
+            if gathering is not None:
+                self._further(lease, gathering, now_ms, batch=batch)
+
+    def _further(
+        self, lease: BatchLease, gathering: Gathering, now_ms: i64, *, batch: Batch
+    ) -> None:
+        if gathering.is_over or (gathering.entries and not self._may_get_more(gathering)):
+            self._complete(lease, gathering, batch)
+        elif gathering.is_awake:
+            gathering.is_awake = False
+            gathering.is_draining = True
+            lease.queue.consumer_ready(lease, drain=True)
+        elif not gathering.is_draining and now_ms >= gathering.until_ms:
+            lease.gathering = None
+            self._free_groups(lease)
+            gathering.acquirer.acquired(None)
+        elif not gathering.is_draining:
+            lease.timer.set(self._router.agenda, gathering.until_ms)
+
+    def _free_groups(self, lease: BatchLease) -> None:
+        """Where `lease` has nothing and got nothing, anybody may have what comes of its groups:
+        it may be long until its program asks again."""
+        queue = lease.queue
+        if queue.groups is not None and not lease.epochs:
+            queue.groups.left(lease.number, queue)
+
+    def _may_get_more(self, gathering: Gathering) -> bool:
+        """Whether it has not been said since the last message came that nothing more waits."""
+        return gathering.is_draining or gathering.is_awake
+
+    def _complete(self, lease: BatchLease, gathering: Gathering, batch: Batch) -> None:
+        """Make an epoch of what has been gathered."""
+        lease.gathering = None
+        changes = batch.lease_changes()
+        for entry in gathering.entries:
+            if entry.is_volatile:
+                batch.remove(entry.stored_number)
+            if entry.stored_number == NOT_STORED or entry.is_volatile:
+                # the lease outlives the broker, so what it holds has to
+                entry.is_volatile = False
+                entry.stored_number = self._router.next_stored_number()
+                batch.append(as_stored(entry))
+        lease.epoch += 1
+        epoch = new_epoch(lease.epoch, gathering.wanted.slices, gathering.entries)
+        lease.epochs[int(lease.epoch)] = epoch
+        changes.keep(lease.as_stored())
+        changes.acquire(as_stored_epoch(lease, epoch))
+        gathering.acquirer.acquired(epoch)
+
+    # -- ends
+
+    def _call_off(self, lease: BatchLease, why: LeaseFenced | LeaseGone, batch: Batch) -> None:
+        """Nobody waits for the epoch in the making any more: what it has returns, uncounted."""
+        gathering = lease.gathering
+        lease.gathering = None
+        if gathering is not None:
+            gathering.acquirer.refused(why)
+            for entry in gathering.entries:
+                entry.queue.dispose(entry, Disposal.RELEASE, batch)
+
+    def _time_is_over(self, lease: BatchLease, batch: Batch) -> None:
+        held = lease.held()
+        if held == 0 and lease.gathering is None and not lease.rests:
+            self._leave(lease, batch)
+            self._rest(lease)
+            return
+        self._router.notices.append(
+            f"lease {lease.name:.255} of {lease.queue.address} has run out:"
+            f" {held} messages wait again"
+        )
+        self._end(lease, Disposal.COUNT, batch, why="has run out")
+
+    def _end(self, lease: BatchLease, disposal: Disposal, batch: Batch, *, why: str) -> None:
+        """What it holds returns as `disposal` says, and it is gone."""
+        lease.is_over = True
+        del self.named[lease.name]
+        self._call_off(lease, LeaseGone(f"gone: lease {lease.name:.255} {why}"), batch)
+        for epoch in lease.epochs.values():
+            for entry in epoch.entries:
+                entry.queue.dispose(entry, disposal, batch)
+        self._leave(lease, batch)
+        self._let_go(lease, batch)
+
+    def _let_go(self, lease: BatchLease, batch: Batch) -> None:
+        lease.timer.lease = None
+        lease.epochs.clear()
+        batch.lease_changes().end(lease.name)
+
+    def _forget_lost(self, batch: Batch) -> None:
+        lost = self._lost
+        self._lost = []
+        for lease in lost:
+            for entry in lease.entries():
+                self._router.memory.dropped(entry.message)
+            gathering = lease.gathering
+            lease.gathering = None
+            if gathering is not None:
+                gathering.acquirer.refused(
+                    LeaseGone(f"gone: lease {lease.name:.255} ended with its queue")
+                )
+            self._let_go(lease, batch)

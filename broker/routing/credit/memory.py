@@ -1,0 +1,127 @@
+"""What the broker holds in memory for its peers, by kind, against one budget (`memory_max`).
+
+Every holder counts its own bytes here as it takes and frees them. Three shares of the budget
+decide what happens: above a half messages that are not durable go to the store, above three
+quarters producers get no more credit, above the whole a connection is closed
+(`broker/links/memory_guard.py`). Each of three kinds has a quarter of the budget at most.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.message import Message
+from broker.routing.credit.waiting import Waiting
+from broker.routing.entries.party import Consumer
+
+UNBOUNDED: Final[i64] = 2**62
+
+ENTRY_BYTES: Final[i64] = 256
+"""Bytes of memory that an entry and its message take beside the message's encoded sections."""
+
+OPERATION_BYTES: Final[i64] = 256
+"""Bytes that an operation of a transaction takes beside the message that it sends."""
+
+RECORD_BYTES: Final[i64] = 24
+"""Bytes that a stage or a lease takes for each of its messages: their numbers."""
+
+UNSETTLED_MAX: Final[i64] = 100_000
+"""Deliveries on one link that its consumer has not settled; more are not sent until it does."""
+
+
+@final
+class MemoryBudget:
+    """Bytes in memory by kind, and the producers and consumers that wait for memory.
+
+    `volatile` and `durable` are messages in queues with their entries: a message that several
+    queues hold counts once. `held` are deliveries that consumers have not settled, each with its
+    whole message, and part of the two. `output`, `staged` and `leased` are sampled from time to
+    time, the others exact.
+    """
+
+    def __init__(self, limit: i64 = UNBOUNDED) -> None:
+        self.limit: Final[i64] = limit
+        self.volatile: i64 = 0
+        self.durable: i64 = 0
+        self.held: i64 = 0
+        self.transactions: i64 = 0
+        self.unfinished: i64 = 0
+        self.output: i64 = 0
+        self.staged: i64 = 0
+        self.leased: i64 = 0
+        # producers get no more credit
+        self.is_short = False
+        # messages that are not durable go to the store
+        self.spills = False
+        self.producers: Final = Waiting()
+        self.consumers: Final[dict[Consumer, None]] = {}
+
+    def total(self) -> i64:
+        """Return the bytes of all kinds together."""
+        return (
+            self.volatile
+            + self.durable
+            + self.transactions
+            + self.unfinished
+            + self.output
+            + self.staged
+            + self.leased
+        )
+
+    def is_stressed(self) -> bool:
+        """Return whether something is held up, or written out, for want of memory."""
+        return self.is_short or self.spills or bool(self.consumers)
+
+    def held_is_full(self) -> bool:
+        """Return whether consumers that hold something get no more until something is settled."""
+        return self.held > self.quarter()
+
+    def quarter(self) -> i64:
+        """Return how many bytes transactions, unfinished and held deliveries may each take."""
+        return self.limit >> 2
+
+    # -- messages in queues
+
+    def enters(self, message: Message) -> None:
+        """Count an entry of `message` that a queue has in memory from now on."""
+        size = ENTRY_BYTES
+        if message.holders == 0:
+            size += i64(len(message.encoded))
+        message.holders += 1
+        if message.durable:
+            self.durable += size
+        else:
+            self.volatile += size
+
+    def leaves(self, message: Message) -> None:
+        """Count an entry of `message` out: it is gone, or in the store alone."""
+        size = ENTRY_BYTES
+        message.holders -= 1
+        if message.holders == 0:
+            size += i64(len(message.encoded))
+        if message.durable:
+            self.durable -= size
+        else:
+            self.volatile -= size
+
+    def delivered(self, message: Message) -> None:
+        """Count a delivery of `message` that its consumer has not settled."""
+        self.held += ENTRY_BYTES + i64(len(message.encoded))
+
+    def settled(self, message: Message) -> None:
+        """Count a delivery of `message` out: it is settled, or has returned to its queue."""
+        self.held -= ENTRY_BYTES + i64(len(message.encoded))
+
+    def dropped(self, message: Message) -> None:
+        """Count out a delivery of `message` whose queue was deleted."""
+        self.settled(message)
+        self.leaves(message)
+
+    def replaced(self, old: Message, new: Message) -> None:
+        """Count `new` in place of `old` in an entry that a consumer holds."""
+        self.settled(old)
+        self.leaves(old)
+        self.enters(new)
+        self.delivered(new)

@@ -1,0 +1,69 @@
+"""Holding producers back while consumers are behind, briefly.
+
+A short backlog is delivered faster than a long one. So a producer whose
+credit runs out while consumers have a backlog above the mark waits, at most
+`PATIENCE_MS` at a time. Where that has not brought the backlog down `TRIES` times
+in a row, consumers are slow in earnest, and pacing is off until they have caught
+up. (Once is no proof: a consumer that the kernel has put aside is back after some ms.)
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.credit.waiting import Waiting
+from broker.routing.entries.party import Producer
+
+PATIENCE_MS: Final[i64] = 10
+TRIES: Final[i64] = 3
+IDLE: Final[i64] = -1
+
+
+@final
+class Pacing:
+    """The producers of one node that wait for credit."""
+
+    def __init__(self, mark: i64) -> None:
+        self.deadline_ms: i64 = IDLE
+        self._mark: Final[i64] = mark
+        self._waiting: Final = Waiting()
+        self._vain: i64 = 0
+
+    def may_grant(self, backlog: i64) -> bool:
+        """Whether a producer gets credit at once, with so much waiting for consumers."""
+        if backlog <= self._mark:
+            self._vain = 0
+            return True
+        return self._vain >= TRIES
+
+    def wait(self, producer: Producer, now_ms: i64) -> None:
+        """Resume `producer` once, when the backlog falls, or when patience ends."""
+        self._waiting.wait(producer)
+        if self.deadline_ms == IDLE:
+            self.deadline_ms = now_ms + PATIENCE_MS
+
+    def leave(self, producer: Producer) -> None:
+        """`producer` has gone."""
+        self._waiting.leave(producer)
+        if not self._waiting.any():
+            self.deadline_ms = IDLE
+
+    def fell(self, backlog: i64) -> None:
+        """The backlog may be shorter now."""
+        if backlog <= self._mark and self._waiting.any():
+            self._vain = 0
+            self._resume()
+
+    def tick(self, now_ms: i64, backlog: i64) -> None:
+        """Let everybody go on once the deadline is over."""
+        if self.deadline_ms != IDLE and now_ms >= self.deadline_ms:
+            self._vain = self._vain + 1 if backlog > self._mark else 0
+            self._resume()
+
+    def _resume(self) -> None:
+        self.deadline_ms = IDLE
+        self._waiting.resume()
+
+    def is_waited_for(self) -> bool:
+        """Whether producers wait."""
+        return self._waiting.any()

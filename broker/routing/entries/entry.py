@@ -1,0 +1,133 @@
+"""A message's place in one queue, and what has happened to it there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i32, i64, mypyc_attr
+
+from broker.amqp.delivery import Delivery
+from broker.message import Message
+from broker.routing.entries.redelivery import pause_after
+
+if TYPE_CHECKING:
+    from broker.routing.entries.groups import Group
+    from broker.routing.entries.party import Consumer
+    from broker.routing.queues.queue import Queue
+
+
+NOT_STORED: Final[i64] = 0
+
+
+@mypyc_attr(acyclic=True)
+@final
+class QueueEntry(Delivery):
+    """One message in one queue; while a consumer holds it, its record as a delivery too.
+
+    `position` orders it among the entries of its priority, for good; `stored_number` names
+    it to the store, where it is there; `is_volatile`: only until the store is opened again.
+    `delivery_count` is what the peer sees (RCV-01), `failures` what is held
+    against the redelivery limit (RCV-08).
+    """
+
+    def __init__(self, queue: Queue, message: Message, position: i64) -> None:
+        super().__init__()
+        self.queue = queue
+        self.message = message
+        self.position: i64 = position
+        self.stored_number: i64 = NOT_STORED
+        self.is_volatile = False
+        self.failures: i32 = 0
+        self.delivery_count: i64 = 0
+        self.consumer: Consumer | None = None
+        self.history: History | None = None
+        self.group: Group | None = None
+
+    def may_go_to(self, consumer: i64, now_ms: i64) -> bool:
+        """Whether the consumer of that number may have this entry now."""
+        history = self.history
+        while history is not None:
+            if history.consumer == consumer:
+                return not history.refused and history.paused_until_ms <= now_ms
+            history = history.next
+        return True
+
+    def is_paused_for(self, consumer: i64) -> bool:
+        """Whether the consumer of that number, which may not have this entry now, may later."""
+        history = self.history
+        while history is not None:
+            if history.consumer == consumer:
+                return not history.refused
+            history = history.next
+        return False
+
+    def history_with(self, consumer: i64, consumers: list[Consumer]) -> History:
+        """What the consumer of that number did with this entry; begun where it did nothing yet.
+
+        What the entry went through with others than `consumers`, which come by ascending number,
+        is then forgotten.
+        """
+        history = self.history
+        while history is not None:
+            if history.consumer == consumer:
+                return history
+            history = history.next
+        if self.history is not None:
+            self._forget_others(consumers)
+        self.history = History(consumer, self.history)
+        return self.history
+
+    def _forget_others(self, consumers: list[Consumer]) -> None:
+        kept: History | None = None
+        history = self.history
+        while history is not None:
+            following = history.next
+            if _is_among(consumers, history.consumer):
+                history.next = kept
+                kept = history
+            history = following
+        self.history = kept
+
+
+@mypyc_attr(acyclic=True)
+@final
+class History:
+    """What one consumer, known by its number, did with an entry; `next` is another's.
+
+    A number, because a reference would keep a link alive that has ended.
+    """
+
+    def __init__(self, consumer: i64, following: History | None) -> None:
+        self.consumer: Final[i64] = consumer
+        self.refused = False
+        self.releases: i64 = 0
+        self.failures_before: i64 = 0
+        self.paused_until_ms: i64 = 0
+        self.next = following
+
+    def release(self, failures: i64) -> i64:
+        """Note one more release; the pause in ms that the consumer has to wait for the entry.
+
+        The caller sets `paused_until_ms` where there is one. `failures`: how many attempts with the
+        consumer have failed. It has not released this entry in a row where one has failed
+        meanwhile: JMS clients that roll back release what they had prefetched, each time, and want
+        it again in its order.
+        """
+        if failures != self.failures_before:
+            self.failures_before = failures
+            self.releases = 0
+        self.releases += 1
+        return pause_after(self.releases)
+
+
+def _is_among(consumers: list[Consumer], number: i64) -> bool:
+    """Whether one of `consumers` has that number; there may be thousands of them."""
+    low: i64 = 0
+    high = i64(len(consumers))
+    while low < high:
+        middle = (low + high) >> 1
+        if consumers[middle].number < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low < i64(len(consumers)) and consumers[low].number == number

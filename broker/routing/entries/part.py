@@ -1,0 +1,36 @@
+"""A part of what waits: by place, so that several readers share a queue, and by time of arrival."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+if TYPE_CHECKING:
+    from broker.routing.entries.entry import QueueEntry
+
+WHENEVER: Final[i64] = 0
+"""No bound on the time of arrival."""
+
+
+@final
+class Part:
+    """Messages whose place modulo `slices` is `index`, that came no later than `arrived_until_ms`.
+
+    A place is counted within a priority: what an operator is told has the priority as its last
+    digit, which would leave some slices empty.
+    """
+
+    def __init__(
+        self, *, index: i64 = 0, slices: i64 = 1, arrived_until_ms: i64 = WHENEVER
+    ) -> None:
+        self.index: Final[i64] = index
+        self.slices: Final[i64] = slices
+        self.arrived_until_ms: Final[i64] = arrived_until_ms
+
+    def has(self, entry: QueueEntry) -> bool:
+        """Whether `entry` is of this part."""
+        if self.slices > 1 and entry.position % self.slices != self.index:
+            return False
+        until = self.arrived_until_ms
+        return until == WHENEVER or entry.message.arrived_ms <= until

@@ -1,0 +1,383 @@
+"""The waiting entries of one priority in their order, with room for those that come back.
+
+Positions lie in chunks of `CHUNK`, and a chunk exists while an entry waits in
+it. So an entry that was taken leaves a gap and returns to it at any time, and
+what is empty costs neither memory nor a search. Entries of a long backlog are in
+the store alone, but for a window of them (`pages.py`, `paging.py`): a chunk and a page of
+one number have the rest of each other.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.credit.memory import ENTRY_BYTES
+from broker.routing.entries.entry import NOT_STORED, QueueEntry
+from broker.routing.queues.pages import FAR, Page
+from broker.routing.queues.paging import Paged
+from broker.routing.queues.spilling import spill
+from storage.batch import Batch
+
+CHUNK: Final[i64] = 64
+SHIFT: Final[i64] = 6
+MASK: Final[i64] = CHUNK - 1
+
+
+@final
+class Chunk:
+    """The entries at positions `number * CHUNK` and up; `count` of the slots are taken.
+
+    `is_pinned`: one of them came back, and may be known by reference.
+    """
+
+    def __init__(self, number: i64) -> None:
+        self.number: i64 = number
+        self.count: i64 = 0
+        self.is_pinned = False
+        self.slots: Final[list[QueueEntry | None]] = [None] * 64
+
+    def gather(self, at: i64, at_most: i64, found: list[QueueEntry]) -> None:
+        """Add the entries from slot `at` on to `found`, until it holds `at_most`."""
+        while at < CHUNK and i64(len(found)) < at_most:
+            entry = self.slots[at]
+            if entry is not None:
+                found.append(entry)
+            at += 1
+
+    def spill(self, batch: Batch) -> i64:
+        """Note for the store what it does not have; how many bytes that is."""
+        noted: i64 = 0
+        for entry in self.slots:
+            if entry is not None and entry.stored_number == NOT_STORED:
+                spill(entry, batch)
+                noted += i64(len(entry.message.encoded)) + ENTRY_BYTES
+        return noted
+
+    def is_stored(self, up_to: i64) -> bool:
+        """Whether none of the entries has a number in the store above `up_to`."""
+        for entry in self.slots:  # noqa: SIM110 - generators are slow here
+            if entry is not None and entry.stored_number > up_to:
+                return False
+        return True
+
+
+@final
+class Backlog:
+    """Entries by ascending position. `waiting` counts them, those in the store included.
+
+    `is_cut`: what the last `after` found ends where something has to be loaded; `is_blocked`: it
+    found nothing for that reason.
+    """
+
+    def __init__(self, paged: Paged | None = None) -> None:
+        self.waiting: i64 = 0
+        self.next_position: i64 = 0
+        self.is_blocked = False
+        self.is_cut = False
+        self.paged: Final = paged
+        self._head = Chunk(0)
+        self._at: i64 = 0
+        self._tail: Chunk = self._head
+        self._chunks: Final[list[Chunk]] = [self._head]
+        # where the last search ended: what comes and goes in order stays in a chunk for a while
+        self._near: i64 = 0
+        # the number of the first page
+        self._limit: i64 = FAR
+        # chunks of lower numbers have nothing that could leave memory
+        self._examined: i64 = 0
+        # chunks of lower numbers are in the store, but for what came back and the first `_kept`
+        self._spilled: i64 = 0
+        self._kept: i64 = 0
+
+    def append(self, entry: QueueEntry) -> None:
+        """Take `entry` at the end; its position must be `next_position`."""
+        position = entry.position
+        tail = self._tail
+        if position >> SHIFT != tail.number:
+            tail = self._next_chunk(position >> SHIFT)
+        tail.slots[position & MASK] = entry
+        tail.count += 1
+        self.next_position = position + 1
+        self.waiting += 1
+
+    def _next_chunk(self, number: i64) -> Chunk:
+        """A chunk at the end, which is the emptied last one where that can be used again."""
+        tail = self._tail
+        if tail.count == 0:
+            tail.number = number
+            tail.is_pinned = False
+        else:
+            tail = Chunk(number)
+            self._tail = tail
+            self._chunks.append(tail)
+            if self.paged is not None:
+                self.paged.grew(i64(len(self._chunks)))
+        if self._head is tail:
+            self._at = 0
+        return tail
+
+    def first(self) -> QueueEntry | None:
+        """The entry that waits longest; it stays. None, too, while it has to be loaded."""
+        if self.waiting == 0:
+            return None
+        head = self._head
+        if head.count == 0 or head.number >= self._limit:
+            if not self._advance():
+                return None
+            head = self._head
+        entry = head.slots[self._at]
+        while entry is None:
+            self._at += 1
+            entry = head.slots[self._at]
+        return entry
+
+    def _advance(self) -> bool:
+        """Go on to the next chunk; False where what comes first is not in memory."""
+        if self._head.count == 0 and len(self._chunks) > 1:
+            del self._chunks[0]
+            self._head = self._chunks[0]
+            self._at = 0
+        paged = self.paged
+        if paged is None or self._limit == FAR:
+            return True
+        if self._index(self._limit) < paged.reserve():
+            paged.ask(0)
+        return self._head.count > 0 and self._head.number < self._limit
+
+    def has(self, entry: QueueEntry) -> bool:
+        """Whether `entry` waits here."""
+        number = entry.position >> SHIFT
+        index = self._index(number)
+        if index == i64(len(self._chunks)):
+            return False
+        chunk = self._chunks[index]
+        return chunk.number == number and chunk.slots[entry.position & MASK] is entry
+
+    def put_back(self, entry: QueueEntry) -> None:
+        """Return `entry` to where it was."""
+        self.waiting += 1
+        self._place(entry).is_pinned = True
+
+    def _place(self, entry: QueueEntry) -> Chunk:
+        position = entry.position
+        chunk = self._chunk_of(position >> SHIFT)
+        chunk.slots[position & MASK] = entry
+        chunk.count += 1
+        if chunk is self._head:
+            self._at = min(self._at, position & MASK)
+        return chunk
+
+    def _chunk_of(self, number: i64) -> Chunk:
+        """The chunk of that number, made where there is none. It never lies behind the tail."""
+        index = self._index(number)
+        found = self._chunks[index]
+        if found.number == number:
+            return found
+        chunk = Chunk(number)
+        self._chunks.insert(int(index), chunk)
+        if index == 0:
+            self._new_head(chunk)
+        return chunk
+
+    def _new_head(self, chunk: Chunk) -> None:
+        old = self._head
+        if old.count == 0 and old is not self._tail:
+            del self._chunks[1]
+        self._head = chunk
+        self._at = MASK
+
+    def _index(self, number: i64) -> i64:
+        """Where the first chunk of at least that number lies."""
+        near = self._near
+        if near < i64(len(self._chunks)) and self._chunks[near].number == number:
+            return near
+        low: i64 = 0
+        high = i64(len(self._chunks))
+        while low < high:
+            middle = (low + high) >> 1
+            if self._chunks[middle].number < number:
+                low = middle + 1
+            else:
+                high = middle
+        self._near = low
+        return low
+
+    def remove(self, entry: QueueEntry) -> None:
+        """Take `entry` from wherever it waits. It must be here."""
+        number = entry.position >> SHIFT
+        chunk = self._head
+        index: i64 = 0
+        if chunk.number != number:
+            index = self._index(number)
+            chunk = self._chunks[index]
+        chunk.slots[entry.position & MASK] = None
+        chunk.count -= 1
+        self.waiting -= 1
+        if chunk.count == 0 and index > 0 and chunk is not self._tail:
+            del self._chunks[index]
+
+    def after(self, position: i64, at_most: i64) -> list[QueueEntry]:
+        """Up to `at_most` waiting entries whose positions are greater than `position`, in order.
+
+        Fewer where what follows is not in memory; where nothing is left then, it is asked for.
+        """
+        self.is_blocked = False
+        self.is_cut = False
+        paged = self.paged
+        if paged is None or self._limit == FAR:
+            return self.loaded(position, at_most)
+        page = paged.pages.index((position + 1) >> SHIFT)
+        limit = paged.pages.number_at(page)
+        found = self._gather(position, at_most, limit)
+        if limit != FAR and i64(len(found)) < at_most:
+            self.is_cut = True
+            if not found:
+                self.is_blocked = True
+                paged.ask(page)
+        return found
+
+    def loaded(self, position: i64, at_most: i64) -> list[QueueEntry]:
+        """As `after`, of what is in memory; between two of them there may be others."""
+        return self._gather(position, at_most, FAR)
+
+    def _gather(self, position: i64, at_most: i64, limit: i64) -> list[QueueEntry]:
+        found: list[QueueEntry] = []
+        start = position + 1
+        index = self._index(start >> SHIFT)
+        while index < i64(len(self._chunks)) and i64(len(found)) < at_most:
+            chunk = self._chunks[index]
+            if chunk.number >= limit:
+                break
+            at = start & MASK if chunk.number == start >> SHIFT else i64(0)
+            chunk.gather(at, at_most, found)
+            index += 1
+        return found
+
+    def slots(self) -> list[list[QueueEntry | None]]:
+        """Return the places of all entries in memory, chunk by chunk; None where one is empty."""
+        return [chunk.slots for chunk in self._chunks]
+
+    # -- out of memory and back
+
+    def recover(self, position: i64, stored_number: i64, *, size: i64, expires_at_ms: i64) -> None:
+        """A message of the store, at a start. They come in any order."""
+        paged = self.paged
+        assert paged is not None
+        paged.pages.page_of(position >> SHIFT).add(
+            position & MASK, stored_number, size=size, expires_at_ms=expires_at_ms
+        )
+        self.waiting += 1
+        if position >= self.next_position:
+            self.next_position = position + 1
+            self._tail.number = self.next_position >> SHIFT
+        self._look_for_pages(paged)
+
+    def begin_behind(self, position: i64) -> None:
+        """That position is taken by what does not wait, at a start: nothing is in memory yet."""
+        if position >= self.next_position:
+            self.next_position = position + 1
+            self._tail.number = self.next_position >> SHIFT
+
+    def spill(self, keep: i64, most: i64, batch: Batch) -> i64:
+        """Note for the store messages behind the first `keep` chunks that it does not have.
+
+        Return how many bytes they have, at most `most` and what the last chunk is beyond that.
+        Those that came back stay, and so do those in the last chunk, which is being filled.
+        """
+        if keep < self._kept:
+            self._spilled = 0
+        self._kept = keep
+        index = max(keep, self._index(self._spilled))
+        first = index
+        noted: i64 = 0
+        while index < i64(len(self._chunks)) - 1 and noted < most:
+            chunk = self._chunks[index]
+            if not chunk.is_pinned:
+                noted += chunk.spill(batch)
+            self._spilled = chunk.number + 1
+            index += 1
+        if noted > 0:
+            self._examined = min(self._examined, self._chunks[first].number)
+        return noted
+
+    def page_out(self, keep: i64, up_to: i64) -> bool:
+        """Let entries behind the first `keep` chunks leave memory; False where some cannot yet.
+
+        Those stay that the store does not have, be it not yet: `up_to` is the last number that it
+        has; and those that have come back, about which others know more than it does.
+        """
+        paged = self.paged
+        assert paged is not None
+        first = max(keep, self._index(self._examined))
+        index = first
+        # the last one is being filled; where nothing is to be kept, it goes, too
+        end = i64(len(self._chunks)) - (1 if keep > 0 else 0)
+        left: list[Chunk] = []
+        is_done = True
+        while index < end:
+            chunk = self._chunks[index]
+            if not chunk.is_stored(up_to):
+                is_done = False
+                break
+            if not chunk.is_pinned:
+                _page_out(chunk, paged)
+            if chunk.count > 0 or chunk is self._head or chunk is self._tail:
+                left.append(chunk)
+            self._examined = chunk.number + 1
+            index += 1
+        self._chunks[first:index] = left
+        self._look_for_pages(paged)
+        return is_done
+
+    def bring_in(self, entry: QueueEntry) -> None:
+        """An entry of a page, which is `given_up`, is in memory again."""
+        chunk = self._place(entry)
+        self._examined = min(self._examined, chunk.number)
+
+    def give_up(self, pages: list[Page]) -> None:
+        """What is in these pages comes into memory now, or is lost."""
+        paged = self.paged
+        assert paged is not None
+        paged.pages.remove(pages)
+        self._look_for_pages(paged)
+
+    def drop_pages(self, at_most: i64) -> list[Page]:
+        """Forget up to `at_most` messages that are not in memory."""
+        paged = self.paged
+        if paged is None:
+            return []
+        dropped = paged.pages.drop(at_most)
+        for page in dropped:
+            self.waiting -= page.count
+        self._look_for_pages(paged)
+        paged.count()
+        return dropped
+
+    def _look_for_pages(self, paged: Paged) -> None:
+        self._limit = paged.pages.number_at(0)
+
+    def chunks(self) -> i64:
+        """How many chunks are in memory."""
+        return i64(len(self._chunks))
+
+
+def _page_out(chunk: Chunk, paged: Paged) -> None:
+    """Move what the store has of `chunk` to a page."""
+    memory = paged.memory
+    page: Page | None = None
+    for slot in range(64):
+        entry = chunk.slots[slot]
+        if entry is None or entry.stored_number == NOT_STORED:
+            continue
+        if page is None:
+            page = paged.pages.page_of(chunk.number)
+        message = entry.message
+        page.add(slot, entry.stored_number, size=message.size, expires_at_ms=message.expires_at_ms)
+        page.came_from(slot, message.origin)
+        if entry.group is not None:
+            if page.groups is None:
+                page.groups = {}
+            page.groups[int(slot)] = entry.group
+        memory.leaves(message)
+        chunk.slots[slot] = None
+        chunk.count -= 1

@@ -1,0 +1,150 @@
+"""Browsers of a queue: each sees every message once, and changes nothing (RCV-04)."""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.entries import expiry
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.party import Consumer
+from broker.routing.queues.backlog import Backlog
+from broker.routing.queues.selection import Selection
+
+LOOK_AHEAD: Final[i64] = 64
+
+
+@final
+class Cursor:
+    """How far one browser has come, in each priority."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer: Final = consumer
+        self.ready = False
+        self.seen: Final[list[int]] = [-1] * 10
+
+    def show(
+        self, backlogs: list[Backlog | None], wall_ms: i64, selection: Selection | None
+    ) -> None:
+        """Send copies of what was not seen yet, as long as there is room and judging goes on."""
+        for priority in range(9, -1, -1):
+            backlog = backlogs[priority]
+            while backlog is not None and backlog.waiting > 0:
+                found = backlog.after(self.seen[priority], LOOK_AHEAD)
+                if backlog.is_blocked:
+                    return
+                if not found:
+                    break
+                if not self._show_some(priority, found, wall_ms, selection=selection):
+                    return
+
+    def _show_some(
+        self, priority: int, found: list[QueueEntry], wall_ms: i64, *, selection: Selection | None
+    ) -> bool:
+        """False where one of `found` could not be shown, or not be judged."""
+        for entry in found:
+            if not self.consumer.has_room():
+                return False
+            wanted = self.consumer.filter
+            if wanted is not None and selection is not None and not selection.may_judge():
+                return False
+            self.seen[priority] = int(entry.position)
+            if expiry.has_expired(entry.message.expires_at_ms, wall_ms):
+                continue
+            if wanted is None or selection is None or selection.judge(wanted, entry):
+                self.consumer.browsed(entry)
+        return True
+
+    def has_more(self, backlogs: list[Backlog | None], selection: Selection | None) -> bool:
+        """Whether something waits that was not seen yet, as far as can be told in this dispatch."""
+        for priority in range(10):
+            backlog = backlogs[priority]
+            while backlog is not None:
+                found = backlog.after(self.seen[priority], LOOK_AHEAD)
+                if backlog.is_blocked:
+                    return True
+                if not found:
+                    break
+                if self._has_wanted(priority, found, selection):
+                    return True
+        return False
+
+    def _has_wanted(
+        self, priority: int, found: list[QueueEntry], selection: Selection | None
+    ) -> bool:
+        """Whether one of `found` will be shown, or cannot be judged; those before count as seen."""
+        wanted = self.consumer.filter
+        if wanted is None or selection is None:
+            return True
+        for entry in found:
+            if not selection.may_judge() or selection.judge(wanted, entry):
+                return True
+            self.seen[priority] = int(entry.position)
+        return False
+
+
+@final
+class Browsers:
+    """The cursors of a queue's browsers."""
+
+    def __init__(self) -> None:
+        self.any_ready = False
+        self._cursors: Final[list[Cursor]] = []
+
+    def join(self, consumer: Consumer) -> None:
+        """`consumer` looks from the start."""
+        self._cursors.append(Cursor(consumer))
+
+    def leave(self, consumer: Consumer) -> None:
+        """`consumer` has gone."""
+        cursor = self._cursor(consumer)
+        if cursor is not None:
+            self._cursors.remove(cursor)
+
+    def count(self) -> i64:
+        """How many browse."""
+        return i64(len(self._cursors))
+
+    def node_deleted(self) -> None:
+        """Every browser learns that the queue is gone."""
+        for cursor in list(self._cursors):
+            cursor.consumer.node_deleted()
+        self._cursors.clear()
+
+    def has(self, consumer: Consumer) -> bool:
+        """Whether `consumer` browses."""
+        return bool(self._cursors) and self._cursor(consumer) is not None
+
+    def ready(self, consumer: Consumer) -> None:
+        """`consumer` has room."""
+        cursor = self._cursor(consumer)
+        if cursor is not None:
+            cursor.ready = True
+            self.any_ready = True
+
+    def _cursor(self, consumer: Consumer) -> Cursor | None:
+        for cursor in self._cursors:
+            if cursor.consumer is consumer:
+                return cursor
+        return None
+
+    def show(
+        self, backlogs: list[Backlog | None], wall_ms: i64, selection: Selection | None
+    ) -> None:
+        """Send copies of what each ready browser has not seen, highest priority first.
+
+        A browser with room left stays ready, and sees what arrives later. What
+        has expired is not shown, though it may wait to be swept.
+        """
+        self.any_ready = False
+        for cursor in self._cursors:
+            if cursor.ready:
+                cursor.show(backlogs, wall_ms, selection)
+                cursor.ready = cursor.consumer.has_room()
+                self.any_ready = self.any_ready or cursor.ready
+
+    def has_more(
+        self, consumer: Consumer, backlogs: list[Backlog | None], selection: Selection | None
+    ) -> bool:
+        """Whether `consumer` has not seen everything that waits, and that it wants."""
+        cursor = self._cursor(consumer)
+        return cursor is not None and cursor.has_more(backlogs, selection)

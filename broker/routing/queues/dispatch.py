@@ -1,0 +1,108 @@
+"""Which consumer gets the next message: those of the highest priority with room, in turn.
+
+And when a queue stops delivering for the sake of all else that the event loop has to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.agenda import Due
+from broker.routing.entries.party import Consumer
+
+if TYPE_CHECKING:
+    from broker.routing.queues.queue import Queue
+
+DELIVERED_AT_ONCE: Final[i64] = 4096
+"""Messages that a queue delivers before the sockets have their turn: some milliseconds."""
+
+
+@final
+class Turn:
+    """The consumers of a queue that may have room, taking turns.
+
+    One that turns out to have none leaves the round until it reports room
+    again, so that idle consumers cost nothing. Higher priorities come first in
+    the round; where all are equal, as they mostly are, nothing is ever moved.
+    """
+
+    def __init__(self) -> None:
+        self._round: list[Consumer] = []
+        self._at: i64 = 0
+        self._differ = False
+
+    def join(self, consumer: Consumer) -> None:
+        """`consumer` may have room. It comes last in the round, among its equals."""
+        members = self._round
+        if consumer in members:
+            return
+        if not members or members[-1].priority >= consumer.priority:
+            members.append(consumer)
+        else:
+            members.insert(behind_equals(members, consumer.priority), consumer)
+        self._differ = members[0].priority != members[-1].priority
+
+    def leave(self, consumer: Consumer) -> None:
+        """`consumer` has no room, or has gone."""
+        if consumer in self._round:
+            index = i64(self._round.index(consumer))
+            del self._round[index]
+            if index < self._at:
+                self._at -= 1
+            if self._differ and self._round:
+                self._differ = self._round[0].priority != self._round[-1].priority
+
+    def next(self) -> Consumer | None:
+        """The consumer whose turn it is and that has room, or None where nobody has."""
+        members = self._round
+        if self._differ:
+            return self._next_by_priority()
+        while members:
+            if self._at >= i64(len(members)):
+                self._at = 0
+            consumer = members[self._at]
+            if consumer.has_room():
+                self._at += 1
+                return consumer
+            del members[self._at]
+        return None
+
+    def _next_by_priority(self) -> Consumer | None:
+        """As `next`: the first with room, which is then the last of its equals."""
+        members = self._round
+        while members:
+            consumer = members[0]
+            del members[0]
+            if consumer.has_room():
+                members.insert(behind_equals(members, consumer.priority), consumer)
+                return consumer
+        self._differ = False
+        return None
+
+    def size(self) -> i64:
+        """How many are in the round."""
+        return i64(len(self._round))
+
+
+@final
+class Rest(Due):
+    """Lets `queue`, which has delivered DELIVERED_AT_ONCE, go on in the event loop's next turn."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue: Final = queue
+
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - at once, whatever the time
+        queue = self._queue
+        queue.rests = False
+        if not queue.is_deleted:
+            queue.router.wake(queue)
+
+
+def behind_equals(members: list[Consumer], priority: i64) -> int:
+    """Where one of that priority comes last among its equals; higher ones are in front."""
+    at = len(members)
+    while at > 0 and members[at - 1].priority < priority:
+        at -= 1
+    return at

@@ -1,0 +1,252 @@
+"""What a queue holds back: messages with a delivery time, and entries that wait after a failure.
+
+And, until `moves.py` can move them, those that belong in a dead-letter or expiry node.
+The first two cost O(log n) and are let go by the agenda's timer, to the millisecond.
+A delivery time is a moment on the wall clock, which an operator may set; so it
+is compared with that clock alone, and looked at again every `LOOK_AGAIN_MS`, in
+case the clock was put forward. A pause after a failure runs on the steady clock.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.clock import Clock
+from broker.message import AT_ONCE, NEVER, Message
+from broker.routing.agenda import NOTHING, Due
+from broker.routing.entries.dead_letter import EXPIRED
+from broker.routing.entries.entry import NOT_STORED, QueueEntry
+from broker.routing.entries.expiry import has_expired
+from broker.routing.entries.stored import stored_position
+from broker.routing.queues.held import Held
+from storage.batch import Batch
+
+if TYPE_CHECKING:
+    from broker.routing.queues.queue import Queue
+
+LOOK_AGAIN_MS: Final[i64] = 60_000
+"""So late a delivery may be where the wall clock has been put forward meanwhile."""
+
+RELEASED_AT_MOST: Final[i64] = 2000
+"""Entries let go together; then sockets have their turn (`reliability.md` R7)."""
+
+CANCELLED_FREE: Final = 64
+"""So many cancelled entries may stay in a heap, or as many as there are others."""
+
+
+@final
+class Timeline:
+    """Entries by the moment they wait for; those of one moment in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, QueueEntry]] = []
+        self._entries: Final[dict[int, QueueEntry]] = {}
+        self._order = 0
+
+    def size(self) -> i64:
+        """How many entries wait."""
+        return i64(len(self._entries))
+
+    def add(self, at_ms: i64, entry: QueueEntry) -> None:
+        """Let `entry` wait until `at_ms`."""
+        self._order += 1
+        self._entries[int(stored_position(entry))] = entry
+        heappush(self._heap, (int(at_ms), self._order, entry))
+
+    def next_ms(self) -> i64:
+        """The earliest moment that an entry waits for, or NOTHING."""
+        heap = self._heap
+        while heap:
+            at_ms, _, entry = heap[0]
+            if self._waits(entry):
+                return i64(at_ms)
+            heappop(heap)
+        return NOTHING
+
+    def pop(self, now_ms: i64) -> QueueEntry | None:
+        """Let go of the entry that is due first, None where none is due."""
+        at_ms = self.next_ms()
+        if at_ms == NOTHING or at_ms > now_ms:
+            return None
+        entry = heappop(self._heap)[2]
+        del self._entries[int(stored_position(entry))]
+        return entry
+
+    def cancel(self, number: i64) -> QueueEntry | None:
+        """Let go of the entry of that number, for good; None where it does not wait here."""
+        entry = self._entries.pop(int(number), None)
+        if entry is not None and len(self._heap) > 2 * len(self._entries) + CANCELLED_FREE:
+            self._heap = [waiting for waiting in self._heap if self._waits(waiting[2])]
+            heapify(self._heap)
+        return entry
+
+    def _waits(self, entry: QueueEntry) -> bool:
+        return self._entries.get(int(stored_position(entry))) is entry
+
+    def entries(self) -> list[QueueEntry]:
+        """Everything that waits, in the order in which it will be let go."""
+        return [waiting[2] for waiting in sorted(self._heap) if self._waits(waiting[2])]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._heap = []
+        self._entries.clear()
+
+
+@final
+class Schedule(Due):
+    """The entries of one queue that are not available yet; `is_due` once some may be.
+
+    An entry that expires before its time is let go then (DLY-05): whoever lets go has
+    to look.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self.is_due = False
+        self._queue: Queue | None = queue
+        self._by_wall: Final = Timeline()
+        self._paused: Final = Timeline()
+        self.held: Final = Held()
+        # what the agenda has of this, latest first: nothing is ever taken out there
+        self._set_for: Final[list[int]] = []
+
+    def size(self) -> i64:
+        """How many entries are held back."""
+        return self._by_wall.size() + self._paused.size() + self.held.size()
+
+    def hold(self, entry: QueueEntry) -> None:
+        """Keep a message until its delivery time."""
+        self._by_wall.add(end_of_wait(entry.message), entry)
+        self._arm()
+
+    def pause(self, entry: QueueEntry, milliseconds: i64) -> None:
+        """Keep an entry that failed for so long."""
+        queue = self._queue
+        assert queue is not None
+        clock = queue.router.clock
+        expires_at_ms = entry.message.expires_at_ms
+        if expires_at_ms != NEVER:
+            milliseconds = min(milliseconds, max(0, expires_at_ms - clock.wall_ms()))
+        self._paused.add(clock.now_ms() + milliseconds, entry)
+        self._arm()
+
+    def _arm(self) -> None:
+        """Have the agenda call when the next entry may be due."""
+        queue = self._queue
+        if queue is None:
+            return
+        clock = queue.router.clock
+        now_ms = clock.now_ms()
+        deadline_ms: i64 = NOTHING
+        wanted_ms = self._by_wall.next_ms()
+        if wanted_ms != NOTHING:
+            deadline_ms = now_ms + min(LOOK_AGAIN_MS, max(0, wanted_ms - clock.wall_ms()))
+        pause_ms = self._paused.next_ms()
+        if pause_ms != NOTHING and (deadline_ms == NOTHING or pause_ms < deadline_ms):
+            deadline_ms = pause_ms
+        if deadline_ms == NOTHING or (self._set_for and self._set_for[-1] <= deadline_ms):
+            return
+        self._set_for.append(int(deadline_ms))
+        queue.router.agenda.at(deadline_ms, self)
+
+    def due(self, now_ms: i64) -> None:
+        self._set_for.pop()
+        queue = self._queue
+        if queue is None:
+            return
+        wanted_ms = self._by_wall.next_ms()
+        pause_ms = self._paused.next_ms()
+        if (wanted_ms != NOTHING and wanted_ms <= queue.router.clock.wall_ms()) or (
+            pause_ms != NOTHING and pause_ms <= now_ms
+        ):
+            self.is_due = True
+            queue.router.wake(queue)
+        else:
+            self._arm()
+
+    def release(self, batch: Batch) -> None:
+        """Give the queue what is due, RELEASED_AT_MOST at a time."""
+        self.is_due = False
+        queue = self._queue
+        if queue is None:
+            return
+        clock = queue.router.clock
+        left = RELEASED_AT_MOST
+        while left > 0 and self._release_one(queue, clock, batch):
+            left -= 1
+        self._arm()
+
+    def _release_one(self, queue: Queue, clock: Clock, batch: Batch) -> bool:
+        entry = self._by_wall.pop(clock.wall_ms())
+        if entry is not None:
+            fall_due(entry, batch)
+            return True
+        entry = self._paused.pop(clock.now_ms())
+        if entry is not None:
+            if not has_ended(entry, batch):
+                queue.put_back(entry)
+            return True
+        return False
+
+    # -- management
+
+    def scheduled(self) -> list[QueueEntry]:
+        """The messages that wait for their delivery time, the next one first."""
+        return self._by_wall.entries()
+
+    def entries(self) -> list[QueueEntry]:
+        """Everything that is held back."""
+        return self._by_wall.entries() + self._paused.entries() + self.held.entries()
+
+    def cancel(self, number: i64) -> QueueEntry | None:
+        """Let go of what has that stored position, for good; None where it is not held back."""
+        return (
+            self._by_wall.cancel(number) or self._paused.cancel(number) or self.held.remove(number)
+        )
+
+    def close(self) -> None:
+        """The queue has gone. What the agenda still has of this does not keep it alive."""
+        self._queue = None
+        self._by_wall.clear()
+        self._paused.clear()
+        self.held.clear()
+
+
+def held_back(queue: Queue) -> Schedule:
+    """The schedule of `queue`, made for the first entry that has to wait."""
+    if queue.schedule is None:
+        queue.schedule = Schedule(queue)
+    return queue.schedule
+
+
+def fall_due(entry: QueueEntry, batch: Batch) -> None:
+    """Give a message whose delivery time has come its place, behind all others (DLY-03)."""
+    if has_ended(entry, batch):
+        return
+    queue = entry.queue
+    backlog = queue.backlog_of(entry.message.priority)
+    entry.position = backlog.next_position
+    if entry.stored_number != NOT_STORED:
+        batch.fall_due(entry.stored_number, stored_position(entry))
+    queue.join(entry, backlog)
+    if queue.witness is not None:
+        queue.witness.admitted(entry, AT_ONCE, batch)
+
+
+def has_ended(entry: QueueEntry, batch: Batch) -> bool:
+    """Move an entry that is held back no longer, if it has expired; True then."""
+    router = entry.queue.router
+    if not has_expired(entry.message.expires_at_ms, router.clock.wall_ms()):
+        return False
+    router.moves.move(entry, EXPIRED, batch)
+    return True
+
+
+def end_of_wait(message: Message) -> i64:
+    """When a scheduled message is to be looked at: its delivery time, or its end before that."""
+    if message.expires_at_ms != NEVER:
+        return min(message.deliver_at_ms, message.expires_at_ms)
+    return message.deliver_at_ms

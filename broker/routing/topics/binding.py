@@ -1,0 +1,158 @@
+"""Which of a topic's subscriptions get a message: by key, and by what they ask of it.
+
+A topic whose subscribers ask for nothing special keeps them in one list. The others lie
+in a trie, by the pattern of their key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.message import Message
+from broker.routing.addresses import pattern
+from broker.routing.addresses.address import ADDRESS_BYTES_MAX
+from broker.routing.entries.filter import Filter
+from broker.routing.selector import Facts
+from broker.routing.topics.trie import Trie
+
+if TYPE_CHECKING:
+    from broker.routing.queues.queue import Queue
+
+
+@final
+class Gate:
+    """A filter that some bindings have in common: it judges each message once for them all.
+
+    `judged` says how often it has.
+    """
+
+    def __init__(self, wanted: Filter) -> None:
+        self.filter: Final = wanted
+        self.bindings: i64 = 0
+        self.judged: i64 = 0
+        self._latest: i64 = 0
+        self._passes = False
+
+    def passes(self, facts: Facts, number: i64) -> bool:
+        """Whether a message may pass, which is the one of that number and no other."""
+        if self._latest != number:
+            self._latest = number
+            self.judged += 1
+            self._passes = self.filter.admits(facts)
+        return self._passes
+
+
+@final
+class Binding:
+    """A queue gets messages whose key is as its pattern says, and which its filter lets pass.
+
+    An empty key is every key, and filter None every message.
+    """
+
+    def __init__(self, queue: Queue, key: str = "", wanted: Filter | None = None) -> None:
+        self.queue: Final = queue
+        self.key: Final = key
+        self.filter: Final = wanted
+        self.words: Final = pattern.normal(pattern.check(key)) if key else [pattern.MANY]
+        self.gate: Gate | None = None
+
+    def takes_all(self) -> bool:
+        return self.filter is None and self.words == [pattern.MANY]
+
+    def is_like(self, other: Binding) -> bool:
+        """Whether both give the same messages to the same queue."""
+        return (
+            self.queue is other.queue and self.words == other.words and self.filter == other.filter
+        )
+
+
+@final
+class Bindings:
+    """All bindings of one topic. `queues` has each queue once, in the order in which they came.
+
+    `are_selective` tells whether `matching` finds less than all of them.
+    """
+
+    def __init__(self) -> None:
+        self.queues: Final[list[Queue]] = []
+        self.are_selective = False
+        self.trie: Final = Trie()
+        self._of: Final[dict[Queue, list[Binding]]] = {}
+        self._unasking: Final[dict[Queue, None]] = {}
+        self.gates: Final[dict[Filter, Gate]] = {}
+        self._messages: i64 = 0
+
+    def has(self, binding: Binding) -> bool:
+        """Whether there is one like it."""
+        return any(each.is_like(binding) for each in self._of.get(binding.queue, []))
+
+    def count(self, queue: Queue) -> i64:
+        """How many bindings `queue` has."""
+        return i64(len(self._of.get(queue, [])))
+
+    def add(self, binding: Binding) -> None:
+        """One like it is not there yet."""
+        queue = binding.queue
+        held = self._of.get(queue)
+        if held is None:
+            self._of[queue] = [binding]
+            self.queues.append(queue)
+        else:
+            held.append(binding)
+        if binding.takes_all():
+            self._unasking[queue] = None
+            return
+        if binding.filter is not None:
+            gate = self.gates.get(binding.filter)
+            if gate is None:
+                gate = Gate(binding.filter)
+                self.gates[binding.filter] = gate
+            gate.bindings += 1
+            binding.gate = gate
+        self.trie.add(binding.words, binding)
+        self.are_selective = True
+
+    def remove(self, queue: Queue) -> None:
+        """Take out all bindings of `queue`."""
+        for binding in self._of.pop(queue, []):
+            if not binding.takes_all():
+                self._remove_from_trie(binding)
+        self._unasking.pop(queue, None)
+        if queue in self.queues:
+            self.queues.remove(queue)
+        self.are_selective = not self.trie.is_empty()
+
+    def _remove_from_trie(self, binding: Binding) -> None:
+        self.trie.remove(binding.words, binding)
+        gate = binding.gate
+        if gate is None:
+            return
+        gate.bindings -= 1
+        if gate.bindings == 0:
+            del self.gates[gate.filter]
+
+    def matching(self, message: Message) -> list[Queue]:
+        """Every queue that gets `message`, once, however many of its bindings say so."""
+        self._messages += 1
+        found = self._unasking.copy()
+        facts = Facts(message)
+        for node in self.trie.match(key_words(message)):
+            for binding in node.bindings:
+                gate = binding.gate
+                if gate is None or gate.passes(facts, self._messages):
+                    found[binding.queue] = None
+        return list(found)
+
+
+def key_words(message: Message) -> list[str]:
+    """The words of a message's key: of its address, else of its subject, else none (DST-05).
+
+    A subject that is too long for a key is none.
+    """
+    key = message.key
+    if key:
+        return pattern.words_of(key)
+    subject = message.subject()
+    return pattern.words_of(subject) if pattern.is_key(subject, ADDRESS_BYTES_MAX) else []

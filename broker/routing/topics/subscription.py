@@ -1,0 +1,311 @@
+"""What a subscription is, which one an attach means, and when it may not have it.
+
+The twelve rows of SUB-01 to SUB-12 are `row_of`, the rules of who may share and
+who may change a subscription are `judge`: facts in, verdict out.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.terminus import LINK_DETACH, NOT_DURABLE
+from broker.routing.addresses import durability, pattern
+from broker.routing.addresses.address import split_key, words_part
+from broker.routing.addresses.identity import Identity
+from broker.routing.entries.filter import Filter
+from broker.routing.errors import InvalidAddress
+from broker.routing.topics.lifetime import Ending, Lease, Mortal
+from broker.routing.topics.lifetime import Terms as LeaseTerms
+from storage.batch import Batch
+
+if TYPE_CHECKING:
+    from broker.amqp.terminus import Filter as Stated
+    from broker.routing.queues.queue import Queue
+    from broker.routing.topics.subscriptions import Subscriptions
+
+BAR: Final = "|"
+"""Behind it, a link name only tells links of one shared subscription apart (SUB-35)."""
+
+NAME_BYTES_MAX: Final = 255
+"""Longest name and longest container-id of a named subscription: keys of any store take it."""
+
+
+class Use(Enum):
+    """What a link wants with a subscription."""
+
+    PRIVATE = "a new one that nobody else can name"
+    SOLE = "a named one, alone"
+    SHARED = "a named one, with others"
+    LOOK_UP = "to learn of one, and perhaps to end it"
+
+
+@final
+class Facts:
+    """What an attach says of the subscription that it means. A queue's link says nothing."""
+
+    def __init__(
+        self,
+        *,
+        has_source: bool = True,
+        is_shared: bool = False,
+        is_global: bool = False,
+        is_durable: bool = False,
+    ) -> None:
+        self.has_source: Final = has_source
+        self.is_shared: Final = is_shared
+        self.is_global: Final = is_global
+        self.is_durable: Final = is_durable
+
+    def differ_from(self, other: Facts) -> bool:
+        """Whether the two mean different subscriptions, as far as that shows without a name.
+
+        Only durable ones are looked up.
+        """
+        return (
+            self.is_shared != other.is_shared
+            or self.is_global != other.is_global
+            or (self.is_durable or not self.has_source)
+            != (other.is_durable or not other.has_source)
+        )
+
+
+QUEUE_FACTS: Final = Facts()
+"""What a link to anything but a subscription says of one."""
+
+
+@final
+class Row:
+    """One line of the table: `number` 5 is SUB-05. Private subscriptions have no identity."""
+
+    def __init__(self, number: int, use: Use, identity: Identity | None) -> None:
+        self.number: Final = number
+        self.use: Final = use
+        self.identity: Final = identity
+
+
+PRIVATE_ROW: Final = Row(1, Use.PRIVATE, None)
+"""That of SUB-01."""
+
+
+def row_of(facts: Facts, *, link_name: str, container_id: str) -> Row:
+    """The row that an attach falls under. InvalidAddress where a name is too long to be kept."""
+    shared, is_global, durable = facts.is_shared, facts.is_global, facts.is_durable
+    if not facts.has_source:
+        number = 9 + 2 * int(shared) + int(is_global)
+        use = Use.LOOK_UP
+        durable = True
+    else:
+        number = 1 + 4 * int(shared) + 2 * int(is_global) + int(durable)
+        use = Use.SHARED if shared else Use.SOLE if durable else Use.PRIVATE
+    if use is Use.PRIVATE:
+        return Row(number, use, None)
+    name = link_name.split(BAR, 1)[0] if shared else link_name
+    _check(name, "the name of a subscription")
+    if is_global:
+        return Row(number, use, (None, name, durable))
+    _check(container_id, "the container-id of a named subscription")
+    return Row(number, use, (container_id, name, durable))
+
+
+def _check(name: str, what: str) -> None:
+    if "\0" in name:
+        raise InvalidAddress(f"{what} has no NUL: no database keeps it")
+    size = len(name.encode(errors="replace"))
+    if size > NAME_BYTES_MAX:
+        raise InvalidAddress(f"{what} has at most {NAME_BYTES_MAX} bytes, this one has {size}")
+
+
+@final
+class Standing:
+    """What an attach meets: the live link of its name, and the subscription it means.
+
+    `link` is what the live link of that container and name said, None where there is none;
+    `holds` whether that link is one of the subscription's `consumers`.
+    """
+
+    def __init__(
+        self,
+        *,
+        link: Facts | None = None,
+        exists: bool = False,
+        is_shared: bool = False,
+        wants_the_same: bool = True,
+        consumers: i64 = 0,
+        holds: bool = False,
+    ) -> None:
+        self.link: Final = link
+        self.exists: Final = exists
+        self.is_shared: Final = is_shared
+        self.wants_the_same: Final = wants_the_same
+        self.consumers: Final[i64] = consumers
+        self.holds: Final = holds
+
+
+class Verdict(Enum):
+    """What comes of an attach. Those from `LINK_IN_USE` on are refusals, in words for the peer."""
+
+    BEGIN = "there is none: begin one"
+    RESUME = "take part in the one there is"
+    BEGIN_ANEW = "the one there is goes, with its backlog; begin one"
+    FOUND = "answer the source of the one there is"
+    MISSING = "there is none to be found"
+    LINK_IN_USE = "a link of this name is attached"
+    LINK_MEANS_ANOTHER = "a link of this name is attached for another subscription"
+    SHARED_BY_OTHERS = "the subscription of this name is shared"
+    NOT_SHARED = "the subscription of this name is not shared"
+    CONSUMED_BY_ANOTHER = "another link consumes from this subscription"
+    WANTED_OTHERWISE = "the subscription is in use with another topic or filter"
+
+
+REFUSALS: Final = (
+    Verdict.LINK_IN_USE,
+    Verdict.LINK_MEANS_ANOTHER,
+    Verdict.SHARED_BY_OTHERS,
+    Verdict.NOT_SHARED,
+    Verdict.CONSUMED_BY_ANOTHER,
+    Verdict.WANTED_OTHERWISE,
+)
+"""All of these are answered with amqp:resource-locked, and change nothing."""
+
+
+def judge(asked: Facts, standing: Standing) -> Verdict:
+    """Decide by SUB-21, SUB-22, SUB-26 and SUB-38, in the order of SUB-40.
+
+    Where the verdict is no refusal and a live link has the name, that link is stolen: but not
+    by a lookup, and never while its subscription would have to begin anew.
+    """
+    link = standing.link
+    if not asked.has_source:
+        if not standing.exists:
+            return Verdict.MISSING
+        return Verdict.FOUND if link is None else Verdict.LINK_IN_USE
+    if link is not None and asked.differ_from(link):
+        return Verdict.LINK_MEANS_ANOTHER
+    if not standing.exists:
+        return Verdict.BEGIN
+    if standing.is_shared != asked.is_shared:
+        return Verdict.SHARED_BY_OTHERS if standing.is_shared else Verdict.NOT_SHARED
+    others = standing.consumers - (1 if standing.holds else 0)
+    if not asked.is_shared and others > 0:
+        return Verdict.CONSUMED_BY_ANOTHER
+    if standing.wants_the_same:
+        return Verdict.RESUME
+    return Verdict.BEGIN_ANEW if standing.consumers == 0 else Verdict.WANTED_OTHERWISE
+
+
+@final
+class Interest:
+    """What a subscriber wants to have: two that are alike take the same messages (SUB-21).
+
+    `stated` are its filters in the client's own bytes, to be told again.
+    """
+
+    def __init__(
+        self, address: str, wanted: Filter | None = None, stated: list[Stated] | None = None
+    ) -> None:
+        self.address: Final = address
+        self.filter: Final = wanted
+        self.stated: Final[list[Stated]] = stated if stated is not None else []
+
+    def is_like(self, other: Interest) -> bool:
+        """Whether both take the same messages."""
+        if self.filter != other.filter:
+            return False
+        return self.address == other.address or meaning_of(self.address) == meaning_of(
+            other.address
+        )
+
+
+def meaning_of(address: str) -> tuple[str, list[str], list[str]]:
+    """What a subscriber's address means: its class, the words of topic and key in normal form."""
+    name, key = split_key(durability.canonical(address))
+    words = pattern.words_of(key) if key else [pattern.MANY]
+    names = pattern.normal(pattern.words_of(words_part(name)))
+    return durability.beginning(name), names, pattern.normal(words)
+
+
+@final
+class Terms:
+    """What a client said of how long its subscription lasts; the first to come counts (SUB-23)."""
+
+    def __init__(
+        self,
+        *,
+        durability: i64 = NOT_DURABLE,
+        expiry_policy: str = LINK_DETACH,
+        timeout_s: i64 = 0,
+    ) -> None:
+        self.durability: Final[i64] = durability
+        self.expiry_policy: Final = expiry_policy
+        self.timeout_s: Final[i64] = timeout_s
+
+
+@final
+class Departure:
+    """How and whence a consumer left: `key` is the container-id and name of its link."""
+
+    def __init__(
+        self, ending: Ending, *, connection: i64, session: i64, key: tuple[str, str]
+    ) -> None:
+        self.ending: Final = ending
+        self.connection: Final[i64] = connection
+        self.session: Final[i64] = session
+        self.key: Final = key
+
+
+@final
+class Subscription(Mortal):
+    """A queue of its own for what is published to a topic from its beginning to its end.
+
+    Its lease counts once the last consumer has left; `kept_as` tells who may then have it
+    back, where it has no name by which anybody could. `begun_on` is the page of the journal
+    from which it is durable, -1 where it is from the store, or never will be.
+    """
+
+    def __init__(
+        self,
+        home: Subscriptions,
+        *,
+        identity: Identity | None,
+        is_shared: bool,
+        interest: Interest,
+        terms: Terms,
+        queue: Queue,
+        grace_ms: i64 = 0,
+        begun_on: i64 = -1,
+    ) -> None:
+        self.identity: Final = identity
+        self.is_shared: Final = is_shared
+        self.interest: Final = interest
+        self.terms: Final = terms
+        self.queue: Final = queue
+        self.lease: Final = Lease(
+            self, LeaseTerms(terms.expiry_policy, timeout_s=terms.timeout_s, grace_ms=grace_ms)
+        )
+        self.begun_on: Final[i64] = begun_on
+        self.kept_as: tuple[str, str] | None = None
+        self.is_over = False
+        self._home: Final = home
+
+    def expired(self, batch: Batch) -> None:
+        self._home.end(self, batch)
+
+    def is_durable(self) -> bool:
+        identity = self.identity
+        return identity is not None and identity[2]
+
+    def ends_with_its_consumer(self) -> bool:
+        """Return whether its messages are of use to its one consumer alone, and go with it."""
+        return not self.is_durable() and len(self.queue.consumers) <= 1
+
+    def is_global(self) -> bool:
+        identity = self.identity
+        return identity is not None and identity[0] is None
+
+    def name(self) -> str:
+        """What it is called, empty where nobody can name it."""
+        identity = self.identity
+        return "" if identity is None else identity[1]

@@ -1,0 +1,295 @@
+"""Every subscription that there is, and which names are taken: nothing else begins or ends one."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.addresses.address import SUBSCRIPTION_PREFIX
+from broker.routing.addresses.identity import Identity, identity_of
+from broker.routing.entries.party import Consumer
+from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
+from broker.routing.queues.queue import Queue
+from broker.routing.topics.kept import GRACE_MS, KeptSubscriptions, has_grace
+from broker.routing.topics.lifetime import Ending
+from broker.routing.topics.subscription import (
+    REFUSALS,
+    Departure,
+    Facts,
+    Interest,
+    Row,
+    Standing,
+    Subscription,
+    Terms,
+    Use,
+    Verdict,
+    judge,
+)
+from broker.routing.topics.topic import Topic
+from storage.batch import Batch
+from storage.records import StoredSubscription
+
+if TYPE_CHECKING:
+    from broker.routing.router import Router
+
+SUBSCRIPTIONS_MAX: Final[i64] = 100_000
+"""Named subscriptions of the whole broker: names come from peers, and may stay for ever."""
+
+
+@final
+class Subscriptions:
+    """All subscriptions by their queues, and by identity those that have one.
+
+    A subscription is over, here and in its topic, before anybody hears of it.
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        subscriptions_max: i64 = SUBSCRIPTIONS_MAX,
+        *,
+        grace_ms: i64 = GRACE_MS,
+        kept: KeptSubscriptions | None = None,
+    ) -> None:
+        self.named: Final[dict[Identity, Subscription]] = {}
+        self.of: Final[dict[Queue, Subscription]] = {}
+        self.kept: Final = KeptSubscriptions() if kept is None else kept
+        self._grace_ms: Final[i64] = grace_ms
+        self._router: Final = router
+        self._max: Final[i64] = subscriptions_max
+
+    def find(self, row: Row) -> Subscription | None:
+        """The subscription that an attach of that row means, where it exists."""
+        identity = row.identity
+        return None if identity is None else self.named.get(identity)
+
+    def identified(self, text: str) -> Subscription | None:
+        """The named subscription of that identity, as `identity_of` tells it."""
+        for identity, subscription in self.named.items():
+            if identity_of(identity) == text:
+                return subscription
+        return None
+
+    def check(
+        self,
+        asked: Facts,
+        row: Row,
+        interest: Interest | None,
+        *,
+        link: Facts | None,
+        held: Subscription | None,
+    ) -> Verdict:
+        """Judge an attach; HeldExclusively or NoSuchNode where it is refused.
+
+        `link` is what the live link of its name said, and `held` the subscription from which
+        that link consumes.
+        """
+        there = self.find(row)
+        if there is None:
+            standing = Standing(link=link)
+        else:
+            standing = Standing(
+                link=link,
+                exists=True,
+                is_shared=there.is_shared,
+                wants_the_same=interest is None or there.interest.is_like(interest),
+                consumers=i64(len(there.queue.consumers)),
+                holds=held is there,
+            )
+        verdict = judge(asked, standing)
+        if verdict is Verdict.MISSING:
+            raise NoSuchNode("no durable subscription of this name")
+        if verdict in REFUSALS:
+            raise HeldExclusively(verdict.value)
+        return verdict
+
+    # -- beginnings
+
+    def begin(self, row: Row, interest: Interest, terms: Terms, *, batch: Batch) -> Subscription:
+        """A new subscription; one of the same identity ends with its backlog (SUB-21).
+
+        That one has no consumers: `check` has seen to it. Raises as `Router.topic_of`, and
+        LimitReached; then nothing has changed but that there may be a new topic.
+        """
+        router = self._router
+        identity = row.identity
+        is_durable = identity is not None and identity[2]
+        topic = router.topic_of(interest.address, batch)
+        if is_durable and topic is not None and topic.is_temporary():
+            raise InvalidAddress(f"{topic.address} does not last as long as the subscription")
+        there = None if identity is None else self.named.get(identity)
+        if identity is not None and there is None and i64(len(self.named)) >= self._max:
+            raise LimitReached(f"the broker has its {self._max} named subscriptions")
+        stored_as = SUBSCRIPTION_PREFIX + secrets.token_urlsafe(16) if is_durable else ""
+        queue = self._new_queue(interest, topic, stored_as)
+        router.bind(interest.address, interest.filter, queue, batch=batch)
+        if there is not None:
+            self._make_way(there, interest, batch)
+        subscription = Subscription(
+            self,
+            identity=identity,
+            is_shared=row.use is Use.SHARED,
+            interest=interest,
+            terms=terms,
+            queue=queue,
+            grace_ms=self._grace_ms if has_grace(identity, interest.address) else 0,
+            begun_on=batch.page if is_durable else -1,
+        )
+        self.of[queue] = subscription
+        if identity is not None:
+            self.named[identity] = subscription
+            if is_durable:
+                batch.add_subscription(as_stored_subscription(subscription))
+        return subscription
+
+    def _new_queue(self, interest: Interest, topic: Topic | None, stored_as: str) -> Queue:
+        router = self._router
+        return Queue(
+            address=interest.address if topic is None else topic.address,
+            policy=router.policy_of(interest.address) if topic is None else topic.policy,
+            router=router,
+            owner=-1 if topic is None else topic.owner,
+            is_subscription=True,
+            stored_as=stored_as,
+        )
+
+    def bring_back(
+        self, stored: StoredSubscription, interest: Interest, terms: Terms, *, batch: Batch
+    ) -> Subscription:
+        """A durable subscription that the store has, at a start. Raises as `Router.bind`.
+
+        Its last consumer left when the broker ended, so it may be over.
+        """
+        identity = (stored.container_id, stored.name, True)
+        topic = self._router.topic_of(interest.address, batch)
+        queue = self._new_queue(interest, topic, stored.queue)
+        self._router.bind(interest.address, interest.filter, queue, batch=batch)
+        subscription = Subscription(
+            self,
+            identity=identity,
+            is_shared=stored.is_shared,
+            interest=interest,
+            terms=terms,
+            queue=queue,
+        )
+        self.of[queue] = subscription
+        self.named[identity] = subscription
+        self._router.lifetimes.link_ended(
+            subscription.lease, Ending.CONNECTION_LOST, batch, connection=-1, session=-1
+        )
+        return subscription
+
+    def _make_way(self, there: Subscription, interest: Interest, batch: Batch) -> None:
+        """End a subscription that begins anew, and say what is lost with it."""
+        lost = there.queue.waiting + there.queue.held()
+        if lost > 0:
+            self._router.stats.backlog_dropped += lost
+            self._router.notices.append(
+                f"subscription {there.name()} to {there.interest.address} starts anew, to "
+                f"{interest.address}: {lost} messages dropped"
+            )
+        self.end(there, batch)
+
+    # -- consumers
+
+    def join(self, subscription: Subscription, consumer: Consumer) -> None:
+        """`consumer` takes part, and what was to end for want of one goes on."""
+        subscription.queue.attach_consumer(consumer)
+        self.kept.forget(subscription)
+        self._router.lifetimes.resume(subscription.lease)
+
+    def leave(
+        self, subscription: Subscription, consumer: Consumer, batch: Batch, *, how: Departure
+    ) -> None:
+        """`consumer` has gone (SUB-25, SUB-30 to SUB-33).
+
+        HeldExclusively where it wanted to end a durable subscription with that, and others
+        consume from it: then nothing but its going has happened.
+        """
+        closed = how.ending is Ending.LINK_CLOSED
+        queue = subscription.queue
+        queue.detach_consumer(consumer, queue, batch)
+        if subscription.is_over:
+            return
+        if queue.consumers:
+            if closed and subscription.is_durable():
+                raise HeldExclusively(f"others consume from subscription {subscription.name()}")
+            return
+        if not closed and subscription.identity is None:
+            self.give_up(how.key, batch)
+            if not self.kept.has_room():
+                self.end(subscription, batch)
+                return
+            self.kept.keep(subscription, how.key)
+        self._router.lifetimes.link_ended(
+            subscription.lease, how.ending, batch, connection=how.connection, session=how.session
+        )
+
+    # -- ends
+
+    def give_up(self, key: tuple[str, str], batch: Batch) -> None:
+        """End what waits for that subscriber: it has asked for something else."""
+        kept = self.kept.find(key)
+        if kept is not None:
+            self.end(kept, batch)
+
+    def end_all_of(self, topic: Topic, batch: Batch) -> None:
+        """`topic` goes, and with it every subscription but those to a pattern."""
+        wildcards = self._router.wildcards
+        for queue in list(topic.subscriptions):
+            subscription = self.of.get(queue)
+            if subscription is not None and not wildcards.has(queue):
+                self.end(subscription, batch)
+
+    def unsubscribe(self, identity: Identity, batch: Batch) -> bool:
+        """End whatever subscription has this identity now; HeldExclusively while it has consumers.
+
+        False where it has ended meanwhile, which is what was wanted.
+        """
+        subscription = self.named.get(identity)
+        if subscription is None:
+            return False
+        if subscription.queue.consumers:
+            raise HeldExclusively(f"others consume from subscription {subscription.name()}")
+        self.end(subscription, batch)
+        return True
+
+    def end(self, subscription: Subscription, batch: Batch) -> None:
+        """It is over, and all of its messages with it; its consumers are told. Twice is once."""
+        if subscription.is_over:
+            return
+        subscription.is_over = True
+        identity = subscription.identity
+        queue = subscription.queue
+        if identity is not None:
+            del self.named[identity]
+            if identity[2]:
+                batch.remove_subscription(queue.stored_as)
+        self.kept.forget(subscription)
+        self._router.lifetimes.end(subscription.lease)
+        self._router.unbind(queue)
+        del self.of[queue]
+        queue.delete(batch)
+
+
+def as_stored_subscription(subscription: Subscription) -> StoredSubscription:
+    """What the store keeps of a durable subscription."""
+    identity = subscription.identity
+    assert identity is not None
+    scope, name, _ = identity
+    terms = subscription.terms
+    wanted = subscription.interest.filter
+    return StoredSubscription(
+        queue=subscription.queue.stored_as,
+        container_id=scope,
+        name=name,
+        is_shared=subscription.is_shared,
+        address=subscription.interest.address,
+        filters=[(each.key, each.encoded) for each in subscription.interest.stated],
+        excluded_publisher="" if wanted is None else wanted.excluded_publisher,
+        durability=terms.durability,
+        expiry_policy=terms.expiry_policy,
+        timeout_s=terms.timeout_s,
+    )

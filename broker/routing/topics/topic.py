@@ -1,0 +1,135 @@
+"""A topic: one shared message, an entry in the queue of every subscription that it is for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.message import Message
+from broker.routing.addresses.policy import BLOCK, AddressPolicy
+from broker.routing.credit.grants import UNLIMITED, Grants
+from broker.routing.queues.full import room_beside
+from broker.routing.queues.node import TOPIC, Node
+from broker.routing.queues.queue import Queue
+from broker.routing.topics.binding import Binding, Bindings
+from storage.batch import Batch
+
+if TYPE_CHECKING:
+    from broker.routing.router import Router
+
+
+@final
+class Topic(Node):
+    """Fans messages out to the subscriptions of the moment.
+
+    All or nothing: where one of the queues that a message is for has reached its limit,
+    none gets it, and its sender is told. A sender could not do anything about half of them.
+    """
+
+    def __init__(
+        self, *, address: str, policy: AddressPolicy, router: Router, owner: i64 = -1
+    ) -> None:
+        super().__init__(
+            address=address, kind=TOPIC, policy=policy, pacing_mark=router.pacing_mark, owner=owner
+        )
+        self.router: Final = router
+        self.bindings: Final = Bindings()
+        self.subscriptions: Final = self.bindings.queues
+        self._limited: i64 = 0
+        if policy.full == BLOCK and policy.is_limited():
+            self.grants = Grants(self, router)
+
+    def put(self, message: Message, batch: Batch) -> None:
+        queues = self.destinations(message)
+        if self._limited > 0:
+            for queue in queues:
+                queue.check_room(message)
+        self._fan_out(queues, message, batch)
+
+    def publish(self, message: Message, batch: Batch) -> None:
+        self._fan_out(self.destinations(message), message, batch)
+
+    def _fan_out(self, queues: list[Queue], message: Message, batch: Batch) -> None:
+        self.published += 1
+        for queue in queues:
+            queue.publish(message, batch)
+
+    def may_be_full(self) -> bool:
+        return self._limited > 0
+
+    def destinations(self, message: Message) -> list[Queue]:
+        """The queues that `message` is for, each once."""
+        if self.bindings.are_selective:
+            return self.bindings.matching(message)
+        return self.subscriptions
+
+    def bind(self, binding: Binding) -> None:
+        """Let a queue have what is published from now on. Twice is once; LimitReached."""
+        if self.bindings.has(binding):
+            return
+        self.router.check_bindings(1)
+        self.router.bindings += 1
+        queue = binding.queue
+        self.bindings.add(binding)
+        if self not in queue.topics:
+            queue.topics[self] = None
+            self._limited += _limits(queue)
+
+    def unbind(self, queue: Queue) -> None:
+        """`queue` gets nothing more from here. Twice is once."""
+        if self not in queue.topics:
+            return
+        del queue.topics[self]
+        self.departures += 1
+        self._limited -= _limits(queue)
+        self.router.bindings -= self.bindings.count(queue)
+        self.bindings.remove(queue)
+        if self.grants is not None:
+            self.grants.serve()
+
+    def headway(self) -> i64:
+        """Of the subscription that leaves least of it."""
+        least = UNLIMITED
+        for queue in self.subscriptions:
+            least = min(least, queue.promptness.headway.most)
+        return least
+
+    def room_for_more(self) -> i64:
+        """As much as the fullest subscription has; those that drop or reject hold nobody up."""
+        left = UNLIMITED
+        if self.grants is not None:
+            for queue in self.subscriptions:
+                left = min(left, room_beside(queue, self.grants.granted))
+        return left
+
+    def call_when_less(self) -> None:
+        for queue in self.subscriptions:
+            queue.call_when_less()
+
+    def backlog(self) -> i64:
+        """Of all subscriptions, whatever else they get: that is what the cache has to hold."""
+        waiting: i64 = 0
+        for queue in self.subscriptions:
+            waiting += queue.backlog()
+        return waiting
+
+    def due(self, now_ms: i64) -> None:
+        """Patience with slow subscribers ends."""
+        self.pacing.tick(now_ms, self.backlog())
+
+    def links(self) -> i64:
+        return i64(len(self.producers)) + i64(len(self.subscriptions))
+
+    def delete(self, batch: Batch) -> None:
+        """Subscriptions end with it, except those to a pattern, which other topics may match."""
+        for queue in list(self.subscriptions):
+            self.unbind(queue)
+            if not self.router.wildcards.has(queue):
+                queue.delete(batch)
+        self.tell_producers()
+
+
+def _limits(queue: Queue) -> i64:
+    """1 where `queue` may be full, else 0."""
+    return 1 if queue.may_be_full() else 0

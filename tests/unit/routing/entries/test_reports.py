@@ -1,0 +1,41 @@
+"""Lines of the log that may come in floods."""
+
+from broker.routing.agenda import NOTHING
+from broker.routing.entries.reports import REPORT_EVERY_MS, REPORTS_MAX, Reports
+from tests.support.routing import Routing
+
+
+def later(routing: Routing) -> list[str]:
+    """What is told at the end of the interval, and only then."""
+    routing.router.notices.clear()
+    routing.advance(REPORT_EVERY_MS - 1)
+    assert routing.router.notices == []
+    routing.advance(1)
+    return routing.router.notices
+
+
+def test_the_first_line_is_written_at_once_and_the_others_added_up() -> None:
+    routing = Routing()
+    reports = Reports(routing.router)
+    for _ in range(1000):
+        reports.tell("a")
+    reports.tell("b")
+    assert routing.router.notices == ["a", "b"]
+    assert later(routing) == ["a (999 more times in 10 s)"]
+    reports.tell("a")
+    assert later(routing) == ["a (1 more times in 10 s)"]
+    assert later(routing) == []
+    assert routing.router.agenda.next_deadline_ms() == NOTHING
+    reports.tell("a")
+    assert routing.router.notices == ["a"]
+
+
+def test_different_lines_have_a_limit() -> None:
+    routing = Routing()
+    reports = Reports(routing.router)
+    for number in range(REPORTS_MAX + 7):
+        reports.tell(f"line {number}")
+    assert len(routing.router.notices) == REPORTS_MAX
+    (rest,) = later(routing)
+    assert rest.startswith("7 more messages")
+    assert routing.router.agenda.next_deadline_ms() == NOTHING

@@ -1,0 +1,322 @@
+"""Long backlogs leave memory and come back ahead of need; nobody notices but who measures."""
+
+import pytest
+
+from broker.routing.addresses.policy import DROP_OLDEST, AddressPolicy
+from broker.routing.entries.filter import Filter
+from broker.routing.entries.redelivery import Disposal
+from broker.routing.errors import LimitReached
+from broker.routing.queues.paging import PARKED_MAX, Parked
+from broker.routing.queues.peek import purge
+from broker.routing.queues.queue import Queue
+from broker.routing.selector import parse_selector
+from tests.support.parties import RecordingConsumer
+from tests.support.routing import Routing, bodies, encoded, new_message
+
+WINDOW = 128
+CHUNK = 64
+
+
+def text(number: int) -> bytes:
+    return encoded(b"%d" % number)
+
+
+def texts(*numbers: int) -> list[bytes]:
+    return [text(number) for number in numbers]
+
+
+def put(routing: Routing, count: int, *, durable: bool = True, expires_at_ms: int = 0) -> Queue:
+    """The queue with so many messages more, all of them stored."""
+    queue = routing.queue()
+    for number in range(count):
+        message = new_message(text(number), durable=durable, expires_at_ms=expires_at_ms)
+        queue.put(message, routing.batch)
+    routing.commit()
+    return queue
+
+
+def loaded(queue: Queue) -> int:
+    """How many waiting messages are in memory."""
+    return sum(len(b.loaded(-1, 10**6)) for b in queue.backlogs if b is not None)
+
+
+def shorten(routing: Routing, up_to: int = 10**6) -> None:
+    routing.router.paging.resume()
+    routing.router.paging.page_out(up_to)
+
+
+@pytest.fixture
+def routing() -> Routing:
+    return Routing(paging_window=WINDOW)
+
+
+@pytest.mark.requirement("PRD-03")
+def test_a_long_backlog_leaves_memory_but_for_its_window(routing: Routing) -> None:
+    queue = put(routing, 1000)
+    size = queue.bytes
+    shorten(routing)
+    assert (queue.waiting, queue.bytes) == (1000, size)
+    assert loaded(queue) <= WINDOW + CHUNK
+
+
+def test_a_backlog_within_its_window_stays(routing: Routing) -> None:
+    queue = put(routing, WINDOW + CHUNK)
+    shorten(routing)
+    assert loaded(queue) == queue.waiting
+
+
+def test_without_a_window_everything_stays() -> None:
+    routing = Routing()
+    queue = put(routing, 1000)
+    shorten(routing)
+    assert loaded(queue) == 1000
+
+
+def test_only_what_the_store_has_leaves(routing: Routing) -> None:
+    queue = put(routing, 1000)
+    shorten(routing, up_to=300)
+    assert loaded(queue) > 700
+    shorten(routing, up_to=1000)
+    assert loaded(queue) <= WINDOW + CHUNK
+
+
+def test_what_is_not_durable_stays(routing: Routing) -> None:
+    queue = put(routing, 500, durable=False)
+    shorten(routing)
+    assert loaded(queue) == 500
+    put(routing, 1000)
+    shorten(routing)
+    assert 500 < loaded(queue) <= 500 + 3 * CHUNK
+    assert len(routing.consumer(queue, 2000).entries) == 1500
+
+
+def test_messages_of_one_hundred_kilobytes_have_a_shorter_window(routing: Routing) -> None:
+    queue = routing.queue()
+    for _ in range(300):
+        queue.put(new_message(encoded(bytes(400_000)), durable=True), routing.batch)
+    routing.commit()
+    shorten(routing)
+    assert loaded(queue) <= 2 * CHUNK
+
+
+@pytest.mark.requirement("RCV-03")
+def test_everything_is_taken_in_its_order(routing: Routing) -> None:
+    queue = put(routing, 1000)
+    shorten(routing)
+    consumer = routing.consumer(queue, 700)
+    assert bodies(consumer.entries) == texts(*range(700))
+    routing.give(queue, consumer, 1000)
+    assert bodies(consumer.entries) == texts(*range(1000))
+    assert (queue.waiting, loaded(queue)) == (0, 0)
+
+
+def test_a_consumer_stops_at_what_is_not_loaded_and_goes_on_by_itself(routing: Routing) -> None:
+    queue = put(routing, 1000)
+    shorten(routing)
+    routing.shelf.is_slow = True
+    consumer = routing.consumer(queue, 1000)
+    assert len(consumer.entries) == WINDOW
+    assert queue.waiting == 1000 - WINDOW
+    turns = 0
+    while len(consumer.entries) < 1000:
+        assert len(routing.shelf.loads) == 1, "one load at a time"
+        assert len(routing.shelf.loads[0].numbers()) <= WINDOW // 2
+        routing.shelf.bring()
+        routing.pump()
+        turns += 1
+    assert bodies(consumer.entries) == texts(*range(1000))
+    assert turns >= (1000 - WINDOW) // (WINDOW // 2)
+
+
+def test_the_next_portion_is_asked_for_ahead_of_need(routing: Routing) -> None:
+    queue = put(routing, 1000)
+    shorten(routing)
+    routing.shelf.is_slow = True
+    consumer = routing.consumer(queue, WINDOW - 10)
+    assert len(routing.shelf.loads) == 1
+    routing.shelf.bring()
+    routing.give(queue, consumer, CHUNK)
+    assert bodies(consumer.entries) == texts(*range(WINDOW - 10 + CHUNK))
+
+
+@pytest.mark.requirement("RCV-03")
+def test_what_comes_back_takes_its_place_in_front_of_what_is_loaded(routing: Routing) -> None:
+    queue = put(routing, 300)
+    first = routing.consumer(queue, 70)
+    routing.page_out()
+    assert loaded(queue) == 0
+    routing.leave(queue, first, Disposal.RELEASE)
+    assert loaded(queue) == 70
+    assert bodies(routing.consumer(queue, 300).entries) == texts(*range(300))
+
+
+def test_a_higher_priority_is_waited_for(routing: Routing) -> None:
+    queue = put(routing, 3)
+    queue.put(new_message(text(9), durable=True, priority=9), routing.batch)
+    routing.page_out()
+    queue.put(new_message(text(5), durable=True, priority=5), routing.batch)
+    routing.shelf.is_slow = True
+    consumer = routing.consumer(queue, 10)
+    assert consumer.entries == []
+    for _ in range(3):
+        routing.shelf.bring()
+        routing.pump()
+    assert bodies(consumer.entries) == texts(9, 5, 0, 1, 2)
+
+
+def test_a_drain_ends_behind_what_had_to_be_loaded(routing: Routing) -> None:
+    queue = put(routing, 3)
+    routing.page_out()
+    routing.shelf.is_slow = True
+    consumer = RecordingConsumer()
+    queue.attach_consumer(consumer)
+    routing.give(queue, consumer, 10, drain=True)
+    assert (consumer.drains, consumer.entries) == (0, [])
+    routing.shelf.bring()
+    routing.pump()
+    assert (consumer.drains, len(consumer.entries)) == (1, 3)
+
+
+@pytest.mark.requirement("RCV-04")
+def test_a_browser_sees_window_after_window(routing: Routing) -> None:
+    queue = put(routing, 1000)
+    shorten(routing)
+    browser = routing.browser(queue, 2000)
+    assert browser.copies == texts(*range(1000))
+    shorten(routing)
+    assert queue.waiting == 1000
+
+
+def test_a_drained_browser_waits_for_what_is_loaded(routing: Routing) -> None:
+    queue = put(routing, 3)
+    routing.page_out()
+    routing.shelf.is_slow = True
+    browser = RecordingConsumer()
+    queue.attach_browser(browser)
+    routing.give(queue, browser, 10, drain=True)
+    assert browser.drains == 0
+    routing.shelf.bring()
+    routing.pump()
+    assert (browser.drains, browser.copies) == (1, texts(0, 1, 2))
+
+
+@pytest.mark.requirement("RCV-05")
+def test_a_selective_consumer_goes_through_all_of_it(routing: Routing) -> None:
+    queue = put(routing, 1000)
+    queue.put(new_message(text(7), durable=True, priority=2), routing.batch)
+    routing.commit()
+    shorten(routing)
+    consumer = RecordingConsumer(5)
+    consumer.filter = Filter(parse_selector("JMSPriority < 4"))
+    queue.attach_consumer(consumer)
+    routing.give(queue, consumer, 5, drain=True)
+    while consumer.drains == 0:
+        routing.advance(1)
+    assert bodies(consumer.entries) == [text(7)]
+    shorten(routing)
+    assert loaded(queue) < 1000, "what it went past may leave again"
+
+
+def test_what_has_expired_goes_though_nobody_takes_it(routing: Routing) -> None:
+    expires = int(routing.clock.wall_ms()) + 5000
+    queue = put(routing, 200, expires_at_ms=expires)
+    routing.page_out()
+    routing.advance(4000)
+    assert (queue.waiting, loaded(queue)) == (200, 0)
+    for _ in range(4):
+        routing.advance(1000)
+    assert (queue.waiting, queue.bytes, routing.stats.expired) == (0, 0, 200)
+    assert routing.stored() == []
+
+
+def test_what_cannot_be_read_is_left_out_and_told(routing: Routing) -> None:
+    queue = put(routing, 10)
+    routing.page_out()
+    routing.batch.remove(3)
+    routing.commit()
+    consumer = routing.consumer(queue, 10)
+    assert bodies(consumer.entries) == texts(0, 1, *range(3, 10))
+    assert queue.waiting == 0
+    assert queue.bytes == sum(entry.message.size for entry in consumer.entries)
+    (notice,) = routing.router.notices
+    assert "1 messages of q" in notice
+
+
+def test_a_purge_loads_nothing(routing: Routing) -> None:
+    queue = put(routing, 1000)
+    shorten(routing)
+    routing.shelf.is_slow = True
+    assert purge(queue, 500, routing.batch) == 500
+    assert purge(queue, 10_000, routing.batch) == 500
+    assert (queue.waiting, queue.bytes, routing.stored()) == (0, 0, [])
+    assert routing.shelf.loads == []
+
+
+def test_what_is_purged_while_it_is_loaded_is_gone(routing: Routing) -> None:
+    queue = put(routing, 10)
+    routing.page_out()
+    routing.shelf.is_slow = True
+    consumer = routing.consumer(queue, 10)
+    purge(queue, 100, routing.batch)
+    routing.shelf.bring()
+    routing.pump()
+    assert (consumer.entries, queue.waiting, queue.bytes) == ([], 0, 0)
+
+
+def test_a_queue_that_is_deleted_while_it_is_loaded_stays_deleted(routing: Routing) -> None:
+    queue = put(routing, 10)
+    routing.page_out()
+    routing.shelf.is_slow = True
+    consumer = routing.consumer(queue, 10)
+    routing.router.delete(queue, routing.batch)
+    routing.shelf.bring()
+    routing.pump()
+    assert (consumer.entries, queue.waiting) == ([], 0)
+    assert routing.stored() == []
+
+
+def test_the_oldest_is_dropped_once_it_is_loaded() -> None:
+    routing = Routing(paging_window=WINDOW, policy=AddressPolicy(max_messages=5, full=DROP_OLDEST))
+    queue = put(routing, 5)
+    routing.page_out()
+    queue.put(new_message(text(5), durable=True), routing.batch)
+    routing.pump()
+    queue.put(new_message(text(6), durable=True), routing.batch)
+    assert queue.waiting == 5
+    assert bodies(routing.consumer(queue, 10).entries) == texts(2, 3, 4, 5, 6)
+
+
+def test_groups_keep_their_consumer_while_their_messages_are_not_in_memory(
+    routing: Routing,
+) -> None:
+    queue = routing.queue()
+    for number in range(6):
+        group = "ab"[number % 2]
+        body = encoded(b"%d" % number, group=group)
+        queue.put(new_message(body, durable=True, group=group), routing.batch)
+    first, second = routing.consumer(queue, 1), routing.consumer(queue, 1)
+    routing.page_out()
+    routing.give(queue, second, 10)
+    routing.give(queue, first, 10)
+    assert [entry.message.group for entry in first.entries] == ["a", "a", "a"]
+    assert [entry.message.group for entry in second.entries] == ["b", "b", "b"]
+
+
+class Waiting(Parked):
+    def loaded(self) -> None:
+        raise AssertionError("nothing has been loaded")
+
+
+def test_only_so_many_requests_wait_for_something_to_be_loaded(routing: Routing) -> None:
+    paging = routing.router.paging
+    for _ in range(PARKED_MAX):
+        paging.park(Waiting())
+    with pytest.raises(LimitReached):
+        paging.park(Waiting())
+
+
+def test_many_long_backlogs_have_short_windows(routing: Routing) -> None:
+    routing.router.paging.backlogs = 4096
+    queue = put(routing, 1000)
+    shorten(routing)
+    assert loaded(queue) <= 2 * CHUNK

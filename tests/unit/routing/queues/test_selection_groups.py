@@ -1,0 +1,75 @@
+"""Selectors and message groups: a group has one consumer, whatever others select."""
+
+from collections.abc import Callable
+
+import pytest
+
+from broker.message import AT_ONCE, NEVER, Message, particulars_of
+from broker.routing.entries.redelivery import Disposal
+from broker.routing.queues.queue import Queue
+from tests.support.parties import RecordingConsumer
+from tests.support.routing import Routing
+from tests.support.selected import selectable
+from tests.unit.routing.queues.test_selection import BLUE, RED, numbers, put, selective
+
+pytestmark = pytest.mark.requirement("RCV-05", "RCV-07")
+
+
+def grouped(color: str, number: int, group: str = "g", *, closes: bool = False) -> Message:
+    encoded = selectable({"color": color}, body=f"{color} {number}").encoded
+    return Message(
+        encoded=encoded,
+        durable=False,
+        priority=4,
+        ttl_ms=-1,
+        arrived_ms=0,
+        expires_at_ms=NEVER,
+        particulars=particulars_of(AT_ONCE, group, closes_group=closes),
+    )
+
+
+def test_a_group_that_is_another_s_is_met_again_once_it_is_free() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    owner = routing.consumer(queue, 1)
+    red = selective(routing, queue, RED, 10)
+    put(routing, queue, grouped("red", 1), grouped("red", 2), grouped("blue", 3))
+    assert (numbers(owner), numbers(red)) == ([1], [])
+    owner.dispose(Disposal.REMOVE, routing.batch)
+    queue.detach_consumer(owner, queue, routing.batch)
+    routing.pump()
+    assert numbers(red) == [2]
+
+
+def close_group(routing: Routing, queue: Queue, owner: RecordingConsumer) -> None:
+    """The owner gets the closing message of the group, and settles it."""
+    closing = grouped("red", 8, closes=True)
+    put(routing, queue, closing)
+    while owner.entries:
+        owner.dispose(Disposal.REMOVE, routing.batch)
+
+
+def leave(routing: Routing, queue: Queue, owner: RecordingConsumer) -> None:
+    while owner.entries:
+        owner.dispose(Disposal.REMOVE, routing.batch)
+    queue.detach_consumer(owner, queue, routing.batch)
+
+
+@pytest.mark.parametrize("end", [leave, close_group], ids=lambda end: end.__name__)
+@pytest.mark.parametrize("selects_all", [False, True], ids=["blue", "all"])
+def test_a_message_that_its_group_s_owner_does_not_select_waits_for_the_group(
+    end: Callable[[Routing, Queue, RecordingConsumer], None], selects_all: bool
+) -> None:
+    """One consumer for each group comes before throughput: others who select it do not get it."""
+    routing = Routing()
+    queue = routing.queue()
+    owner = selective(routing, queue, RED, 10)
+    other = routing.consumer(queue) if selects_all else selective(routing, queue, BLUE)
+    put(routing, queue, grouped("red", 1), grouped("blue", 2), grouped("red", 3))
+    routing.give(queue, other, 10)
+    put(routing, queue, grouped("blue", 4, group="free"))
+    routing.pump()
+    assert (numbers(owner), numbers(other)) == ([1, 3], [4])
+    end(routing, queue, owner)
+    routing.pump()
+    assert numbers(other) == [4, 2]

@@ -1,0 +1,299 @@
+"""Lifetimes: which end counts under which policy, how long after, and what a re-attach cancels."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.routing.agenda import NOTHING, Agenda
+from broker.routing.topics.lifetime import (
+    HORIZON_MS,
+    STALE_FREE,
+    Ending,
+    Fate,
+    Lease,
+    Lifetimes,
+    Mortal,
+    Terms,
+    fate,
+    respite_ms,
+)
+from storage.batch import Batch
+from tests.support.clock import SimulatedClock
+
+CLOSED = Ending.LINK_CLOSED
+DETACHED = Ending.LINK_DETACHED
+ENDED = Ending.SESSION_ENDED
+GONE = Ending.CONNECTION_CLOSED
+LOST = Ending.CONNECTION_LOST
+
+FATES = [
+    ("link-detach", {CLOSED: "ends", DETACHED: "expires", ENDED: "expires", GONE: "expires"}),
+    ("session-end", {CLOSED: "ends", DETACHED: "stays", ENDED: "expires", GONE: "expires"}),
+    ("connection-close", {CLOSED: "ends", DETACHED: "stays", ENDED: "stays", GONE: "expires"}),
+    ("never", {CLOSED: "ends", DETACHED: "stays", ENDED: "stays", GONE: "stays"}),
+]
+
+
+@pytest.mark.requirement("SUB-25")
+@pytest.mark.parametrize(
+    ("policy", "ending", "expected"),
+    [
+        pytest.param(policy, ending, expected, id=f"{policy}, {ending.value}")
+        for policy, row in FATES
+        for ending, expected in [*row.items(), (LOST, row[GONE])]
+    ],
+)
+def test_what_an_ending_means(policy: str, ending: Ending, expected: str) -> None:
+    assert fate(policy, ending) is Fate[expected.upper()]
+
+
+RESPITES = [
+    pytest.param(Terms("link-detach"), DETACHED, 0, id="no timeout"),
+    pytest.param(Terms("link-detach", timeout_s=3), DETACHED, 3000, id="a timeout"),
+    pytest.param(Terms("never", timeout_s=2**32 - 1), GONE, 4294967295000, id="the longest"),
+    pytest.param(Terms("link-detach", grace_ms=500), GONE, 0, id="no grace for good order"),
+    pytest.param(Terms("link-detach", grace_ms=500), LOST, 500, id="grace after a loss"),
+    pytest.param(
+        Terms("link-detach", timeout_s=3, grace_ms=500), LOST, 3000, id="a timeout beyond the grace"
+    ),
+    pytest.param(
+        Terms("link-detach", timeout_s=1, grace_ms=5000),
+        LOST,
+        5000,
+        id="a grace beyond the timeout",
+    ),
+]
+
+
+@pytest.mark.requirement("SUB-25", "DST-12")
+@pytest.mark.parametrize(("terms", "ending", "expected"), RESPITES)
+def test_how_long_something_goes_on(terms: Terms, ending: Ending, expected: int) -> None:
+    assert respite_ms(terms, ending) == expected
+
+
+class Thing(Mortal):
+    """Counts how often it has ended."""
+
+    def __init__(self) -> None:
+        self.ends = 0
+
+    def expired(self, batch: Batch) -> None:  # noqa: ARG002 - nothing here is stored
+        self.ends += 1
+
+
+class World:
+    """Lifetimes on simulated time, and what a container would do with them."""
+
+    def __init__(self) -> None:
+        self.clock = SimulatedClock()
+        self.agenda = Agenda()
+        self.batch = Batch()
+        self.lifetimes = Lifetimes(self.agenda, self.clock)
+
+    def lease(self, policy: str, timeout_s: int = 0, grace_ms: int = 0) -> tuple[Lease, Thing]:
+        thing = Thing()
+        return Lease(thing, Terms(policy, timeout_s=timeout_s, grace_ms=grace_ms)), thing
+
+    def link(self, lease: Lease, ending: Ending, session: int = 0) -> None:
+        """The link of `lease` ends, in that session of connection 1."""
+        self.lifetimes.link_ended(lease, ending, self.batch, connection=1, session=session)
+
+    def session(self, session: int = 0, connection: int = 1) -> None:
+        self.lifetimes.session_ended(connection, session, self.batch)
+
+    def connection(self, ending: Ending = GONE, connection: int = 1) -> None:
+        self.lifetimes.connection_ended(connection, ending, self.batch)
+
+    def advance(self, milliseconds: int) -> None:
+        self.clock.advance(milliseconds)
+        self.agenda.tick(self.clock.now_ms())
+        if self.lifetimes.any_due:
+            self.lifetimes.collect(self.batch)
+
+
+@pytest.mark.requirement("SUB-25")
+def test_a_link_that_is_closed_ends_it_at_once_whatever_the_policy() -> None:
+    world = World()
+    for policy in ("link-detach", "session-end", "connection-close", "never"):
+        lease, thing = world.lease(policy, timeout_s=10)
+        world.link(lease, CLOSED)
+        assert thing.ends == 1
+    assert world.lifetimes.waiting() == 0
+
+
+@pytest.mark.requirement("SUB-25")
+def test_a_timeout_counts_from_the_detach() -> None:
+    world = World()
+    lease, thing = world.lease("link-detach", timeout_s=2)
+    world.link(lease, DETACHED)
+    world.advance(1999)
+    world.connection()
+    assert thing.ends == 0
+    world.advance(1)
+    assert thing.ends == 1
+    assert world.agenda.next_deadline_ms() == NOTHING
+
+
+@pytest.mark.requirement("SUB-25")
+def test_a_timeout_counts_from_the_end_of_the_session() -> None:
+    world = World()
+    lease, thing = world.lease("session-end", timeout_s=2)
+    world.link(lease, DETACHED, session=7)
+    world.advance(10_000)
+    world.session(8)
+    world.session(7, connection=2)
+    world.advance(10_000)
+    assert thing.ends == 0
+    world.session(7)
+    world.advance(1999)
+    assert thing.ends == 0
+    world.advance(1)
+    assert thing.ends == 1
+
+
+@pytest.mark.requirement("SUB-25")
+@pytest.mark.parametrize("ending", [DETACHED, ENDED], ids=lambda ending: ending.value)
+def test_a_timeout_counts_from_the_end_of_the_connection(ending: Ending) -> None:
+    world = World()
+    lease, thing = world.lease("connection-close", timeout_s=2)
+    world.link(lease, ending)
+    world.session()
+    world.connection(connection=2)
+    world.advance(10_000)
+    assert thing.ends == 0
+    world.connection()
+    world.advance(1999)
+    assert thing.ends == 0
+    world.advance(1)
+    assert thing.ends == 1
+
+
+@pytest.mark.requirement("SUB-25")
+def test_without_a_timeout_the_end_is_the_end() -> None:
+    world = World()
+    detached, first = world.lease("link-detach")
+    ended, second = world.lease("session-end")
+    gone, third = world.lease("connection-close")
+    for lease in (detached, ended, gone):
+        world.link(lease, DETACHED)
+    assert (first.ends, second.ends, third.ends) == (1, 0, 0)
+    world.session()
+    assert (first.ends, second.ends, third.ends) == (1, 1, 0)
+    world.connection()
+    assert (first.ends, second.ends, third.ends) == (1, 1, 1)
+    assert world.lifetimes.waiting() == 0
+
+
+@pytest.mark.requirement("SUB-25")
+def test_what_never_expires_waits_for_nothing() -> None:
+    world = World()
+    lease, thing = world.lease("never", timeout_s=1, grace_ms=1)
+    world.link(lease, DETACHED)
+    assert world.lifetimes.waiting() == 0
+    world.session()
+    world.connection(LOST)
+    world.advance(10**9)
+    assert thing.ends == 0
+
+
+@pytest.mark.requirement("SUB-25")
+@pytest.mark.parametrize("policy", ["link-detach", "session-end", "connection-close"])
+def test_a_re_attach_cancels(policy: str) -> None:
+    world = World()
+    lease, thing = world.lease(policy, timeout_s=2)
+    world.link(lease, DETACHED)
+    world.advance(1999)
+    world.lifetimes.resume(lease)
+    assert world.lifetimes.waiting() == 0
+    world.session()
+    world.connection(LOST)
+    world.advance(10_000)
+    assert thing.ends == 0
+    world.link(lease, LOST)
+    world.advance(1999)
+    assert thing.ends == 0, "the timeout counts anew"
+    world.advance(1)
+    assert thing.ends == 1
+
+
+@pytest.mark.requirement("DST-12")
+def test_a_lost_connection_leaves_a_grace_and_a_closed_one_does_not() -> None:
+    world = World()
+    lost, kept = world.lease("link-detach", grace_ms=300)
+    closed, ended = world.lease("link-detach", grace_ms=300)
+    world.link(lost, LOST)
+    world.link(closed, GONE)
+    assert (kept.ends, ended.ends) == (0, 1)
+    world.advance(299)
+    assert kept.ends == 0
+    world.advance(1)
+    assert kept.ends == 1
+
+
+@pytest.mark.requirement("DST-12")
+def test_a_grace_is_given_to_what_waited_for_the_connection() -> None:
+    world = World()
+    lease, thing = world.lease("connection-close", grace_ms=300)
+    world.link(lease, DETACHED)
+    world.connection(LOST)
+    assert thing.ends == 0
+    world.advance(300)
+    assert thing.ends == 1
+
+
+def test_what_has_ended_otherwise_is_not_told() -> None:
+    world = World()
+    lease, thing = world.lease("link-detach", timeout_s=1)
+    world.link(lease, DETACHED)
+    world.lifetimes.end(lease)
+    waiting, other = world.lease("session-end")
+    world.link(waiting, DETACHED)
+    world.lifetimes.end(waiting)
+    world.session()
+    world.advance(5000)
+    assert (thing.ends, other.ends) == (0, 0)
+    assert world.lifetimes.waiting() == 0
+
+
+def test_each_ends_at_its_own_moment() -> None:
+    world = World()
+    things = []
+    for timeout in (3, 1, 2):
+        lease, thing = world.lease("link-detach", timeout_s=timeout)
+        things.append(thing)
+        world.link(lease, DETACHED)
+    seen = []
+    for _ in range(3):
+        world.advance(1000)
+        seen.append([thing.ends for thing in things])
+    assert seen == [[0, 1, 0], [0, 1, 1], [1, 1, 1]]
+
+
+def test_a_far_deadline_is_met_though_the_agenda_looks_no_further_than_its_horizon() -> None:
+    world = World()
+    lease, thing = world.lease("link-detach", timeout_s=150)
+    world.link(lease, DETACHED)
+    assert world.agenda.next_deadline_ms() == world.clock.now_ms() + HORIZON_MS
+    for _ in range(149):
+        world.advance(1000)
+    assert thing.ends == 0
+    world.advance(1000)
+    assert thing.ends == 1
+
+
+def test_detaching_and_attaching_over_and_over_leaves_nothing_behind() -> None:
+    """A peer chooses the timeout: neither heap may keep an entry for every detach (R3)."""
+    world = World()
+    leases = [world.lease("link-detach", timeout_s=2**32 - 1)[0] for _ in range(10)]
+    for _ in range(100):
+        for lease in leases:
+            world.link(lease, DETACHED)
+            world.lifetimes.resume(lease)
+    world.link(leases[0], DETACHED)
+    assert world.lifetimes.waiting() == 1
+    assert world.lifetimes.deadlines() <= STALE_FREE + 2
+    agenda = 0
+    while world.agenda.next_deadline_ms() != NOTHING and agenda < 3:
+        agenda += 1
+        world.agenda.tick(world.agenda.next_deadline_ms())
+    assert agenda == 1

@@ -1,0 +1,302 @@
+"""The registry of subscriptions: what begins and ends there, and what is left of it."""
+
+import asyncio
+
+import pytest
+
+from broker.amqp.terminus import NEVER
+from broker.routing.entries.filter import Filter
+from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
+from broker.routing.selector import parse_selector
+from broker.routing.topics.lifetime import Ending
+from broker.routing.topics.subscription import (
+    Departure,
+    Facts,
+    Interest,
+    Row,
+    Subscription,
+    Terms,
+    row_of,
+)
+from broker.routing.topics.topic import Topic
+from storage.records import StoredSubscription
+from tests.support.parties import RecordingConsumer
+from tests.support.routing import Routing, new_message
+
+DURABLE = Facts(is_durable=True)
+SHARED = Facts(is_shared=True)
+SHARED_DURABLE = Facts(is_shared=True, is_durable=True)
+
+
+def row(facts: Facts, name: str = "n", container_id: str = "client") -> Row:
+    return row_of(facts, link_name=name, container_id=container_id)
+
+
+def begin(
+    routing: Routing, facts: Facts = DURABLE, name: str = "n", *, address: str = "t"
+) -> Subscription:
+    return routing.router.subscriptions.begin(
+        row(facts, name),
+        Interest(address),
+        Terms(durability=2, expiry_policy=NEVER) if facts.is_durable else Terms(),
+        batch=routing.batch,
+    )
+
+
+def join(subscription: Subscription) -> RecordingConsumer:
+    consumer = RecordingConsumer()
+    subscription.queue.attach_consumer(consumer)
+    return consumer
+
+
+def stored_subscriptions(routing: Routing) -> list[StoredSubscription]:
+    routing.commit()
+    return asyncio.run(routing.store.subscriptions())
+
+
+def assert_nothing_is_left(routing: Routing) -> None:
+    assert not routing.router.subscriptions.named
+    assert not routing.router.subscriptions.of
+    assert all(not topic.subscriptions for topic in routing.router.topics.values())
+    assert not stored_subscriptions(routing)
+
+
+# -- beginnings
+
+
+@pytest.mark.requirement("SUB-02", "DST-14")
+def test_a_durable_subscription_is_kept_with_its_durable_messages() -> None:
+    routing = Routing()
+    subscription = begin(routing)
+    topic = routing.topic()
+    topic.put(new_message(b"kept", durable=True), routing.batch)
+    topic.put(new_message(b"not kept"), routing.batch)
+    (stored,) = stored_subscriptions(routing)
+    assert (stored.container_id, stored.name, stored.address) == ("client", "n", "t")
+    assert (stored.is_shared, stored.durability) == (False, 2)
+    assert [each.encoded for each in routing.stored(stored.queue)] == [b"kept"]
+    assert subscription.queue.waiting == 2
+    assert routing.stored("t") == [], "nothing under the topic's name"
+
+
+@pytest.mark.requirement("SUB-04", "DST-14")
+@pytest.mark.parametrize(
+    ("wanted", "excluded"),
+    [(None, ""), (Filter(parse_selector("a = 1"), ""), ""), (Filter(None, "client"), "client")],
+    ids=["everything", "a selector", "no-local"],
+)
+def test_whom_no_local_leaves_out_is_stored(wanted: Filter | None, excluded: str) -> None:
+    routing = Routing()
+    facts = Facts(is_durable=True, is_global=True)
+    interest = Interest("t", wanted)
+    routing.router.subscriptions.begin(row(facts), interest, Terms(), batch=routing.batch)
+    (stored,) = stored_subscriptions(routing)
+    assert (stored.container_id, stored.excluded_publisher) == (None, excluded)
+
+
+def test_volatile_subscriptions_are_not_stored() -> None:
+    routing = Routing()
+    begin(routing, SHARED)
+    begin(routing, Facts(), "m")
+    routing.topic().put(new_message(durable=True), routing.batch)
+    assert stored_subscriptions(routing) == []
+
+
+def test_the_name_in_the_store_is_new_each_time_and_no_address() -> None:
+    routing = Routing()
+    names = {begin(routing, name=name).queue.stored_as for name in ("a", "b")}
+    assert len(names) == 2
+    for name in names:
+        for kind in ("queue", ""):
+            with pytest.raises(NoSuchNode):
+                routing.router.resolve(name, kind, routing.batch)
+
+
+@pytest.mark.requirement("SUB-24")
+def test_subscriptions_of_one_name_coexist() -> None:
+    routing = Routing()
+    every = [
+        begin(routing, Facts(is_shared=True, is_durable=durable, is_global=is_global))
+        for durable in (False, True)
+        for is_global in (False, True)
+    ]
+    assert len(routing.router.subscriptions.named) == 4
+    routing.put(routing.topic(), b"a")
+    assert [each.queue.waiting for each in every] == [1, 1, 1, 1]
+
+
+def test_a_private_subscription_is_known_to_nobody() -> None:
+    routing = Routing()
+    subscription = begin(routing, Facts())
+    assert subscription.name() == ""
+    assert routing.router.subscriptions.find(row(Facts())) is None
+    routing.router.subscriptions.end(subscription, routing.batch)
+    assert_nothing_is_left(routing)
+
+
+def test_nothing_durable_begins_at_a_temporary_topic() -> None:
+    routing = Routing()
+    topic = routing.router.create_temporary("topic", 1)
+    assert isinstance(topic, Topic)
+    subscriptions = routing.router.subscriptions
+    with pytest.raises(InvalidAddress):
+        subscriptions.begin(row(DURABLE), Interest(topic.address), Terms(), batch=routing.batch)
+    assert_nothing_is_left(routing)
+
+
+def test_there_is_a_limit_to_named_subscriptions() -> None:
+    routing = Routing(subscriptions_max=2)
+    first = begin(routing, name="1")
+    begin(routing, SHARED, "2")
+    with pytest.raises(LimitReached):
+        begin(routing, name="3")
+    begin(routing, Facts(), "3")
+    begin(routing, name="1", address="other")
+    assert first.is_over, "in its own place a subscription may begin anew"
+    assert len(routing.router.subscriptions.named) == 2
+
+
+# -- anew
+
+
+@pytest.mark.requirement("SUB-21")
+def test_a_subscription_that_begins_anew_says_what_it_drops() -> None:
+    routing = Routing()
+    old = begin(routing)
+    for number in range(3):
+        routing.topic().put(new_message(b"%d" % number, durable=True), routing.batch)
+    new = begin(routing, address="other")
+    assert (old.is_over, new.queue.waiting) == (True, 0)
+    assert routing.stats.backlog_dropped == 3
+    (notice,) = routing.router.notices
+    assert notice == "subscription n to t starts anew, to other: 3 messages dropped"
+    (stored,) = stored_subscriptions(routing)
+    assert (stored.queue, stored.address) == (new.queue.stored_as, "other")
+    assert routing.stored(old.queue.stored_as) == []
+    assert routing.topic().subscriptions == []
+
+
+def test_nothing_is_said_of_an_empty_backlog() -> None:
+    routing = Routing()
+    begin(routing)
+    begin(routing, address="other")
+    assert (routing.router.notices, routing.stats.backlog_dropped) == ([], 0)
+
+
+# -- ends
+
+
+def leave(
+    routing: Routing, subscription: Subscription, consumer: RecordingConsumer, *, closed: bool
+) -> bool:
+    """Whether it could leave as it wanted."""
+    try:
+        routing.router.subscriptions.leave(
+            subscription,
+            consumer,
+            routing.batch,
+            how=Departure(
+                Ending.LINK_CLOSED if closed else Ending.LINK_DETACHED,
+                connection=1,
+                session=0,
+                key=("client", "n"),
+            ),
+        )
+    except HeldExclusively:
+        return False
+    return True
+
+
+LEAVING = [
+    # facts, closed, others -> leaves in peace, is over
+    pytest.param(Facts(), False, False, (True, True), id="private, detached"),
+    pytest.param(Facts(), True, False, (True, True), id="private, closed"),
+    pytest.param(DURABLE, False, False, (True, False), id="durable, detached"),
+    pytest.param(DURABLE, True, False, (True, True), id="durable, closed"),
+    pytest.param(SHARED, False, False, (True, True), id="the last of a volatile one, detached"),
+    pytest.param(SHARED, True, False, (True, True), id="the last of a volatile one, closed"),
+    pytest.param(SHARED, False, True, (True, False), id="one of a volatile one, detached"),
+    pytest.param(SHARED, True, True, (True, False), id="one of a volatile one, closed"),
+    pytest.param(
+        SHARED_DURABLE, False, False, (True, False), id="the last of a durable one, detached"
+    ),
+    pytest.param(SHARED_DURABLE, True, False, (True, True), id="the last of a durable one, closed"),
+    pytest.param(SHARED_DURABLE, False, True, (True, False), id="one of a durable one, detached"),
+    pytest.param(SHARED_DURABLE, True, True, (False, False), id="one of a durable one, closed"),
+]
+
+
+@pytest.mark.requirement("SUB-30", "SUB-31", "SUB-33")
+@pytest.mark.parametrize(("facts", "closed", "others", "expected"), LEAVING)
+def test_a_consumer_leaves(
+    facts: Facts, closed: bool, others: bool, expected: tuple[bool, bool]
+) -> None:
+    routing = Routing()
+    subscription = begin(routing, facts)
+    consumer = join(subscription)
+    if others:
+        join(subscription)
+    routing.put(routing.topic(), b"a")
+    peacefully = leave(routing, subscription, consumer, closed=closed)
+    assert (peacefully, subscription.is_over) == expected
+    assert consumer not in subscription.queue.consumers
+    if subscription.is_over:
+        assert_nothing_is_left(routing)
+        assert subscription.queue.waiting == 0
+    else:
+        assert subscription.queue.waiting == 1, "nothing is lost"
+        assert routing.router.subscriptions.find(row(facts)) is subscription
+
+
+@pytest.mark.requirement("SUB-31", "SUB-34")
+def test_unsubscribing_ends_what_nobody_uses() -> None:
+    routing = Routing()
+    subscription = begin(routing)
+    assert subscription.identity is not None
+    consumer = join(subscription)
+    routing.put(routing.topic(), b"a")
+    with pytest.raises(HeldExclusively):
+        routing.router.subscriptions.unsubscribe(subscription.identity, routing.batch)
+    assert (subscription.is_over, subscription.queue.waiting) == (False, 1)
+    leave(routing, subscription, consumer, closed=False)
+    routing.router.subscriptions.unsubscribe(subscription.identity, routing.batch)
+    assert subscription.is_over
+    routing.router.subscriptions.unsubscribe(subscription.identity, routing.batch)
+    assert_nothing_is_left(routing)
+
+
+def test_a_topic_does_not_take_subscriptions_to_a_pattern_with_it() -> None:
+    routing = Routing()
+    routing.topic("a.b")
+    subscription = begin(routing, address="a.*")
+    consumer = join(subscription)
+    routing.put(routing.topic("a.b"), b"1")
+    routing.router.delete(routing.topic("a.b"), routing.batch)
+    routing.put(routing.topic("a.c"), b"2")
+    assert (subscription.is_over, subscription.queue.waiting) == (False, 2)
+    leave(routing, subscription, consumer, closed=True)
+    assert_nothing_is_left(routing)
+
+
+def test_where_no_binding_is_left_the_old_subscription_stays() -> None:
+    routing = Routing(bindings_max=1)
+    old = begin(routing)
+    with pytest.raises(LimitReached):
+        begin(routing, address="other")
+    assert not old.is_over
+    assert routing.router.subscriptions.find(row(DURABLE)) is old
+
+
+def test_a_topic_takes_its_subscriptions_with_it() -> None:
+    routing = Routing()
+    subscription = begin(routing)
+    volatile = begin(routing, SHARED)
+    elsewhere = begin(routing, name="other", address="other")
+    consumer = join(subscription)
+    routing.put(routing.topic(), b"a")
+    routing.router.delete(routing.topic(), routing.batch)
+    assert (subscription.is_over, volatile.is_over, elsewhere.is_over) == (True, True, False)
+    assert consumer.lost_its_node
+    assert [each.name for each in stored_subscriptions(routing)] == ["other"]
+    leave(routing, subscription, consumer, closed=True)
+    assert list(routing.router.subscriptions.named) == [("client", "other", True)]
