@@ -15,7 +15,7 @@ from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
 from broker.amqp.limits import Limits
 from broker.clock import Clock, SystemClock
 from broker.compiled import BUILD, build_kind
-from broker.contents import Contents
+from broker.contents import LargeBodyStore
 from broker.journal import Journal
 from broker.links.container import Authenticator, Container, Watcher
 from broker.links.recovery import Recovery
@@ -26,9 +26,9 @@ from broker.net.listener import Listener
 from broker.net.login import Login
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.addresses.prefixes import Prefixes
-from broker.routing.batches.stages import Stages
-from broker.routing.credit.reserve import Reserve, Space
-from broker.routing.entries.party import Witness
+from broker.routing.batches.stages import StagingArea
+from broker.routing.credit.reserve import DiskGuard, Space
+from broker.routing.entries.party import QueueObserver
 from broker.routing.errors import RoutingError
 from broker.routing.queues.node import QUEUE, TOPIC
 from broker.routing.router import Router
@@ -81,7 +81,7 @@ class App:
         clock: Clock | None = None,
         authenticator: Authenticator | None = None,
         watcher: Watcher | None = None,
-        witness: Witness | None = None,
+        witness: QueueObserver | None = None,
     ) -> None:
         self.settings = settings
         self.port = settings.port
@@ -109,7 +109,7 @@ class App:
         )
         _declare(router, self.journal)
         self.container.service = self._management()
-        self.contents: Contents | None = None
+        self.contents: LargeBodyStore | None = None
         self.listener = Listener(self.container, stall_timeout_ms=settings.stall_timeout_ms)
         self.windows = Windows(self.store, self.journal, router.paging)
         self.http = _http(settings, self.container, self.store)
@@ -126,7 +126,7 @@ class App:
         accounts = None if login is None else lambda: Accounts(login.users, login.anonymous)
         return Management(self.container, self.store, self._spawn, accounts=accounts)
 
-    def _router(self, clock: Clock, witness: Witness | None) -> Router:
+    def _router(self, clock: Clock, witness: QueueObserver | None) -> Router:
         settings = self.settings
         return Router(
             clock=clock,
@@ -166,7 +166,7 @@ class App:
         if least and self.store.free_bytes() >= 0:
             router = self.container.router
             space = StoreSpace(self.store, self.journal, router.stages)
-            router.reserve = Reserve(router, space, least)
+            router.reserve = DiskGuard(router, space, least)
             router.reserve.begin()
 
     async def _recover(self) -> None:
@@ -177,7 +177,7 @@ class App:
             self.container.watcher.noticed(notice)
         router = self.container.router
         if store.keeps_contents:
-            self.contents = Contents(self.journal, store)
+            self.contents = LargeBodyStore(self.journal, store)
             self.container.contents = router.contents = self.contents
         await recover(store, router, self.journal.batch)
         self._tell_damaged()
@@ -262,7 +262,7 @@ class App:
 class StoreSpace(Space):
     """Where a store writes, less what is on its way there, and what commits of sinks will write."""
 
-    def __init__(self, store: Store, journal: Journal, stages: Stages) -> None:
+    def __init__(self, store: Store, journal: Journal, stages: StagingArea) -> None:
         self._store: Final = store
         self._journal: Final = journal
         self._stages: Final = stages

@@ -11,14 +11,14 @@ from collections.abc import Callable, Coroutine
 from typing import Final
 
 from broker.journal import Journal, Waiter
-from broker.large import Hold, Keeper
+from broker.large import LargeBodyKeeper, LargeBodyRef
 from storage.api import ContentError, Store, StoreError
 
 SWEEP_PAUSE_S: Final = 0.5
 """So long what nobody uses any more lies about, and more of it gathers."""
 
 
-class Contents(Keeper):
+class LargeBodyStore(LargeBodyKeeper):
     """Begins contents, reads them, and has those deleted that nobody holds."""
 
     def __init__(self, journal: Journal, store: Store) -> None:
@@ -29,15 +29,15 @@ class Contents(Keeper):
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._is_sweeping = False
 
-    def begin(self) -> Hold:
+    def begin(self) -> LargeBodyRef:
         """A content that is new."""
         self._last += 1
         return self.hold(self._last)
 
-    def hold(self, content: int) -> Hold:
+    def hold(self, content: int) -> LargeBodyRef:
         """A content that a message in the store has."""
         self._journal.batch.content_changes().held.append(content)
-        return Hold(content, self)
+        return LargeBodyRef(content, self)
 
     def let_go(self, content: int) -> None:
         self._journal.batch.content_changes().let_go.append(content)
@@ -121,7 +121,7 @@ class Contents(Keeper):
 
 
 class _Turn(Waiter):
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: LargeBodyStore) -> None:
         self._contents: Final = contents
 
     def committed(self) -> None:

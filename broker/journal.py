@@ -8,7 +8,7 @@ awaited by `run`, and whatever arrives meanwhile gathers on the next page.
 
 A page with something urgent on it goes to the store as soon as that is free: the
 disk sets the pace, no timer. One that holds nothing but messages that are about
-to be consumed stays open, up to `Hold.patience_us` for each: most are gone by then.
+to be consumed stays open, up to `CommitDelay.patience_us` for each: most are gone by then.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from typing import Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from broker.clock import Clock
-from broker.routing.credit.hold import Hold
+from broker.routing.credit.hold import CommitDelay
 from storage.api import Store
 from storage.batch import Batch
 
@@ -52,7 +52,7 @@ class Waiter:
 
 
 @final
-class Page:
+class JournalPage:
     """What is committed together, and who waits for it.
 
     `receipts` has the waiter of each message in the batch at that message's place, None where
@@ -164,14 +164,14 @@ class Journal:
         self._at_once: Final = store.commits_at_once
         self._clock: Final = clock
         can_wait = clock is not None and not self._at_once
-        self.hold: Final = Hold(hold_us if can_wait else i64(0))
+        self.hold: Final = CommitDelay(hold_us if can_wait else i64(0))
         self._pages: i64 = 0
-        self._page = Page(0, is_urgent=self.hold.us == 0)
+        self._page = JournalPage(0, is_urgent=self.hold.us == 0)
         self.batch = self._page.batch
         self.durable_up_to: i64 = -1
         self.durable_page: i64 = -1
         self.is_committing = False
-        self._full: Final[list[Page]] = []
+        self._full: Final[list[JournalPage]] = []
         self._under_way: Batch | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_timed = False
@@ -217,19 +217,19 @@ class Journal:
         elif not self._is_timed:
             self._time()
 
-    def _commit_now(self, page: Page) -> None:
+    def _commit_now(self, page: JournalPage) -> None:
         self._turn()
         if not page.batch.is_empty():
             self._store.commit_now(page.batch)
             self.durable_up_to = max(self.durable_up_to, page.batch.last_number())
         page.tell()
 
-    def _turn(self) -> Page:
+    def _turn(self) -> JournalPage:
         """Begin a page, and return the one before it."""
         page = self._page
         if not self._at_once:
             self._pages += 1
-        self._page = Page(self._pages, is_urgent=self.hold.us == 0)
+        self._page = JournalPage(self._pages, is_urgent=self.hold.us == 0)
         self.batch = self._page.batch
         return page
 

@@ -12,11 +12,11 @@ from typing import Final
 from storage.records import StoredContent
 
 
-class Keeper:
+class LargeBodyKeeper:
     """Whoever knows of every content that is in use."""
 
     @abstractmethod
-    def hold(self, content: int) -> Hold:
+    def hold(self, content: int) -> LargeBodyRef:
         """Keep `content` for as long as that lasts."""
 
     @abstractmethod
@@ -24,10 +24,10 @@ class Keeper:
         """A hold on `content` is over."""
 
 
-class Hold:
+class LargeBodyRef:
     """Keeps a content from being deleted, whether a message in the store has it or not."""
 
-    def __init__(self, content: int, keeper: Keeper) -> None:
+    def __init__(self, content: int, keeper: LargeBodyKeeper) -> None:
         self.content: Final = content
         self._keeper: Final = keeper
 
@@ -35,13 +35,13 @@ class Hold:
         self._keeper.let_go(self.content)
 
 
-class Large:
+class LargeBody:
     """The body of a large message; messages that are copies of one share it.
 
     It can be read once it `is_saved`: a commit has had the last of it.
     """
 
-    def __init__(self, stored: StoredContent, hold: Hold, *, is_saved: bool) -> None:
+    def __init__(self, stored: StoredContent, hold: LargeBodyRef, *, is_saved: bool) -> None:
         self.stored: Final = stored
         self.size: Final = int(stored.size)
         self.is_saved = is_saved

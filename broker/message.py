@@ -30,7 +30,7 @@ from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
 from broker.amqp.sections import PRIORITY_DEFAULT, Sections, put_header, split
 from broker.amqp.types import Char, Integer, Map, combined
 from broker.clock import Clock
-from broker.large import Large
+from broker.large import LargeBody
 
 
 def _header(
@@ -89,7 +89,7 @@ NOWHERE: Final = Origin()
 
 @mypyc_attr(acyclic=True)
 @final
-class Particulars:
+class OptionalFields:
     """What few messages say, and routing obeys. The others have none, and are smaller for it.
 
     `message_format` is that of the transfer; an `opaque` payload has no sections (see above).
@@ -101,7 +101,7 @@ class Particulars:
         deliver_at_ms: i64 = AT_ONCE,
         group: str = "",
         closes_group: bool = False,
-        large: Large | None = None,
+        large: LargeBody | None = None,
         message_format: i64 = 0,
         opaque: bool = False,
     ) -> None:
@@ -136,7 +136,7 @@ class Message:
         arrived_ms: i64,
         expires_at_ms: i64,
         origin: Origin = NOWHERE,
-        particulars: Particulars | None = None,
+        particulars: OptionalFields | None = None,
     ) -> None:
         self.encoded: Final = encoded
         self.durable: Final = durable
@@ -173,7 +173,7 @@ class Message:
         return self.particulars is not None and self.particulars.closes_group
 
     @property
-    def large(self) -> Large | None:
+    def large(self) -> LargeBody | None:
         return None if self.particulars is None else self.particulars.large
 
     @property
@@ -316,10 +316,10 @@ def particulars_of(
     group: str,
     *,
     closes_group: bool,
-    large: Large | None = None,
+    large: LargeBody | None = None,
     message_format: i64 = 0,
     opaque: bool = False,
-) -> Particulars | None:
+) -> OptionalFields | None:
     """The particulars of a message, None where there is nothing particular about it."""
     if (
         deliver_at_ms == AT_ONCE
@@ -329,7 +329,7 @@ def particulars_of(
         and message_format == 0
     ):
         return None
-    return Particulars(
+    return OptionalFields(
         deliver_at_ms=deliver_at_ms,
         group=group,
         closes_group=closes_group,
@@ -344,9 +344,9 @@ def particulars_in(
     data: bytes,
     deliver_at_ms: i64,
     *,
-    large: Large | None = None,
+    large: LargeBody | None = None,
     message_format: i64 = 0,
-) -> Particulars | None:
+) -> OptionalFields | None:
     """The same, with the group that the properties tell."""
     group = ""
     closes_group = False
@@ -367,7 +367,7 @@ def opaque_message(
     *,
     message_format: i64,
     origin: Origin = NOWHERE,
-    large: Large | None = None,
+    large: LargeBody | None = None,
     arrived_ms: i64 = UNKNOWN,
 ) -> Message:
     """Return the message of a payload that is not made of sections; a `large` one goes on there.
@@ -383,7 +383,7 @@ def opaque_message(
         arrived_ms=arrived_ms,
         expires_at_ms=NEVER,
         origin=origin,
-        particulars=Particulars(large=large, message_format=message_format, opaque=True),
+        particulars=OptionalFields(large=large, message_format=message_format, opaque=True),
     )
 
 
@@ -393,7 +393,7 @@ def read_message(
     clock: Clock,
     *,
     origin: Origin = NOWHERE,
-    large: Large | None = None,
+    large: LargeBody | None = None,
     arrived_ms: i64 = UNKNOWN,
     message_format: i64 = 0,
 ) -> Message:
@@ -408,7 +408,7 @@ def read_message(
         expires_at_ms = expires_at(
             ttl_ms=sections.ttl, absolute_ms=sections.absolute_expiry_time, arrived_ms=arrived_ms
         )
-    particulars: Particulars | None = None
+    particulars: OptionalFields | None = None
     if (
         sections.message_annotations >= 0
         or sections.has_group

@@ -10,7 +10,7 @@ from broker.embedding.message import MessageView, view
 from broker.message import Message
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.party import Witness
+from broker.routing.entries.party import QueueObserver
 from broker.routing.entries.redelivery import Disposal
 from storage.batch import Batch
 
@@ -54,7 +54,7 @@ class Line:
 
 
 @final
-class Record(Witness):
+class Record(QueueObserver):
     """The latest settlements of a broker, in their order."""
 
     def __init__(self, *, lines_max: int = SETTLEMENTS_MAX, bytes_max: int = BYTES_MAX) -> None:

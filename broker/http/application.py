@@ -21,7 +21,7 @@ from broker.management.messages import queue_of
 from broker.management.request import BAD_REQUEST, BUSY, CONFLICT, FAILED, GONE, NOT_FOUND, Refused
 from broker.routing.batches.epoch import SLICES_MAX
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.part import WHENEVER, Part
+from broker.routing.entries.part import WHENEVER, BrowseSlice
 from broker.routing.errors import (
     LeaseFenced,
     LeaseGone,
@@ -122,7 +122,7 @@ class Readings:
         selector = asked.text("selector", "")
         batches = self._reading.browse(
             self._queue(asked),
-            part=Part(
+            part=BrowseSlice(
                 index=asked.number("slice", 0, high=slices - 1),
                 slices=slices,
                 arrived_until_ms=asked.number("arrived_until_ms", WHENEVER),

@@ -15,14 +15,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.contents import Contents
+from broker.contents import LargeBodyStore
 from broker.http.streams import Batches, BrokenOff
-from broker.large import Large
+from broker.large import LargeBody
 from broker.links.container import Container
 from broker.links.copies import Copies, Gathered, gathered_from
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.part import Part
+from broker.routing.entries.part import BrowseSlice
 from broker.routing.queues.queue import Queue
 from storage.contents import CHUNK_SIZE
 
@@ -70,7 +70,7 @@ class Reading:
         self._room: Final = asyncio.Semaphore(LARGE_AT_ONCE)
 
     async def browse(
-        self, queue: Queue, *, part: Part | None = None, wanted: Filter | None = None
+        self, queue: Queue, *, part: BrowseSlice | None = None, wanted: Filter | None = None
     ) -> Batches:
         """What waits in `queue`, or a part of it, in order. It stays there.
 
@@ -145,7 +145,7 @@ class Reading:
         whole = pa.Array.from_buffers(pa.binary(), len(ends), [None, offsets, data])
         return batch_of(gathered, whole)
 
-    async def _body(self, large: Large) -> AsyncGenerator[bytes, None]:
+    async def _body(self, large: LargeBody) -> AsyncGenerator[bytes, None]:
         """The chunks of a body, read one by one; BrokenOff where one is damaged."""
         contents = self._container.contents
         assert contents is not None
@@ -156,7 +156,7 @@ class Reading:
             yield await _chunk(contents, int(large.stored.number), index)
 
 
-async def _chunk(contents: Contents, content: int, index: int) -> bytes:
+async def _chunk(contents: LargeBodyStore, content: int, index: int) -> bytes:
     read: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
     contents.read(content, index, arrived=partial(_done, read), damaged=partial(_failed, read))
     return await read

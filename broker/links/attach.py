@@ -18,7 +18,7 @@ from broker.links.staging import task_of
 from broker.routing.batches.stage import Task
 from broker.routing.queues.node import QUEUE, TOPIC
 from broker.routing.topics.dynamic import DeletePolicy
-from broker.routing.topics.subscription import Facts, Terms
+from broker.routing.topics.subscription import SubscriptionExpiry, SubscriptionTraits
 
 KINDS: Final[dict[str, str]] = {
     "queue": QUEUE,
@@ -93,8 +93,8 @@ class ConsumeRequest:
         kind: str,
         dynamic: bool,
         copies: bool,
-        facts: Facts,
-        terms: Terms,
+        facts: SubscriptionTraits,
+        terms: SubscriptionExpiry,
         filters: FiltersInForce,
         creates: bool = True,
     ) -> None:
@@ -148,7 +148,7 @@ def consume_request(attach: Attach) -> ConsumeRequest:
         kind=kind_of(source.capabilities),
         dynamic=source.dynamic,
         copies=copies,
-        facts=Facts() if source.dynamic else subscription_facts(source),
+        facts=SubscriptionTraits() if source.dynamic else subscription_facts(source),
         terms=terms_of(source),
         filters=filters,
         creates=EXISTING_NODE not in source.capabilities,
@@ -160,28 +160,28 @@ def may_reject(source: Source | None) -> bool:
     return source is None or not source.outcomes or REJECTED_OUTCOME in source.outcomes
 
 
-def subscription_facts(source: Source) -> Facts:
+def subscription_facts(source: Source) -> SubscriptionTraits:
     """What a source says of the subscription that it means; nobody can name a dynamic node's."""
-    return Facts(
+    return SubscriptionTraits(
         is_shared=SHARED in source.capabilities,
         is_global=GLOBAL in source.capabilities,
         is_durable=source.durable != NOT_DURABLE,
     )
 
 
-def lookup_facts(attach: Attach) -> Facts:
+def lookup_facts(attach: Attach) -> SubscriptionTraits:
     """What an attach without a source says of the subscription that it looks for."""
-    return Facts(
+    return SubscriptionTraits(
         has_source=False,
         is_shared=SHARED in attach.desired_capabilities,
         is_global=GLOBAL in attach.desired_capabilities,
     )
 
 
-def terms_of(source: Source) -> Terms:
+def terms_of(source: Source) -> SubscriptionExpiry:
     """How long a subscription is to last. A durable one does for good, unless its source tells."""
     for_good = source.durable != NOT_DURABLE and not source.tells_expiry_policy
-    return Terms(
+    return SubscriptionExpiry(
         durability=source.durable,
         expiry_policy=NEVER if for_good else source.expiry_policy,
         timeout_s=source.timeout,

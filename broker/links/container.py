@@ -27,7 +27,7 @@ from broker.amqp.performatives import Open
 from broker.amqp.sections import Sections
 from broker.amqp.types import Symbol
 from broker.clock import Clock
-from broker.contents import Contents
+from broker.contents import LargeBodyStore
 from broker.journal import Journal
 from broker.links.memory_guard import MemoryGuard
 from broker.links.service import Service, ServiceNode
@@ -36,7 +36,7 @@ from broker.routing.addresses.address import MANAGEMENT
 from broker.routing.errors import NoSuchNode
 from broker.routing.queues.node import Node
 from broker.routing.router import Router
-from broker.routing.topics.subscription import QUEUE_FACTS, Facts, Subscription
+from broker.routing.topics.subscription import QUEUE_FACTS, Subscription, SubscriptionTraits
 from broker.stats import Stats
 
 if TYPE_CHECKING:
@@ -106,10 +106,12 @@ class Watcher:
 
 
 @final
-class Holder:
+class LinkRegistration:
     """The live link of a name, and what it said of the subscription that it is for."""
 
-    def __init__(self, link: Link, facts: Facts, subscription: Subscription | None) -> None:
+    def __init__(
+        self, link: Link, facts: SubscriptionTraits, subscription: Subscription | None
+    ) -> None:
         self.link: Final = link
         self.facts: Final = facts
         self.subscription: Final = subscription
@@ -153,10 +155,10 @@ class Container:
         self.closing = False
         self.received_ms: i64 = clock.wall_ms()
         self.service: Service | None = None
-        self.contents: Contents | None = None
+        self.contents: LargeBodyStore | None = None
         self.memory_guard: Final = MemoryGuard(self)
         self._peers: Final[dict[str, list[Peer]]] = {}
-        self._links: Final[dict[tuple[str, str, bool], Holder]] = {}
+        self._links: Final[dict[tuple[str, str, bool], LinkRegistration]] = {}
         self._next_peer: i64 = 0
         # no id of a transaction comes again, not after a restart either
         self._txn_prefix: Final = token_bytes(8)
@@ -252,14 +254,14 @@ class Container:
         link: Link,
         *,
         incoming: bool,
-        facts: Facts = QUEUE_FACTS,
+        facts: SubscriptionTraits = QUEUE_FACTS,
         subscription: Subscription | None = None,
     ) -> None:
         """`link` has its name from now on, which is free."""
-        self._links[container_id, link.name, incoming] = Holder(link, facts, subscription)
+        self._links[container_id, link.name, incoming] = LinkRegistration(link, facts, subscription)
         self.stats.links_attached += 1
 
-    def holder(self, container_id: str, name: str) -> Holder | None:
+    def holder(self, container_id: str, name: str) -> LinkRegistration | None:
         """The live link of that name on which that container receives."""
         return self._links.get((container_id, name, False))
 
@@ -288,7 +290,7 @@ class Container:
             return None
         return ServiceNode(peer, service, reply_to=reply_to)
 
-    def receivers(self) -> list[Holder]:
+    def receivers(self) -> list[LinkRegistration]:
         """Return what is known of every link on which a client receives, in no order."""
         return [holder for (_, _, incoming), holder in self._links.items() if not incoming]
 

@@ -8,10 +8,10 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.clock import Clock
-from broker.large import Large
+from broker.large import LargeBody
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.part import Part
+from broker.routing.entries.part import BrowseSlice
 from broker.routing.entries.party import Consumer
 from broker.routing.entries.stored import stored_position
 from broker.routing.queues.queue import Queue
@@ -36,7 +36,7 @@ class Gathered:
         self.positions: Final[list[int]] = []
         self.arrived_ms: Final[list[int]] = []
         self.messages: Final[list[bytes]] = []
-        self.large: Final[list[tuple[int, Large]]] = []
+        self.large: Final[list[tuple[int, LargeBody]]] = []
         self.formats: Final[dict[int, int]] = {}
         self.bytes: i64 = 0
 
@@ -84,7 +84,7 @@ class Copies(Consumer):
         clock: Clock,
         notify: Callable[[], None],
         *,
-        part: Part | None = None,
+        part: BrowseSlice | None = None,
         wanted: Filter | None = None,
     ) -> None:
         self.filter = wanted

@@ -11,9 +11,9 @@ from broker.amqp.incoming_link import IncomingLink
 from broker.message import Message
 from broker.routing.batches.stage import check_room, is_filled
 from broker.routing.credit.grants import UNLIMITED
-from broker.routing.credit.lag import Lag
+from broker.routing.credit.lag import StoreBackpressure
 from broker.routing.credit.memory import MemoryBudget
-from broker.routing.credit.reserve import Reserve
+from broker.routing.credit.reserve import DiskGuard
 from broker.routing.entries.party import Producer
 from broker.routing.errors import QueueFull
 from broker.routing.queues.node import Node
@@ -35,7 +35,7 @@ SIZES_REMEMBERED: Final[i64] = 8
 
 
 @final
-class LinkCredit(Producer):
+class CreditedProducer(Producer):
     """A link as its node sees it: somebody whose credit can wait.
 
     `mean_size` is that of recent messages in bytes, once one of them was large.
@@ -51,8 +51,8 @@ class LinkCredit(Producer):
         self._link: Final = link
         self._memory: MemoryBudget | None = router.memory
         self.credit: i64 = credit
-        self._reserve: Reserve | None = router.reserve
-        self._lag: Lag | None = router.lag
+        self._reserve: DiskGuard | None = router.reserve
+        self._lag: StoreBackpressure | None = router.lag
         self.node: Node | None = None
         self.is_beyond_room = False
         self.mean_size: i64 = 0

@@ -19,17 +19,17 @@ from broker.links.ending import ending_of
 from broker.routing.queues.node import QUEUE, Node
 from broker.routing.router import Router
 from broker.routing.topics.dynamic import DeletePolicy
-from broker.routing.topics.lifetime import Lease, Mortal, Terms
+from broker.routing.topics.lifetime import Expiring, Expiry, ExpiryPolicy
 from storage.batch import Batch
 
 CODES: Final[dict[DeletePolicy, int]] = {policy: code for code, policy in DELETE_POLICIES.items()}
 
 
-def dynamic_terms(expiry_policy: str, timeout_s: i64) -> Terms:
+def dynamic_terms(expiry_policy: str, timeout_s: i64) -> ExpiryPolicy:
     """The terms that the terminus of a dynamic node really gets, of those that it asks for."""
     if expiry_policy in (NEVER, CONNECTION_CLOSE):
-        return Terms(CONNECTION_CLOSE)
-    return Terms(expiry_policy, timeout_s=timeout_s)
+        return ExpiryPolicy(CONNECTION_CLOSE)
+    return ExpiryPolicy(expiry_policy, timeout_s=timeout_s)
 
 
 def dynamic_properties(policy: DeletePolicy) -> dict[str, object]:
@@ -38,15 +38,15 @@ def dynamic_properties(policy: DeletePolicy) -> dict[str, object]:
 
 
 @final
-class Creation(Mortal):
+class DynamicTerminus(Expiring):
     """A dynamic node and the terminus that made it, which its links in turn are the ends of."""
 
     def __init__(
-        self, home: DynamicNodes, node: Node, *, policy: DeletePolicy, terms: Terms
+        self, home: DynamicNodes, node: Node, *, policy: DeletePolicy, terms: ExpiryPolicy
     ) -> None:
         self.node: Final = node
         self.policy: Final = policy
-        self.lease: Final = Lease(self, terms)
+        self.lease: Final = Expiry(self, terms)
         self.key: tuple[str, bool] | None = None
         self._home: Final = home
 
@@ -61,16 +61,22 @@ class DynamicNodes:
     def __init__(self, connection: i64, router: Router) -> None:
         self._connection: Final[i64] = connection
         self._router: Final = router
-        self._suspended: Final[dict[tuple[str, bool], Creation]] = {}
+        self._suspended: Final[dict[tuple[str, bool], DynamicTerminus]] = {}
 
-    def make(self, kind: str, policy: DeletePolicy, terms: Terms) -> Creation:
+    def make(self, kind: str, policy: DeletePolicy, terms: ExpiryPolicy) -> DynamicTerminus:
         """A new node, a queue unless `kind` says otherwise."""
         node = self._router.create_temporary(kind or QUEUE, self._connection)
-        return Creation(self, node, policy=policy, terms=terms)
+        return DynamicTerminus(self, node, policy=policy, terms=terms)
 
     def claimed(
-        self, link: Link, node: Node | None, batch: Batch, *, made: Creation | None, incoming: bool
-    ) -> Creation | None:
+        self,
+        link: Link,
+        node: Node | None,
+        batch: Batch,
+        *,
+        made: DynamicTerminus | None,
+        incoming: bool,
+    ) -> DynamicTerminus | None:
         """What `link`, whose name is its own now, goes on with: `made`, or an earlier link's.
 
         A link that was to make a node goes on with the earlier one's, if that is of the same
@@ -96,7 +102,7 @@ class DynamicNodes:
         return made
 
     def link_ended(
-        self, creation: Creation, link: Link, batch: Batch, *, closed: bool, incoming: bool
+        self, creation: DynamicTerminus, link: Link, batch: Batch, *, closed: bool, incoming: bool
     ) -> None:
         """The link that made a node has ended: for good, or for as long as its terms say."""
         if not self._exists(creation.node):
@@ -116,7 +122,7 @@ class DynamicNodes:
     def _exists(self, node: Node) -> bool:
         return self._router.has(node)
 
-    def outlived(self, creation: Creation, batch: Batch) -> None:
+    def outlived(self, creation: DynamicTerminus, batch: Batch) -> None:
         """The terminus of `creation` is gone: its node lives by the node's own policy now."""
         if creation.key is not None:
             self._suspended.pop(creation.key, None)

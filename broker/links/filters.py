@@ -11,7 +11,7 @@ from broker.amqp.terminus import Source
 from broker.amqp.types import Symbol
 from broker.links.slices import BROWSE_SLICE, LEASE_SLICE, LeaseSlice, lease_slice_of, part_of
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.part import Part
+from broker.routing.entries.part import BrowseSlice
 from broker.routing.selector import Selector, parse_selector
 
 DESCRIPTORS: Final[dict[str, int]] = {
@@ -34,7 +34,7 @@ class FiltersInForce:
         selector: Selector | None,
         *,
         no_local: bool,
-        part: Part | None = None,
+        part: BrowseSlice | None = None,
         lease_slice: LeaseSlice | None = None,
     ) -> None:
         self.stated: Final = stated
@@ -63,7 +63,7 @@ def in_force(asked: list[Stated]) -> FiltersInForce:
     stated: list[Stated] = []
     texts: list[str] = []
     no_local = False
-    part: Part | None = None
+    part: BrowseSlice | None = None
     lease_slice: LeaseSlice | None = None
     for each in asked:
         kind = kind_of(each)

@@ -24,18 +24,18 @@ from broker.amqp.terminus import LINK_DETACH, Target
 from broker.amqp.types import Symbol
 from broker.jms.destinations import is_topic, type_of_number, type_of_words
 from broker.journal import BREATH, Waiter
-from broker.large import Large
+from broker.large import LargeBody
 from broker.links.attach import PublishRequest, delete_policy, may_reject, offered_to_sender
-from broker.links.credit import LARGE_FROM, LinkCredit
-from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
+from broker.links.credit import LARGE_FROM, CreditedProducer
+from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
 from broker.links.large import LargeIntake
 from broker.links.refusal import as_fault, as_link_fault
 from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.links.staging import stated
 from broker.links.transactions import OpenTransaction
 from broker.message import Message, Origin, opaque_message, read_message
-from broker.routing.batches.stage import Stage
-from broker.routing.credit.grants import Grants
+from broker.routing.batches.stage import StagedTransaction
+from broker.routing.credit.grants import CreditPool
 from broker.routing.errors import RoutingError
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 
@@ -50,7 +50,7 @@ DESTINATION_TYPE: Final = b"x-opt-to-type"
 class Receipt(Waiter):
     """An outcome that is told once the message is durable (PRD-03)."""
 
-    def __init__(self, credit: LinkCredit, delivery_id: i64) -> None:
+    def __init__(self, credit: CreditedProducer, delivery_id: i64) -> None:
         self._credit: Final = credit
         self._delivery_id: Final[i64] = delivery_id
         credit.unsettled += 1
@@ -60,7 +60,7 @@ class Receipt(Waiter):
 
 
 @final
-class LinkProducer(IncomingOwner):
+class IncomingLinkHandler(IncomingOwner):
     """The owner of an incoming link: to one node, or, as the anonymous relay, to any."""
 
     def __init__(self, peer: Peer, link: IncomingLink, request: PublishRequest) -> None:
@@ -69,13 +69,13 @@ class LinkProducer(IncomingOwner):
         self._link: Final = link
         self._request: Final = request
         container = peer.container
-        self._credit: Final = LinkCredit(peer, link, container.credit)
+        self._credit: Final = CreditedProducer(peer, link, container.credit)
         self._origin = Origin(peer.container_id)
         self._node: Node | None = None
-        self._creation: Creation | None = None
+        self._creation: DynamicTerminus | None = None
         self._may_reject = True
         self._within: OpenTransaction | None = None
-        self._grants: Grants | None = None
+        self._grants: CreditPool | None = None
 
     def attach(self, attach: Attach) -> None:
         """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
@@ -85,7 +85,7 @@ class LinkProducer(IncomingOwner):
         address = request.address
         asked = attach.target
         assert isinstance(asked, Target)
-        made: Creation | None = None
+        made: DynamicTerminus | None = None
         if request.dynamic:
             made = self._peer.dynamic.make(
                 request.kind,
@@ -186,7 +186,13 @@ class LinkProducer(IncomingOwner):
         self._taken(delivery_id, message, node, size=end - at, settled=settled)
 
     def _read(
-        self, data: bytes, at: i64, end: i64, *, large: Large | None = None, opaque: bool = False
+        self,
+        data: bytes,
+        at: i64,
+        end: i64,
+        *,
+        large: LargeBody | None = None,
+        opaque: bool = False,
     ) -> tuple[Message, Node]:
         """Return the message in `data[at:end]`, with a body if that is `large`, and its node.
 
@@ -281,7 +287,7 @@ class LinkProducer(IncomingOwner):
         self,
         delivery_id: i64,
         head: bytes,
-        large: Large | None,
+        large: LargeBody | None,
         *,
         fault: LinkFault | None,
         opaque: bool,
@@ -331,7 +337,7 @@ class LinkProducer(IncomingOwner):
         assert within is not None
         if isinstance(node, ServiceNode):
             raise LinkFault(NOT_IMPLEMENTED, f"requests to {node.address} within a transaction")
-        if isinstance(node, Stage):
+        if isinstance(node, StagedTransaction):
             raise LinkFault(NOT_IMPLEMENTED, "messages to a stage within a transaction")
         credit = self._credit
         beyond = credit.is_beyond_room and credit.is_needed_for(message, node)

@@ -10,15 +10,15 @@ from broker.amqp.body import Body, find_body
 from broker.amqp.errors import DECODE_ERROR, INTERNAL_ERROR, Fault, LinkFault
 from broker.amqp.events import Intake, Supply
 from broker.amqp.limits import UNSAVED_BYTES_MAX
-from broker.contents import Contents
+from broker.contents import LargeBodyStore
 from broker.journal import Waiter
-from broker.large import Hold, Large
+from broker.large import LargeBody, LargeBodyRef
 from storage.contents import CHUNK_SIZE
 from storage.records import StoredContent
 
 if TYPE_CHECKING:
-    from broker.links.incoming import LinkProducer
-    from broker.links.outgoing import Feed
+    from broker.links.incoming import IncomingLinkHandler
+    from broker.links.outgoing import CreditedConsumer
     from broker.links.peer import Peer
 
 BEGINNING: Final[i64] = 1024
@@ -37,13 +37,18 @@ class LargeIntake(Intake):
     """
 
     def __init__(
-        self, producer: LinkProducer, peer: Peer, contents: Contents, *, may_be_opaque: bool
+        self,
+        producer: IncomingLinkHandler,
+        peer: Peer,
+        contents: LargeBodyStore,
+        *,
+        may_be_opaque: bool,
     ) -> None:
         self._producer: Final = producer
         self._peer: Final = peer
         self._journal: Final = peer.container.journal
         hold = contents.begin()
-        self._hold: Hold | None = hold
+        self._hold: LargeBodyRef | None = hold
         self._content: Final[int] = hold.content
         self._body: Final = Body()
         self._head: bytes | None = None
@@ -135,14 +140,14 @@ class LargeIntake(Intake):
             txn_id=txn_id,
         )
 
-    def _finished(self) -> Large | None:
+    def _finished(self) -> LargeBody | None:
         hold = self._hold
         if self._fault is not None or hold is None:
             return None
         if self._gathered > 0:
             self._write()
         stored = StoredContent(number=self._content, size=self._size, beginning=self._beginning)
-        large = Large(stored, hold, is_saved=False)
+        large = LargeBody(stored, hold, is_saved=False)
         self._journal.submit(_Saved(large))
         return large
 
@@ -166,8 +171,8 @@ class _Written(Waiter):
 class _Saved(Waiter):
     """Lets the body go when it has told it: the journal remembers its last waiters for a while."""
 
-    def __init__(self, large: Large) -> None:
-        self._large: Large | None = large
+    def __init__(self, large: LargeBody) -> None:
+        self._large: LargeBody | None = large
 
     def committed(self) -> None:
         large = self._large
@@ -180,8 +185,8 @@ class _Saved(Waiter):
 class LargeSupply(Supply):
     """A delivery that is read from the store as it goes: a few chunks ahead of its link."""
 
-    def __init__(self, feed: Feed, large: Large, contents: Contents) -> None:
-        self._feed: Feed | None = feed
+    def __init__(self, feed: CreditedConsumer, large: LargeBody, contents: LargeBodyStore) -> None:
+        self._feed: CreditedConsumer | None = feed
         self._large: Final = large
         self._contents: Final = contents
         self._count: Final[i64] = (i64(large.size) + CHUNK_SIZE - 1) // CHUNK_SIZE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from broker.routing.batches.epoch import Epoch
+from broker.routing.batches.epoch import LeaseBatch
 from broker.routing.batches.lease import BatchLease, hold_again
 from broker.routing.entries.entry import History, QueueEntry
 from broker.routing.entries.stored import as_entry
@@ -89,7 +89,7 @@ class LeasedMessages:
         for lease in self._router.leases.named.values():
             self._router.leases.come_back(lease, holds=lease in holding)
         for lease, stored in self._epochs:
-            epoch = Epoch(stored.epoch, stored.slice_count, list(stored.slices))
+            epoch = LeaseBatch(stored.epoch, stored.slice_count, list(stored.slices))
             lost = 0
             for index, number in enumerate(stored.numbers):
                 entry = self._entries.get(number)

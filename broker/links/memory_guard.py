@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, ConnectionFault, LinkFault
-from broker.routing.agenda import Due
+from broker.routing.agenda import TimerCallback
 from broker.routing.credit.memory import RECORD_BYTES, MemoryBudget
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ MEBIBYTE: Final[i64] = 1024 * 1024
 
 
 @final
-class MemoryGuard(Due):
+class MemoryGuard(TimerCallback):
     """Holds the connections of one container to its router's budget."""
 
     def __init__(self, container: Container) -> None:

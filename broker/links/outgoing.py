@@ -15,7 +15,7 @@ from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
 from broker.journal import BREATH
 from broker.links.attach import KINDS, OUTCOMES, ConsumeRequest, delete_policy, in_force
-from broker.links.dynamic import Creation, dynamic_properties, dynamic_terms
+from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
 from broker.links.ending import ending_of
 from broker.links.large import LargeSupply
 from broker.links.outcome import abandonment, cause_of, disposal
@@ -36,14 +36,14 @@ from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import HeldExclusively
 from broker.routing.queues.node import QUEUE, TOPIC, Consumable, Node
 from broker.routing.queues.queue import Queue
-from broker.routing.topics.subscription import Departure, Subscription
+from broker.routing.topics.subscription import ConsumerDetach, Subscription
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
 
 
 @final
-class Feed(Consumer):
+class CreditedConsumer(Consumer):
     """The way out: what a queue gives, sent on a link. `owner` hears what becomes of it.
 
     There is one from the link's acceptance to its end. `tells_place`: of each copy it is told
@@ -51,7 +51,7 @@ class Feed(Consumer):
     """
 
     def __init__(self, peer: Peer, link: OutgoingLink) -> None:
-        self.owner: LinkConsumer | None = None
+        self.owner: OutgoingLinkHandler | None = None
         self.tells_place = False
         self._peer: Final = peer
         self._container: Final = peer.container
@@ -177,7 +177,7 @@ class Feed(Consumer):
 
 
 @final
-class LinkConsumer(OutgoingOwner):
+class OutgoingLinkHandler(OutgoingOwner):
     """The owner of an outgoing link: credit and outcomes go back to the queue.
 
     A browser gets copies and acquires nothing.
@@ -187,12 +187,12 @@ class LinkConsumer(OutgoingOwner):
         self._peer: Final = peer
         self._container: Final = peer.container
         self._link: Final = link
-        self._feed: Final = Feed(peer, link)
+        self._feed: Final = CreditedConsumer(peer, link)
         self._default_outcome: Outcome | None = None
         self._retirements: Retirements | None = None
         self._node: Consumable | None = None
         self._queue: Queue | None = None
-        self._creation: Creation | None = None
+        self._creation: DynamicTerminus | None = None
         self._subscription: Subscription | None = None
         self._slice: SliceReader | None = None
         # the consumer holds as much as it may: what it settles makes room
@@ -214,7 +214,7 @@ class LinkConsumer(OutgoingOwner):
         kind = self._kind(request)
         if kind == QUEUE or request.dynamic:
             check_name(self._container.holder(self._peer.container_id, self._link.name))
-        made: Creation | None = None
+        made: DynamicTerminus | None = None
         if request.dynamic:
             made = self._peer.dynamic.make(
                 kind,
@@ -270,7 +270,9 @@ class LinkConsumer(OutgoingOwner):
             return QUEUE
         return self._container.router.kind_of(request.address, request.kind)
 
-    def _subscribe(self, asked: Source, request: ConsumeRequest, made: Creation | None) -> Source:
+    def _subscribe(
+        self, asked: Source, request: ConsumeRequest, made: DynamicTerminus | None
+    ) -> Source:
         subscription, self._creation = subscribe(
             self._peer, self._link, self._feed, request=request, made=made
         )
@@ -286,7 +288,7 @@ class LinkConsumer(OutgoingOwner):
         )
 
     def _consume(
-        self, asked: Source, node: Node, made: Creation | None, *, request: ConsumeRequest
+        self, asked: Source, node: Node, made: DynamicTerminus | None, *, request: ConsumeRequest
     ) -> Source:
         self._feed.filter = request.filters.of(self._peer.container_id)
         claimed = None if self._is_of_subscription(node) else node
@@ -454,7 +456,7 @@ class LinkConsumer(OutgoingOwner):
         link = self._link
         subscriptions = self._container.router.subscriptions
         batch = self._container.journal.batch
-        how = Departure(
+        how = ConsumerDetach(
             ending_of(link, closed=closed),
             connection=self._peer.id,
             session=link.session.channel,

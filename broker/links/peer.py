@@ -31,14 +31,14 @@ from broker.links.container import Container
 from broker.links.coordinator import LinkCoordinator
 from broker.links.dynamic import DynamicNodes
 from broker.links.ending import ending_of_connection
-from broker.links.incoming import LinkProducer
+from broker.links.incoming import IncomingLinkHandler
 from broker.links.lookup import Lookup
-from broker.links.outgoing import LinkConsumer
+from broker.links.outgoing import OutgoingLinkHandler
 from broker.links.refusal import as_link_fault
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS
 from broker.links.transactions import OpenTransaction, Transactions
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
-from broker.routing.agenda import Agenda, Due
+from broker.routing.agenda import TimerCallback, TimerQueue
 from broker.routing.errors import RoutingError
 from broker.routing.queues.queue import Queue
 
@@ -50,7 +50,7 @@ OFFERED: Final = (ANONYMOUS_RELAY, DELAYED_DELIVERY, SOLE_CONNECTION, *OFFERED_B
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Outlet:
+class Transport:
     """The socket of a peer, as far as it is written to."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class Outlet:
 
 
 @final
-class Alarm(Due):
+class ConnectionTimer(TimerCallback):
     """A connection's place in the agenda, where nothing is ever taken out before its time.
 
     So it keeps what it has there, latest first, and adds only what comes before
@@ -89,7 +89,7 @@ class Alarm(Due):
         self.peer: Peer | None = peer
         self._set_for: Final[list[int]] = []
 
-    def set(self, agenda: Agenda, deadline_ms: i64) -> None:
+    def set(self, agenda: TimerQueue, deadline_ms: i64) -> None:
         """Have the connection's `tick` called no later than `deadline_ms`."""
         if deadline_ms == NO_DEADLINE or (self._set_for and self._set_for[-1] <= deadline_ms):
             return
@@ -105,7 +105,7 @@ class Alarm(Due):
 
 
 @final
-class Rest(Due):
+class InputPause(TimerCallback):
     """Lets `peer`, which has sent enough frames for one turn of the event loop, go on."""
 
     def __init__(self, peer: Peer) -> None:
@@ -116,7 +116,7 @@ class Rest(Due):
 
 
 @final
-class Withheld(Waiter):
+class DeferredOutput(Waiter):
     """What a peer has not been told yet, since a crash could make it untrue."""
 
     def __init__(self, peer: Peer) -> None:
@@ -134,7 +134,7 @@ class Peer(ConnectionOwner):
     `blocked_since_ms` is when its socket last stopped taking output, NO_DEADLINE while it does.
     """
 
-    def __init__(self, container: Container, outlet: Outlet, address: str) -> None:
+    def __init__(self, container: Container, outlet: Transport, address: str) -> None:
         self.container: Final = container
         self.address: Final = address
         self.id: Final[i64] = container.next_peer_id()
@@ -148,11 +148,11 @@ class Peer(ConnectionOwner):
         self._transactions: Transactions | None = None
         self.dynamic: Final = DynamicNodes(self.id, container.router)
         self.blocked_since_ms: i64 = NO_DEADLINE
-        self._outlet: Outlet | None = outlet
+        self._outlet: Transport | None = outlet
         self._withheld: i64 = 0
         self._is_due = False
         self._input_holds: i64 = 0
-        self._alarm: Final = Alarm(self)
+        self._alarm: Final = ConnectionTimer(self)
         authenticator = container.authenticator
         self.connection: Final = Connection(
             self,
@@ -190,7 +190,7 @@ class Peer(ConnectionOwner):
     def input_rests(self) -> None:
         self.rests = True
         self.hold_input()
-        self.container.router.agenda.at(self.container.clock.now_ms(), Rest(self))
+        self.container.router.agenda.at(self.container.clock.now_ms(), InputPause(self))
 
     def go_on(self, now_ms: i64) -> None:
         """Take the frames that wait since `input_rests`; the round of work is the agenda's."""
@@ -210,7 +210,7 @@ class Peer(ConnectionOwner):
         must not come back (P1). Everything behind that answer waits as well: order stays.
         """
         self._withheld += 1
-        self.container.journal.submit(Withheld(self))
+        self.container.journal.submit(DeferredOutput(self))
 
     def withholds(self) -> bool:
         """Whether there is something that the client may not be told yet."""
@@ -359,7 +359,7 @@ class Peer(ConnectionOwner):
                 LinkCoordinator(self, link, self._all_transactions()).attach(attach)
                 return
             request = publish_request(attach)
-            LinkProducer(self, link, request).attach(attach)
+            IncomingLinkHandler(self, link, request).attach(attach)
         except RoutingError as refusal:
             self._refuse(link, as_link_fault(refusal))
         except LinkFault as fault:
@@ -372,7 +372,7 @@ class Peer(ConnectionOwner):
             if attach.source is None:
                 Lookup(self, link).attach(attach)
             else:
-                LinkConsumer(self, link).attach(attach, consume_request(attach))
+                OutgoingLinkHandler(self, link).attach(attach, consume_request(attach))
         except RoutingError as refusal:
             self._refuse(link, as_link_fault(refusal))
         except LinkFault as fault:

@@ -14,7 +14,7 @@ from broker.routing.queues.gate import NOWHERE
 from broker.routing.queues.paging import recover
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
-from broker.routing.topics.subscription import Interest, Terms
+from broker.routing.topics.subscription import SubscriptionExpiry, SubscriptionSpec
 from storage.batch import Batch
 from storage.leases import StoredLeases
 from storage.records import (
@@ -60,8 +60,8 @@ class Recovery:
         """A durable subscription, bound anew."""
         filters = in_force([filter_from(key, encoded) for key, encoded in stored.filters])
         address = self.merging.subscribed(stored.address)
-        interest = Interest(address, filters.of(stored.excluded_publisher), filters.stated)
-        terms = Terms(
+        interest = SubscriptionSpec(address, filters.of(stored.excluded_publisher), filters.stated)
+        terms = SubscriptionExpiry(
             durability=stored.durability,
             expiry_policy=stored.expiry_policy,
             timeout_s=stored.timeout_s,

@@ -22,7 +22,7 @@ from broker.links.outcome import cause_of, disposal
 from broker.links.transactions import OpenTransaction
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import rolled_back
-from broker.routing.transaction import Holder, Retirement
+from broker.routing.transaction import Retirement, RetirementListener
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
@@ -51,7 +51,7 @@ class Unsettled:
 
 
 @final
-class Retirements(Holder):
+class Retirements(RetirementListener):
     """What the peer of one link has retired within transactions.
 
     Once it is settled, the transaction alone has it. Until then it is in the

@@ -26,7 +26,7 @@ from broker.amqp.types import Integer, Map
 from broker.message import UNKNOWN
 from broker.routing.batches.epoch import SLICES_MAX
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.part import WHENEVER, Part
+from broker.routing.entries.part import WHENEVER, BrowseSlice
 from broker.routing.entries.stored import stored_position
 
 LEASE_SLICE: Final = "jms-broker:lease-slice:map"
@@ -64,11 +64,11 @@ def lease_slice_of(stated: Filter) -> LeaseSlice:
     )
 
 
-def part_of(stated: Filter) -> Part:
+def part_of(stated: Filter) -> BrowseSlice:
     """The part that a filter names; LinkFault where it names none."""
     said = _map_of(stated, ["slice", "slices", "arrived_until_ms"])
     slices = _number(said, "slices", int(SLICES_MAX), low=1, default=1)
-    return Part(
+    return BrowseSlice(
         index=_number(said, "slice", slices - 1, default=0),
         slices=slices,
         arrived_until_ms=_number(said, "arrived_until_ms", NUMBER_MAX, default=int(WHENEVER)),

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Final
 from broker.amqp.outcomes import Outcome
 from broker.amqp.terminus import MOVE, Source
 from broker.links.attach import GLOBAL, OUTCOMES, SHARED, ConsumeRequest
-from broker.links.dynamic import Creation, dynamic_properties
+from broker.links.dynamic import DynamicTerminus, dynamic_properties
 from broker.routing.entries.party import Consumer
 from broker.routing.errors import HeldExclusively, NoSuchNode
 from broker.routing.queues.node import TOPIC, Node
 from broker.routing.topics.subscription import (
     PRIVATE_ROW,
     QUEUE_FACTS,
-    Interest,
+    AttachVerdict,
     Subscription,
-    Terms,
-    Verdict,
+    SubscriptionExpiry,
+    SubscriptionSpec,
     row_of,
 )
 
 if TYPE_CHECKING:
     from broker.amqp.outgoing_link import OutgoingLink
-    from broker.links.container import Holder
+    from broker.links.container import LinkRegistration
     from broker.links.peer import Peer
 
 SHARED_SUBS: Final = "SHARED-SUBS"
@@ -38,8 +38,8 @@ def subscribe(
     consumer: Consumer,
     *,
     request: ConsumeRequest,
-    made: Creation | None,
-) -> tuple[Subscription, Creation | None]:
+    made: DynamicTerminus | None,
+) -> tuple[Subscription, DynamicTerminus | None]:
     """Make `consumer` one of the subscription that the attach means; RoutingError where it may not.
 
     The link that has been attached under this name, if any, is stolen while `consumer` is
@@ -73,16 +73,16 @@ def subscribe(
     return joined, goes_on
 
 
-def check_name(holder: Holder | None) -> None:
+def check_name(holder: LinkRegistration | None) -> None:
     """Raise HeldExclusively where a queue's link may not steal the name (SUB-26, SUB-40)."""
     if holder is not None and QUEUE_FACTS.differ_from(holder.facts):
-        raise HeldExclusively(Verdict.LINK_MEANS_ANOTHER.value)
+        raise HeldExclusively(AttachVerdict.LINK_MEANS_ANOTHER.value)
 
 
-def _interest(peer: Peer, address: str, request: ConsumeRequest) -> Interest:
+def _interest(peer: Peer, address: str, request: ConsumeRequest) -> SubscriptionSpec:
     filters = request.filters
     address = peer.container.router.prefixes.canonical(address)
-    return Interest(address, filters.of(peer.container_id), filters.stated)
+    return SubscriptionSpec(address, filters.of(peer.container_id), filters.stated)
 
 
 def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
@@ -96,7 +96,10 @@ def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
     said = None if holder is None else holder.facts
     interest = _interest(peer, request.address or "", request)
     there: Subscription | None = None
-    if subscriptions.check(request.facts, row, interest, link=said, held=held) is Verdict.RESUME:
+    if (
+        subscriptions.check(request.facts, row, interest, link=said, held=held)
+        is AttachVerdict.RESUME
+    ):
         there = subscriptions.find(row)
     elif row.identity is None and held is not None and held.interest.is_like(interest):
         there = held
@@ -112,21 +115,23 @@ def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
     return subscriptions.begin(row, interest, request.terms, batch=batch)
 
 
-def _own(peer: Peer, link_name: str, request: ConsumeRequest, *, made: Creation) -> Subscription:
+def _own(
+    peer: Peer, link_name: str, request: ConsumeRequest, *, made: DynamicTerminus
+) -> Subscription:
     """The subscription of a link that makes its topic; it lasts as long as that link's terminus."""
     interest = _interest(peer, made.node.address, request)
     kept = _kept(peer, link_name, interest)
     if kept is not None:
         return kept
     lasting = made.lease.terms
-    terms = Terms(expiry_policy=lasting.policy, timeout_s=lasting.timeout_s)
+    terms = SubscriptionExpiry(expiry_policy=lasting.policy, timeout_s=lasting.timeout_s)
     container = peer.container
     return container.router.subscriptions.begin(
         PRIVATE_ROW, interest, terms, batch=container.journal.batch
     )
 
 
-def _kept(peer: Peer, link_name: str, interest: Interest) -> Subscription | None:
+def _kept(peer: Peer, link_name: str, interest: SubscriptionSpec) -> Subscription | None:
     """What waits for a link of that name, where it wants the same."""
     kept = peer.container.router.subscriptions.kept.find((peer.container_id, link_name))
     return kept if kept is not None and kept.interest.is_like(interest) else None
@@ -137,7 +142,7 @@ def source_of(
     *,
     address: str = "",
     kind: str = TOPIC,
-    made: Creation | None = None,
+    made: DynamicTerminus | None = None,
     default_outcome: Outcome | None = None,
 ) -> Source:
     """The source as it really is: the first subscriber's words on its life, not this one's.

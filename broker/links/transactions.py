@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 from broker.amqp.outcomes import ACCEPTED, TransactionalState
 from broker.links.container import Container
-from broker.routing.agenda import Due
+from broker.routing.agenda import TimerCallback
 from broker.routing.errors import LimitReached
 from broker.routing.transaction import Transaction
 
@@ -35,7 +35,7 @@ class OpenTransaction:
 
 
 @final
-class Transactions(Due):
+class Transactions(TimerCallback):
     """Every open transaction of a connection, by its id; any link of it may take part in any."""
 
     def __init__(self, container: Container) -> None:

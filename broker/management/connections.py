@@ -12,8 +12,8 @@ from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.link import Link
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.links.container import Container
-from broker.links.incoming import LinkProducer
-from broker.links.outgoing import LinkConsumer
+from broker.links.incoming import IncomingLinkHandler
+from broker.links.outgoing import OutgoingLinkHandler
 from broker.links.peer import Peer
 from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
 from broker.management.page import read_page
@@ -144,7 +144,9 @@ def link_record(link: Link) -> LinkRecord:
         container_id=peer.container_id,
         session=int(link.session.channel),
         role="sender" if isinstance(link, IncomingLink) else "receiver",
-        address=owner.address() if isinstance(owner, LinkProducer | LinkConsumer) else "",
+        address=owner.address()
+        if isinstance(owner, IncomingLinkHandler | OutgoingLinkHandler)
+        else "",
         credit=int(link.credit) if isinstance(link, IncomingLink | OutgoingLink) else 0,
         unsettled=unsettled,
         oldest_unsettled_ms=oldest_ms,

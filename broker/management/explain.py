@@ -25,10 +25,10 @@ from broker.routing.queues.node import TOPIC
 from broker.routing.selector import parse_selector
 from broker.routing.topics.subscription import (
     REFUSALS,
-    Facts,
-    Interest,
-    Standing,
-    Verdict,
+    AttachVerdict,
+    SubscriptionSpec,
+    SubscriptionState,
+    SubscriptionTraits,
     judge,
     row_of,
 )
@@ -71,7 +71,7 @@ class Explanations:
     def _meet(self, request: Request, told: dict[str, object]) -> None:
         """Walk the way of an attach, noting what it meets."""
         lookup = request.flag("lookup")
-        facts = Facts(
+        facts = SubscriptionTraits(
             has_source=not lookup,
             is_shared=request.flag("shared"),
             is_global=request.flag("global"),
@@ -87,7 +87,7 @@ class Explanations:
         if not lookup and told["refusal"] is None:
             told["node"] = self._place(address, str(told["kind"]))
 
-    def _kind(self, request: Request, facts: Facts, address: str) -> str:
+    def _kind(self, request: Request, facts: SubscriptionTraits, address: str) -> str:
         word = request.text("kind", "")
         if word and word not in KINDS:
             raise Refused(BAD_REQUEST, f"kind is one of {', '.join(KINDS)}")
@@ -96,7 +96,7 @@ class Explanations:
             wanted = TOPIC
         return self._container.router.kind_of(addresses.check(address), wanted)
 
-    def _judge(self, request: Request, facts: Facts, told: dict[str, object]) -> None:
+    def _judge(self, request: Request, facts: SubscriptionTraits, told: dict[str, object]) -> None:
         """The row, and what the rules of SUB-21 to SUB-26 say of it."""
         container_id = request.text("container_id", "")
         name = request.text("link_name", "")
@@ -106,9 +106,9 @@ class Explanations:
         holder = self._container.holder(container_id, name)
         there = self._container.router.subscriptions.find(row)
         interest = self._interest(request, container_id)
-        standing = Standing(link=None if holder is None else holder.facts)
+        standing = SubscriptionState(link=None if holder is None else holder.facts)
         if there is not None:
-            standing = Standing(
+            standing = SubscriptionState(
                 link=standing.link,
                 exists=True,
                 is_shared=there.is_shared,
@@ -120,7 +120,7 @@ class Explanations:
         told["verdict"] = verdict.value
         if verdict in REFUSALS:
             _refuse(told, LinkFault(RESOURCE_LOCKED, verdict.value))
-        elif verdict is Verdict.MISSING:
+        elif verdict is AttachVerdict.MISSING:
             _refuse(told, LinkFault(NOT_FOUND, verdict.value))
 
     def _place(self, address: str, kind: str) -> str:
@@ -143,13 +143,13 @@ class Explanations:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
         return f"the {kind} {name}, which is created"
 
-    def _interest(self, request: Request, container_id: str) -> Interest:
+    def _interest(self, request: Request, container_id: str) -> SubscriptionSpec:
         text = request.text("selector", "")
         selector = parse_selector(text) if text else None
         excluded = container_id if request.flag("no_local") else ""
         wanted = Filter(selector, excluded) if selector is not None or excluded else None
         address = request.text("address", "")
-        return Interest(self._container.router.prefixes.canonical(address), wanted)
+        return SubscriptionSpec(self._container.router.prefixes.canonical(address), wanted)
 
 
 def _refuse(told: dict[str, object], fault: LinkFault) -> None:

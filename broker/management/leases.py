@@ -21,7 +21,7 @@ from broker.management.request import (
 )
 from broker.management.response import Response
 from broker.routing.addresses.identity import identity_of
-from broker.routing.batches.epoch import SLICES_MAX, Epoch
+from broker.routing.batches.epoch import SLICES_MAX, LeaseBatch
 from broker.routing.batches.lease import Acquirer, BatchLease, Wanted
 from broker.routing.errors import LeaseFenced, LeaseGone, NoSuchEpoch, RoutingError
 from broker.routing.queues.node import QUEUE
@@ -90,7 +90,7 @@ class Asker(Acquirer):
         self._number: Final = number
         self._tell: Final = tell
 
-    def acquired(self, epoch: Epoch | None) -> None:
+    def acquired(self, epoch: LeaseBatch | None) -> None:
         sizes = [] if epoch is None else epoch.sizes()
         self._tell(
             Response(

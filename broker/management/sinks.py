@@ -26,7 +26,7 @@ from broker.management.request import (
 )
 from broker.management.response import Response
 from broker.message import Message
-from broker.routing.batches.stage import Stage
+from broker.routing.batches.stage import StagedTransaction
 from broker.routing.batches.stages import Sink
 from broker.routing.errors import NoSuchNode
 from broker.routing.router import Router
@@ -158,7 +158,7 @@ class Sinks(Entity):
         return Response(body={"committed": False, "messages": 0})
 
     async def _load_and_commit(
-        self, query: str, number: int, *, chosen: list[Stage], durable: Durable
+        self, query: str, number: int, *, chosen: list[StagedTransaction], durable: Durable
     ) -> Response:
         """Read what is staged, all of which the store has; then do it all at one moment."""
         await durable.happened.wait()
@@ -167,7 +167,12 @@ class Sinks(Entity):
             return self._commit_loaded(query, number, chosen, found=found)
 
     def _commit_loaded(
-        self, query: str, number: int, chosen: list[Stage], *, found: list[list[Message]]
+        self,
+        query: str,
+        number: int,
+        chosen: list[StagedTransaction],
+        *,
+        found: list[list[Message]],
     ) -> Response:
         for stage, loaded in zip(chosen, found, strict=True):
             lost = stage.messages() - len(loaded)
@@ -185,7 +190,7 @@ class Sinks(Entity):
         messages = sum(len(loaded) for loaded in found)
         return Response(body={"committed": True, "messages": messages})
 
-    async def _loaded(self, chosen: list[Stage]) -> list[list[Message]]:
+    async def _loaded(self, chosen: list[StagedTransaction]) -> list[list[Message]]:
         """The messages of each stage. They are read in the order in which all of them were stored:
         those of tasks that ran at a time lie side by side."""
         places = {number: place for place, stage in enumerate(chosen) for number in stage.numbers}

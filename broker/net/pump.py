@@ -9,7 +9,7 @@ import asyncio
 from typing import Final, cast
 
 from broker.links.container import Container
-from broker.links.peer import Outlet, Peer
+from broker.links.peer import Peer, Transport
 
 WRITE_BUFFER_HIGH: Final = 1024 * 1024
 WRITE_BUFFER_LOW: Final = 256 * 1024
@@ -18,10 +18,12 @@ STALLED_AT: Final = 4 * 1024 * 1024
 """With so much unsent output, a peer is not read from either: it may be making us answer."""
 
 
-class Pump(asyncio.Protocol, Outlet):
+class SocketProtocol(asyncio.Protocol, Transport):
     """The protocol of one connection, and the outlet of its peer."""
 
-    def __init__(self, container: Container, pumps: "set[Pump]", *, stall_timeout_ms: int) -> None:
+    def __init__(
+        self, container: Container, pumps: "set[SocketProtocol]", *, stall_timeout_ms: int
+    ) -> None:
         self._container = container
         self._pumps = pumps
         self._stall_timeout_ms = stall_timeout_ms

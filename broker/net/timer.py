@@ -3,10 +3,10 @@
 import asyncio
 
 from broker.links.container import Container
-from broker.routing.agenda import NOTHING, Waker
+from broker.routing.agenda import NOTHING, TimerDriver
 
 
-class Timer(Waker):
+class Timer(TimerDriver):
     """Calls `Container.tick` when the earliest entry of the agenda is due."""
 
     def __init__(self, container: Container, loop: asyncio.AbstractEventLoop) -> None:

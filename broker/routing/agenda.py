@@ -10,7 +10,7 @@ NOTHING: Final[i64] = -1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Due:
+class TimerCallback:
     """Something that wants to be called at a moment."""
 
     @abstractmethod
@@ -19,8 +19,8 @@ class Due:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Waker:
-    """Sees to it that `Agenda.tick` is called in time."""
+class TimerDriver:
+    """Sees to it that `TimerQueue.tick` is called in time."""
 
     @abstractmethod
     def wake_at(self, deadline_ms: i64) -> None:
@@ -28,15 +28,15 @@ class Waker:
 
 
 @final
-class Agenda:
+class TimerQueue:
     """Deadlines on the steady clock, in ms. Without a `waker` its owner has to look by itself."""
 
     def __init__(self) -> None:
-        self.waker: Waker | None = None
-        self._heap: Final[list[tuple[int, int, Due]]] = []
+        self.waker: TimerDriver | None = None
+        self._heap: Final[list[tuple[int, int, TimerCallback]]] = []
         self._order = 0
 
-    def at(self, deadline_ms: i64, due: Due) -> None:
+    def at(self, deadline_ms: i64, due: TimerCallback) -> None:
         """Call `due` at `deadline_ms` or soon after, never earlier."""
         self._order += 1
         heappush(self._heap, (int(deadline_ms), self._order, due))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import NEVER
-from broker.routing.agenda import Due
+from broker.routing.agenda import TimerCallback
 from broker.routing.entries.dead_letter import (
     EXPIRED,
     REJECTED_UNSAID,
@@ -29,7 +29,7 @@ from broker.routing.entries.reports import Reports
 from broker.routing.entries.stored import HELD_PLACES, as_entry, stored_position
 from broker.routing.errors import LimitReached, RoutingError
 from broker.routing.queues import full
-from broker.routing.queues.held import Held, let_go
+from broker.routing.queues.held import HeldEntries, let_go
 from broker.routing.queues.ledger import DEAD_LETTERED, PURGED, depart, subscription_of
 from broker.routing.queues.ledger import EXPIRED as EXPIRED_KIND
 from broker.routing.queues.node import QUEUE
@@ -49,7 +49,7 @@ RETRIED_AT_MOST: Final[i64] = 2000
 
 
 @final
-class Moves(Due):
+class Moves(TimerCallback):
     """Takes messages out of queues whose delivery, or life, is over.
 
     `is_due`: it is time to try again what was held back.
@@ -174,7 +174,7 @@ class Moves(Due):
                 " delivers nothing more until they can be, or are deleted"
             )
 
-    def _keep(self, entry: QueueEntry, cause: Cause) -> Held:
+    def _keep(self, entry: QueueEntry, cause: Cause) -> HeldEntries:
         """Add `entry` to what its queue holds back, and return that."""
         held = held_back(entry.queue).held
         held.add(entry, cause)

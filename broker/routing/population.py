@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.agenda import Due
+from broker.routing.agenda import TimerCallback
 from broker.routing.errors import LimitReached
 from broker.routing.queues.node import Node
 from storage.batch import Batch
@@ -60,7 +60,7 @@ class Candidate:
 
 
 @final
-class Population(Due):
+class Population(TimerCallback):
     """The limits on nodes of one broker. `is_due`: it is time to look for unused ones.
 
     `auto_created` are all that clients made and that last beyond their connection.

@@ -28,7 +28,7 @@ class Demand:
 
 
 @final
-class Room:
+class CapacityCheck:
     """What is asked of each queue, to be checked as a whole."""
 
     def __init__(self) -> None:

@@ -5,20 +5,20 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.clock import Clock
-from broker.large import Keeper
+from broker.large import LargeBodyKeeper
 from broker.routing.addresses import address as addresses
 from broker.routing.addresses import durability, pattern
 from broker.routing.addresses.durability import Durability
 from broker.routing.addresses.policy import AddressPolicy, Policies
-from broker.routing.agenda import Agenda
+from broker.routing.agenda import TimerQueue
 from broker.routing.batches.leases import Leases
-from broker.routing.batches.stages import Stages
-from broker.routing.credit.hold import Hold
-from broker.routing.credit.lag import Lag
+from broker.routing.batches.stages import StagingArea
+from broker.routing.credit.hold import CommitDelay
+from broker.routing.credit.lag import StoreBackpressure
 from broker.routing.credit.memory import UNBOUNDED, MemoryBudget
-from broker.routing.credit.reserve import Reserve
+from broker.routing.credit.reserve import DiskGuard
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.party import Witness
+from broker.routing.entries.party import QueueObserver
 from broker.routing.errors import (
     HeldExclusively,
     InvalidAddress,
@@ -29,15 +29,15 @@ from broker.routing.moves import Moves
 from broker.routing.population import NODES_MAX, Population
 from broker.routing.queues.duplicates import Duplicates, DuplicateWindow
 from broker.routing.queues.gate import Gates
-from broker.routing.queues.ledger import Ledger
+from broker.routing.queues.ledger import MessageEventLog
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.paging import Paging
 from broker.routing.queues.queue import Queue
-from broker.routing.queues.remains import Remains
+from broker.routing.queues.remains import DeletedEntries
 from broker.routing.topics.binding import Binding
 from broker.routing.topics.dynamic import DeletePolicy, is_over
 from broker.routing.topics.kept import GRACE_MS
-from broker.routing.topics.lifetime import Ending, Lifetimes
+from broker.routing.topics.lifetime import Ending, Expiries
 from broker.routing.topics.subscriptions import SUBSCRIPTIONS_MAX, Subscriptions
 from broker.routing.topics.topic import Topic
 from broker.routing.topics.wildcards import Wildcard, Wildcards
@@ -59,8 +59,8 @@ class Router:
     where no disk can run full.
     """
 
-    contents: Keeper | None = None
-    reserve: Reserve | None = None
+    contents: LargeBodyKeeper | None = None
+    reserve: DiskGuard | None = None
     bindings: i64 = 0
     _last_stored_number: i64 = 0
 
@@ -75,8 +75,8 @@ class Router:
         bindings_max: i64 = BINDINGS_MAX,
         subscriptions_max: i64 = SUBSCRIPTIONS_MAX,
         grace_ms: i64 = GRACE_MS,
-        witness: Witness | None = None,
-        hold: Hold | None = None,
+        witness: QueueObserver | None = None,
+        hold: CommitDelay | None = None,
         commits_take_time: bool = False,
         paging_window: i64 = -1,
         journal_max_events: i64 = 0,
@@ -87,22 +87,24 @@ class Router:
         self.clock: Final = clock
         self.stats: Final = stats
         self.memory: Final = MemoryBudget(memory_max)
-        self.agenda: Final = Agenda()
-        self.remains: Final = Remains(self.memory, self.agenda, clock)
-        self.lifetimes: Final = Lifetimes(self.agenda, clock)
+        self.agenda: Final = TimerQueue()
+        self.remains: Final = DeletedEntries(self.memory, self.agenda, clock)
+        self.lifetimes: Final = Expiries(self.agenda, clock)
         self.duplicates: Final = Duplicates(clock, stats)
         self.pacing_mark: Final[i64] = pacing_mark
         self.witness: Final = witness
-        self.hold: Final = hold or Hold(0)
+        self.hold: Final = hold or CommitDelay(0)
         self.gates: Final = Gates(in_force=commits_take_time)
         most, age_ms = journal_max_events, journal_max_age_ms
-        self.ledger: Final = Ledger(clock, self.agenda, witness, max_events=most, max_age_ms=age_ms)
+        self.ledger: Final = MessageEventLog(
+            clock, self.agenda, witness, max_events=most, max_age_ms=age_ms
+        )
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}
         self.wildcards: Final = Wildcards()
         self.subscriptions: Final = Subscriptions(self, subscriptions_max, grace_ms=grace_ms)
         self.notices: list[str] = []
-        self.lag: Final = Lag()
+        self.lag: Final = StoreBackpressure()
         self.leases: Final = Leases(self)
         self.moves: Final = Moves(self)
         self.policies = policies
@@ -110,7 +112,7 @@ class Router:
         self.population: Final = Population(self, nodes_max, policies.auto_create_max)
         self._bindings_max: Final[i64] = bindings_max
         self.paging: Final = Paging(paging_window)
-        self.stages: Final = Stages(self, retention_ms=stage_retention_ms)
+        self.stages: Final = StagingArea(self, retention_ms=stage_retention_ms)
         self._pending: list[Queue] = []
         self._paced: list[Node] = []
         self._left: list[Node] = []
@@ -128,7 +130,7 @@ class Router:
         self._last_stored_number += 1
         return self._last_stored_number
 
-    def witness_of(self, policy: AddressPolicy) -> Witness | None:
+    def witness_of(self, policy: AddressPolicy) -> QueueObserver | None:
         """Who hears what happens in the queues of an address; mostly nobody."""
         return self.ledger if policy.journal else self.witness
 

@@ -25,7 +25,7 @@ from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal, rolled_back
 from broker.routing.errors import LimitReached, NoSuchNode, QueueFull, RoutingError
 from broker.routing.queues.node import Node
-from broker.routing.room import Room
+from broker.routing.room import CapacityCheck
 from storage.batch import DISCHARGE, Batch
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Holder:
+class RetirementListener:
     """Keeps deliveries that were retired, but not settled: a rollback leaves them to it."""
 
     @abstractmethod
@@ -60,7 +60,7 @@ class Retirement:
         *,
         cause: Cause = REJECTED_UNSAID,
         annotations: bytes | None = None,
-        holder: Holder | None = None,
+        holder: RetirementListener | None = None,
     ) -> None:
         self.entry: Final = entry
         self.outcome: Final = outcome
@@ -132,12 +132,12 @@ class Transaction:
         except QueueFull:
             if not self._retired:
                 raise
-            room = Room()
+            room = CapacityCheck()
             room.add(node, message)
             self._give_back_retired(room)
             room.check_beside_posted()
 
-    def _give_back_retired(self, room: Room) -> None:
+    def _give_back_retired(self, room: CapacityCheck) -> None:
         for retirement in self._retired.values():
             if retirement.outcome is Disposal.REMOVE:
                 room.give_back(retirement.entry)
@@ -218,7 +218,7 @@ class Transaction:
         """Raise what stands against a commit; nothing has changed then."""
         if self.doomed_by is not None:
             raise self.doomed_by
-        room: Room | None = None
+        room: CapacityCheck | None = None
         for node, message in self._posted:
             if not self._router.has(node):
                 raise NoSuchNode(f"{node.kind} {node.address} was deleted before the commit")
@@ -228,7 +228,7 @@ class Transaction:
                 node.duplicates is not None and node.duplicates.knows(message)
             ):
                 if room is None:
-                    room = Room()
+                    room = CapacityCheck()
                 room.add(node, message)
         if room is not None:
             self._give_back_retired(room)

@@ -27,7 +27,7 @@ from broker.amqp.outcomes import ACCEPTED
 from broker.amqp.performatives import Attach, Begin, Flow, Open, put_disposition, read_flow
 from broker.amqp.terminus import Source, Target
 from broker.app import App
-from broker.links.peer import Outlet, Peer
+from broker.links.peer import Peer, Transport
 from broker.net.log import configure_logging
 from broker.settings import load_settings
 
@@ -43,7 +43,7 @@ TRANSFER_HEAD: Final = b"\x02\x00\x00\x00" + b"\x00\x53\x14\xc0\x13\x05" + b"\x4
 TRANSFER_FRAME: Final = Struct(f">I{len(TRANSFER_HEAD)}sI2sQ2s{len(MESSAGE)}s")
 
 
-class Wire(Outlet):
+class Wire(Transport):
     """Takes what a peer writes; `frames` looks into it."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from broker.amqp.performatives import (
 )
 from broker.amqp.terminus import Source, Target
 from broker.amqp.types import Integer
-from broker.links.peer import Outlet, Peer
+from broker.links.peer import Peer, Transport
 from broker.links.uniqueness import SOLE_CONNECTION
 from tests.scenario.simulation_links import UINT, Awaited, Link, Session, State
 from tests.scenario.simulation_records import Creation, Ending, Entry, Wrong
@@ -48,7 +48,7 @@ CLOSE_REASONS = {RESOURCE_LOCKED, INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED}
 """The container-id is taken, by another or by this one; or silence."""
 
 
-class Edge(Outlet):
+class Edge(Transport):
     """One connection. `capacity` is what its socket takes before the client has read it."""
 
     def __init__(self, world: World, capacity: int) -> None:

@@ -12,7 +12,7 @@ from broker.amqp.performatives import Attach, Begin, Close, Detach, End, Flow, O
 from broker.amqp.sasl import ANONYMOUS, PLAIN, plain_credentials
 from broker.journal import Journal
 from broker.links.container import Authenticator, Container, Watcher
-from broker.links.peer import Outlet, Peer
+from broker.links.peer import Peer, Transport
 from broker.management.management import Management
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.credit.memory import UNBOUNDED
@@ -43,7 +43,7 @@ P = TypeVar("P", bound=Body)
 CREDIT = 100
 
 
-class RecordingOutlet(Outlet):
+class RecordingOutlet(Transport):
     """Takes what a peer writes. It is never full: a test says when it is blocked."""
 
     def __init__(self) -> None:

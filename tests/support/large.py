@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from broker.amqp.limits import Limits
-from broker.contents import Contents
+from broker.contents import LargeBodyStore
 from broker.routing.addresses.policy import AddressPolicy
 from storage.api import StoreError
 from storage.contents import CHUNK_SIZE
@@ -29,7 +29,7 @@ class StreamingBroker:
     ) -> None:
         self.store = GatedStore(keeps_contents=True)
         self.broker = Broker(store=self.store, policy=policy, limits=limits)
-        self.contents = Contents(self.broker.journal, self.store)
+        self.contents = LargeBodyStore(self.broker.journal, self.store)
         self.broker.container.contents = self.contents
         self.broker.router.contents = self.contents
 

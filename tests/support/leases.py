@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.routing.batches.epoch import Epoch
+from broker.routing.batches.epoch import LeaseBatch
 from broker.routing.batches.lease import Acquirer, BatchLease, Wanted
 from broker.routing.errors import RoutingError
 from broker.routing.queues.queue import Queue
@@ -16,10 +16,10 @@ class RecordingAcquirer(Acquirer):
     """Remembers what it was told."""
 
     def __init__(self) -> None:
-        self.epochs: list[Epoch | None] = []
+        self.epochs: list[LeaseBatch | None] = []
         self.refusals: list[RoutingError] = []
 
-    def acquired(self, epoch: Epoch | None) -> None:
+    def acquired(self, epoch: LeaseBatch | None) -> None:
         self.epochs.append(epoch)
 
     def refused(self, why: RoutingError) -> None:

@@ -11,8 +11,8 @@ from broker.amqp.link import Link
 from broker.amqp.output import Output
 from broker.amqp.session import Session
 from broker.amqp.unsettled import Unsettled
-from broker.links.incoming import LinkProducer
-from broker.links.outgoing import LinkConsumer
+from broker.links.incoming import IncomingLinkHandler
+from broker.links.outgoing import OutgoingLinkHandler
 from broker.links.peer import Peer
 from broker.message import Message
 from broker.routing.entries.entry import History
@@ -25,7 +25,16 @@ ACYCLIC: Final = (Delivery, History, Message)
 """With QueueEntry, which is a Delivery. Compiled, the collector does not know of them."""
 
 
-ENGINE: Final = (Peer, Connection, Session, Link, LinkConsumer, LinkProducer, Unsettled, Output)
+ENGINE: Final = (
+    Peer,
+    Connection,
+    Session,
+    Link,
+    OutgoingLinkHandler,
+    IncomingLinkHandler,
+    Unsettled,
+    Output,
+)
 
 
 class Quiet(RecordingWatcher):

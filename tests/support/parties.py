@@ -2,7 +2,7 @@
 
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.party import Consumer, Producer, Witness
+from broker.routing.entries.party import Consumer, Producer, QueueObserver
 from broker.routing.entries.redelivery import Disposal
 from storage.batch import Batch
 
@@ -95,7 +95,7 @@ class RecordingProducer(Producer):
         self.lost_its_node = True
 
 
-class RecordingWitness(Witness):
+class RecordingWitness(QueueObserver):
     """Remembers how deliveries ended, and what delivery-count they had."""
 
     def __init__(self) -> None:

@@ -11,14 +11,14 @@ from broker.amqp.encode import put_binary, put_descriptor
 from broker.message import AT_ONCE, NEVER, Message, Origin, particulars_of
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.addresses.prefixes import Prefixes
-from broker.routing.credit.hold import Hold
+from broker.routing.credit.hold import CommitDelay
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.party import Witness
+from broker.routing.entries.party import QueueObserver
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.paging import Load, Reader
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
-from broker.routing.topics.subscription import PRIVATE_ROW, Interest, Terms
+from broker.routing.topics.subscription import PRIVATE_ROW, SubscriptionExpiry, SubscriptionSpec
 from broker.routing.topics.topic import Topic
 from broker.stats import Stats
 from storage.batch import Batch
@@ -108,7 +108,7 @@ class Routing:
         nodes_max: int = 100_000,
         bindings_max: int = 1_000_000,
         subscriptions_max: int = 100_000,
-        witness: Witness | None = None,
+        witness: QueueObserver | None = None,
         hold_us: int = 0,
         commits_take_time: bool = False,
         store: MemoryStore | None = None,
@@ -138,7 +138,7 @@ class Routing:
             bindings_max=bindings_max,
             subscriptions_max=subscriptions_max,
             witness=witness,
-            hold=Hold(hold_us),
+            hold=CommitDelay(hold_us),
             commits_take_time=commits_take_time,
             paging_window=paging_window,
             journal_max_events=journal_max_events,
@@ -190,9 +190,11 @@ class Routing:
     def subscribe(self, topic: Topic, consumer: RecordingConsumer) -> Queue:
         """The queue of a subscription of its own for `consumer`, with its filter (SUB-01)."""
         subscriptions = self.router.subscriptions
-        interest = Interest(topic.address, consumer.filter)
+        interest = SubscriptionSpec(topic.address, consumer.filter)
         consumer.filter = None
-        subscription = subscriptions.begin(PRIVATE_ROW, interest, Terms(), batch=self.batch)
+        subscription = subscriptions.begin(
+            PRIVATE_ROW, interest, SubscriptionExpiry(), batch=self.batch
+        )
         subscriptions.join(subscription, consumer)
         return subscription.queue
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from broker.links.recovery import Recovery
 from broker.message import AT_ONCE, NEVER, NOWHERE, Origin
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.batches.stage import Stage, Task
-from broker.routing.batches.stages import Stages
+from broker.routing.batches.stage import StagedTransaction, Task
+from broker.routing.batches.stages import StagingArea
 from broker.routing.queues.node import QUEUE
 from broker.routing.queues.queue import Queue
 from tests.support.parties import RecordingProducer
@@ -26,14 +26,16 @@ def task(partition: int = 0, attempt: int = 0, *, batch: int = 0, query: str = Q
 class Staging:
     """The senders and the driver of a query. The driver knows what each task has `sent`."""
 
-    def __init__(self, routing: Routing | None = None, *, stages: Stages | None = None) -> None:
+    def __init__(
+        self, routing: Routing | None = None, *, stages: StagingArea | None = None
+    ) -> None:
         self.routing = Routing() if routing is None else routing
         self.stages = self.routing.router.stages if stages is None else stages
         self.sent: Counter[tuple[str, int, int, int]] = Counter()
 
     def stage(
         self, wanted: Task, address: str = "q", *, kind: str = QUEUE, origin: Origin = NOWHERE
-    ) -> Stage:
+    ) -> StagedTransaction:
         """The stage that a link of that task would be attached to."""
         target = self.routing.router.resolve(address, kind, self.routing.batch)
         self.stages.check(wanted, target, address)
@@ -49,7 +51,7 @@ class Staging:
         priority: int = 4,
         expires_at_ms: int = NEVER,
         deliver_at_ms: int = AT_ONCE,
-    ) -> Stage:
+    ) -> StagedTransaction:
         """Have a task send messages, over a link that is then gone."""
         stage = self.stage(wanted, address, kind=kind)
         sender = RecordingProducer()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from broker import contents as contents_module
-from broker.contents import Contents
+from broker.contents import LargeBodyStore
 from broker.journal import Journal
 from storage.api import StoreError
 from storage.batch import Batch
@@ -18,7 +18,7 @@ class Running:
     def __init__(self) -> None:
         self.store = GatedStore(keeps_contents=True)
         self.journal = Journal(self.store)
-        self.contents = Contents(self.journal, self.store)
+        self.contents = LargeBodyStore(self.journal, self.store)
         self.rounds = 0
         self.committing = asyncio.get_running_loop().create_task(self.journal.run(self.round))
         self.contents.start(self.round)

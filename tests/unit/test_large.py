@@ -1,17 +1,17 @@
 """Holds on contents, and bodies that are not saved yet."""
 
-from broker.large import Hold, Keeper, Large
+from broker.large import LargeBody, LargeBodyKeeper, LargeBodyRef
 from storage.records import StoredContent
 
 
-class Recorder(Keeper):
+class Recorder(LargeBodyKeeper):
     """Remembers what was let go."""
 
     def __init__(self) -> None:
         self.let_go_of: list[int] = []
 
-    def hold(self, content: int) -> Hold:
-        return Hold(content, self)
+    def hold(self, content: int) -> LargeBodyRef:
+        return LargeBodyRef(content, self)
 
     def let_go(self, content: int) -> None:
         self.let_go_of.append(content)
@@ -20,7 +20,7 @@ class Recorder(Keeper):
 def test_a_hold_ends_with_the_last_body_that_has_it() -> None:
     keeper = Recorder()
     stored = StoredContent(number=7, size=100, beginning=b"x")
-    one = Large(stored, keeper.hold(7), is_saved=True)
+    one = LargeBody(stored, keeper.hold(7), is_saved=True)
     other = one
     del one
     assert keeper.let_go_of == []
@@ -30,7 +30,7 @@ def test_a_hold_ends_with_the_last_body_that_has_it() -> None:
 
 def test_whoever_waits_is_told_once_it_is_saved() -> None:
     stored = StoredContent(number=7, size=100, beginning=b"x")
-    large = Large(stored, Recorder().hold(7), is_saved=False)
+    large = LargeBody(stored, Recorder().hold(7), is_saved=False)
     told: list[str] = []
     large.call_when_saved(lambda: told.append("waited"))
     assert not told

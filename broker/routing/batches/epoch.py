@@ -38,7 +38,7 @@ def cut(groups: list[str], slices: i64) -> list[int]:
 
 
 @final
-class Epoch:
+class LeaseBatch:
     """Entries in the order of their acquisition, and which slice each is in.
 
     Before a restart has given them back, entries may be fewer than numbers were stored.
@@ -72,10 +72,10 @@ class Epoch:
         return [self.entries[at] for at in range(len(self.entries)) if self.slices[at] == index]
 
 
-def new_epoch(number: i64, slice_count: i64, entries: list[QueueEntry]) -> Epoch:
+def new_epoch(number: i64, slice_count: i64, entries: list[QueueEntry]) -> LeaseBatch:
     """An epoch of `entries`, cut."""
     groups = [entry.message.group for entry in entries]
-    epoch = Epoch(number, slice_count, cut(groups, slice_count))
+    epoch = LeaseBatch(number, slice_count, cut(groups, slice_count))
     for entry in entries:
         epoch.add(entry)
     return epoch

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from broker.message import NEVER
-from broker.routing.agenda import Agenda, Due
-from broker.routing.batches.epoch import Epoch
+from broker.routing.agenda import TimerCallback, TimerQueue
+from broker.routing.batches.epoch import LeaseBatch
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
 from broker.routing.entries.groups import join_group
-from broker.routing.entries.part import WHENEVER, Part
+from broker.routing.entries.part import WHENEVER, BrowseSlice
 from broker.routing.entries.party import Consumer, Label
 from broker.routing.errors import RoutingError
 from broker.routing.queues.selection import begin_selection
@@ -41,7 +41,7 @@ class Acquirer:
     """Waits for an epoch. One of the two is called, once."""
 
     @abstractmethod
-    def acquired(self, epoch: Epoch | None) -> None:
+    def acquired(self, epoch: LeaseBatch | None) -> None:
         """The epoch is noted for the store; None where nothing came, so that none was made."""
 
     @abstractmethod
@@ -128,7 +128,7 @@ class BatchLease(Consumer):
         self.deadline_ms: i64 = 0
         self.epoch: i64 = 0
         self.settled: i64 = 0
-        self.epochs: Final[dict[int, Epoch]] = {}
+        self.epochs: Final[dict[int, LeaseBatch]] = {}
         self.gathering: Gathering | None = None
         self.is_over = False
         self.rests = True
@@ -180,7 +180,9 @@ class BatchLease(Consumer):
             return
         self.selector = selector
         self.until_ms = arrived_until_ms
-        part = None if arrived_until_ms == WHENEVER else Part(arrived_until_ms=arrived_until_ms)
+        part = (
+            None if arrived_until_ms == WHENEVER else BrowseSlice(arrived_until_ms=arrived_until_ms)
+        )
         self.filter = None if selector is None and part is None else Filter(selector, part=part)
         self.passed = None
         self.revisit = None
@@ -214,7 +216,7 @@ class BatchLease(Consumer):
 
 
 @final
-class Timer(Due):
+class Timer(TimerCallback):
     """A lease's place in the agenda, where nothing is taken out before its time.
 
     So it keeps what it has there, latest first, and adds only what comes before all of that.
@@ -224,7 +226,7 @@ class Timer(Due):
         self.lease: BatchLease | None = lease
         self._set_for: Final[list[int]] = []
 
-    def set(self, agenda: Agenda, deadline_ms: i64) -> None:
+    def set(self, agenda: TimerQueue, deadline_ms: i64) -> None:
         """Have the lease looked at no later than `deadline_ms`."""
         if not self._set_for or self._set_for[-1] > deadline_ms:
             self._set_for.append(int(deadline_ms))
@@ -237,7 +239,7 @@ class Timer(Due):
             lease.tell_due()
 
 
-def as_stored_epoch(lease: BatchLease, epoch: Epoch) -> StoredEpoch:
+def as_stored_epoch(lease: BatchLease, epoch: LeaseBatch) -> StoredEpoch:
     """What the store keeps of an epoch: counts are kept since slices are to be as they were."""
     return StoredEpoch(
         lease=lease.name,

@@ -33,7 +33,7 @@ from broker.routing.errors import (
 )
 from broker.routing.selector import Selector
 from broker.routing.topics.lifetime import Ending
-from broker.routing.topics.subscription import Departure, Subscription
+from broker.routing.topics.subscription import ConsumerDetach, Subscription
 from storage.batch import Batch
 
 if TYPE_CHECKING:
@@ -154,7 +154,9 @@ class Leases:
             queue.detach_consumer(lease, queue, batch)
             self._router.left(queue)
         else:
-            how = Departure(Ending.CONNECTION_LOST, connection=-1, session=-1, key=("", lease.name))
+            how = ConsumerDetach(
+                Ending.CONNECTION_LOST, connection=-1, session=-1, key=("", lease.name)
+            )
             self._router.subscriptions.leave(lease.subscription, lease, batch, how=how)
 
     def _fenced(self, lease: BatchLease, generation: i64, latest: i64) -> LeaseFenced:

@@ -25,7 +25,7 @@ from storage.stages import PLACES, STAGED, StoredStage
 
 if TYPE_CHECKING:
     from broker.routing.batches.stages import Sink
-    from broker.routing.credit.grants import Grants
+    from broker.routing.credit.grants import CreditPool
 
 
 @final
@@ -50,7 +50,7 @@ class Task:
 
 
 @final
-class Stage(Node):
+class StagedTransaction(Node):
     """What a task has sent to one address. `address` and `kind` are those of its `target`.
 
     `given` is the address in its sender's words: behind a topic's name there may be a key.
@@ -111,7 +111,7 @@ class Stage(Node):
         if not self.producers and not self.numbers:
             self._sink.forget(self)
 
-    def give_credit(self, producer: Producer, grants: Grants) -> None:
+    def give_credit(self, producer: Producer, grants: CreditPool) -> None:
         """As of any node; but who would wait for ever is let send, and told why that cannot be."""
         super().give_credit(producer, grants)
         if producer.outstanding() == 0 and is_filled(self.target):

@@ -12,8 +12,8 @@ from mypy_extensions import i64
 
 from broker.message import Message, Origin
 from broker.routing.addresses import address as addresses
-from broker.routing.agenda import Due
-from broker.routing.batches.stage import Stage, Task
+from broker.routing.agenda import TimerCallback
+from broker.routing.batches.stage import StagedTransaction, Task
 from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode, NotAsSent
 from broker.routing.queues.node import TOPIC, Node
 from storage.batch import DISCHARGE, Batch
@@ -63,12 +63,12 @@ class Tally:
 class Sink:
     """One query: its stages, and the last `batch` that was committed, at `at_ms` wall time."""
 
-    def __init__(self, home: Stages, query: str) -> None:
+    def __init__(self, home: StagingArea, query: str) -> None:
         self.query: Final = query
         self.router: Final = home.router
         self.batch: i64 = NOTHING_COMMITTED
         self.at_ms: i64 = 0
-        self.stages: Final[dict[Key, Stage]] = {}
+        self.stages: Final[dict[Key, StagedTransaction]] = {}
         self._tallies: Final[dict[int, Tally]] = {}
         self._home: Final = home
 
@@ -124,16 +124,16 @@ class Sink:
                 oldest = stage.begun_ms
         return oldest
 
-    def of_tasks(self, batch: i64) -> dict[tuple[int, int], list[Stage]]:
+    def of_tasks(self, batch: i64) -> dict[tuple[int, int], list[StagedTransaction]]:
         """The stages of a batch that have something, by partition and attempt, then as begun."""
-        found: dict[tuple[int, int], list[Stage]] = {}
+        found: dict[tuple[int, int], list[StagedTransaction]] = {}
         for stage in self.stages.values():
             task = stage.task
             if task.batch == batch and stage.numbers:
                 found.setdefault((int(task.partition), int(task.attempt)), []).append(stage)
         return found
 
-    def up_to(self, batch: i64) -> list[Stage]:
+    def up_to(self, batch: i64) -> list[StagedTransaction]:
         """The stages of that batch and of those before it."""
         return [stage for stage in self.stages.values() if stage.task.batch <= batch]
 
@@ -141,18 +141,18 @@ class Sink:
         """What is staged for `target` is all that it may hold."""
         self._home.filled(target)
 
-    def forget(self, stage: Stage) -> None:
+    def forget(self, stage: StagedTransaction) -> None:
         """`stage` has nothing, and nobody sends to it."""
         self._home.forget(self, stage)
 
-    def drop(self, stage: Stage, batch: Batch) -> None:
+    def drop(self, stage: StagedTransaction, batch: Batch) -> None:
         """`stage` ends with everything in it."""
         self._home.forget(self, stage)
         stage.end(batch)
 
 
 @final
-class Stages(Due):
+class StagingArea(TimerCallback):
     """The sinks of one broker. `is_due`: it is time to look for stages that are too old.
 
     `bytes` are staged in all: the commits will write them once more.
@@ -177,7 +177,7 @@ class Stages(Due):
         self._retention_ms: Final[i64] = retention_ms
         self._stages_max: Final[i64] = stages_max
         self._sinks_max: Final[i64] = sinks_max
-        self._by_number: Final[dict[int, Stage]] = {}
+        self._by_number: Final[dict[int, StagedTransaction]] = {}
         self._last_number: i64 = 0
         self._is_set = False
 
@@ -206,7 +206,7 @@ class Stages(Due):
         if query not in self.sinks and i64(len(self.sinks)) >= self._sinks_max:
             raise LimitReached(f"the broker remembers its {self._sinks_max} sinks")
 
-    def begin(self, task: Task, target: Node, given: str, *, origin: Origin) -> Stage:
+    def begin(self, task: Task, target: Node, given: str, *, origin: Origin) -> StagedTransaction:
         """The stage of `task` for `target`, begun where there is none. Checked before."""
         sink = self.sinks.get(task.query)
         if sink is None:
@@ -216,7 +216,7 @@ class Stages(Due):
             return found
         self._last_number += 1
         now_ms = self.router.clock.wall_ms()
-        stage = Stage(
+        stage = StagedTransaction(
             sink,
             task,
             target,
@@ -228,12 +228,12 @@ class Stages(Due):
         self._add(sink, stage)
         return stage
 
-    def _add(self, sink: Sink, stage: Stage) -> None:
+    def _add(self, sink: Sink, stage: StagedTransaction) -> None:
         sink.stages[_key(stage.task, stage.target, stage.given)] = stage
         self._by_number[int(stage.number)] = stage
         self._look_later()
 
-    def forget(self, sink: Sink, stage: Stage) -> None:
+    def forget(self, sink: Sink, stage: StagedTransaction) -> None:
         """`stage` is none of the sink's any more, and the sink goes if it has nothing else."""
         if self._by_number.pop(int(stage.number), None) is None:
             return
@@ -261,7 +261,9 @@ class Stages(Due):
         sink = self.sinks.get(query)
         return sink is not None and number <= sink.batch
 
-    def choose(self, query: str, number: i64, tasks: list[tuple[int, int, int]]) -> list[Stage]:
+    def choose(
+        self, query: str, number: i64, tasks: list[tuple[int, int, int]]
+    ) -> list[StagedTransaction]:
         """The stages that these tasks (partition, attempt, count) have for a batch, in their order.
 
         From now on they take no more messages. NotAsSent where those of a task have not the
@@ -269,7 +271,7 @@ class Stages(Due):
         """
         sink = self.sinks.get(query)
         there = {} if sink is None else sink.of_tasks(number)
-        chosen: list[Stage] = []
+        chosen: list[StagedTransaction] = []
         for partition, attempt, count in sorted(tasks):
             found = there.get((partition, attempt), [])
             staged = sum(len(stage.numbers) for stage in found)
@@ -285,7 +287,7 @@ class Stages(Due):
         self,
         query: str,
         number: i64,
-        chosen: list[Stage],
+        chosen: list[StagedTransaction],
         *,
         found: list[list[Message]],
         batch: Batch,
@@ -336,7 +338,7 @@ class Stages(Due):
             raise NoSuchNode(f"no sink {query}")
         return sink
 
-    def _drop(self, stages: list[Stage], batch: Batch) -> i64:
+    def _drop(self, stages: list[StagedTransaction], batch: Batch) -> i64:
         dropped: i64 = 0
         for stage in stages:
             dropped += stage.messages()
@@ -361,7 +363,7 @@ class Stages(Due):
         """End attempts that send no more, and of which nothing has come for as long as is kept."""
         self.is_due = False
         oldest = self.router.clock.wall_ms() - self._retention_ms
-        tasks: dict[tuple[str, int, int, int], list[Stage]] = {}
+        tasks: dict[tuple[str, int, int, int], list[StagedTransaction]] = {}
         for stage in self._by_number.values():
             tasks.setdefault(stage.task.key(), []).append(stage)
         for stages in tasks.values():
@@ -401,7 +403,7 @@ class Stages(Due):
             attempt=stored.attempt,
         )
         key = self.router.publishing_key(given, target)
-        stage = Stage(
+        stage = StagedTransaction(
             sink,
             task,
             target,

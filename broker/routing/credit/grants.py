@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.agenda import Due
+from broker.routing.agenda import TimerCallback
 from broker.routing.entries.party import Producer
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def portion(left: i64, *, waiting: i64, most: i64) -> i64:
 
 
 @final
-class Grants(Due):
+class CreditPool(TimerCallback):
     """The producers of one node, and what credit they have.
 
     `granted` is the sum of it, as far as it counts.

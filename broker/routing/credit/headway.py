@@ -12,7 +12,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.routing.credit.grants import UNLIMITED
-from broker.routing.credit.hold import Hold
+from broker.routing.credit.hold import CommitDelay
 
 FIRST: Final[i64] = 64
 """The window in messages that each producer has when consumers are new."""
@@ -36,13 +36,13 @@ LONG_AGO: Final[i64] = -(2**62)
 
 
 @final
-class Headway:
+class ProducerWindow:
     """The window of each producer of one queue: `most` messages, or UNLIMITED.
 
     `has_narrowed` until the producers have been told.
     """
 
-    def __init__(self, hold: Hold) -> None:
+    def __init__(self, hold: CommitDelay) -> None:
         self.most: i64 = UNLIMITED
         self.has_narrowed = False
         self._hold: Final = hold

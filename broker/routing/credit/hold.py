@@ -20,7 +20,7 @@ COMMITS_REMEMBERED: Final[i64] = 4
 
 
 @final
-class Hold:
+class CommitDelay:
     """The times in microseconds that one journal and its queues have in common.
 
     Consumers are prompt that settle messages within about half of `us`: the setting, 0 for none,

@@ -9,19 +9,19 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.credit.waiting import Waiting
+from broker.routing.credit.waiting import BlockedProducers
 
 UNWRITTEN_MAX: Final[i64] = 12 * 1024 * 1024
 """Bytes: some pages of the journal, so that the store finds a full one when it has written one."""
 
 
 @final
-class Lag:
+class StoreBackpressure:
     """Whether the store is behind, and the producers that wait for it."""
 
     def __init__(self) -> None:
         self.is_behind = False
-        self.waiting: Final = Waiting()
+        self.waiting: Final = BlockedProducers()
 
     def look(self, unwritten: i64) -> None:
         """What is not written now takes so many bytes."""

@@ -13,7 +13,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.message import Message
-from broker.routing.credit.waiting import Waiting
+from broker.routing.credit.waiting import BlockedProducers
 from broker.routing.entries.party import Consumer
 
 UNBOUNDED: Final[i64] = 2**62
@@ -55,7 +55,7 @@ class MemoryBudget:
         self.is_short = False
         # messages that are not durable go to the store
         self.spills = False
-        self.producers: Final = Waiting()
+        self.producers: Final = BlockedProducers()
         self.consumers: Final[dict[Consumer, None]] = {}
 
     def total(self) -> i64:

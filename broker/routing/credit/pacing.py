@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.credit.waiting import Waiting
+from broker.routing.credit.waiting import BlockedProducers
 from broker.routing.entries.party import Producer
 
 PATIENCE_MS: Final[i64] = 10
@@ -26,7 +26,7 @@ class Pacing:
     def __init__(self, mark: i64) -> None:
         self.deadline_ms: i64 = IDLE
         self._mark: Final[i64] = mark
-        self._waiting: Final = Waiting()
+        self._waiting: Final = BlockedProducers()
         self._vain: i64 = 0
 
     def may_grant(self, backlog: i64) -> bool:

@@ -10,8 +10,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.credit.headway import Headway
-from broker.routing.credit.hold import Hold
+from broker.routing.credit.headway import ProducerWindow
+from broker.routing.credit.hold import CommitDelay
 
 NOTHING: Final[i64] = 0
 """No message has this number."""
@@ -28,20 +28,20 @@ GIVEN_UP_AFTER: Final[i64] = 100
 
 
 @final
-class Promptness:
+class AckLatency:
     """The lag between arrival and settlement in one queue, as far as it has been measured.
 
     `timed` is the number of the message that is being timed, `scope` that of the batch for
     which there is nothing more to find out now.
     """
 
-    def __init__(self, hold: Hold) -> None:
+    def __init__(self, hold: CommitDelay) -> None:
         self.timed: i64 = NOTHING
         self.scope: i64 = NEVER_SEEN
         self.is_prompt = False
         self.lag_us: i64 = SLOW * hold.us
         self.hold: Final = hold
-        self.headway: Final = Headway(hold)
+        self.headway: Final = ProducerWindow(hold)
         self._since_us: i64 = 0
 
     def arrived(self, number: i64, scope: i64, now_us: i64) -> None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from broker.routing.agenda import Due
-from broker.routing.credit.waiting import Waiting
+from broker.routing.agenda import TimerCallback
+from broker.routing.credit.waiting import BlockedProducers
 
 if TYPE_CHECKING:
     from broker.routing.router import Router
@@ -62,7 +62,7 @@ def slack_of(least: i64) -> i64:
 
 
 @final
-class Reserve(Due):
+class DiskGuard(TimerCallback):
     """Whether producers are to wait, which is for room mostly, and those that do."""
 
     def __init__(self, router: Router, space: Space, least: i64) -> None:
@@ -72,7 +72,7 @@ class Reserve(Due):
         self._space: Final = space
         self._least: Final[i64] = least
         self._look_at_bytes: i64 = 0
-        self.waiting: Final = Waiting()
+        self.waiting: Final = BlockedProducers()
 
     def begin(self) -> None:
         """Look now, and every second from now on."""

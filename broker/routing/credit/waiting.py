@@ -8,7 +8,7 @@ from broker.routing.entries.party import Producer
 
 
 @final
-class Waiting:
+class BlockedProducers:
     """Those who wait, each once, in the order in which they came."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from broker.message import Message
-from broker.routing.entries.part import Part
+from broker.routing.entries.part import BrowseSlice
 from broker.routing.selector import Facts, Selector
 
 
@@ -21,7 +21,7 @@ class Filter:
         self,
         selector: Selector | None = None,
         excluded_publisher: str = "",
-        part: Part | None = None,
+        part: BrowseSlice | None = None,
     ) -> None:
         self.selector = selector
         self.excluded_publisher = excluded_publisher

@@ -14,7 +14,7 @@ WHENEVER: Final[i64] = 0
 
 
 @final
-class Part:
+class BrowseSlice:
     """Messages whose place modulo `slices` is `index`, that came no later than `arrived_until_ms`.
 
     A place is counted within a priority: what an operator is told has the priority as its last

@@ -10,7 +10,7 @@ from mypy_extensions import i64, mypyc_attr
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
 from broker.routing.entries.redelivery import Disposal
-from broker.routing.entries.revisit import Revisit
+from broker.routing.entries.revisit import RescanSet
 from storage.batch import Batch
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Consumer:
     filter: Filter | None = None
     number: i64 = 0
     passed: list[int] | None = None
-    revisit: Revisit | None = None
+    revisit: RescanSet | None = None
     priority: i64 = 0
     exclusive: bool = False
     failures: i64 = 0
@@ -127,7 +127,7 @@ class Producer:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Witness:
+class QueueObserver:
     """Hears what happens to messages, as it happens; `batch` is the one that has the change.
 
     Queues whose address keeps a journal have one, and all queues of an embedded broker.

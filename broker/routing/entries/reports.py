@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.agenda import Due
+from broker.routing.agenda import TimerCallback
 
 if TYPE_CHECKING:
     from broker.routing.router import Router
@@ -19,7 +19,7 @@ REPORTS_MAX: Final = 100
 
 
 @final
-class Reports(Due):
+class Reports(TimerCallback):
     """Writes lines to `router.notices`, each at once and then at most every REPORT_EVERY_MS."""
 
     def __init__(self, router: Router) -> None:

@@ -13,7 +13,7 @@ NOWHERE: Final = -1
 
 
 @final
-class Revisit:
+class RescanSet:
     """Entries of one queue that came back behind one consumer's back, by priority and place.
 
     Those that wait for a pause of this consumer are known by the first place alone. `share`

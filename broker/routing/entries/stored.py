@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from broker.amqp.sections import split
-from broker.large import Keeper, Large
+from broker.large import LargeBody, LargeBodyKeeper
 from broker.message import AT_ONCE, NOWHERE, Message, Origin, opaque_message, particulars_in
 from broker.routing.entries.entry import QueueEntry
 from storage.records import StoredMessage
@@ -73,17 +73,17 @@ def as_entry(
 
 
 def as_message(
-    stored: StoredMessage, origin: Origin = NOWHERE, keeper: Keeper | None = None
+    stored: StoredMessage, origin: Origin = NOWHERE, keeper: LargeBodyKeeper | None = None
 ) -> Message:
     """The message of a record, which came from `origin`.
 
     `keeper` is asked to hold its content, where it has one.
     """
     encoded = stored.encoded
-    large: Large | None = None
+    large: LargeBody | None = None
     if stored.content is not None and keeper is not None:
         hold = keeper.hold(int(stored.content.number))
-        large = Large(stored.content, hold, is_saved=True)
+        large = LargeBody(stored.content, hold, is_saved=True)
     if stored.opaque:
         return opaque_message(
             encoded,

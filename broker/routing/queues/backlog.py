@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from broker.routing.credit.memory import ENTRY_BYTES
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
-from broker.routing.queues.pages import FAR, Page
+from broker.routing.queues.pages import FAR, PagedEntries
 from broker.routing.queues.paging import Paged
 from broker.routing.queues.spilling import spill
 from storage.batch import Batch
@@ -24,7 +24,7 @@ MASK: Final[i64] = CHUNK - 1
 
 
 @final
-class Chunk:
+class BacklogChunk:
     """The entries at positions `number * CHUNK` and up; `count` of the slots are taken.
 
     `is_pinned`: one of them came back, and may be known by reference.
@@ -75,10 +75,10 @@ class Backlog:
         self.is_blocked = False
         self.is_cut = False
         self.paged: Final = paged
-        self._head = Chunk(0)
+        self._head = BacklogChunk(0)
         self._at: i64 = 0
-        self._tail: Chunk = self._head
-        self._chunks: Final[list[Chunk]] = [self._head]
+        self._tail: BacklogChunk = self._head
+        self._chunks: Final[list[BacklogChunk]] = [self._head]
         # where the last search ended: what comes and goes in order stays in a chunk for a while
         self._near: i64 = 0
         # the number of the first page
@@ -100,14 +100,14 @@ class Backlog:
         self.next_position = position + 1
         self.waiting += 1
 
-    def _next_chunk(self, number: i64) -> Chunk:
+    def _next_chunk(self, number: i64) -> BacklogChunk:
         """A chunk at the end, which is the emptied last one where that can be used again."""
         tail = self._tail
         if tail.count == 0:
             tail.number = number
             tail.is_pinned = False
         else:
-            tail = Chunk(number)
+            tail = BacklogChunk(number)
             self._tail = tail
             self._chunks.append(tail)
             if self.paged is not None:
@@ -158,7 +158,7 @@ class Backlog:
         self.waiting += 1
         self._place(entry).is_pinned = True
 
-    def _place(self, entry: QueueEntry) -> Chunk:
+    def _place(self, entry: QueueEntry) -> BacklogChunk:
         position = entry.position
         chunk = self._chunk_of(position >> SHIFT)
         chunk.slots[position & MASK] = entry
@@ -167,19 +167,19 @@ class Backlog:
             self._at = min(self._at, position & MASK)
         return chunk
 
-    def _chunk_of(self, number: i64) -> Chunk:
+    def _chunk_of(self, number: i64) -> BacklogChunk:
         """The chunk of that number, made where there is none. It never lies behind the tail."""
         index = self._index(number)
         found = self._chunks[index]
         if found.number == number:
             return found
-        chunk = Chunk(number)
+        chunk = BacklogChunk(number)
         self._chunks.insert(int(index), chunk)
         if index == 0:
             self._new_head(chunk)
         return chunk
 
-    def _new_head(self, chunk: Chunk) -> None:
+    def _new_head(self, chunk: BacklogChunk) -> None:
         old = self._head
         if old.count == 0 and old is not self._tail:
             del self._chunks[1]
@@ -312,7 +312,7 @@ class Backlog:
         index = first
         # the last one is being filled; where nothing is to be kept, it goes, too
         end = i64(len(self._chunks)) - (1 if keep > 0 else 0)
-        left: list[Chunk] = []
+        left: list[BacklogChunk] = []
         is_done = True
         while index < end:
             chunk = self._chunks[index]
@@ -334,14 +334,14 @@ class Backlog:
         chunk = self._place(entry)
         self._examined = min(self._examined, chunk.number)
 
-    def give_up(self, pages: list[Page]) -> None:
+    def give_up(self, pages: list[PagedEntries]) -> None:
         """What is in these pages comes into memory now, or is lost."""
         paged = self.paged
         assert paged is not None
         paged.pages.remove(pages)
         self._look_for_pages(paged)
 
-    def drop_pages(self, at_most: i64) -> list[Page]:
+    def drop_pages(self, at_most: i64) -> list[PagedEntries]:
         """Forget up to `at_most` messages that are not in memory."""
         paged = self.paged
         if paged is None:
@@ -361,10 +361,10 @@ class Backlog:
         return i64(len(self._chunks))
 
 
-def _page_out(chunk: Chunk, paged: Paged) -> None:
+def _page_out(chunk: BacklogChunk, paged: Paged) -> None:
     """Move what the store has of `chunk` to a page."""
     memory = paged.memory
-    page: Page | None = None
+    page: PagedEntries | None = None
     for slot in range(64):
         entry = chunk.slots[slot]
         if entry is None or entry.stored_number == NOT_STORED:

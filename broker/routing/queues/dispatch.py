@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.agenda import Due
+from broker.routing.agenda import TimerCallback
 from broker.routing.entries.party import Consumer
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ DELIVERED_AT_ONCE: Final[i64] = 4096
 
 
 @final
-class Turn:
+class RoundRobin:
     """The consumers of a queue that may have room, taking turns.
 
     One that turns out to have none leaves the round until it reports room
@@ -87,7 +87,7 @@ class Turn:
 
 
 @final
-class Rest(Due):
+class DispatchPause(TimerCallback):
     """Lets `queue`, which has delivered DELIVERED_AT_ONCE, go on in the event loop's next turn."""
 
     def __init__(self, queue: Queue) -> None:

@@ -8,7 +8,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.routing.entries.party import Consumer
-from broker.routing.queues.dispatch import Turn
+from broker.routing.queues.dispatch import RoundRobin
 
 
 def successor(consumers: list[Consumer], *, by_address: bool) -> Consumer | None:
@@ -42,9 +42,9 @@ class Exclusivity:
         """Whether `consumer` has to stand by."""
         return self.in_force and consumer is not self.sole
 
-    def turn_of(self, consumers: list[Consumer]) -> Turn:
+    def turn_of(self, consumers: list[Consumer]) -> RoundRobin:
         """Those of `consumers` that are served."""
-        turn = Turn()
+        turn = RoundRobin()
         for consumer in consumers:
             if not self.shuts_out(consumer):
                 turn.join(consumer)

@@ -32,7 +32,7 @@ AHEAD: Final[i64] = BLOCK // 2
 
 
 @final
-class Gate:
+class CommitGate:
     """The gate of one queue. `defers`: everything here waits for its commit.
 
     Stored messages with numbers up to `open_up_to` need not wait for theirs. Up to the position

@@ -24,7 +24,7 @@ HELD_BYTES_MAX: Final[i64] = 64 * 1024 * 1024
 
 
 @final
-class Held:
+class HeldEntries:
     """Entries by their `stored_position`, in the order in which they were held back.
 
     `bytes` is what they take in memory: of large messages without the body.

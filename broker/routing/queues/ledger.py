@@ -14,10 +14,10 @@ from mypy_extensions import i64
 
 from broker.clock import Clock
 from broker.routing.addresses.identity import identity_of
-from broker.routing.agenda import Agenda, Due
+from broker.routing.agenda import TimerCallback, TimerQueue
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
-from broker.routing.entries.party import NOBODY, Witness
+from broker.routing.entries.party import NOBODY, QueueObserver
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.entries.stored import stored_position
 from broker.routing.selector.facts import Facts
@@ -80,7 +80,7 @@ TRIM_PERIOD_MS: Final[i64] = 10_000
 
 
 @final
-class Ledger(Witness):
+class MessageEventLog(QueueObserver):
     """Writes the rows of one broker. `others` hears what it would without this one.
 
     `txn` is the transaction at whose end things are done right now. `boot` names this process,
@@ -90,8 +90,8 @@ class Ledger(Witness):
     def __init__(
         self,
         clock: Clock,
-        agenda: Agenda,
-        others: Witness | None,
+        agenda: TimerQueue,
+        others: QueueObserver | None,
         *,
         max_events: i64 = 0,
         max_age_ms: i64 = 0,
@@ -230,10 +230,10 @@ class Ledger(Witness):
 
 
 @final
-class Reminder(Due):
+class Reminder(TimerCallback):
     """Makes a ledger due every TRIM_PERIOD_MS, from the first row on."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, agenda: Agenda) -> None:
+    def __init__(self, ledger: MessageEventLog, clock: Clock, agenda: TimerQueue) -> None:
         self._ledger: Final = ledger
         self._clock: Final = clock
         self._agenda: Final = agenda

@@ -10,14 +10,14 @@ from mypy_extensions import i64
 from broker.message import Message
 from broker.routing.addresses.durability import Durability, durability_of
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.agenda import Due
+from broker.routing.agenda import TimerCallback
 from broker.routing.credit.grants import UNLIMITED
 from broker.routing.credit.pacing import Pacing
 from broker.routing.entries.party import Consumer, Producer
 from storage.batch import Batch
 
 if TYPE_CHECKING:
-    from broker.routing.credit.grants import Grants
+    from broker.routing.credit.grants import CreditPool
     from broker.routing.queues.duplicates import DuplicateWindow
     from broker.routing.queues.queue import Queue
     from broker.routing.router import Router
@@ -27,7 +27,7 @@ QUEUE: Final = "queue"
 TOPIC: Final = "topic"
 
 
-class Node(Due):
+class Node(TimerCallback):
     """A named place that messages are put into.
 
     `stores_all`: whoever sends here is told once a message is stored, whatever its header
@@ -65,7 +65,7 @@ class Node(Due):
         self.staged_bytes: i64 = 0
         self.posted: i64 = 0
         self.posted_bytes: i64 = 0
-        self.grants: Grants | None = None
+        self.grants: CreditPool | None = None
         self.duplicates: DuplicateWindow | None = None
         self.outlived: DeletePolicy | None = None
 
@@ -127,9 +127,9 @@ class Node(Due):
         return UNLIMITED
 
     def call_when_less(self) -> None:
-        """Have `Grants.serve` called once something has left."""
+        """Have `CreditPool.serve` called once something has left."""
 
-    def give_credit(self, producer: Producer, grants: Grants) -> None:
+    def give_credit(self, producer: Producer, grants: CreditPool) -> None:
         """`producer` wants some of what this node has `grants` for."""
         grants.ask(producer)
 

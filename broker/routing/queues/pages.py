@@ -26,7 +26,7 @@ FAR: Final[i64] = 1 << 60
 
 @mypyc_attr(acyclic=True)
 @final
-class Page:
+class PagedEntries:
     """Messages at positions `number * PAGE` and up which are not in memory: ten bytes for each.
 
     `numbers` names them to the store, by slot, 0 where there is none. `mortal` of them expire,
@@ -79,7 +79,7 @@ class Pages:
     """The pages of one backlog in their order. They know nothing of chunks, nor of the store."""
 
     def __init__(self) -> None:
-        self._pages: Final[list[Page]] = []
+        self._pages: Final[list[PagedEntries]] = []
 
     def size(self) -> i64:
         """How many there are."""
@@ -108,7 +108,7 @@ class Pages:
         """Whether there is a page for what comes behind that position."""
         return self.index((position + 1) >> SHIFT) < i64(len(self._pages))
 
-    def page_of(self, number: i64) -> Page:
+    def page_of(self, number: i64) -> PagedEntries:
         """The page of that number for one more message, made where there is none.
 
         A page that is being loaded has its messages already counted; another takes its number.
@@ -118,7 +118,7 @@ class Pages:
             page = self._pages[index]
             if page.number == number and not page.is_asked:
                 return page
-        page = Page(number)
+        page = PagedEntries(number)
         self._pages.insert(int(index), page)
         return page
 
@@ -132,9 +132,9 @@ class Pages:
             index += 1
         return False
 
-    def take(self, index: i64, *, at_most: i64, bytes_max: i64) -> list[Page]:
+    def take(self, index: i64, *, at_most: i64, bytes_max: i64) -> list[PagedEntries]:
         """Pages from there on that are to be loaded now; none where the first is on its way."""
-        taken: list[Page] = []
+        taken: list[PagedEntries] = []
         size: i64 = 0
         while index < i64(len(self._pages)) and i64(len(taken)) < at_most:
             page = self._pages[index]
@@ -146,10 +146,10 @@ class Pages:
             index += 1
         return taken
 
-    def take_at(self, number: i64) -> list[Page]:
+    def take_at(self, number: i64) -> list[PagedEntries]:
         """The pages of that number which are not on their way."""
         index = self.index(number)
-        taken: list[Page] = []
+        taken: list[PagedEntries] = []
         while self.number_at(index) == number:
             page = self._pages[index]
             if not page.is_asked:
@@ -158,9 +158,9 @@ class Pages:
             index += 1
         return taken
 
-    def take_expired(self, wall_ms: i64, *, at_most: i64, bytes_max: i64) -> list[Page]:
+    def take_expired(self, wall_ms: i64, *, at_most: i64, bytes_max: i64) -> list[PagedEntries]:
         """Pages that have something expired, and are not on their way: one at least."""
-        taken: list[Page] = []
+        taken: list[PagedEntries] = []
         size: i64 = 0
         for page in self._pages:
             if page.is_asked or not expiry.has_expired(page.first_expiry_ms, wall_ms):
@@ -172,7 +172,7 @@ class Pages:
             taken.append(page)
         return taken
 
-    def remove(self, pages: list[Page]) -> None:
+    def remove(self, pages: list[PagedEntries]) -> None:
         """These are in memory again. They come in their order."""
         if not pages:
             return
@@ -184,9 +184,9 @@ class Pages:
         gone = set(pages)
         self._pages[:] = [page for page in self._pages if page not in gone]
 
-    def drop(self, at_most: i64) -> list[Page]:
+    def drop(self, at_most: i64) -> list[PagedEntries]:
         """Forget pages, the first before the others, with up to so many messages together."""
-        dropped: list[Page] = []
+        dropped: list[PagedEntries] = []
         for page in self._pages:
             if page.count > at_most:
                 break

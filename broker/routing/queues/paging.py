@@ -19,7 +19,7 @@ from broker.routing.credit.memory import ENTRY_BYTES
 from broker.routing.entries.groups import join_group
 from broker.routing.entries.stored import as_entry
 from broker.routing.errors import LimitReached
-from broker.routing.queues.pages import FAR, PAGE, SHIFT, Page, Pages
+from broker.routing.queues.pages import FAR, PAGE, SHIFT, PagedEntries, Pages
 from storage.batch import Batch
 from storage.records import StoredMessage
 
@@ -246,7 +246,7 @@ class Paged:
             self.pages.take_expired(wall_ms, at_most=at_most // PAGE, bytes_max=PORTION_BYTES)
         )
 
-    def _want(self, pages: list[Page]) -> None:
+    def _want(self, pages: list[PagedEntries]) -> None:
         if pages:
             self._paging.wanted.append(Load(self._queue, self._priority, pages))
 
@@ -255,7 +255,7 @@ class Paged:
 class Load:
     """Pages of one backlog that are to come into memory."""
 
-    def __init__(self, queue: Queue, priority: i64, pages: list[Page]) -> None:
+    def __init__(self, queue: Queue, priority: i64, pages: list[PagedEntries]) -> None:
         self._queue: Final = queue
         self._priority: Final[i64] = priority
         self._pages: Final = pages
@@ -285,7 +285,12 @@ class Load:
         queue.router.wake(queue)
 
     def _take_in(
-        self, page: Page, loaded: dict[int, StoredMessage], *, backlog: Backlog, batch: Batch
+        self,
+        page: PagedEntries,
+        loaded: dict[int, StoredMessage],
+        *,
+        backlog: Backlog,
+        batch: Batch,
     ) -> None:
         """Let the messages of `page` wait in memory."""
         queue = self._queue
@@ -350,7 +355,7 @@ def drop_pages(queue: Queue, at_most: i64, batch: Batch) -> i64:
     return dropped
 
 
-def _forget(queue: Queue, page: Page, batch: Batch) -> None:
+def _forget(queue: Queue, page: PagedEntries, batch: Batch) -> None:
     queue.waiting -= page.count
     queue.bytes -= page.bytes
     queue.sweep.mortal -= page.mortal

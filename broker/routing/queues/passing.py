@@ -13,7 +13,7 @@ LOOK_AHEAD: Final[i64] = 16
 
 
 @final
-class Passing:
+class ScanPositions:
     """How far the consumers of one queue have gone past what they may not have.
 
     That is in `Consumer.passed`; `any` tells whether one of them has some.

@@ -12,8 +12,8 @@ from mypy_extensions import i64
 
 from broker.message import AT_ONCE, NEVER, Message
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST, AddressPolicy
-from broker.routing.credit.grants import UNLIMITED, Grants
-from broker.routing.credit.promptness import Promptness
+from broker.routing.credit.grants import UNLIMITED, CreditPool
+from broker.routing.credit.promptness import AckLatency
 from broker.routing.entries import attempt, expiry, redelivery
 from broker.routing.entries.dead_letter import DELIVERY_LIMIT, EXPIRED, REJECTED_UNSAID, Cause
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
@@ -24,14 +24,14 @@ from broker.routing.queues import full, keeping
 from broker.routing.queues.attending import attend, choose
 from broker.routing.queues.backlog import Backlog
 from broker.routing.queues.browser import Browsers
-from broker.routing.queues.dispatch import DELIVERED_AT_ONCE, Rest, Turn
+from broker.routing.queues.dispatch import DELIVERED_AT_ONCE, DispatchPause, RoundRobin
 from broker.routing.queues.drain import Drains
 from broker.routing.queues.exclusive import Exclusivity
-from broker.routing.queues.gate import Gate
+from broker.routing.queues.gate import CommitGate
 from broker.routing.queues.held import let_go
 from broker.routing.queues.node import QUEUE, Consumable
 from broker.routing.queues.paging import Paged
-from broker.routing.queues.passing import Passing
+from broker.routing.queues.passing import ScanPositions
 from broker.routing.queues.schedule import Schedule, held_back
 from broker.routing.queues.selection import Selection, begin_selection, first_for, selection_of
 from broker.routing.queues.spilling import forget_all
@@ -78,13 +78,13 @@ class Queue(Consumable):
         self.stored_as = stored_as if is_subscription else address
         self.is_stored: Final = self.may_store and self.stored_as != ""
         self.witness: Final = router.witness_of(policy)
-        self.promptness: Final = Promptness(router.hold)
-        self.gate: Final = Gate(self)
+        self.promptness: Final = AckLatency(router.hold)
+        self.gate: Final = CommitGate(self)
         self.backlogs: Final[list[Backlog | None]] = [None] * 10
         self.top: i64 = 0
-        self.turn = Turn()
+        self.turn = RoundRobin()
         self._drains: Final = Drains()
-        self.passing: Final = Passing()
+        self.passing: Final = ScanPositions()
         self.exclusivity: Final = Exclusivity(by_address=policy.exclusive)
         self.groups: Groups | None = None
         self.sweep: Final = Sweep()
@@ -94,12 +94,12 @@ class Queue(Consumable):
         self.has_spilled = False
         self.attends = False  # somebody waits for what consumers hold, or for room
         self.awaits_load = False  # the last dispatch came upon what has to be loaded
-        self.rests = False  # enough was delivered in this turn of the event loop (`Rest`)
+        self.rests = False  # enough was delivered in this turn of the event loop (`DispatchPause`)
         self._left: i64 = 0
         self._is_limited: Final = policy.is_limited()
         self._drops_oldest: Final = self._is_limited and policy.full == DROP_OLDEST
         if self._is_limited and policy.full == BLOCK and not is_subscription:
-            self.grants = Grants(self, router)
+            self.grants = CreditPool(self, router)
 
     # -- in
 
@@ -248,7 +248,7 @@ class Queue(Consumable):
             self.turn.join(consumer)
         if self._left == 0 and self.waiting > 0 and not self.rests:
             self.rests = True
-            self.router.agenda.at(now_ms, Rest(self))
+            self.router.agenda.at(now_ms, DispatchPause(self))
         if self.browsers.any_ready:
             self.browsers.show(self.backlogs, self.router.clock.wall_ms(), selection)
         if self._drains.any():
@@ -475,7 +475,7 @@ class Queue(Consumable):
         for consumer in list(self.consumers):
             consumer.node_deleted()
         self.consumers.clear()
-        self.turn = Turn()
+        self.turn = RoundRobin()
         self._drains.clear()
         self.browsers.node_deleted()
         if self.groups is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.clock import Clock
-from broker.routing.agenda import Agenda, Due
+from broker.routing.agenda import TimerCallback, TimerQueue
 from broker.routing.credit.memory import MemoryBudget
 from broker.routing.entries.entry import QueueEntry
 
@@ -19,13 +19,13 @@ LET_GO_AT_ONCE: Final[i64] = 10_000
 
 
 @final
-class Remains(Due):
+class DeletedEntries(TimerCallback):
     """Entries of deleted queues that have not been let go. The budget counts them until then.
 
     Subscribers that leave together may have a million: other clients have turns in between.
     """
 
-    def __init__(self, memory: MemoryBudget, agenda: Agenda, clock: Clock) -> None:
+    def __init__(self, memory: MemoryBudget, agenda: TimerQueue, clock: Clock) -> None:
         self._memory: Final = memory
         self._agenda: Final = agenda
         self._clock: Final = clock

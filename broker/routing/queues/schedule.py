@@ -16,12 +16,12 @@ from mypy_extensions import i64
 
 from broker.clock import Clock
 from broker.message import AT_ONCE, NEVER, Message
-from broker.routing.agenda import NOTHING, Due
+from broker.routing.agenda import NOTHING, TimerCallback
 from broker.routing.entries.dead_letter import EXPIRED
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.expiry import has_expired
 from broker.routing.entries.stored import stored_position
-from broker.routing.queues.held import Held
+from broker.routing.queues.held import HeldEntries
 from storage.batch import Batch
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Timeline:
 
 
 @final
-class Schedule(Due):
+class Schedule(TimerCallback):
     """The entries of one queue that are not available yet; `is_due` once some may be.
 
     An entry that expires before its time is let go then (DLY-05): whoever lets go has
@@ -109,7 +109,7 @@ class Schedule(Due):
         self._queue: Queue | None = queue
         self._by_wall: Final = Timeline()
         self._paused: Final = Timeline()
-        self.held: Final = Held()
+        self.held: Final = HeldEntries()
         # what the agenda has of this, latest first: nothing is ever taken out there
         self._set_for: Final[list[int]] = []
 

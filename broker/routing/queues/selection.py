@@ -3,7 +3,7 @@
 Such a consumer goes through a queue once, and knows how far it has come
 (`Consumer.passed`). So it judges each entry once: what was there when it came,
 and every new one while it has room. What comes back behind it is remembered
-apart (`Revisit`).
+apart (`RescanSet`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.agenda import Due
+from broker.routing.agenda import TimerCallback
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
 from broker.routing.entries.party import Consumer
-from broker.routing.entries.revisit import Revisit
+from broker.routing.entries.revisit import RescanSet
 from broker.routing.queues.backlog import Backlog
 from broker.routing.selector import Facts
 
@@ -33,7 +33,7 @@ shares, and so look at the same entries at about the same time."""
 
 
 @final
-class Selection(Due):
+class Selection(TimerCallback):
     """How the selective consumers and browsers of one queue get on.
 
     `is_cut`: there is more to judge than one dispatch may, so that the next goes on with
@@ -55,7 +55,7 @@ class Selection(Due):
     def join(self, consumer: Consumer) -> None:
         """`consumer` has everything yet to judge."""
         consumer.passed = [-1] * 10
-        consumer.revisit = Revisit()
+        consumer.revisit = RescanSet()
 
     def begin(self, consumers: i64) -> None:
         """A dispatch begins; so many consumers may ask."""
@@ -132,7 +132,7 @@ class Selection(Due):
                 passed[priority] = int(entry.position)
             at_most = LOOK_AHEAD
 
-    def _may_look(self, consumer: Consumer, revisit: Revisit) -> bool:
+    def _may_look(self, consumer: Consumer, revisit: RescanSet) -> bool:
         """Whether `consumer` may judge one more entry in this dispatch; the search stops if not."""
         if revisit.dispatch != self._dispatch:
             revisit.dispatch = self._dispatch

@@ -67,7 +67,7 @@ STRING: Final = "a string"
 
 
 @final
-class Part:
+class TreePart:
     """A piece of the tree while it is made: what kind of value it has, and where it starts.
 
     `depth` counts what lies around its innermost piece, DEPTH_MAX at most.
@@ -97,119 +97,119 @@ class Part:
 HEADER_CLASSES: Final = tuple({type(header) for header in HEADERS.values()})
 
 
-def condition(expression: Expression, parts: list[Part]) -> Part:
+def condition(expression: Expression, parts: list[TreePart]) -> TreePart:
     """A condition made of `parts`."""
-    return Part(expression, BOOLEAN, parts[0].start, depth=max(part.depth for part in parts))
+    return TreePart(expression, BOOLEAN, parts[0].start, depth=max(part.depth for part in parts))
 
 
-class Builder(Transformer[Token, Part]):
+class Builder(Transformer[Token, TreePart]):
     """Makes the parts, from within outwards; the methods are the rules of `grammar.lark`."""
 
-    def disjunction(self, parts: list[Part]) -> Part:
+    def disjunction(self, parts: list[TreePart]) -> TreePart:
         return condition(Or([part.of(BOOLEAN) for part in parts]), parts)
 
-    def conjunction(self, parts: list[Part]) -> Part:
+    def conjunction(self, parts: list[TreePart]) -> TreePart:
         return condition(And([part.of(BOOLEAN) for part in parts]), parts)
 
-    def not_(self, parts: list[Part]) -> Part:
+    def not_(self, parts: list[TreePart]) -> TreePart:
         (part,) = parts
-        return Part(Not(part.of(BOOLEAN)), BOOLEAN, part.start, depth=part.depth + 1)
+        return TreePart(Not(part.of(BOOLEAN)), BOOLEAN, part.start, depth=part.depth + 1)
 
-    def group(self, parts: list[Part]) -> Part:
+    def group(self, parts: list[TreePart]) -> TreePart:
         (part,) = parts
-        return Part(part.expression, part.kind, part.start, depth=part.depth + 1)
+        return TreePart(part.expression, part.kind, part.start, depth=part.depth + 1)
 
     # -- predicates
 
-    def equality(self, children: tuple[Part, Token, Part]) -> Part:
+    def equality(self, children: tuple[TreePart, Token, TreePart]) -> TreePart:
         left, operator, right = children
         differs = operator == "<>"
         return condition(
             Equality(left.expression, right.expression, differs=differs), [left, right]
         )
 
-    def order(self, children: tuple[Part, Token, Part]) -> Part:
+    def order(self, children: tuple[TreePart, Token, TreePart]) -> TreePart:
         left, operator, right = children
         accepted = ACCEPTED[str(operator)]
         return condition(Order(left.of(NUMBER), right.of(NUMBER), accepted), [left, right])
 
-    def between(self, parts: list[Part]) -> Part:
+    def between(self, parts: list[TreePart]) -> TreePart:
         return self._between(parts, outside=False)
 
-    def not_between(self, parts: list[Part]) -> Part:
+    def not_between(self, parts: list[TreePart]) -> TreePart:
         return self._between(parts, outside=True)
 
-    def _between(self, parts: list[Part], *, outside: bool) -> Part:
+    def _between(self, parts: list[TreePart], *, outside: bool) -> TreePart:
         value, low, high = (part.of(NUMBER) for part in parts)
         return condition(Between(value, low, high, outside=outside), parts)
 
-    def in_(self, children: tuple[Part, list[str]]) -> Part:
+    def in_(self, children: tuple[TreePart, list[str]]) -> TreePart:
         value, strings = children
         return condition(In(value.identifier("IN"), strings, outside=False), [value])
 
-    def not_in(self, children: tuple[Part, list[str]]) -> Part:
+    def not_in(self, children: tuple[TreePart, list[str]]) -> TreePart:
         value, strings = children
         return condition(In(value.identifier("IN"), strings, outside=True), [value])
 
     def strings(self, tokens: list[Token]) -> list[str]:
         return [unquoted(token) for token in tokens]
 
-    def like(self, children: tuple[Part, Token, Token | None]) -> Part:
+    def like(self, children: tuple[TreePart, Token, Token | None]) -> TreePart:
         value, pattern, escape = children
         expression = Like(value.identifier("LIKE"), like_pattern(pattern, escape), differs=False)
         return condition(expression, [value])
 
-    def not_like(self, children: tuple[Part, Token, Token | None]) -> Part:
+    def not_like(self, children: tuple[TreePart, Token, Token | None]) -> TreePart:
         value, pattern, escape = children
         expression = Like(value.identifier("LIKE"), like_pattern(pattern, escape), differs=True)
         return condition(expression, [value])
 
-    def is_null(self, parts: list[Part]) -> Part:
+    def is_null(self, parts: list[TreePart]) -> TreePart:
         (value,) = parts
         return condition(IsNull(value.identifier("IS NULL"), present=False), parts)
 
-    def is_not_null(self, parts: list[Part]) -> Part:
+    def is_not_null(self, parts: list[TreePart]) -> TreePart:
         (value,) = parts
         return condition(IsNull(value.identifier("IS NOT NULL"), present=True), parts)
 
     # -- arithmetic
 
-    def sum(self, children: list[Part | Token]) -> Part:
+    def sum(self, children: list[TreePart | Token]) -> TreePart:
         return arithmetic(children)
 
-    def product(self, children: list[Part | Token]) -> Part:
+    def product(self, children: list[TreePart | Token]) -> TreePart:
         return arithmetic(children)
 
-    def sign(self, children: tuple[Token, Part]) -> Part:
+    def sign(self, children: tuple[Token, TreePart]) -> TreePart:
         sign, part = children
         expression = Sign(part.of(NUMBER), negative=sign == "-")
-        return Part(expression, NUMBER, start_of(sign), depth=part.depth + 1)
+        return TreePart(expression, NUMBER, start_of(sign), depth=part.depth + 1)
 
     # -- values
 
-    def string(self, tokens: list[Token]) -> Part:
-        return Part(Literal(unquoted(tokens[0])), STRING, start_of(tokens[0]))
+    def string(self, tokens: list[Token]) -> TreePart:
+        return TreePart(Literal(unquoted(tokens[0])), STRING, start_of(tokens[0]))
 
-    def decimal(self, tokens: list[Token]) -> Part:
+    def decimal(self, tokens: list[Token]) -> TreePart:
         return exact(tokens[0], 10)
 
-    def hexadecimal(self, tokens: list[Token]) -> Part:
+    def hexadecimal(self, tokens: list[Token]) -> TreePart:
         return exact(tokens[0], 16)
 
-    def octal(self, tokens: list[Token]) -> Part:
+    def octal(self, tokens: list[Token]) -> TreePart:
         return exact(tokens[0], 8)
 
-    def approximate(self, tokens: list[Token]) -> Part:
-        return Part(Literal(approximate(tokens[0])), NUMBER, start_of(tokens[0]))
+    def approximate(self, tokens: list[Token]) -> TreePart:
+        return TreePart(Literal(approximate(tokens[0])), NUMBER, start_of(tokens[0]))
 
-    def true(self, tokens: list[Token]) -> Part:
-        return Part(Literal(True), BOOLEAN, start_of(tokens[0]))
+    def true(self, tokens: list[Token]) -> TreePart:
+        return TreePart(Literal(True), BOOLEAN, start_of(tokens[0]))
 
-    def false(self, tokens: list[Token]) -> Part:
-        return Part(Literal(False), BOOLEAN, start_of(tokens[0]))
+    def false(self, tokens: list[Token]) -> TreePart:
+        return TreePart(Literal(False), BOOLEAN, start_of(tokens[0]))
 
-    def identifier(self, tokens: list[Token]) -> Part:
-        return Part(identifier(tokens[0]), ANY, start_of(tokens[0]))
+    def identifier(self, tokens: list[Token]) -> TreePart:
+        return TreePart(identifier(tokens[0]), ANY, start_of(tokens[0]))
 
 
 def start_of(token: Token) -> int:
@@ -217,13 +217,13 @@ def start_of(token: Token) -> int:
     return token.start_pos or 0
 
 
-def arithmetic(children: list[Part | Token]) -> Part:
+def arithmetic(children: list[TreePart | Token]) -> TreePart:
     """Parts with operators between them."""
-    parts = [child for child in children if isinstance(child, Part)]
-    operators = [str(child) for child in children if not isinstance(child, Part)]
+    parts = [child for child in children if isinstance(child, TreePart)]
+    operators = [str(child) for child in children if not isinstance(child, TreePart)]
     first, *others = [part.of(NUMBER) for part in parts]
     depth = max(part.depth for part in parts)
-    return Part(Arithmetic(first, operators, others), NUMBER, parts[0].start, depth=depth)
+    return TreePart(Arithmetic(first, operators, others), NUMBER, parts[0].start, depth=depth)
 
 
 def identifier(token: Token) -> Expression:
@@ -254,12 +254,12 @@ def like_pattern(pattern: Token, escape: Token | None) -> Pattern:
     return read
 
 
-def exact(token: Token, base: int) -> Part:
+def exact(token: Token, base: int) -> TreePart:
     """A Java integer literal."""
     value = int(token.rstrip("lL"), base)
     if value > EXACT_MAX:
         raise InvalidSelector("a number is beyond 64 bits", start_of(token))
-    return Part(Literal(value), NUMBER, start_of(token))
+    return TreePart(Literal(value), NUMBER, start_of(token))
 
 
 def approximate(token: Token) -> float:
@@ -333,7 +333,7 @@ def parse(text: str) -> Expression:
         for count, token in enumerate(GRAMMAR.lex(text)):
             if count == TOKENS_MAX:
                 raise InvalidSelector(f"it has more than {TOKENS_MAX} words", start_of(token))
-        part = cast("Part", GRAMMAR.parse(text))
+        part = cast("TreePart", GRAMMAR.parse(text))
     except UnexpectedInput as error:
         raise complaint(error, text) from None
     return part.of(BOOLEAN)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Gate:
+class FilterGroup:
     """A filter that some bindings have in common: it judges each message once for them all.
 
     `judged` says how often it has.
@@ -56,7 +56,7 @@ class Binding:
         self.key: Final = key
         self.filter: Final = wanted
         self.words: Final = pattern.normal(pattern.check(key)) if key else [pattern.MANY]
-        self.gate: Gate | None = None
+        self.gate: FilterGroup | None = None
 
     def takes_all(self) -> bool:
         return self.filter is None and self.words == [pattern.MANY]
@@ -81,7 +81,7 @@ class Bindings:
         self.trie: Final = Trie()
         self._of: Final[dict[Queue, list[Binding]]] = {}
         self._unasking: Final[dict[Queue, None]] = {}
-        self.gates: Final[dict[Filter, Gate]] = {}
+        self.gates: Final[dict[Filter, FilterGroup]] = {}
         self._messages: i64 = 0
 
     def has(self, binding: Binding) -> bool:
@@ -107,7 +107,7 @@ class Bindings:
         if binding.filter is not None:
             gate = self.gates.get(binding.filter)
             if gate is None:
-                gate = Gate(binding.filter)
+                gate = FilterGroup(binding.filter)
                 self.gates[binding.filter] = gate
             gate.bindings += 1
             binding.gate = gate

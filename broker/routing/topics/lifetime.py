@@ -1,8 +1,8 @@
 """When something that a link made or kept is over (core 3.5.6): at which end, and how long after.
 
 One mechanism for dynamic nodes, subscriptions and the grace after a lost
-connection. Whoever holds a `Lease` reports the ends of its link, and a
-re-attach; `Mortal.expired` is then called once, now or later, or never.
+connection. Whoever holds a `Expiry` reports the ends of its link, and a
+re-attach; `Expiring.expired` is then called once, now or later, or never.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, NEVER, SESSION_END
 from broker.clock import Clock
-from broker.routing.agenda import Agenda, Due
+from broker.routing.agenda import TimerCallback, TimerQueue
 from storage.batch import Batch
 
 NEVER_ENDS: Final[i64] = -1
@@ -36,7 +36,7 @@ class Ending(Enum):
     CONNECTION_LOST = "connection lost, or ended by a fault"
 
 
-class Fate(Enum):
+class ExpiryDecision(Enum):
     """What an ending means for a lease."""
 
     ENDS = "it is over now"
@@ -45,7 +45,7 @@ class Fate(Enum):
 
 
 @final
-class Terms:
+class ExpiryPolicy:
     """An expiry-policy, its timeout, and the least respite after the loss of a connection."""
 
     def __init__(self, policy: str, *, timeout_s: i64 = 0, grace_ms: i64 = 0) -> None:
@@ -54,21 +54,21 @@ class Terms:
         self.grace_ms: Final[i64] = grace_ms
 
 
-def fate(policy: str, ending: Ending) -> Fate:
+def fate(policy: str, ending: Ending) -> ExpiryDecision:
     """What `ending` means under an expiry-policy; a closed link ends its terminus (2.6.4)."""
     if ending is Ending.LINK_CLOSED:
-        return Fate.ENDS
+        return ExpiryDecision.ENDS
     if policy == LINK_DETACH:
-        return Fate.EXPIRES
+        return ExpiryDecision.EXPIRES
     if policy == SESSION_END:
-        return Fate.STAYS if ending is Ending.LINK_DETACHED else Fate.EXPIRES
+        return ExpiryDecision.STAYS if ending is Ending.LINK_DETACHED else ExpiryDecision.EXPIRES
     over = ending is Ending.CONNECTION_CLOSED or ending is Ending.CONNECTION_LOST
     if policy == CONNECTION_CLOSE and over:
-        return Fate.EXPIRES
-    return Fate.STAYS
+        return ExpiryDecision.EXPIRES
+    return ExpiryDecision.STAYS
 
 
-def respite_ms(terms: Terms, ending: Ending) -> i64:
+def respite_ms(terms: ExpiryPolicy, ending: Ending) -> i64:
     """How long after `ending`, at which its timeout begins to count, something goes on."""
     timeout_ms = terms.timeout_s * 1000
     if ending is Ending.CONNECTION_LOST:
@@ -77,7 +77,7 @@ def respite_ms(terms: Terms, ending: Ending) -> i64:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Mortal:
+class Expiring:
     """Something whose life a lease decides."""
 
     @abstractmethod
@@ -86,31 +86,31 @@ class Mortal:
 
 
 @final
-class Lease:
-    """The life of one `Mortal` on its terms.
+class Expiry:
+    """The life of one `Expiring` on its terms.
 
     Held while a link is attached; else it waits for an end on its connection,
     or for its deadline, or for nothing at all.
     """
 
-    def __init__(self, mortal: Mortal, terms: Terms) -> None:
+    def __init__(self, mortal: Expiring, terms: ExpiryPolicy) -> None:
         self.terms = terms
-        self.mortal: Mortal | None = mortal
+        self.mortal: Expiring | None = mortal
         self.connection: i64 = -1
         self.session: i64 = -1
         self.deadline_ms: i64 = NEVER_ENDS
 
 
 @final
-class Lifetimes(Due):
+class Expiries(TimerCallback):
     """The leases that nobody holds: those that wait for an end, and those that run out."""
 
-    def __init__(self, agenda: Agenda, clock: Clock) -> None:
+    def __init__(self, agenda: TimerQueue, clock: Clock) -> None:
         self.any_due = False
         self._agenda: Final = agenda
         self._clock: Final = clock
-        self._waiting: Final[dict[int, dict[Lease, None]]] = {}
-        self._deadlines: list[tuple[int, int, Lease]] = []
+        self._waiting: Final[dict[int, dict[Expiry, None]]] = {}
+        self._deadlines: list[tuple[int, int, Expiry]] = []
         self._running: i64 = 0
         self._order = 0
         self._asked_for_ms: i64 = NEVER_ENDS
@@ -118,7 +118,7 @@ class Lifetimes(Due):
     # -- what happens to links
 
     def link_ended(
-        self, lease: Lease, ending: Ending, batch: Batch, *, connection: i64, session: i64
+        self, lease: Expiry, ending: Ending, batch: Batch, *, connection: i64, session: i64
     ) -> None:
         """The last link that held `lease` has ended; it was in that session of that connection.
 
@@ -145,14 +145,14 @@ class Lifetimes(Due):
                 lease.connection = -1
                 self._has_begun(lease, ending, batch)
 
-    def resume(self, lease: Lease) -> None:
+    def resume(self, lease: Expiry) -> None:
         """A link holds `lease` again, or its thing has ended otherwise: nothing runs any more."""
         self._stop_waiting(lease)
         if lease.deadline_ms != NEVER_ENDS:
             lease.deadline_ms = NEVER_ENDS
             self._running -= 1
 
-    def end(self, lease: Lease) -> None:
+    def end(self, lease: Expiry) -> None:
         """Its thing is gone: `expired` is not called any more."""
         self.resume(lease)
         lease.mortal = None
@@ -170,26 +170,26 @@ class Lifetimes(Due):
 
     # -- what follows
 
-    def _has_begun(self, lease: Lease, ending: Ending, batch: Batch) -> bool:
+    def _has_begun(self, lease: Expiry, ending: Ending, batch: Batch) -> bool:
         """Let the lease end or its timeout run, as `ending` says; False where it stays."""
         destiny = fate(lease.terms.policy, ending)
-        if destiny is Fate.STAYS:
+        if destiny is ExpiryDecision.STAYS:
             return False
         self._stop_waiting(lease)
-        respite = respite_ms(lease.terms, ending) if destiny is Fate.EXPIRES else i64(0)
+        respite = respite_ms(lease.terms, ending) if destiny is ExpiryDecision.EXPIRES else i64(0)
         if respite <= 0:
             self._finish(lease, batch)
         else:
             self._run_out(lease, self._clock.now_ms() + respite)
         return True
 
-    def _finish(self, lease: Lease, batch: Batch) -> None:
+    def _finish(self, lease: Expiry, batch: Batch) -> None:
         mortal = lease.mortal
         self.end(lease)
         if mortal is not None:
             mortal.expired(batch)
 
-    def _stop_waiting(self, lease: Lease) -> None:
+    def _stop_waiting(self, lease: Expiry) -> None:
         if lease.connection >= 0:
             waiting = self._waiting.get(int(lease.connection))
             if waiting is not None:
@@ -198,7 +198,7 @@ class Lifetimes(Due):
                     del self._waiting[int(lease.connection)]
             lease.connection = -1
 
-    def _run_out(self, lease: Lease, deadline_ms: i64) -> None:
+    def _run_out(self, lease: Expiry, deadline_ms: i64) -> None:
         lease.deadline_ms = deadline_ms
         self._running += 1
         self._order += 1
@@ -234,6 +234,6 @@ class Lifetimes(Due):
         self._ask()
 
 
-def is_live(entry: tuple[int, int, Lease]) -> bool:
+def is_live(entry: tuple[int, int, Expiry]) -> bool:
     """Whether that deadline still is the one of its lease."""
     return entry[2].deadline_ms == entry[0]

@@ -17,8 +17,8 @@ from broker.routing.addresses.address import split_key, words_part
 from broker.routing.addresses.identity import Identity
 from broker.routing.entries.filter import Filter
 from broker.routing.errors import InvalidAddress
-from broker.routing.topics.lifetime import Ending, Lease, Mortal
-from broker.routing.topics.lifetime import Terms as LeaseTerms
+from broker.routing.topics.lifetime import Ending, Expiring, Expiry
+from broker.routing.topics.lifetime import SubscriptionExpiry as LeaseTerms
 from storage.batch import Batch
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ NAME_BYTES_MAX: Final = 255
 """Longest name and longest container-id of a named subscription: keys of any store take it."""
 
 
-class Use(Enum):
+class SubscriptionKind(Enum):
     """What a link wants with a subscription."""
 
     PRIVATE = "a new one that nobody else can name"
@@ -43,7 +43,7 @@ class Use(Enum):
 
 
 @final
-class Facts:
+class SubscriptionTraits:
     """What an attach says of the subscription that it means. A queue's link says nothing."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Facts:
         self.is_global: Final = is_global
         self.is_durable: Final = is_durable
 
-    def differ_from(self, other: Facts) -> bool:
+    def differ_from(self, other: SubscriptionTraits) -> bool:
         """Whether the two mean different subscriptions, as far as that shows without a name.
 
         Only durable ones are looked up.
@@ -72,42 +72,48 @@ class Facts:
         )
 
 
-QUEUE_FACTS: Final = Facts()
+QUEUE_FACTS: Final = SubscriptionTraits()
 """What a link to anything but a subscription says of one."""
 
 
 @final
-class Row:
+class AttachRule:
     """One line of the table: `number` 5 is SUB-05. Private subscriptions have no identity."""
 
-    def __init__(self, number: int, use: Use, identity: Identity | None) -> None:
+    def __init__(self, number: int, use: SubscriptionKind, identity: Identity | None) -> None:
         self.number: Final = number
         self.use: Final = use
         self.identity: Final = identity
 
 
-PRIVATE_ROW: Final = Row(1, Use.PRIVATE, None)
+PRIVATE_ROW: Final = AttachRule(1, SubscriptionKind.PRIVATE, None)
 """That of SUB-01."""
 
 
-def row_of(facts: Facts, *, link_name: str, container_id: str) -> Row:
+def row_of(facts: SubscriptionTraits, *, link_name: str, container_id: str) -> AttachRule:
     """The row that an attach falls under. InvalidAddress where a name is too long to be kept."""
     shared, is_global, durable = facts.is_shared, facts.is_global, facts.is_durable
     if not facts.has_source:
         number = 9 + 2 * int(shared) + int(is_global)
-        use = Use.LOOK_UP
+        use = SubscriptionKind.LOOK_UP
         durable = True
     else:
         number = 1 + 4 * int(shared) + 2 * int(is_global) + int(durable)
-        use = Use.SHARED if shared else Use.SOLE if durable else Use.PRIVATE
-    if use is Use.PRIVATE:
-        return Row(number, use, None)
+        use = (
+            SubscriptionKind.SHARED
+            if shared
+            else SubscriptionKind.SOLE
+            if durable
+            else SubscriptionKind.PRIVATE
+        )
+    if use is SubscriptionKind.PRIVATE:
+        return AttachRule(number, use, None)
     name = link_name.split(BAR, 1)[0] if shared else link_name
     _check(name, "the name of a subscription")
     if is_global:
-        return Row(number, use, (None, name, durable))
+        return AttachRule(number, use, (None, name, durable))
     _check(container_id, "the container-id of a named subscription")
-    return Row(number, use, (container_id, name, durable))
+    return AttachRule(number, use, (container_id, name, durable))
 
 
 def _check(name: str, what: str) -> None:
@@ -119,7 +125,7 @@ def _check(name: str, what: str) -> None:
 
 
 @final
-class Standing:
+class SubscriptionState:
     """What an attach meets: the live link of its name, and the subscription it means.
 
     `link` is what the live link of that container and name said, None where there is none;
@@ -129,7 +135,7 @@ class Standing:
     def __init__(
         self,
         *,
-        link: Facts | None = None,
+        link: SubscriptionTraits | None = None,
         exists: bool = False,
         is_shared: bool = False,
         wants_the_same: bool = True,
@@ -144,7 +150,7 @@ class Standing:
         self.holds: Final = holds
 
 
-class Verdict(Enum):
+class AttachVerdict(Enum):
     """What comes of an attach. Those from `LINK_IN_USE` on are refusals, in words for the peer."""
 
     BEGIN = "there is none: begin one"
@@ -161,17 +167,17 @@ class Verdict(Enum):
 
 
 REFUSALS: Final = (
-    Verdict.LINK_IN_USE,
-    Verdict.LINK_MEANS_ANOTHER,
-    Verdict.SHARED_BY_OTHERS,
-    Verdict.NOT_SHARED,
-    Verdict.CONSUMED_BY_ANOTHER,
-    Verdict.WANTED_OTHERWISE,
+    AttachVerdict.LINK_IN_USE,
+    AttachVerdict.LINK_MEANS_ANOTHER,
+    AttachVerdict.SHARED_BY_OTHERS,
+    AttachVerdict.NOT_SHARED,
+    AttachVerdict.CONSUMED_BY_ANOTHER,
+    AttachVerdict.WANTED_OTHERWISE,
 )
 """All of these are answered with amqp:resource-locked, and change nothing."""
 
 
-def judge(asked: Facts, standing: Standing) -> Verdict:
+def judge(asked: SubscriptionTraits, standing: SubscriptionState) -> AttachVerdict:
     """Decide by SUB-21, SUB-22, SUB-26 and SUB-38, in the order of SUB-40.
 
     Where the verdict is no refusal and a live link has the name, that link is stolen: but not
@@ -180,24 +186,24 @@ def judge(asked: Facts, standing: Standing) -> Verdict:
     link = standing.link
     if not asked.has_source:
         if not standing.exists:
-            return Verdict.MISSING
-        return Verdict.FOUND if link is None else Verdict.LINK_IN_USE
+            return AttachVerdict.MISSING
+        return AttachVerdict.FOUND if link is None else AttachVerdict.LINK_IN_USE
     if link is not None and asked.differ_from(link):
-        return Verdict.LINK_MEANS_ANOTHER
+        return AttachVerdict.LINK_MEANS_ANOTHER
     if not standing.exists:
-        return Verdict.BEGIN
+        return AttachVerdict.BEGIN
     if standing.is_shared != asked.is_shared:
-        return Verdict.SHARED_BY_OTHERS if standing.is_shared else Verdict.NOT_SHARED
+        return AttachVerdict.SHARED_BY_OTHERS if standing.is_shared else AttachVerdict.NOT_SHARED
     others = standing.consumers - (1 if standing.holds else 0)
     if not asked.is_shared and others > 0:
-        return Verdict.CONSUMED_BY_ANOTHER
+        return AttachVerdict.CONSUMED_BY_ANOTHER
     if standing.wants_the_same:
-        return Verdict.RESUME
-    return Verdict.BEGIN_ANEW if standing.consumers == 0 else Verdict.WANTED_OTHERWISE
+        return AttachVerdict.RESUME
+    return AttachVerdict.BEGIN_ANEW if standing.consumers == 0 else AttachVerdict.WANTED_OTHERWISE
 
 
 @final
-class Interest:
+class SubscriptionSpec:
     """What a subscriber wants to have: two that are alike take the same messages (SUB-21).
 
     `stated` are its filters in the client's own bytes, to be told again.
@@ -210,7 +216,7 @@ class Interest:
         self.filter: Final = wanted
         self.stated: Final[list[Stated]] = stated if stated is not None else []
 
-    def is_like(self, other: Interest) -> bool:
+    def is_like(self, other: SubscriptionSpec) -> bool:
         """Whether both take the same messages."""
         if self.filter != other.filter:
             return False
@@ -228,7 +234,7 @@ def meaning_of(address: str) -> tuple[str, list[str], list[str]]:
 
 
 @final
-class Terms:
+class SubscriptionExpiry:
     """What a client said of how long its subscription lasts; the first to come counts (SUB-23)."""
 
     def __init__(
@@ -244,7 +250,7 @@ class Terms:
 
 
 @final
-class Departure:
+class ConsumerDetach:
     """How and whence a consumer left: `key` is the container-id and name of its link."""
 
     def __init__(
@@ -257,7 +263,7 @@ class Departure:
 
 
 @final
-class Subscription(Mortal):
+class Subscription(Expiring):
     """A queue of its own for what is published to a topic from its beginning to its end.
 
     Its lease counts once the last consumer has left; `kept_as` tells who may then have it
@@ -271,8 +277,8 @@ class Subscription(Mortal):
         *,
         identity: Identity | None,
         is_shared: bool,
-        interest: Interest,
-        terms: Terms,
+        interest: SubscriptionSpec,
+        terms: SubscriptionExpiry,
         queue: Queue,
         grace_ms: i64 = 0,
         begun_on: i64 = -1,
@@ -282,7 +288,7 @@ class Subscription(Mortal):
         self.interest: Final = interest
         self.terms: Final = terms
         self.queue: Final = queue
-        self.lease: Final = Lease(
+        self.lease: Final = Expiry(
             self, LeaseTerms(terms.expiry_policy, timeout_s=terms.timeout_s, grace_ms=grace_ms)
         )
         self.begun_on: Final[i64] = begun_on

@@ -16,15 +16,15 @@ from broker.routing.topics.kept import GRACE_MS, KeptSubscriptions, has_grace
 from broker.routing.topics.lifetime import Ending
 from broker.routing.topics.subscription import (
     REFUSALS,
-    Departure,
-    Facts,
-    Interest,
-    Row,
-    Standing,
+    AttachRule,
+    AttachVerdict,
+    ConsumerDetach,
     Subscription,
-    Terms,
-    Use,
-    Verdict,
+    SubscriptionExpiry,
+    SubscriptionKind,
+    SubscriptionSpec,
+    SubscriptionState,
+    SubscriptionTraits,
     judge,
 )
 from broker.routing.topics.topic import Topic
@@ -60,7 +60,7 @@ class Subscriptions:
         self._router: Final = router
         self._max: Final[i64] = subscriptions_max
 
-    def find(self, row: Row) -> Subscription | None:
+    def find(self, row: AttachRule) -> Subscription | None:
         """The subscription that an attach of that row means, where it exists."""
         identity = row.identity
         return None if identity is None else self.named.get(identity)
@@ -74,13 +74,13 @@ class Subscriptions:
 
     def check(
         self,
-        asked: Facts,
-        row: Row,
-        interest: Interest | None,
+        asked: SubscriptionTraits,
+        row: AttachRule,
+        interest: SubscriptionSpec | None,
         *,
-        link: Facts | None,
+        link: SubscriptionTraits | None,
         held: Subscription | None,
-    ) -> Verdict:
+    ) -> AttachVerdict:
         """Judge an attach; HeldExclusively or NoSuchNode where it is refused.
 
         `link` is what the live link of its name said, and `held` the subscription from which
@@ -88,9 +88,9 @@ class Subscriptions:
         """
         there = self.find(row)
         if there is None:
-            standing = Standing(link=link)
+            standing = SubscriptionState(link=link)
         else:
-            standing = Standing(
+            standing = SubscriptionState(
                 link=link,
                 exists=True,
                 is_shared=there.is_shared,
@@ -99,7 +99,7 @@ class Subscriptions:
                 holds=held is there,
             )
         verdict = judge(asked, standing)
-        if verdict is Verdict.MISSING:
+        if verdict is AttachVerdict.MISSING:
             raise NoSuchNode("no durable subscription of this name")
         if verdict in REFUSALS:
             raise HeldExclusively(verdict.value)
@@ -107,7 +107,14 @@ class Subscriptions:
 
     # -- beginnings
 
-    def begin(self, row: Row, interest: Interest, terms: Terms, *, batch: Batch) -> Subscription:
+    def begin(
+        self,
+        row: AttachRule,
+        interest: SubscriptionSpec,
+        terms: SubscriptionExpiry,
+        *,
+        batch: Batch,
+    ) -> Subscription:
         """A new subscription; one of the same identity ends with its backlog (SUB-21).
 
         That one has no consumers: `check` has seen to it. Raises as `Router.topic_of`, and
@@ -130,7 +137,7 @@ class Subscriptions:
         subscription = Subscription(
             self,
             identity=identity,
-            is_shared=row.use is Use.SHARED,
+            is_shared=row.use is SubscriptionKind.SHARED,
             interest=interest,
             terms=terms,
             queue=queue,
@@ -144,7 +151,7 @@ class Subscriptions:
                 batch.add_subscription(as_stored_subscription(subscription))
         return subscription
 
-    def _new_queue(self, interest: Interest, topic: Topic | None, stored_as: str) -> Queue:
+    def _new_queue(self, interest: SubscriptionSpec, topic: Topic | None, stored_as: str) -> Queue:
         router = self._router
         return Queue(
             address=interest.address if topic is None else topic.address,
@@ -156,7 +163,12 @@ class Subscriptions:
         )
 
     def bring_back(
-        self, stored: StoredSubscription, interest: Interest, terms: Terms, *, batch: Batch
+        self,
+        stored: StoredSubscription,
+        interest: SubscriptionSpec,
+        terms: SubscriptionExpiry,
+        *,
+        batch: Batch,
     ) -> Subscription:
         """A durable subscription that the store has, at a start. Raises as `Router.bind`.
 
@@ -181,7 +193,7 @@ class Subscriptions:
         )
         return subscription
 
-    def _make_way(self, there: Subscription, interest: Interest, batch: Batch) -> None:
+    def _make_way(self, there: Subscription, interest: SubscriptionSpec, batch: Batch) -> None:
         """End a subscription that begins anew, and say what is lost with it."""
         lost = there.queue.waiting + there.queue.held()
         if lost > 0:
@@ -201,7 +213,7 @@ class Subscriptions:
         self._router.lifetimes.resume(subscription.lease)
 
     def leave(
-        self, subscription: Subscription, consumer: Consumer, batch: Batch, *, how: Departure
+        self, subscription: Subscription, consumer: Consumer, batch: Batch, *, how: ConsumerDetach
     ) -> None:
         """`consumer` has gone (SUB-25, SUB-30 to SUB-33).
 

@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 from broker.message import Message
 from broker.routing.addresses.policy import BLOCK, AddressPolicy
-from broker.routing.credit.grants import UNLIMITED, Grants
+from broker.routing.credit.grants import UNLIMITED, CreditPool
 from broker.routing.queues.full import room_beside
 from broker.routing.queues.node import TOPIC, Node
 from broker.routing.queues.queue import Queue
@@ -38,7 +38,7 @@ class Topic(Node):
         self.subscriptions: Final = self.bindings.queues
         self._limited: i64 = 0
         if policy.full == BLOCK and policy.is_limited():
-            self.grants = Grants(self, router)
+            self.grants = CreditPool(self, router)
 
     def put(self, message: Message, batch: Batch) -> None:
         queues = self.destinations(message)

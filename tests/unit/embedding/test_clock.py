@@ -9,7 +9,7 @@ from broker.amqp.outcomes import RELEASED
 from broker.amqp.performatives import Close
 from broker.embedding import Broker
 from broker.embedding.clock import STEPS_MAX, VirtualClock
-from broker.routing.agenda import Due
+from broker.routing.agenda import TimerCallback
 from tests.support.embedded import consume, port_of, put, settle, waiting
 from tests.support.socket_client import SocketClient
 
@@ -117,7 +117,7 @@ async def test_pauses_end_by_themselves_after_a_jump() -> None:
         await running.until(lambda: running.messages("orders"))
 
 
-class Note(Due):
+class Note(TimerCallback):
     """Writes down when it was called."""
 
     def __init__(self, clock: VirtualClock) -> None:

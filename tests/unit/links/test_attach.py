@@ -18,7 +18,7 @@ from broker.links.attach import (
 )
 from broker.routing.errors import InvalidSelector
 from broker.routing.selector import parse_selector
-from broker.routing.topics.subscription import Facts
+from broker.routing.topics.subscription import SubscriptionTraits
 
 DELETE_ON_CLOSE = Described(ULong(0x2B), [])
 
@@ -253,7 +253,7 @@ SUBSCRIBERS = [
 ]
 
 
-def said(facts: Facts) -> tuple[bool, bool, bool, bool]:
+def said(facts: SubscriptionTraits) -> tuple[bool, bool, bool, bool]:
     return facts.has_source, facts.is_shared, facts.is_global, facts.is_durable
 
 

@@ -8,7 +8,7 @@ from broker.links.copies import BYTES_MAX, LOOKED_AT_MAX, ROWS_MAX, Copies, Gath
 from broker.message import DURABLE_HEADERS, NEVER, PLAIN_HEADERS, Message
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.part import Part
+from broker.routing.entries.part import BrowseSlice
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector
@@ -84,7 +84,7 @@ def test_slices_have_everything_once(routing: Routing, slices: int) -> None:
     queue = routing.queue()
     routing.put(queue, *(b"%d" % number for number in range(100)))
     found = [
-        Reader(routing, queue, part=Part(index=index, slices=slices)).positions()
+        Reader(routing, queue, part=BrowseSlice(index=index, slices=slices)).positions()
         for index in range(slices)
     ]
     assert sorted(chain(*found)) == [number * 10 + 4 for number in range(100)]
@@ -97,8 +97,8 @@ def test_what_came_later_is_left_out(routing: Routing) -> None:
     queue = routing.queue()
     for arrived_ms in (1000, 1010):
         queue.put(arrived(arrived_ms), routing.batch)
-    assert Reader(routing, queue, part=Part(arrived_until_ms=1009)).positions() == [4]
-    (gathered,) = Reader(routing, queue, part=Part(arrived_until_ms=1010)).all()
+    assert Reader(routing, queue, part=BrowseSlice(arrived_until_ms=1009)).positions() == [4]
+    (gathered,) = Reader(routing, queue, part=BrowseSlice(arrived_until_ms=1010)).all()
     assert (gathered.positions, gathered.arrived_ms) == ([4, 14], [1000, 1010])
 
 
@@ -143,7 +143,7 @@ def test_it_stops_when_enough_has_come(routing: Routing) -> None:
 def test_it_looks_at_only_so_many_in_one_go(routing: Routing) -> None:
     queue = routing.queue()
     routing.put(queue, *[b""] * (int(LOOKED_AT_MAX) + 1))
-    reader = Reader(routing, queue, part=Part(index=1, slices=256))
+    reader = Reader(routing, queue, part=BrowseSlice(index=1, slices=256))
     assert reader.go_on() is None
     assert not reader.copies.is_over
     assert len(reader.positions()) == 16
@@ -156,7 +156,7 @@ def test_what_is_in_the_store_alone_is_brought_in(routing: Routing) -> None:
         queue.put(new_message(encoded(b"%d" % number), durable=True), routing.batch)
     routing.page_out()
     assert sum(len(each.loaded(-1, 10**6)) for each in queue.backlogs if each) == 0
-    assert Reader(routing, queue, part=Part(index=2, slices=3)).positions() == [
+    assert Reader(routing, queue, part=BrowseSlice(index=2, slices=3)).positions() == [
         number * 10 + 4 for number in range(2, 300, 3)
     ]
 

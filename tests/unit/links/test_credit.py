@@ -3,7 +3,7 @@
 import pytest
 
 from broker.amqp.performatives import Flow
-from broker.links.credit import BYTES_AHEAD, FIRST, LARGE_FROM, LinkCredit
+from broker.links.credit import BYTES_AHEAD, FIRST, LARGE_FROM, CreditedProducer
 from tests.support.broker import Broker, Client
 from tests.support.frames import attach_sender, message
 
@@ -69,6 +69,6 @@ def test_one_message_may_always_come() -> None:
     broker = Broker(credit=CREDIT)
     broker.session().attach_sender()
     (credit,) = broker.queue().producers
-    assert isinstance(credit, LinkCredit)
+    assert isinstance(credit, CreditedProducer)
     credit.learn(2 * BYTES_AHEAD)
     assert credit.most() == 1

@@ -6,7 +6,7 @@ import pytest
 
 from broker.amqp.performatives import Flow
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.credit.reserve import LOOK_EVERY_MS, MEBIBYTE, Reserve
+from broker.routing.credit.reserve import LOOK_EVERY_MS, MEBIBYTE, DiskGuard
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, attach_receiver, attach_sender
 from tests.unit.routing.credit.test_reserve import LEAST, Disk
@@ -19,7 +19,7 @@ class Setting:
         self.disk = Disk()
         self.broker = Broker(credit=4, policy=policy)
         router = self.broker.router
-        router.reserve = Reserve(router, self.disk, LEAST)
+        router.reserve = DiskGuard(router, self.disk, LEAST)
         router.reserve.begin()
 
     def has_free(self, size: int) -> None:

@@ -14,7 +14,12 @@ from broker.links.merging import Merging
 from broker.routing.entries.stored import HELD_PLACES
 from broker.routing.queues.node import Node
 from broker.routing.router import Router
-from broker.routing.topics.subscription import Facts, Interest, Terms, row_of
+from broker.routing.topics.subscription import (
+    SubscriptionExpiry,
+    SubscriptionSpec,
+    SubscriptionTraits,
+    row_of,
+)
 from broker.settings import given_settings
 from storage.batch import Batch
 from storage.leases import StoredLease
@@ -273,9 +278,9 @@ def encoded_with_id() -> bytes:
 
 def subscribed(address: str, name: str = "sub") -> Act:
     def subscribe(router: Router, batch: Batch) -> None:
-        row = row_of(Facts(is_durable=True), link_name=name, container_id="client")
-        terms = Terms(durability=2, expiry_policy="never")
-        router.subscriptions.begin(row, Interest(address), terms, batch=batch)
+        row = row_of(SubscriptionTraits(is_durable=True), link_name=name, container_id="client")
+        terms = SubscriptionExpiry(durability=2, expiry_policy="never")
+        router.subscriptions.begin(row, SubscriptionSpec(address), terms, batch=batch)
 
     return subscribe
 

@@ -4,9 +4,9 @@ import pytest
 
 from broker.amqp.encode import BytesWriter, put_descriptor, put_value
 from broker.amqp.types import Described, Map, Symbol, ULong
-from broker.large import Large
+from broker.large import LargeBody
 from broker.management.content import BODY_BYTES_MAX, content_of, properties_of, shown, text_of
-from broker.message import NEVER, Message, Particulars, opaque_message
+from broker.message import NEVER, Message, OptionalFields, opaque_message
 from storage.records import StoredContent
 from tests.support.frames import message
 from tests.support.management import request
@@ -90,7 +90,7 @@ def test_a_body(encoded: bytes, kind: str, body: object, truncated: bool) -> Non
 )
 def test_the_beginning_of_a_large_body(beginning: bytes, kind: str, body: object) -> None:
     stored = StoredContent(number=1, size=2**21, beginning=beginning)
-    large = Large(stored, Recorder().hold(1), is_saved=True)
+    large = LargeBody(stored, Recorder().hold(1), is_saved=True)
     of_it = Message(
         encoded=section(0x74, {"a": 1}),
         durable=False,
@@ -98,7 +98,7 @@ def test_the_beginning_of_a_large_body(beginning: bytes, kind: str, body: object
         ttl_ms=-1,
         arrived_ms=0,
         expires_at_ms=NEVER,
-        particulars=Particulars(large=large),
+        particulars=OptionalFields(large=large),
     )
     shown_of_it = content_of(of_it)
     assert (shown_of_it["body_kind"], shown_of_it["body"]) == (kind, body)
@@ -117,7 +117,7 @@ def test_the_payload_of_an_opaque_message(size: int) -> None:
 
 def test_the_beginning_of_a_large_opaque_message() -> None:
     stored = StoredContent(number=1, size=2**21, beginning=b"bc")
-    large = Large(stored, Recorder().hold(1), is_saved=True)
+    large = LargeBody(stored, Recorder().hold(1), is_saved=True)
     found = content_of(opaque_message(b"a", message_format=7, large=large))
     assert (found["body"], found["body_truncated"]) == (b"abc", True)
 

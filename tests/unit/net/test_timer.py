@@ -4,10 +4,10 @@ import asyncio
 
 from broker.app import App
 from broker.net.timer import Timer
-from broker.routing.agenda import Due
+from broker.routing.agenda import TimerCallback
 
 
-class Bell(Due):
+class Bell(TimerCallback):
     """Says when it was rung, in the order of its bells."""
 
     def __init__(self, rung: "asyncio.Queue[str]", name: str) -> None:

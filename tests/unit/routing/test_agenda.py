@@ -1,12 +1,12 @@
 """Deadlines: never early, in order, and no limit to how many."""
 
-from broker.routing.agenda import NOTHING, Agenda, Due, Waker
+from broker.routing.agenda import NOTHING, TimerCallback, TimerDriver, TimerQueue
 
 
-class Diary(Due):
+class Diary(TimerCallback):
     """Notes when it was called; may ask to be called again."""
 
-    def __init__(self, name: str, agenda: Agenda, again_at: int | None = None) -> None:
+    def __init__(self, name: str, agenda: TimerQueue, again_at: int | None = None) -> None:
         self.calls: list[int] = []
         self.name = name
         self._agenda = agenda
@@ -20,14 +20,14 @@ class Diary(Due):
 
 
 def test_an_empty_agenda_has_no_deadline() -> None:
-    agenda = Agenda()
+    agenda = TimerQueue()
     assert agenda.next_deadline_ms() == NOTHING
     agenda.tick(10**15)
     assert agenda.next_deadline_ms() == NOTHING
 
 
 def test_nothing_is_called_early() -> None:
-    agenda = Agenda()
+    agenda = TimerQueue()
     diary = Diary("a", agenda)
     agenda.at(100, diary)
     agenda.tick(99)
@@ -39,7 +39,7 @@ def test_nothing_is_called_early() -> None:
 
 
 def test_the_earliest_deadline_comes_first_whenever_it_was_asked_for() -> None:
-    agenda = Agenda()
+    agenda = TimerQueue()
     late, early = Diary("late", agenda), Diary("early", agenda)
     agenda.at(200, late)
     agenda.at(100, early)
@@ -49,7 +49,7 @@ def test_the_earliest_deadline_comes_first_whenever_it_was_asked_for() -> None:
 
 
 def test_one_moment_may_be_asked_for_twice() -> None:
-    agenda = Agenda()
+    agenda = TimerQueue()
     one, other = Diary("one", agenda), Diary("other", agenda)
     agenda.at(100, one)
     agenda.at(100, other)
@@ -59,7 +59,7 @@ def test_one_moment_may_be_asked_for_twice() -> None:
 
 
 def test_what_is_asked_for_meanwhile_has_the_next_turn_though_it_is_due() -> None:
-    agenda = Agenda()
+    agenda = TimerQueue()
     overdue = Diary("overdue", agenda, again_at=120)
     later = Diary("later", agenda, again_at=300)
     agenda.at(100, overdue)
@@ -72,7 +72,7 @@ def test_what_is_asked_for_meanwhile_has_the_next_turn_though_it_is_due() -> Non
     assert agenda.next_deadline_ms() == 300
 
 
-class Alarm(Waker):
+class Alarm(TimerDriver):
     """Notes for when it was set."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Alarm(Waker):
 
 
 def test_the_waker_hears_of_what_comes_before_everything_else() -> None:
-    agenda = Agenda()
+    agenda = TimerQueue()
     diary = Diary("a", agenda)
     agenda.waker = alarm = Alarm()
     for deadline_ms in (200, 300, 200, 100, 150):

@@ -7,7 +7,7 @@ import pytest
 from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
 from broker.app import recover
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST, REJECT, AddressPolicy
-from broker.routing.credit.reserve import Reserve
+from broker.routing.credit.reserve import DiskGuard
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.moves import RETRIED_AT_MOST, RETRY_EVERY_MS
 from broker.routing.queues.held import cause_of, held_in
@@ -253,7 +253,7 @@ def test_a_deleted_queue_takes_what_it_holds_along() -> None:
 def test_moves_wait_while_the_disk_is_nearly_full() -> None:
     routing = Routing()
     disk = Disk()
-    routing.router.reserve = Reserve(routing.router, disk, LEAST)
+    routing.router.reserve = DiskGuard(routing.router, disk, LEAST)
     routing.router.reserve.begin()
     disk.free = 0
     routing.advance(1000)

@@ -4,7 +4,7 @@ import pytest
 
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.errors import QueueFull
-from broker.routing.room import Room
+from broker.routing.room import CapacityCheck
 from tests.support.routing import Routing, new_message
 
 
@@ -26,7 +26,7 @@ def test_messages_have_room_together(there: int, asked: int, fits: bool) -> None
     routing = full_at(messages=3)
     queue = routing.queue()
     routing.put(queue, *[b"x"] * there)
-    room = Room()
+    room = CapacityCheck()
     for _ in range(asked):
         room.add(queue, new_message())
     if fits:
@@ -40,7 +40,7 @@ def test_messages_have_room_together(there: int, asked: int, fits: bool) -> None
 def test_bytes_have_room_together(size: int, fits: bool) -> None:
     routing = full_at(size=10)
     queue = routing.queue()
-    room = Room()
+    room = CapacityCheck()
     room.add(queue, new_message(b"12345"))
     room.add(queue, new_message(b"x" * size))
     if fits:
@@ -55,7 +55,7 @@ def test_what_leaves_makes_room() -> None:
     queue = routing.queue()
     routing.put(queue, b"old")
     consumer = routing.consumer(queue, credit=1)
-    room = Room()
+    room = CapacityCheck()
     room.add(queue, new_message())
     room.give_back(consumer.entries[0])
     room.check()
@@ -69,14 +69,14 @@ def test_what_leaves_a_queue_that_gets_nothing_is_not_looked_at() -> None:
     other = routing.queue("other")
     routing.put(other, b"old")
     consumer = routing.consumer(other, credit=1)
-    room = Room()
+    room = CapacityCheck()
     room.give_back(consumer.entries[0])
     room.check()
 
 
 def test_every_queue_has_its_own_room() -> None:
     routing = full_at(messages=1)
-    room = Room()
+    room = CapacityCheck()
     room.add(routing.queue("one"), new_message())
     room.add(routing.queue("other"), new_message())
     room.check()

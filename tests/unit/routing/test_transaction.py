@@ -10,7 +10,7 @@ from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import LimitReached, NoSuchNode, QueueFull
 from broker.routing.queues.queue import Queue
-from broker.routing.transaction import Holder, Retirement, Transaction
+from broker.routing.transaction import Retirement, RetirementListener, Transaction
 from tests.support.parties import RecordingConsumer, RecordingProducer
 from tests.support.routing import Routing, counts, new_message
 
@@ -43,7 +43,7 @@ def rest(routing: Routing, queue: Queue) -> list[bytes]:
     return consumer.taken
 
 
-class Recording(Holder):
+class Recording(RetirementListener):
     """Remembers what became of the deliveries that it holds."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.routing.batches.epoch import Epoch, cut, new_epoch
+from broker.routing.batches.epoch import LeaseBatch, cut, new_epoch
 from tests.support.routing import Routing, bodies, new_message
 
 pytestmark = pytest.mark.requirement("PIP-05")
@@ -42,7 +42,7 @@ def test_a_slice_has_its_messages_in_the_order_of_their_acquisition() -> None:
 
 
 def test_sizes_tell_of_empty_slices_too() -> None:
-    assert Epoch(1, 3, [1, 1]).sizes() == [0, 2, 0]
+    assert LeaseBatch(1, 3, [1, 1]).sizes() == [0, 2, 0]
 
 
 def test_what_is_lost_leaves_its_slice() -> None:
@@ -50,7 +50,7 @@ def test_what_is_lost_leaves_its_slice() -> None:
     queue = routing.queue()
     routing.put(queue, b"0", b"1", b"2", b"3")
     entries = routing.consumer(queue, 4).entries
-    epoch = Epoch(1, 2, [0, 0, 1, 1])
+    epoch = LeaseBatch(1, 2, [0, 0, 1, 1])
     epoch.add(entries[0])
     epoch.leave_out()
     epoch.add(entries[2])

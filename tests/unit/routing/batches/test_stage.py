@@ -4,13 +4,13 @@ import pytest
 
 from broker.message import Message, Origin
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST, REJECT, AddressPolicy
-from broker.routing.batches.stage import Stage
-from broker.routing.batches.stages import Stages
+from broker.routing.batches.stage import StagedTransaction
+from broker.routing.batches.stages import StagingArea
 from broker.routing.errors import LimitReached, NoSuchNode, NotAsSent, QueueFull
 from broker.routing.queues.ledger import ENQUEUED
 from broker.routing.queues.node import QUEUE, TOPIC
 from broker.routing.queues.queue import Queue
-from broker.routing.topics.subscription import PRIVATE_ROW, Interest, Terms
+from broker.routing.topics.subscription import PRIVATE_ROW, SubscriptionExpiry, SubscriptionSpec
 from storage.stages import PLACES, STAGED
 from tests.support.frames import message
 from tests.support.parties import RecordingProducer
@@ -145,7 +145,9 @@ def test_the_key_of_an_address_counts_at_the_commit(again: bool) -> None:
 
 def _subscribed(routing: Routing, address: str) -> Queue:
     subscriptions = routing.router.subscriptions
-    begun = subscriptions.begin(PRIVATE_ROW, Interest(address), Terms(), batch=routing.batch)
+    begun = subscriptions.begin(
+        PRIVATE_ROW, SubscriptionSpec(address), SubscriptionExpiry(), batch=routing.batch
+    )
     return begun.queue
 
 
@@ -303,7 +305,9 @@ def test_a_batch_that_can_never_fit_is_refused_and_waits_for_nobody(kind: str) -
             _send_with_credit(staging, stage, sender)
 
 
-def _send_with_credit(staging: Staging, stage: Stage, sender: RecordingProducer) -> None:
+def _send_with_credit(
+    staging: Staging, stage: StagedTransaction, sender: RecordingProducer
+) -> None:
     """Send one message, as a link does that has credit for it, and asks for more."""
     assert stage.grants is not None
     assert sender.credit > 0, "it waits for ever"
@@ -337,7 +341,7 @@ def test_a_sender_waits_for_consumers_while_these_can_make_room() -> None:
 )
 def test_a_batch_has_a_largest_size(messages_max: int, bytes_max: int) -> None:
     routing = Routing()
-    stages = Stages(routing.router, batch_messages_max=messages_max, batch_bytes_max=bytes_max)
+    stages = StagingArea(routing.router, batch_messages_max=messages_max, batch_bytes_max=bytes_max)
     staging = Staging(routing, stages=stages)
     staging.send(task(0), b"1234")
     staging.send(task(1), b"1234")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.routing.batches.stages import LOOK_EVERY_MS, Stages
+from broker.routing.batches.stages import LOOK_EVERY_MS, StagingArea
 from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode, NotAsSent
 from storage.records import StoredNode
 from storage.stages import STAGED
@@ -295,7 +295,7 @@ def test_without_a_retention_everything_is_kept() -> None:
 
 def limited(**limits: int) -> Staging:
     routing = Routing()
-    return Staging(routing, stages=Stages(routing.router, **limits))
+    return Staging(routing, stages=StagingArea(routing.router, **limits))
 
 
 def test_there_are_only_so_many_stages() -> None:

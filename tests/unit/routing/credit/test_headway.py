@@ -10,9 +10,9 @@ from broker.routing.credit.headway import (
     REST_US,
     TRIAL_US,
     WIDEST,
-    Headway,
+    ProducerWindow,
 )
-from broker.routing.credit.hold import Hold
+from broker.routing.credit.hold import CommitDelay
 
 HOLD_US = 2000
 EVERY_US = 1000
@@ -25,8 +25,8 @@ class Measured:
     """The headway of a queue under load, where one message after the other is timed."""
 
     def __init__(self) -> None:
-        self.hold = Hold(HOLD_US)
-        self.headway = Headway(self.hold)
+        self.hold = CommitDelay(HOLD_US)
+        self.headway = ProducerWindow(self.hold)
         self.now_us = 1_000_000
 
     def measure(self, lag_us: int, times: int = 1) -> int:

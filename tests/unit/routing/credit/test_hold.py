@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.routing.credit.hold import LONGEST, PATIENCE, Hold
+from broker.routing.credit.hold import LONGEST, PATIENCE, CommitDelay
 
 LEAST_US = 2000
 MANY = 50
@@ -19,7 +19,7 @@ COMMITS = {
 
 @pytest.mark.parametrize(("least_us", "took_us", "us"), COMMITS.values(), ids=COMMITS.keys())
 def test_the_hold_follows_the_commits(least_us: int, took_us: int, us: int) -> None:
-    hold = Hold(least_us)
+    hold = CommitDelay(least_us)
     assert hold.us == least_us
     for _ in range(MANY):
         hold.committed(took_us)
@@ -28,7 +28,7 @@ def test_the_hold_follows_the_commits(least_us: int, took_us: int, us: int) -> N
 
 
 def test_one_slow_commit_among_quick_ones_changes_little() -> None:
-    hold = Hold(LEAST_US)
+    hold = CommitDelay(LEAST_US)
     for took_us in [500] * MANY + [4 * LEAST_US] + [500] * 4:
         hold.committed(took_us)
     assert hold.us == LEAST_US

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.routing.credit.lag import UNWRITTEN_MAX, Lag
+from broker.routing.credit.lag import UNWRITTEN_MAX, StoreBackpressure
 from tests.support.parties import RecordingProducer
 
 SHARES = {
@@ -15,13 +15,13 @@ SHARES = {
 
 @pytest.mark.parametrize(("unwritten", "behind"), SHARES.values(), ids=SHARES.keys())
 def test_the_store_is_behind_by_what_is_not_written(unwritten: int, behind: bool) -> None:
-    lag = Lag()
+    lag = StoreBackpressure()
     lag.look(unwritten)
     assert lag.is_behind is behind
 
 
 def test_who_waits_goes_on_once_when_the_store_has_caught_up() -> None:
-    lag = Lag()
+    lag = StoreBackpressure()
     lag.look(UNWRITTEN_MAX + 1)
     staying, leaving = RecordingProducer(), RecordingProducer()
     lag.waiting.wait(staying)

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from broker.routing.credit.hold import PATIENCE, Hold
-from broker.routing.credit.promptness import GIVEN_UP_AFTER, NEVER_SEEN, NOTHING, Promptness
+from broker.routing.credit.hold import PATIENCE, CommitDelay
+from broker.routing.credit.promptness import GIVEN_UP_AFTER, NEVER_SEEN, NOTHING, AckLatency
 
 HOLD_US = 2000
 ENOUGH = 12
@@ -16,7 +16,7 @@ class Timed:
     """A queue's promptness, and messages one after the other, each in a batch of its own."""
 
     def __init__(self) -> None:
-        self.promptness = Promptness(Hold(HOLD_US))
+        self.promptness = AckLatency(CommitDelay(HOLD_US))
         self.now_us = 1_000_000
         self.number = 0
 
@@ -88,7 +88,7 @@ def test_a_message_that_was_written_unsettled_ends_it_at_once() -> None:
 
 
 def test_messages_in_one_batch_cost_nothing_while_one_is_timed() -> None:
-    promptness = Promptness(Hold(HOLD_US))
+    promptness = AckLatency(CommitDelay(HOLD_US))
     promptness.arrived(1, 7, 0)
     assert (promptness.timed, promptness.scope) == (1, 7), "others of batch 7 need not ask"
 

@@ -9,7 +9,7 @@ from broker.routing.credit.reserve import (
     LOOKS_PER_RESERVE,
     MEBIBYTE,
     SLACK_MAX,
-    Reserve,
+    DiskGuard,
     Space,
     is_short,
     slack_of,
@@ -71,7 +71,7 @@ class Setting:
         self.routing = Routing()
         self.router = self.routing.router
         self.disk = Disk()
-        self.reserve = Reserve(self.router, self.disk, LEAST)
+        self.reserve = DiskGuard(self.router, self.disk, LEAST)
         self.reserve.begin()
 
     def looked(self) -> tuple[int, bool]:

@@ -1,13 +1,13 @@
 """Producers that wait for the same thing."""
 
-from broker.routing.credit.waiting import Waiting
+from broker.routing.credit.waiting import BlockedProducers
 from tests.support.parties import RecordingProducer
 
 
 class Insistent(RecordingProducer):
     """Waits again as soon as it may go on."""
 
-    def __init__(self, waiting: Waiting) -> None:
+    def __init__(self, waiting: BlockedProducers) -> None:
         super().__init__()
         self._waiting = waiting
 
@@ -17,7 +17,7 @@ class Insistent(RecordingProducer):
 
 
 def test_everybody_goes_on_once() -> None:
-    waiting, producers = Waiting(), [RecordingProducer(), RecordingProducer()]
+    waiting, producers = BlockedProducers(), [RecordingProducer(), RecordingProducer()]
     for producer in (*producers, *producers):
         waiting.wait(producer)
     waiting.resume()
@@ -27,7 +27,7 @@ def test_everybody_goes_on_once() -> None:
 
 
 def test_who_has_left_is_not_resumed() -> None:
-    waiting, stays, leaves = Waiting(), RecordingProducer(), RecordingProducer()
+    waiting, stays, leaves = BlockedProducers(), RecordingProducer(), RecordingProducer()
     waiting.wait(leaves)
     waiting.wait(stays)
     waiting.leave(leaves)
@@ -37,7 +37,7 @@ def test_who_has_left_is_not_resumed() -> None:
 
 
 def test_who_waits_again_at_once_waits_for_the_next_time() -> None:
-    waiting = Waiting()
+    waiting = BlockedProducers()
     insistent = Insistent(waiting)
     waiting.wait(insistent)
     waiting.resume()

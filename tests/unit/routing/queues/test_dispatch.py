@@ -3,13 +3,13 @@
 from itertools import permutations
 
 from broker.routing.entries.redelivery import Disposal
-from broker.routing.queues.dispatch import DELIVERED_AT_ONCE, Turn
+from broker.routing.queues.dispatch import DELIVERED_AT_ONCE, RoundRobin
 from broker.routing.queues.queue import Queue
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, counts
 
 
-def taken(turn: Turn, count: int) -> list[RecordingConsumer | None]:
+def taken(turn: RoundRobin, count: int) -> list[RecordingConsumer | None]:
     """Who comes next, so many times; each time costs a credit."""
     order: list[RecordingConsumer | None] = []
     for _ in range(count):
@@ -21,8 +21,8 @@ def taken(turn: Turn, count: int) -> list[RecordingConsumer | None]:
     return order
 
 
-def round_of(*consumers: RecordingConsumer) -> Turn:
-    turn = Turn()
+def round_of(*consumers: RecordingConsumer) -> RoundRobin:
+    turn = RoundRobin()
     for consumer in consumers:
         turn.join(consumer)
     return turn
@@ -65,7 +65,7 @@ def test_once_the_others_have_left_equals_take_turns_as_ever() -> None:
 
 
 def test_nobody_has_a_turn_in_an_empty_round() -> None:
-    assert Turn().next() is None
+    assert RoundRobin().next() is None
 
 
 def test_consumers_take_turns() -> None:

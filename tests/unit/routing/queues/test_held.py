@@ -6,7 +6,14 @@ from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.entries.dead_letter import DELIVERY_LIMIT, EXPIRED, REJECTED_UNSAID
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal
-from broker.routing.queues.held import HELD_BYTES_MAX, HELD_MAX, Held, cause_of, held_in, let_go
+from broker.routing.queues.held import (
+    HELD_BYTES_MAX,
+    HELD_MAX,
+    HeldEntries,
+    cause_of,
+    held_in,
+    let_go,
+)
 from broker.routing.queues.queue import Queue
 from tests.support.clock import WALL_START_MS
 from tests.support.routing import Routing, bodies, new_message
@@ -17,7 +24,7 @@ def entry(position: int, body: bytes = b"x") -> QueueEntry:
 
 
 def test_entries_are_kept_in_the_order_in_which_they_came() -> None:
-    held = Held()
+    held = HeldEntries()
     first, second, third = entry(7), entry(3), entry(5)
     held.add(first, REJECTED_UNSAID)
     held.add(second, EXPIRED)
@@ -34,7 +41,7 @@ def test_entries_are_kept_in_the_order_in_which_they_came() -> None:
 
 
 def test_an_entry_in_the_place_of_another_is_not_held() -> None:
-    held = Held()
+    held = HeldEntries()
     held.add(entry(1), EXPIRED)
     assert held.cause_of(entry(1)) is None
 
@@ -47,7 +54,7 @@ FULL = {
 
 @pytest.mark.parametrize(("count", "body"), FULL.values(), ids=FULL.keys())
 def test_what_is_held_has_a_limit(count: int, body: bytes) -> None:
-    held = Held()
+    held = HeldEntries()
     queue = Routing().queue()
     for position in range(count):
         assert not held.is_full()

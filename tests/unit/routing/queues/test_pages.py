@@ -1,7 +1,7 @@
 """Pages of a backlog: found by number, taken in portions, dropped as wholes."""
 
 from broker.message import NOWHERE, Origin
-from broker.routing.queues.pages import FAR, PAGE, Page, Pages
+from broker.routing.queues.pages import FAR, PAGE, PagedEntries, Pages
 
 
 def filled(*counts: int) -> Pages:
@@ -13,12 +13,12 @@ def filled(*counts: int) -> Pages:
     return pages
 
 
-def numbers(pages: list[Page]) -> list[int]:
+def numbers(pages: list[PagedEntries]) -> list[int]:
     return [int(page.number) for page in pages]
 
 
 def test_a_page_counts_what_is_in_it() -> None:
-    page = Page(3)
+    page = PagedEntries(3)
     page.add(0, 7, size=10, expires_at_ms=0)
     page.add(5, 9, size=20, expires_at_ms=5000)
     page.add(6, 8, size=30, expires_at_ms=4000)
@@ -32,12 +32,12 @@ def test_a_page_counts_what_is_in_it() -> None:
 
 def test_a_page_knows_where_its_messages_came_from() -> None:
     one, other = Origin("one"), Origin("other")
-    page = Page(0)
+    page = PagedEntries(0)
     for slot, origin in enumerate((one, one, other)):
         page.add(slot, slot + 1, size=1, expires_at_ms=0)
         page.came_from(slot, origin)
     assert [page.origin_of(slot) for slot in range(3)] == [one, one, other]
-    assert Page(0).origin_of(0) is NOWHERE
+    assert PagedEntries(0).origin_of(0) is NOWHERE
 
 
 def test_pages_are_found_by_number() -> None:

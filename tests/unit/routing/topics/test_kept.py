@@ -8,7 +8,14 @@ from broker.amqp.terminus import LINK_DETACH, NEVER, SESSION_END
 from broker.routing.addresses.identity import Identity
 from broker.routing.topics.kept import KeptSubscriptions, has_grace
 from broker.routing.topics.lifetime import Ending
-from broker.routing.topics.subscription import Departure, Interest, Row, Subscription, Terms, Use
+from broker.routing.topics.subscription import (
+    AttachRule,
+    ConsumerDetach,
+    Subscription,
+    SubscriptionExpiry,
+    SubscriptionKind,
+    SubscriptionSpec,
+)
 from broker.routing.topics.subscriptions import Subscriptions
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing
@@ -53,14 +60,14 @@ class Waiting:
     ) -> Subscription:
         """A subscriber comes and goes, in a session that goes on where it can."""
         subscription = self.subscriptions.begin(
-            Row(1, Use.PRIVATE, None),
-            Interest("/topic/transient/t"),
-            Terms(expiry_policy=policy),
+            AttachRule(1, SubscriptionKind.PRIVATE, None),
+            SubscriptionSpec("/topic/transient/t"),
+            SubscriptionExpiry(expiry_policy=policy),
             batch=self.routing.batch,
         )
         consumer = RecordingConsumer()
         self.subscriptions.join(subscription, consumer)
-        how = Departure(ending, connection=1, session=0, key=("client", link_name))
+        how = ConsumerDetach(ending, connection=1, session=0, key=("client", link_name))
         self.subscriptions.leave(subscription, consumer, self.routing.batch, how=how)
         assert list(subscription.queue.consumers) == []
         return subscription

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from broker.routing.agenda import NOTHING, Agenda
+from broker.routing.agenda import NOTHING, TimerQueue
 from broker.routing.topics.lifetime import (
     HORIZON_MS,
     STALE_FREE,
     Ending,
-    Fate,
-    Lease,
-    Lifetimes,
-    Mortal,
-    Terms,
+    Expiries,
+    Expiring,
+    Expiry,
+    ExpiryDecision,
+    ExpiryPolicy,
     fate,
     respite_ms,
 )
@@ -44,20 +44,23 @@ FATES = [
     ],
 )
 def test_what_an_ending_means(policy: str, ending: Ending, expected: str) -> None:
-    assert fate(policy, ending) is Fate[expected.upper()]
+    assert fate(policy, ending) is ExpiryDecision[expected.upper()]
 
 
 RESPITES = [
-    pytest.param(Terms("link-detach"), DETACHED, 0, id="no timeout"),
-    pytest.param(Terms("link-detach", timeout_s=3), DETACHED, 3000, id="a timeout"),
-    pytest.param(Terms("never", timeout_s=2**32 - 1), GONE, 4294967295000, id="the longest"),
-    pytest.param(Terms("link-detach", grace_ms=500), GONE, 0, id="no grace for good order"),
-    pytest.param(Terms("link-detach", grace_ms=500), LOST, 500, id="grace after a loss"),
+    pytest.param(ExpiryPolicy("link-detach"), DETACHED, 0, id="no timeout"),
+    pytest.param(ExpiryPolicy("link-detach", timeout_s=3), DETACHED, 3000, id="a timeout"),
+    pytest.param(ExpiryPolicy("never", timeout_s=2**32 - 1), GONE, 4294967295000, id="the longest"),
+    pytest.param(ExpiryPolicy("link-detach", grace_ms=500), GONE, 0, id="no grace for good order"),
+    pytest.param(ExpiryPolicy("link-detach", grace_ms=500), LOST, 500, id="grace after a loss"),
     pytest.param(
-        Terms("link-detach", timeout_s=3, grace_ms=500), LOST, 3000, id="a timeout beyond the grace"
+        ExpiryPolicy("link-detach", timeout_s=3, grace_ms=500),
+        LOST,
+        3000,
+        id="a timeout beyond the grace",
     ),
     pytest.param(
-        Terms("link-detach", timeout_s=1, grace_ms=5000),
+        ExpiryPolicy("link-detach", timeout_s=1, grace_ms=5000),
         LOST,
         5000,
         id="a grace beyond the timeout",
@@ -67,11 +70,11 @@ RESPITES = [
 
 @pytest.mark.requirement("SUB-25", "DST-12")
 @pytest.mark.parametrize(("terms", "ending", "expected"), RESPITES)
-def test_how_long_something_goes_on(terms: Terms, ending: Ending, expected: int) -> None:
+def test_how_long_something_goes_on(terms: ExpiryPolicy, ending: Ending, expected: int) -> None:
     assert respite_ms(terms, ending) == expected
 
 
-class Thing(Mortal):
+class Thing(Expiring):
     """Counts how often it has ended."""
 
     def __init__(self) -> None:
@@ -86,15 +89,15 @@ class World:
 
     def __init__(self) -> None:
         self.clock = SimulatedClock()
-        self.agenda = Agenda()
+        self.agenda = TimerQueue()
         self.batch = Batch()
-        self.lifetimes = Lifetimes(self.agenda, self.clock)
+        self.lifetimes = Expiries(self.agenda, self.clock)
 
-    def lease(self, policy: str, timeout_s: int = 0, grace_ms: int = 0) -> tuple[Lease, Thing]:
+    def lease(self, policy: str, timeout_s: int = 0, grace_ms: int = 0) -> tuple[Expiry, Thing]:
         thing = Thing()
-        return Lease(thing, Terms(policy, timeout_s=timeout_s, grace_ms=grace_ms)), thing
+        return Expiry(thing, ExpiryPolicy(policy, timeout_s=timeout_s, grace_ms=grace_ms)), thing
 
-    def link(self, lease: Lease, ending: Ending, session: int = 0) -> None:
+    def link(self, lease: Expiry, ending: Ending, session: int = 0) -> None:
         """The link of `lease` ends, in that session of connection 1."""
         self.lifetimes.link_ended(lease, ending, self.batch, connection=1, session=session)
 

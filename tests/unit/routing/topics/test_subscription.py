@@ -11,11 +11,11 @@ from broker.routing.selector import parse_selector
 from broker.routing.topics.subscription import (
     NAME_BYTES_MAX,
     REFUSALS,
-    Facts,
-    Interest,
-    Standing,
-    Use,
-    Verdict,
+    AttachVerdict,
+    SubscriptionKind,
+    SubscriptionSpec,
+    SubscriptionState,
+    SubscriptionTraits,
     judge,
     row_of,
 )
@@ -24,9 +24,9 @@ CLIENT = "client"
 LINK = "n|x"
 
 
-def facts(words: str, *, has_source: bool = True) -> Facts:
+def facts(words: str, *, has_source: bool = True) -> SubscriptionTraits:
     """Facts in the words of the table: `shared global durable`, any of them."""
-    return Facts(
+    return SubscriptionTraits(
         has_source=has_source,
         is_shared="shared" in words,
         is_global="global" in words,
@@ -37,25 +37,35 @@ def facts(words: str, *, has_source: bool = True) -> Facts:
 # -- the table
 
 ROWS = [
-    pytest.param("set", "", 1, Use.PRIVATE, None, id="SUB-01"),
-    pytest.param("set", "durable", 2, Use.SOLE, (CLIENT, LINK, True), id="SUB-02"),
-    pytest.param("set", "global", 3, Use.PRIVATE, None, id="SUB-03"),
-    pytest.param("set", "global durable", 4, Use.SOLE, (None, LINK, True), id="SUB-04"),
-    pytest.param("set", "shared", 5, Use.SHARED, (CLIENT, "n", False), id="SUB-05"),
-    pytest.param("set", "shared durable", 6, Use.SHARED, (CLIENT, "n", True), id="SUB-06"),
-    pytest.param("set", "shared global", 7, Use.SHARED, (None, "n", False), id="SUB-07"),
-    pytest.param("set", "shared global durable", 8, Use.SHARED, (None, "n", True), id="SUB-08"),
-    pytest.param("null", "", 9, Use.LOOK_UP, (CLIENT, LINK, True), id="SUB-09"),
-    pytest.param("null", "global", 10, Use.LOOK_UP, (None, LINK, True), id="SUB-10"),
-    pytest.param("null", "shared", 11, Use.LOOK_UP, (CLIENT, "n", True), id="SUB-11"),
-    pytest.param("null", "shared global", 12, Use.LOOK_UP, (None, "n", True), id="SUB-12"),
+    pytest.param("set", "", 1, SubscriptionKind.PRIVATE, None, id="SUB-01"),
+    pytest.param("set", "durable", 2, SubscriptionKind.SOLE, (CLIENT, LINK, True), id="SUB-02"),
+    pytest.param("set", "global", 3, SubscriptionKind.PRIVATE, None, id="SUB-03"),
+    pytest.param(
+        "set", "global durable", 4, SubscriptionKind.SOLE, (None, LINK, True), id="SUB-04"
+    ),
+    pytest.param("set", "shared", 5, SubscriptionKind.SHARED, (CLIENT, "n", False), id="SUB-05"),
+    pytest.param(
+        "set", "shared durable", 6, SubscriptionKind.SHARED, (CLIENT, "n", True), id="SUB-06"
+    ),
+    pytest.param(
+        "set", "shared global", 7, SubscriptionKind.SHARED, (None, "n", False), id="SUB-07"
+    ),
+    pytest.param(
+        "set", "shared global durable", 8, SubscriptionKind.SHARED, (None, "n", True), id="SUB-08"
+    ),
+    pytest.param("null", "", 9, SubscriptionKind.LOOK_UP, (CLIENT, LINK, True), id="SUB-09"),
+    pytest.param("null", "global", 10, SubscriptionKind.LOOK_UP, (None, LINK, True), id="SUB-10"),
+    pytest.param("null", "shared", 11, SubscriptionKind.LOOK_UP, (CLIENT, "n", True), id="SUB-11"),
+    pytest.param(
+        "null", "shared global", 12, SubscriptionKind.LOOK_UP, (None, "n", True), id="SUB-12"
+    ),
 ]
 
 
 @pytest.mark.requirement(*(f"SUB-{number:02}" for number in range(1, 13)), "SUB-24")
 @pytest.mark.parametrize(("source", "words", "number", "use", "identity"), ROWS)
 def test_the_table(
-    source: str, words: str, number: int, use: Use, identity: Identity | None
+    source: str, words: str, number: int, use: SubscriptionKind, identity: Identity | None
 ) -> None:
     asked = facts(words, has_source=source == "set")
     row = row_of(asked, link_name=LINK, container_id=CLIENT)
@@ -165,121 +175,148 @@ SHARED = facts("shared durable")
 LOOKUP = facts("", has_source=False)
 
 
-def there(**more: object) -> Standing:
-    return Standing(exists=True, **more)  # type: ignore[arg-type]
+def there(**more: object) -> SubscriptionState:
+    return SubscriptionState(exists=True, **more)  # type: ignore[arg-type]
 
 
 JUDGED = [
     # a lookup
-    pytest.param(LOOKUP, Standing(), Verdict.MISSING, id="a lookup of nothing"),
-    pytest.param(LOOKUP, there(), Verdict.FOUND, id="a lookup"),
-    pytest.param(LOOKUP, there(consumers=3), Verdict.FOUND, id="a lookup of one in use"),
-    pytest.param(LOOKUP, there(is_shared=True), Verdict.FOUND, id="a lookup of a shared one"),
+    pytest.param(LOOKUP, SubscriptionState(), AttachVerdict.MISSING, id="a lookup of nothing"),
+    pytest.param(LOOKUP, there(), AttachVerdict.FOUND, id="a lookup"),
+    pytest.param(LOOKUP, there(consumers=3), AttachVerdict.FOUND, id="a lookup of one in use"),
+    pytest.param(LOOKUP, there(is_shared=True), AttachVerdict.FOUND, id="a lookup of a shared one"),
     pytest.param(
         LOOKUP,
         there(link=DURABLE, consumers=1, holds=True),
-        Verdict.LINK_IN_USE,
+        AttachVerdict.LINK_IN_USE,
         id="a lookup by a name that its consumer has",
     ),
     pytest.param(
-        LOOKUP, there(link=LOOKUP), Verdict.LINK_IN_USE, id="a lookup by a name that another has"
+        LOOKUP,
+        there(link=LOOKUP),
+        AttachVerdict.LINK_IN_USE,
+        id="a lookup by a name that another has",
     ),
     pytest.param(
         LOOKUP,
-        Standing(link=facts("")),
-        Verdict.MISSING,
+        SubscriptionState(link=facts("")),
+        AttachVerdict.MISSING,
         id="a lookup of nothing by a name that a live link has",
     ),
     # a link of the same name
     pytest.param(
-        DURABLE, Standing(link=SHARED), Verdict.LINK_MEANS_ANOTHER, id="a live link is shared"
+        DURABLE,
+        SubscriptionState(link=SHARED),
+        AttachVerdict.LINK_MEANS_ANOTHER,
+        id="a live link is shared",
     ),
     pytest.param(
         DURABLE,
-        Standing(link=facts("global durable")),
-        Verdict.LINK_MEANS_ANOTHER,
+        SubscriptionState(link=facts("global durable")),
+        AttachVerdict.LINK_MEANS_ANOTHER,
         id="a live link is global",
     ),
     pytest.param(
         facts("global durable"),
-        Standing(link=DURABLE),
-        Verdict.LINK_MEANS_ANOTHER,
+        SubscriptionState(link=DURABLE),
+        AttachVerdict.LINK_MEANS_ANOTHER,
         id="a live link is the container's own",
     ),
     pytest.param(
-        facts(""), Standing(link=DURABLE), Verdict.LINK_MEANS_ANOTHER, id="a live link is durable"
+        facts(""),
+        SubscriptionState(link=DURABLE),
+        AttachVerdict.LINK_MEANS_ANOTHER,
+        id="a live link is durable",
     ),
     pytest.param(
         DURABLE,
         there(link=SHARED, is_shared=True, consumers=5, wants_the_same=False),
-        Verdict.LINK_MEANS_ANOTHER,
+        AttachVerdict.LINK_MEANS_ANOTHER,
         id="the live link is judged first",
     ),
-    pytest.param(facts(""), Standing(link=facts("")), Verdict.BEGIN, id="a steal of a private one"),
+    pytest.param(
+        facts(""),
+        SubscriptionState(link=facts("")),
+        AttachVerdict.BEGIN,
+        id="a steal of a private one",
+    ),
     pytest.param(
         DURABLE,
         there(link=DURABLE, consumers=1, holds=True),
-        Verdict.RESUME,
+        AttachVerdict.RESUME,
         id="a steal of an unshared one",
     ),
     pytest.param(
         SHARED,
         there(link=SHARED, is_shared=True, consumers=2, holds=True),
-        Verdict.RESUME,
+        AttachVerdict.RESUME,
         id="a steal of one share",
     ),
     pytest.param(
         DURABLE,
         there(link=DURABLE, consumers=1, holds=True, wants_the_same=False),
-        Verdict.WANTED_OTHERWISE,
+        AttachVerdict.WANTED_OTHERWISE,
         id="a steal that would drop the backlog",
     ),
     pytest.param(
-        DURABLE, there(link=LOOKUP), Verdict.RESUME, id="a steal from a lookup, which holds nothing"
+        DURABLE,
+        there(link=LOOKUP),
+        AttachVerdict.RESUME,
+        id="a steal from a lookup, which holds nothing",
     ),
     # beginnings
-    pytest.param(DURABLE, Standing(), Verdict.BEGIN, id="the first unshared"),
-    pytest.param(SHARED, Standing(), Verdict.BEGIN, id="the first of many"),
+    pytest.param(DURABLE, SubscriptionState(), AttachVerdict.BEGIN, id="the first unshared"),
+    pytest.param(SHARED, SubscriptionState(), AttachVerdict.BEGIN, id="the first of many"),
     # sharing
-    pytest.param(SHARED, there(), Verdict.NOT_SHARED, id="shared where an unshared one rests"),
-    pytest.param(SHARED, there(consumers=1), Verdict.NOT_SHARED, id="shared where one is in use"),
     pytest.param(
-        DURABLE, there(is_shared=True), Verdict.SHARED_BY_OTHERS, id="unshared where one rests"
+        SHARED, there(), AttachVerdict.NOT_SHARED, id="shared where an unshared one rests"
+    ),
+    pytest.param(
+        SHARED, there(consumers=1), AttachVerdict.NOT_SHARED, id="shared where one is in use"
+    ),
+    pytest.param(
+        DURABLE,
+        there(is_shared=True),
+        AttachVerdict.SHARED_BY_OTHERS,
+        id="unshared where one rests",
     ),
     pytest.param(
         DURABLE,
         there(is_shared=True, wants_the_same=False),
-        Verdict.SHARED_BY_OTHERS,
+        AttachVerdict.SHARED_BY_OTHERS,
         id="unshared, to another topic",
     ),
     pytest.param(
-        SHARED, there(is_shared=True, consumers=9), Verdict.RESUME, id="the tenth that shares"
+        SHARED, there(is_shared=True, consumers=9), AttachVerdict.RESUME, id="the tenth that shares"
     ),
     # use
-    pytest.param(DURABLE, there(), Verdict.RESUME, id="an unshared one that comes back"),
+    pytest.param(DURABLE, there(), AttachVerdict.RESUME, id="an unshared one that comes back"),
     pytest.param(
-        DURABLE, there(consumers=1), Verdict.CONSUMED_BY_ANOTHER, id="an unshared one in use"
+        DURABLE, there(consumers=1), AttachVerdict.CONSUMED_BY_ANOTHER, id="an unshared one in use"
     ),
     pytest.param(
         DURABLE,
         there(consumers=1, wants_the_same=False),
-        Verdict.CONSUMED_BY_ANOTHER,
+        AttachVerdict.CONSUMED_BY_ANOTHER,
         id="an unshared one in use, to another topic",
     ),
     # change
     pytest.param(
-        DURABLE, there(wants_the_same=False), Verdict.BEGIN_ANEW, id="another topic, nobody there"
+        DURABLE,
+        there(wants_the_same=False),
+        AttachVerdict.BEGIN_ANEW,
+        id="another topic, nobody there",
     ),
     pytest.param(
         SHARED,
         there(is_shared=True, wants_the_same=False),
-        Verdict.BEGIN_ANEW,
+        AttachVerdict.BEGIN_ANEW,
         id="another topic, nobody there to share with",
     ),
     pytest.param(
         SHARED,
         there(is_shared=True, wants_the_same=False, consumers=1),
-        Verdict.WANTED_OTHERWISE,
+        AttachVerdict.WANTED_OTHERWISE,
         id="another topic, somebody there",
     ),
 ]
@@ -287,13 +324,15 @@ JUDGED = [
 
 @pytest.mark.requirement("SUB-21", "SUB-22", "SUB-26", "SUB-37", "SUB-38", "SUB-40")
 @pytest.mark.parametrize(("asked", "standing", "verdict"), JUDGED)
-def test_an_attach_is_judged(asked: Facts, standing: Standing, verdict: Verdict) -> None:
+def test_an_attach_is_judged(
+    asked: SubscriptionTraits, standing: SubscriptionState, verdict: AttachVerdict
+) -> None:
     assert judge(asked, standing) is verdict
 
 
 def test_every_verdict_can_be_reached() -> None:
-    assert {case.values[2] for case in JUDGED} == set(Verdict)
-    assert set(REFUSALS) < set(Verdict)
+    assert {case.values[2] for case in JUDGED} == set(AttachVerdict)
+    assert set(REFUSALS) < set(AttachVerdict)
 
 
 # -- what it wants
@@ -302,34 +341,45 @@ def test_every_verdict_can_be_reached() -> None:
 SELECTIVE = Filter(parse_selector("x = 1"))
 
 INTERESTS = [
-    pytest.param(Interest("t"), Interest("t"), True, id="the same topic"),
-    pytest.param(Interest("t"), Interest("T"), False, id="another topic"),
-    pytest.param(Interest("t"), Interest("t/#"), True, id="every key, said and not said"),
-    pytest.param(Interest("t/"), Interest("t"), True, id="an empty key"),
-    pytest.param(Interest("t/a"), Interest("t/b"), False, id="another key"),
-    pytest.param(Interest("t/a"), Interest("t"), False, id="a key and none"),
-    pytest.param(Interest("a.#.*"), Interest("a.*.#"), True, id="one pattern in two ways"),
-    pytest.param(Interest("a.b"), Interest("a/b"), False, id="a topic and a key"),
+    pytest.param(SubscriptionSpec("t"), SubscriptionSpec("t"), True, id="the same topic"),
+    pytest.param(SubscriptionSpec("t"), SubscriptionSpec("T"), False, id="another topic"),
     pytest.param(
-        Interest("/topic/durable/t"), Interest("/durable/topic/t"), True, id="a class in two ways"
+        SubscriptionSpec("t"), SubscriptionSpec("t/#"), True, id="every key, said and not said"
     ),
-    pytest.param(Interest("/topic/durable/t"), Interest("t"), False, id="a class and none"),
-    pytest.param(Interest("t", SELECTIVE), Interest("t"), False, id="a filter and none"),
+    pytest.param(SubscriptionSpec("t/"), SubscriptionSpec("t"), True, id="an empty key"),
+    pytest.param(SubscriptionSpec("t/a"), SubscriptionSpec("t/b"), False, id="another key"),
+    pytest.param(SubscriptionSpec("t/a"), SubscriptionSpec("t"), False, id="a key and none"),
     pytest.param(
-        Interest("t", SELECTIVE),
-        Interest("t", Filter(parse_selector("x = 1"))),
+        SubscriptionSpec("a.#.*"), SubscriptionSpec("a.*.#"), True, id="one pattern in two ways"
+    ),
+    pytest.param(SubscriptionSpec("a.b"), SubscriptionSpec("a/b"), False, id="a topic and a key"),
+    pytest.param(
+        SubscriptionSpec("/topic/durable/t"),
+        SubscriptionSpec("/durable/topic/t"),
+        True,
+        id="a class in two ways",
+    ),
+    pytest.param(
+        SubscriptionSpec("/topic/durable/t"), SubscriptionSpec("t"), False, id="a class and none"
+    ),
+    pytest.param(
+        SubscriptionSpec("t", SELECTIVE), SubscriptionSpec("t"), False, id="a filter and none"
+    ),
+    pytest.param(
+        SubscriptionSpec("t", SELECTIVE),
+        SubscriptionSpec("t", Filter(parse_selector("x = 1"))),
         True,
         id="the same filter",
     ),
     pytest.param(
-        Interest("t", SELECTIVE),
-        Interest("t", Filter(parse_selector("x = 2"))),
+        SubscriptionSpec("t", SELECTIVE),
+        SubscriptionSpec("t", Filter(parse_selector("x = 2"))),
         False,
         id="another selector",
     ),
     pytest.param(
-        Interest("t", Filter(None, "one")),
-        Interest("t", Filter(None, "other")),
+        SubscriptionSpec("t", Filter(None, "one")),
+        SubscriptionSpec("t", Filter(None, "other")),
         False,
         id="another's own messages left out",
     ),
@@ -339,7 +389,7 @@ INTERESTS = [
 @pytest.mark.requirement("SUB-21")
 @pytest.mark.parametrize(("one", "other", "alike"), INTERESTS)
 def test_interests_are_alike_where_they_take_the_same_messages(
-    one: Interest, other: Interest, alike: bool
+    one: SubscriptionSpec, other: SubscriptionSpec, alike: bool
 ) -> None:
     assert one.is_like(other) is alike
     assert other.is_like(one) is alike

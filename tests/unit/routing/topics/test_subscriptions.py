@@ -10,12 +10,12 @@ from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached,
 from broker.routing.selector import parse_selector
 from broker.routing.topics.lifetime import Ending
 from broker.routing.topics.subscription import (
-    Departure,
-    Facts,
-    Interest,
-    Row,
+    AttachRule,
+    ConsumerDetach,
     Subscription,
-    Terms,
+    SubscriptionExpiry,
+    SubscriptionSpec,
+    SubscriptionTraits,
     row_of,
 )
 from broker.routing.topics.topic import Topic
@@ -23,22 +23,24 @@ from storage.records import StoredSubscription
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, new_message
 
-DURABLE = Facts(is_durable=True)
-SHARED = Facts(is_shared=True)
-SHARED_DURABLE = Facts(is_shared=True, is_durable=True)
+DURABLE = SubscriptionTraits(is_durable=True)
+SHARED = SubscriptionTraits(is_shared=True)
+SHARED_DURABLE = SubscriptionTraits(is_shared=True, is_durable=True)
 
 
-def row(facts: Facts, name: str = "n", container_id: str = "client") -> Row:
+def row(facts: SubscriptionTraits, name: str = "n", container_id: str = "client") -> AttachRule:
     return row_of(facts, link_name=name, container_id=container_id)
 
 
 def begin(
-    routing: Routing, facts: Facts = DURABLE, name: str = "n", *, address: str = "t"
+    routing: Routing, facts: SubscriptionTraits = DURABLE, name: str = "n", *, address: str = "t"
 ) -> Subscription:
     return routing.router.subscriptions.begin(
         row(facts, name),
-        Interest(address),
-        Terms(durability=2, expiry_policy=NEVER) if facts.is_durable else Terms(),
+        SubscriptionSpec(address),
+        SubscriptionExpiry(durability=2, expiry_policy=NEVER)
+        if facts.is_durable
+        else SubscriptionExpiry(),
         batch=routing.batch,
     )
 
@@ -87,9 +89,11 @@ def test_a_durable_subscription_is_kept_with_its_durable_messages() -> None:
 )
 def test_whom_no_local_leaves_out_is_stored(wanted: Filter | None, excluded: str) -> None:
     routing = Routing()
-    facts = Facts(is_durable=True, is_global=True)
-    interest = Interest("t", wanted)
-    routing.router.subscriptions.begin(row(facts), interest, Terms(), batch=routing.batch)
+    facts = SubscriptionTraits(is_durable=True, is_global=True)
+    interest = SubscriptionSpec("t", wanted)
+    routing.router.subscriptions.begin(
+        row(facts), interest, SubscriptionExpiry(), batch=routing.batch
+    )
     (stored,) = stored_subscriptions(routing)
     assert (stored.container_id, stored.excluded_publisher) == (None, excluded)
 
@@ -97,7 +101,7 @@ def test_whom_no_local_leaves_out_is_stored(wanted: Filter | None, excluded: str
 def test_volatile_subscriptions_are_not_stored() -> None:
     routing = Routing()
     begin(routing, SHARED)
-    begin(routing, Facts(), "m")
+    begin(routing, SubscriptionTraits(), "m")
     routing.topic().put(new_message(durable=True), routing.batch)
     assert stored_subscriptions(routing) == []
 
@@ -116,7 +120,7 @@ def test_the_name_in_the_store_is_new_each_time_and_no_address() -> None:
 def test_subscriptions_of_one_name_coexist() -> None:
     routing = Routing()
     every = [
-        begin(routing, Facts(is_shared=True, is_durable=durable, is_global=is_global))
+        begin(routing, SubscriptionTraits(is_shared=True, is_durable=durable, is_global=is_global))
         for durable in (False, True)
         for is_global in (False, True)
     ]
@@ -127,9 +131,9 @@ def test_subscriptions_of_one_name_coexist() -> None:
 
 def test_a_private_subscription_is_known_to_nobody() -> None:
     routing = Routing()
-    subscription = begin(routing, Facts())
+    subscription = begin(routing, SubscriptionTraits())
     assert subscription.name() == ""
-    assert routing.router.subscriptions.find(row(Facts())) is None
+    assert routing.router.subscriptions.find(row(SubscriptionTraits())) is None
     routing.router.subscriptions.end(subscription, routing.batch)
     assert_nothing_is_left(routing)
 
@@ -140,7 +144,9 @@ def test_nothing_durable_begins_at_a_temporary_topic() -> None:
     assert isinstance(topic, Topic)
     subscriptions = routing.router.subscriptions
     with pytest.raises(InvalidAddress):
-        subscriptions.begin(row(DURABLE), Interest(topic.address), Terms(), batch=routing.batch)
+        subscriptions.begin(
+            row(DURABLE), SubscriptionSpec(topic.address), SubscriptionExpiry(), batch=routing.batch
+        )
     assert_nothing_is_left(routing)
 
 
@@ -150,7 +156,7 @@ def test_there_is_a_limit_to_named_subscriptions() -> None:
     begin(routing, SHARED, "2")
     with pytest.raises(LimitReached):
         begin(routing, name="3")
-    begin(routing, Facts(), "3")
+    begin(routing, SubscriptionTraits(), "3")
     begin(routing, name="1", address="other")
     assert first.is_over, "in its own place a subscription may begin anew"
     assert len(routing.router.subscriptions.named) == 2
@@ -195,7 +201,7 @@ def leave(
             subscription,
             consumer,
             routing.batch,
-            how=Departure(
+            how=ConsumerDetach(
                 Ending.LINK_CLOSED if closed else Ending.LINK_DETACHED,
                 connection=1,
                 session=0,
@@ -209,8 +215,8 @@ def leave(
 
 LEAVING = [
     # facts, closed, others -> leaves in peace, is over
-    pytest.param(Facts(), False, False, (True, True), id="private, detached"),
-    pytest.param(Facts(), True, False, (True, True), id="private, closed"),
+    pytest.param(SubscriptionTraits(), False, False, (True, True), id="private, detached"),
+    pytest.param(SubscriptionTraits(), True, False, (True, True), id="private, closed"),
     pytest.param(DURABLE, False, False, (True, False), id="durable, detached"),
     pytest.param(DURABLE, True, False, (True, True), id="durable, closed"),
     pytest.param(SHARED, False, False, (True, True), id="the last of a volatile one, detached"),
@@ -229,7 +235,7 @@ LEAVING = [
 @pytest.mark.requirement("SUB-30", "SUB-31", "SUB-33")
 @pytest.mark.parametrize(("facts", "closed", "others", "expected"), LEAVING)
 def test_a_consumer_leaves(
-    facts: Facts, closed: bool, others: bool, expected: tuple[bool, bool]
+    facts: SubscriptionTraits, closed: bool, others: bool, expected: tuple[bool, bool]
 ) -> None:
     routing = Routing()
     subscription = begin(routing, facts)

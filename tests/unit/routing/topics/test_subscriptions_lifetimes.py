@@ -6,19 +6,19 @@ import pytest
 
 from broker.routing.topics.lifetime import Ending
 from broker.routing.topics.subscription import (
-    Departure,
-    Facts,
-    Interest,
+    ConsumerDetach,
     Subscription,
-    Terms,
+    SubscriptionExpiry,
+    SubscriptionSpec,
+    SubscriptionTraits,
     row_of,
 )
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing
 
-PRIVATE = Facts()
-SHARED = Facts(is_shared=True)
-DURABLE = Facts(is_durable=True)
+PRIVATE = SubscriptionTraits()
+SHARED = SubscriptionTraits(is_shared=True)
+DURABLE = SubscriptionTraits(is_durable=True)
 
 KINDS = [
     pytest.param(PRIVATE, id="private"),
@@ -50,13 +50,13 @@ ROWS = [
 class World:
     """One subscription, and the link of its only consumer, in session 3 of connection 7."""
 
-    def __init__(self, facts: Facts, policy: str, timeout_s: int = 0) -> None:
+    def __init__(self, facts: SubscriptionTraits, policy: str, timeout_s: int = 0) -> None:
         self.routing = Routing()
         self.subscriptions = self.routing.router.subscriptions
         self.subscription: Subscription = self.subscriptions.begin(
             row_of(facts, link_name="n", container_id="client"),
-            Interest("t"),
-            Terms(expiry_policy=policy, timeout_s=timeout_s),
+            SubscriptionSpec("t"),
+            SubscriptionExpiry(expiry_policy=policy, timeout_s=timeout_s),
             batch=self.routing.batch,
         )
         self.consumer = self.join()
@@ -68,7 +68,7 @@ class World:
 
     def leave(self, consumer: RecordingConsumer, ending: Ending) -> None:
         """Its link ends, and with it whatever the ending names."""
-        how = Departure(ending, connection=7, session=3, key=("client", "n"))
+        how = ConsumerDetach(ending, connection=7, session=3, key=("client", "n"))
         self.subscriptions.leave(self.subscription, consumer, self.routing.batch, how=how)
         if ending in (GONE, LOST):
             self.routing.router.connection_ended(7, ending, self.routing.batch)
@@ -87,7 +87,9 @@ class World:
 @pytest.mark.requirement("SUB-25", "SUB-30", "SUB-33")
 @pytest.mark.parametrize("facts", KINDS)
 @pytest.mark.parametrize(("policy", "ending", "is_end"), ROWS)
-def test_what_ends_a_subscription(facts: Facts, policy: str, ending: Ending, is_end: bool) -> None:
+def test_what_ends_a_subscription(
+    facts: SubscriptionTraits, policy: str, ending: Ending, is_end: bool
+) -> None:
     world = World(facts, policy)
     world.leave(world.consumer, ending)
     world.assert_is_over(expected=is_end)
@@ -97,7 +99,7 @@ def test_what_ends_a_subscription(facts: Facts, policy: str, ending: Ending, is_
 @pytest.mark.parametrize("facts", KINDS)
 @pytest.mark.parametrize(("policy", "ending", "is_end"), ROWS)
 def test_the_timeout_counts_from_there(
-    facts: Facts, policy: str, ending: Ending, is_end: bool
+    facts: SubscriptionTraits, policy: str, ending: Ending, is_end: bool
 ) -> None:
     world = World(facts, policy, timeout_s=2)
     world.leave(world.consumer, ending)
@@ -114,7 +116,7 @@ def test_the_timeout_counts_from_there(
 
 @pytest.mark.requirement("SUB-25")
 @pytest.mark.parametrize("facts", KINDS)
-def test_the_end_of_the_session_may_come_later(facts: Facts) -> None:
+def test_the_end_of_the_session_may_come_later(facts: SubscriptionTraits) -> None:
     world = World(facts, "session-end", timeout_s=2)
     world.leave(world.consumer, DETACHED)
     world.routing.advance(5000)
@@ -129,7 +131,7 @@ def test_the_end_of_the_session_may_come_later(facts: Facts) -> None:
 
 @pytest.mark.requirement("SUB-25", "SUB-36")
 @pytest.mark.parametrize("facts", KINDS)
-def test_who_comes_back_in_time_stops_the_clock(facts: Facts) -> None:
+def test_who_comes_back_in_time_stops_the_clock(facts: SubscriptionTraits) -> None:
     world = World(facts, "link-detach", timeout_s=2)
     world.leave(world.consumer, DETACHED)
     world.routing.advance(1999)
