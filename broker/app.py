@@ -15,8 +15,8 @@ from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
 from broker.amqp.limits import Limits
 from broker.clock import Clock, SystemClock
 from broker.compiled import BUILD, build_kind
-from broker.contents import LargeBodyStore
 from broker.journal import Journal
+from broker.large_body_store import LargeBodyStore
 from broker.links.container import Authenticator, Container, Watcher
 from broker.links.recovery import Recovery
 from broker.machine import default_memory_max
@@ -26,9 +26,9 @@ from broker.net.listener import Listener
 from broker.net.login import Login
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.addresses.prefixes import Prefixes
-from broker.routing.batches.stages import StagingArea
-from broker.routing.credit.reserve import DiskGuard, Space
-from broker.routing.entries.party import QueueObserver
+from broker.routing.batches.staging_area import StagingArea
+from broker.routing.credit.disk_guard import DiskGuard, Space
+from broker.routing.entries.participants import QueueObserver
 from broker.routing.errors import RoutingError
 from broker.routing.queues.node import QUEUE, TOPIC
 from broker.routing.router import Router

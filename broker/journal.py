@@ -20,7 +20,7 @@ from typing import Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from broker.clock import Clock
-from broker.routing.credit.hold import CommitDelay
+from broker.routing.credit.commit_delay import CommitDelay
 from storage.api import Store
 from storage.batch import Batch
 

@@ -30,7 +30,7 @@ from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
 from broker.amqp.sections import PRIORITY_DEFAULT, Sections, put_header, split
 from broker.amqp.types import Char, Integer, Map, combined
 from broker.clock import Clock
-from broker.large import LargeBody
+from broker.large_body import LargeBody
 
 
 def _header(

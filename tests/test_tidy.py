@@ -186,7 +186,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/amqp/sasl_frames.py": "tests/wire",
     "broker/jms/errors.py": "a class",
     "broker/jms/profile.py": "two names",
-    "broker/routing/entries/party.py": "what a node may do to a link, declared",
+    "broker/routing/entries/participants.py": "what a node may do to a link, declared",
     "broker/cli/application.py": "the table of commands; tests/interop/test_command_line.py",
     "broker/cli/conformance.py": "tests/conformance/test_command.py",
     "broker/cli/client.py": "tests/interop/test_command_line.py",

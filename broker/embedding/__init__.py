@@ -2,6 +2,6 @@
 
 from broker.embedding.broker import Broker
 from broker.embedding.message import MessageView
-from broker.embedding.record import Settlement
+from broker.embedding.settlement_recorder import Settlement
 
 __all__ = ["Broker", "MessageView", "Settlement"]

@@ -17,7 +17,7 @@ from broker.embedding.host import LoopThread, call_on
 from broker.embedding.login import GivenUsers
 from broker.embedding.look import scheduled_at, waiting_at
 from broker.embedding.message import MessageView
-from broker.embedding.record import Record, Settlement
+from broker.embedding.settlement_recorder import Record, Settlement
 from broker.embedding.watch import Watch
 from broker.settings import UINT_MAX, given_settings
 

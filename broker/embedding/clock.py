@@ -9,7 +9,7 @@ from mypy_extensions import i64
 
 from broker.clock import Clock
 from broker.links.container import Container
-from broker.routing.agenda import NOTHING
+from broker.routing.timer_queue import NOTHING
 
 STEPS_MAX: Final = 1000
 """Into so many steps at most is passing time cut, however much of it there is."""

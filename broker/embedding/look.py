@@ -5,7 +5,7 @@ from typing import Final, final
 from broker.embedding.message import MessageView, view
 from broker.links.container import Container
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
 from broker.routing.queues.node import QUEUE, TOPIC
 from broker.routing.queues.queue import Queue
 from broker.routing.topics.topic import Topic

@@ -19,9 +19,9 @@ from broker.http.streams import ArrowStream, BrokenOff, Streams
 from broker.links.container import Container
 from broker.management.messages import queue_of
 from broker.management.request import BAD_REQUEST, BUSY, CONFLICT, FAILED, GONE, NOT_FOUND, Refused
-from broker.routing.batches.epoch import SLICES_MAX
+from broker.routing.batches.lease_batch import SLICES_MAX
+from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.part import WHENEVER, BrowseSlice
 from broker.routing.errors import (
     LeaseFenced,
     LeaseGone,
@@ -29,7 +29,7 @@ from broker.routing.errors import (
     NoSuchNode,
     RoutingError,
 )
-from broker.routing.queues.ledger import KINDS
+from broker.routing.queues.message_events import KINDS
 from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector
 from storage.api import Store, StoreError

@@ -15,14 +15,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.contents import LargeBodyStore
 from broker.http.streams import Batches, BrokenOff
-from broker.large import LargeBody
+from broker.large_body import LargeBody
+from broker.large_body_store import LargeBodyStore
 from broker.links.container import Container
 from broker.links.copies import Copies, Gathered, gathered_from
+from broker.routing.entries.browse_slice import BrowseSlice
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.part import BrowseSlice
 from broker.routing.queues.queue import Queue
 from storage.contents import CHUNK_SIZE
 

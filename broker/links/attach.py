@@ -15,7 +15,7 @@ from broker.amqp.terminus import COPY, MOVE, NEVER, NOT_DURABLE, Coordinator, So
 from broker.amqp.types import Described, ULong
 from broker.links.filters import FiltersInForce, filters_of
 from broker.links.staging import task_of
-from broker.routing.batches.stage import Task
+from broker.routing.batches.staged_transaction import Task
 from broker.routing.queues.node import QUEUE, TOPIC
 from broker.routing.topics.dynamic import DeletePolicy
 from broker.routing.topics.subscription import SubscriptionExpiry, SubscriptionTraits

@@ -27,8 +27,8 @@ from broker.amqp.performatives import Open
 from broker.amqp.sections import Sections
 from broker.amqp.types import Symbol
 from broker.clock import Clock
-from broker.contents import LargeBodyStore
 from broker.journal import Journal
+from broker.large_body_store import LargeBodyStore
 from broker.links.memory_guard import MemoryGuard
 from broker.links.service import Service, ServiceNode
 from broker.links.uniqueness import Claim, Verdict, collide, verdict

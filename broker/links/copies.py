@@ -8,12 +8,12 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.clock import Clock
-from broker.large import LargeBody
+from broker.large_body import LargeBody
+from broker.routing.entries.browse_slice import BrowseSlice
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.part import BrowseSlice
-from broker.routing.entries.party import Consumer
-from broker.routing.entries.stored import stored_position
+from broker.routing.entries.participants import Consumer
+from broker.routing.entries.record_mapping import stored_position
 from broker.routing.queues.queue import Queue
 
 ROWS_MAX: Final = 8192

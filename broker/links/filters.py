@@ -10,8 +10,8 @@ from broker.amqp.terminus import Filter as Stated
 from broker.amqp.terminus import Source
 from broker.amqp.types import Symbol
 from broker.links.slices import BROWSE_SLICE, LEASE_SLICE, LeaseSlice, lease_slice_of, part_of
+from broker.routing.entries.browse_slice import BrowseSlice
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.part import BrowseSlice
 from broker.routing.selector import Selector, parse_selector
 
 DESCRIPTORS: Final[dict[str, int]] = {

@@ -24,9 +24,9 @@ from broker.amqp.terminus import LINK_DETACH, Target
 from broker.amqp.types import Symbol
 from broker.jms.destinations import is_topic, type_of_number, type_of_words
 from broker.journal import BREATH, Waiter
-from broker.large import LargeBody
+from broker.large_body import LargeBody
 from broker.links.attach import PublishRequest, delete_policy, may_reject, offered_to_sender
-from broker.links.credit import LARGE_FROM, CreditedProducer
+from broker.links.credited_producer import LARGE_FROM, CreditedProducer
 from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
 from broker.links.large import LargeIntake
 from broker.links.refusal import as_fault, as_link_fault
@@ -34,8 +34,8 @@ from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.links.staging import stated
 from broker.links.transactions import OpenTransaction
 from broker.message import Message, Origin, opaque_message, read_message
-from broker.routing.batches.stage import StagedTransaction
-from broker.routing.credit.grants import CreditPool
+from broker.routing.batches.staged_transaction import StagedTransaction
+from broker.routing.credit.credit_pool import CreditPool
 from broker.routing.errors import RoutingError
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 

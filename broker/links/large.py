@@ -10,9 +10,9 @@ from broker.amqp.body import Body, find_body
 from broker.amqp.errors import DECODE_ERROR, INTERNAL_ERROR, Fault, LinkFault
 from broker.amqp.events import Intake, Supply
 from broker.amqp.limits import UNSAVED_BYTES_MAX
-from broker.contents import LargeBodyStore
 from broker.journal import Waiter
-from broker.large import LargeBody, LargeBodyRef
+from broker.large_body import LargeBody, LargeBodyRef
+from broker.large_body_store import LargeBodyStore
 from storage.contents import CHUNK_SIZE
 from storage.records import StoredContent
 

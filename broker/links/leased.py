@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from broker.routing.batches.epoch import LeaseBatch
 from broker.routing.batches.lease import BatchLease, hold_again
+from broker.routing.batches.lease_batch import LeaseBatch
 from broker.routing.entries.entry import History, QueueEntry
-from broker.routing.entries.stored import as_entry
+from broker.routing.entries.record_mapping import as_entry
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import parse_selector

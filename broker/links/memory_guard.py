@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, ConnectionFault, LinkFault
-from broker.routing.agenda import TimerCallback
 from broker.routing.credit.memory import RECORD_BYTES, MemoryBudget
+from broker.routing.timer_queue import TimerCallback
 
 if TYPE_CHECKING:
     from broker.amqp.connection import Connection

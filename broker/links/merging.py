@@ -17,7 +17,7 @@ from mypy_extensions import i64
 from broker.message import AT_ONCE
 from broker.routing.addresses import address as addresses
 from broker.routing.addresses import pattern
-from broker.routing.entries.stored import HELD_PLACES
+from broker.routing.entries.record_mapping import HELD_PLACES
 from broker.routing.errors import InvalidAddress, RoutingError
 from broker.routing.queues import paging
 from broker.routing.queues.node import QUEUE, TOPIC

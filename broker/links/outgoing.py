@@ -28,10 +28,10 @@ from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, check_name, source
 from broker.message import Message
 from broker.routing.addresses.address import MANAGEMENT
 from broker.routing.credit.memory import UNSETTLED_MAX
-from broker.routing.entries.attempt import annotate
 from broker.routing.entries.dead_letter import Cause
+from broker.routing.entries.delivery_attempt import annotate
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
-from broker.routing.entries.party import Consumer, Label
+from broker.routing.entries.participants import Consumer, Label
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import HeldExclusively
 from broker.routing.queues.node import QUEUE, TOPIC, Consumable, Node

@@ -38,9 +38,9 @@ from broker.links.refusal import as_link_fault
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS
 from broker.links.transactions import OpenTransaction, Transactions
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
-from broker.routing.agenda import TimerCallback, TimerQueue
 from broker.routing.errors import RoutingError
 from broker.routing.queues.queue import Queue
+from broker.routing.timer_queue import TimerCallback, TimerQueue
 
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 ESTABLISHMENT_FAILED: Final = "amqp:connection-establishment-failed"

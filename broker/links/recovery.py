@@ -9,8 +9,8 @@ from broker.links.filters import in_force
 from broker.links.leased import LeasedMessages
 from broker.links.merging import Merging
 from broker.message import AT_ONCE
-from broker.routing.entries.stored import HELD_PLACES, as_entry
-from broker.routing.queues.gate import NOWHERE
+from broker.routing.entries.record_mapping import HELD_PLACES, as_entry
+from broker.routing.queues.commit_gate import NOWHERE
 from broker.routing.queues.paging import recover
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router

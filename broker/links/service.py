@@ -14,7 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 from broker.message import Message
 from broker.routing.addresses.address import MANAGEMENT
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
 from broker.routing.queues.node import QUEUE, Consumable
 from broker.routing.queues.queue import Queue
 from storage.batch import Batch

@@ -8,7 +8,7 @@ from broker.amqp.errors import INVALID_FIELD, UNAUTHORIZED_ACCESS, LinkFault
 from broker.links.slices import LeaseSlice
 from broker.routing.addresses.identity import identity_of
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
 from broker.routing.errors import NoSuchNode
 
 if TYPE_CHECKING:

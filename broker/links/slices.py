@@ -24,10 +24,10 @@ from broker.amqp.errors import INVALID_FIELD, LinkFault
 from broker.amqp.terminus import Filter
 from broker.amqp.types import Integer, Map
 from broker.message import UNKNOWN
-from broker.routing.batches.epoch import SLICES_MAX
+from broker.routing.batches.lease_batch import SLICES_MAX
+from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.part import WHENEVER, BrowseSlice
-from broker.routing.entries.stored import stored_position
+from broker.routing.entries.record_mapping import stored_position
 
 LEASE_SLICE: Final = "jms-broker:lease-slice:map"
 BROWSE_SLICE: Final = "jms-broker:browse-slice:map"

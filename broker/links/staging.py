@@ -6,7 +6,7 @@ from broker.amqp.errors import INVALID_FIELD, LinkFault
 from broker.amqp.terminus import Target
 from broker.amqp.types import Char, Integer
 from broker.routing.addresses.address import MANAGEMENT
-from broker.routing.batches.stage import Task
+from broker.routing.batches.staged_transaction import Task
 
 QUERY: Final = "stage-query"
 BATCH: Final = "stage-batch"

@@ -8,7 +8,7 @@ from broker.amqp.outcomes import Outcome
 from broker.amqp.terminus import MOVE, Source
 from broker.links.attach import GLOBAL, OUTCOMES, SHARED, ConsumeRequest
 from broker.links.dynamic import DynamicTerminus, dynamic_properties
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
 from broker.routing.errors import HeldExclusively, NoSuchNode
 from broker.routing.queues.node import TOPIC, Node
 from broker.routing.topics.subscription import (

@@ -8,8 +8,8 @@ from mypy_extensions import i64
 
 from broker.amqp.outcomes import ACCEPTED, TransactionalState
 from broker.links.container import Container
-from broker.routing.agenda import TimerCallback
 from broker.routing.errors import LimitReached
+from broker.routing.timer_queue import TimerCallback
 from broker.routing.transaction import Transaction
 
 if TYPE_CHECKING:

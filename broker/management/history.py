@@ -11,7 +11,7 @@ from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.response import Response
 from broker.routing.addresses.prefixes import Prefixes
-from broker.routing.queues.ledger import KINDS
+from broker.routing.queues.message_events import KINDS
 from storage.api import Store
 from storage.events import EVENT_COLUMNS, EventPage, EventQuery
 

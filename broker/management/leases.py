@@ -21,8 +21,8 @@ from broker.management.request import (
 )
 from broker.management.response import Response
 from broker.routing.addresses.identity import identity_of
-from broker.routing.batches.epoch import SLICES_MAX, LeaseBatch
 from broker.routing.batches.lease import Acquirer, BatchLease, Wanted
+from broker.routing.batches.lease_batch import SLICES_MAX, LeaseBatch
 from broker.routing.errors import LeaseFenced, LeaseGone, NoSuchEpoch, RoutingError
 from broker.routing.queues.node import QUEUE
 from broker.routing.queues.queue import Queue

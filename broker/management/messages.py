@@ -15,13 +15,20 @@ from broker.management.response import Response
 from broker.message import NEVER, Message
 from broker.routing.entries.dead_letter import EXPIRED, ORIGINAL_QUEUE, returned
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.stored import stored_position
+from broker.routing.entries.record_mapping import stored_position
 from broker.routing.errors import RoutingError
-from broker.routing.queues.held import cause_of, held_in
-from broker.routing.queues.ledger import MOVED, PURGED, depart
+from broker.routing.queues.held_entries import cause_of, held_in
+from broker.routing.queues.message_events import MOVED, PURGED, depart
 from broker.routing.queues.node import QUEUE, TOPIC, Node
-from broker.routing.queues.peek import check_loaded, entry_of, goes_on, order_of, peek, with_held
 from broker.routing.queues.queue import Queue
+from broker.routing.queues.queue_inspection import (
+    check_loaded,
+    entry_of,
+    goes_on,
+    order_of,
+    peek,
+    with_held,
+)
 from broker.routing.router import Router
 from broker.routing.selector import Selector, parse_selector
 from storage.batch import Batch

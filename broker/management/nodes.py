@@ -13,12 +13,12 @@ from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused,
 from broker.management.response import CREATED, NO_CONTENT, Response
 from broker.routing.addresses.address import check_new
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.stored import stored_position
-from broker.routing.queues.held import held_in
-from broker.routing.queues.ledger import PURGED, depart
+from broker.routing.entries.record_mapping import stored_position
+from broker.routing.queues.held_entries import held_in
+from broker.routing.queues.message_events import PURGED, depart
 from broker.routing.queues.node import Node
-from broker.routing.queues.peek import purge
 from broker.routing.queues.queue import Queue
+from broker.routing.queues.queue_inspection import purge
 from broker.routing.router import Router
 from broker.routing.topics.topic import Topic
 

@@ -1,6 +1,6 @@
 """Sinks: what queries have staged and not committed, and the commits.
 
-The stages themselves are in `routing/batches/stages.py`.
+The stages themselves are in `routing/batches/staging_area.py`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from broker.management.request import (
 )
 from broker.management.response import Response
 from broker.message import Message
-from broker.routing.batches.stage import StagedTransaction
-from broker.routing.batches.stages import Sink
+from broker.routing.batches.staged_transaction import StagedTransaction
+from broker.routing.batches.staging_area import Sink
 from broker.routing.errors import NoSuchNode
 from broker.routing.router import Router
 from storage.api import Store

@@ -13,7 +13,7 @@ from broker.management.page import read_page
 from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import NO_CONTENT, Response
 from broker.routing.addresses.identity import identity_of
-from broker.routing.queues.peek import purge
+from broker.routing.queues.queue_inspection import purge
 from broker.routing.router import Router
 from broker.routing.topics.subscription import Subscription
 

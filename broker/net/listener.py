@@ -5,8 +5,8 @@ import socket
 from typing import Final
 
 from broker.links.container import Container
-from broker.net.pump import SocketProtocol
-from broker.net.timer import Timer
+from broker.net.loop_timer import Timer
+from broker.net.socket_protocol import SocketProtocol
 
 CUT_OFF_S: Final = 1.0
 """An aborted transport takes one turn of the loop to be gone."""

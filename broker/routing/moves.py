@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import NEVER
-from broker.routing.agenda import TimerCallback
 from broker.routing.entries.dead_letter import (
     EXPIRED,
     REJECTED_UNSAID,
@@ -25,16 +24,17 @@ from broker.routing.entries.dead_letter import (
 )
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.expiry import has_expired
+from broker.routing.entries.record_mapping import HELD_PLACES, as_entry, stored_position
 from broker.routing.entries.reports import Reports
-from broker.routing.entries.stored import HELD_PLACES, as_entry, stored_position
 from broker.routing.errors import LimitReached, RoutingError
-from broker.routing.queues import full
-from broker.routing.queues.held import HeldEntries, let_go
-from broker.routing.queues.ledger import DEAD_LETTERED, PURGED, depart, subscription_of
-from broker.routing.queues.ledger import EXPIRED as EXPIRED_KIND
+from broker.routing.queues import queue_limits
+from broker.routing.queues.held_entries import HeldEntries, let_go
+from broker.routing.queues.message_events import DEAD_LETTERED, PURGED, depart, subscription_of
+from broker.routing.queues.message_events import EXPIRED as EXPIRED_KIND
 from broker.routing.queues.node import QUEUE
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.schedule import held_back
+from broker.routing.timer_queue import TimerCallback
 from storage.batch import DISCHARGE, Batch
 from storage.records import StoredMessage
 
@@ -115,7 +115,7 @@ class Moves(TimerCallback):
     def _put(self, entry: QueueEntry, cause: Cause, target: Queue, *, batch: Batch) -> None:
         """Put the message of `entry` into `target`, whatever limits that has."""
         message = departed(entry, cause, self._router.clock.wall_ms())
-        if full.is_over(target, message):
+        if queue_limits.is_over(target, message):
             self._router.stats.moved_over_limit += 1
             self._reports.tell(
                 f"{target.address} is beyond its max_messages or max_bytes, and takes messages"

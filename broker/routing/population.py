@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.agenda import TimerCallback
 from broker.routing.errors import LimitReached
 from broker.routing.queues.node import Node
+from broker.routing.timer_queue import TimerCallback
 from storage.batch import Batch
 
 if TYPE_CHECKING:

@@ -5,20 +5,19 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.clock import Clock
-from broker.large import LargeBodyKeeper
+from broker.large_body import LargeBodyKeeper
 from broker.routing.addresses import address as addresses
 from broker.routing.addresses import durability, pattern
 from broker.routing.addresses.durability import Durability
 from broker.routing.addresses.policy import AddressPolicy, Policies
-from broker.routing.agenda import TimerQueue
 from broker.routing.batches.leases import Leases
-from broker.routing.batches.stages import StagingArea
-from broker.routing.credit.hold import CommitDelay
-from broker.routing.credit.lag import StoreBackpressure
+from broker.routing.batches.staging_area import StagingArea
+from broker.routing.credit.commit_delay import CommitDelay
+from broker.routing.credit.disk_guard import DiskGuard
 from broker.routing.credit.memory import UNBOUNDED, MemoryBudget
-from broker.routing.credit.reserve import DiskGuard
+from broker.routing.credit.store_backpressure import StoreBackpressure
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.party import QueueObserver
+from broker.routing.entries.participants import QueueObserver
 from broker.routing.errors import (
     HeldExclusively,
     InvalidAddress,
@@ -27,16 +26,17 @@ from broker.routing.errors import (
 )
 from broker.routing.moves import Moves
 from broker.routing.population import NODES_MAX, Population
+from broker.routing.queues.commit_gate import Gates
+from broker.routing.queues.deleted_entries import DeletedEntries
 from broker.routing.queues.duplicates import Duplicates, DuplicateWindow
-from broker.routing.queues.gate import Gates
-from broker.routing.queues.ledger import MessageEventLog
+from broker.routing.queues.message_events import MessageEventLog
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.paging import Paging
 from broker.routing.queues.queue import Queue
-from broker.routing.queues.remains import DeletedEntries
+from broker.routing.timer_queue import TimerQueue
 from broker.routing.topics.binding import Binding
+from broker.routing.topics.detached_subscriptions import GRACE_MS
 from broker.routing.topics.dynamic import DeletePolicy, is_over
-from broker.routing.topics.kept import GRACE_MS
 from broker.routing.topics.lifetime import Ending, Expiries
 from broker.routing.topics.subscriptions import SUBSCRIPTIONS_MAX, Subscriptions
 from broker.routing.topics.topic import Topic

@@ -17,15 +17,15 @@ from mypy_extensions import i64, mypyc_attr
 from broker.amqp.errors import Fault
 from broker.message import Message
 from broker.routing.addresses.policy import BLOCK
-from broker.routing.batches.stage import check_room
+from broker.routing.batches.staged_transaction import check_room
+from broker.routing.capacity import CapacityCheck
 from broker.routing.credit.memory import OPERATION_BYTES
-from broker.routing.entries.attempt import annotate
 from broker.routing.entries.dead_letter import REJECTED_UNSAID, Cause
+from broker.routing.entries.delivery_attempt import annotate
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal, rolled_back
 from broker.routing.errors import LimitReached, NoSuchNode, QueueFull, RoutingError
 from broker.routing.queues.node import Node
-from broker.routing.room import CapacityCheck
 from storage.batch import DISCHARGE, Batch
 
 if TYPE_CHECKING:

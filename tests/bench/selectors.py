@@ -25,7 +25,7 @@ from broker.message import NEVER, Message
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import parse_selector

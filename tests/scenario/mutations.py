@@ -50,13 +50,13 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a failed delivery does not raise delivery-count",
-        "broker/routing/entries/attempt.py",
+        "broker/routing/entries/delivery_attempt.py",
         "entry.delivery_count += 1",
         "entry.delivery_count += 0",
     ),
     Mutation(
         "a producer to the relay gets no more credit",
-        "broker/links/credit.py",
+        "broker/links/credited_producer.py",
         "if node is None or node.may_grant(",
         "if node is not None and node.may_grant(",
     ),

@@ -17,7 +17,7 @@ from typing import Final
 from broker.amqp.outcomes import ACCEPTED
 from broker.amqp.performatives import RECEIVER, Attach, Open
 from broker.amqp.terminus import NOT_DURABLE, UNSETTLED_STATE, Source, Target
-from broker.routing.agenda import NOTHING
+from broker.routing.timer_queue import NOTHING
 from tests.scenario.simulation_attaches import QUEUES, TOPICS, filters_for
 from tests.scenario.simulation_client import Client, ClientLink, ClientSession
 from tests.scenario.simulation_edge import Edge

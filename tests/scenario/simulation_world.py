@@ -12,8 +12,8 @@ from broker.amqp.limits import Limits
 from broker.amqp.outcomes import Accepted, Outcome, Rejected
 from broker.routing.addresses.address import TEMPORARY_PREFIX
 from broker.routing.addresses.policy import REJECT, AddressPolicy
-from broker.routing.agenda import NOTHING
 from broker.routing.queues.queue import Queue
+from broker.routing.timer_queue import NOTHING
 from storage.api import Store, StoreError
 from storage.memory import MemoryStore
 from tests.scenario.simulation_model import Model

@@ -9,7 +9,7 @@ import pytest
 
 from broker.app import App
 from broker.routing.entries.redelivery import Disposal
-from broker.routing.queues.held import held_in
+from broker.routing.queues.held_entries import held_in
 from broker.routing.queues.queue import Queue
 from broker.settings import Settings
 from tests.support.broker import RecordingWatcher

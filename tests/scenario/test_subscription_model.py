@@ -18,7 +18,7 @@ from broker.amqp import connection
 from broker.amqp.performatives import RECEIVER, Attach, Close, Detach
 from broker.amqp.performatives import End as EndSession
 from broker.amqp.terminus import Source, Target
-from broker.routing.agenda import NOTHING
+from broker.routing.timer_queue import NOTHING
 from broker.routing.topics.subscription import Subscription
 from tests.scenario.subscription_model import EXPIRES_AT, End, Key, Model, Wish
 from tests.support.broker import Broker

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from broker.amqp.limits import Limits
-from broker.contents import LargeBodyStore
+from broker.large_body_store import LargeBodyStore
 from broker.routing.addresses.policy import AddressPolicy
 from storage.api import StoreError
 from storage.contents import CHUNK_SIZE

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.routing.batches.epoch import LeaseBatch
 from broker.routing.batches.lease import Acquirer, BatchLease, Wanted
+from broker.routing.batches.lease_batch import LeaseBatch
 from broker.routing.errors import RoutingError
 from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector

@@ -2,7 +2,7 @@
 
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.party import Consumer, Producer, QueueObserver
+from broker.routing.entries.participants import Consumer, Producer, QueueObserver
 from broker.routing.entries.redelivery import Disposal
 from storage.batch import Batch
 

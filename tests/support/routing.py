@@ -11,9 +11,9 @@ from broker.amqp.encode import put_binary, put_descriptor
 from broker.message import AT_ONCE, NEVER, Message, Origin, particulars_of
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.addresses.prefixes import Prefixes
-from broker.routing.credit.hold import CommitDelay
+from broker.routing.credit.commit_delay import CommitDelay
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.party import QueueObserver
+from broker.routing.entries.participants import QueueObserver
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.paging import Load, Reader
 from broker.routing.queues.queue import Queue

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from broker.links.recovery import Recovery
 from broker.message import AT_ONCE, NEVER, NOWHERE, Origin
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.batches.stage import StagedTransaction, Task
-from broker.routing.batches.stages import StagingArea
+from broker.routing.batches.staged_transaction import StagedTransaction, Task
+from broker.routing.batches.staging_area import StagingArea
 from broker.routing.queues.node import QUEUE
 from broker.routing.queues.queue import Queue
 from tests.support.parties import RecordingProducer

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from broker.journal import PAGE_BYTES_MAX, Journal
-from broker.routing.credit.hold import PATIENCE
+from broker.routing.credit.commit_delay import PATIENCE
 from tests.support.clock import SimulatedClock
 from tests.support.stores import GatedStore
 from tests.unit.test_journal import Told, append, nothing_follows, settle

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from broker.message import NEVER
-from broker.routing.agenda import TimerCallback, TimerQueue
-from broker.routing.batches.epoch import LeaseBatch
+from broker.routing.batches.lease_batch import LeaseBatch
+from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
 from broker.routing.entries.groups import join_group
-from broker.routing.entries.part import WHENEVER, BrowseSlice
-from broker.routing.entries.party import Consumer, Label
+from broker.routing.entries.participants import Consumer, Label
 from broker.routing.errors import RoutingError
 from broker.routing.queues.selection import begin_selection
 from broker.routing.selector import Selector
+from broker.routing.timer_queue import TimerCallback, TimerQueue
 from storage.leases import StoredEpoch, StoredLease
 
 if TYPE_CHECKING:

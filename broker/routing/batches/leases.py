@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.batches.epoch import new_epoch
 from broker.routing.batches.lease import (
     UNSETTLED_MAX,
     Acquirer,
@@ -19,10 +18,11 @@ from broker.routing.batches.lease import (
     Wanted,
     as_stored_epoch,
 )
+from broker.routing.batches.lease_batch import new_epoch
 from broker.routing.credit.memory import RECORD_BYTES
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
+from broker.routing.entries.record_mapping import as_stored
 from broker.routing.entries.redelivery import Disposal
-from broker.routing.entries.stored import as_stored
 from broker.routing.errors import (
     HeldExclusively,
     InvalidAddress,

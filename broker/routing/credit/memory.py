@@ -13,8 +13,8 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.message import Message
-from broker.routing.credit.waiting import BlockedProducers
-from broker.routing.entries.party import Consumer
+from broker.routing.credit.blocked_producers import BlockedProducers
+from broker.routing.entries.participants import Consumer
 
 UNBOUNDED: Final[i64] = 2**62
 

@@ -11,8 +11,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.credit.waiting import BlockedProducers
-from broker.routing.entries.party import Producer
+from broker.routing.credit.blocked_producers import BlockedProducers
+from broker.routing.entries.participants import Producer
 
 PATIENCE_MS: Final[i64] = 10
 TRIES: Final[i64] = 3

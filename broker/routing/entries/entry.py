@@ -12,7 +12,7 @@ from broker.routing.entries.redelivery import pause_after
 
 if TYPE_CHECKING:
     from broker.routing.entries.groups import Group
-    from broker.routing.entries.party import Consumer
+    from broker.routing.entries.participants import Consumer
     from broker.routing.queues.queue import Queue
 
 

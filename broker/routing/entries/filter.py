@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from broker.message import Message
-from broker.routing.entries.part import BrowseSlice
+from broker.routing.entries.browse_slice import BrowseSlice
 from broker.routing.selector import Facts, Selector
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.agenda import TimerCallback
+from broker.routing.timer_queue import TimerCallback
 
 if TYPE_CHECKING:
     from broker.routing.router import Router

@@ -6,7 +6,7 @@ from mypy_extensions import i64
 
 from broker.routing.entries import expiry
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
 from broker.routing.queues.backlog import Backlog
 from broker.routing.queues.selection import Selection
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.agenda import TimerCallback
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
+from broker.routing.timer_queue import TimerCallback
 
 if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue

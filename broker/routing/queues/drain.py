@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
 
 if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue

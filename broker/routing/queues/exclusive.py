@@ -7,7 +7,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
 from broker.routing.queues.dispatch import RoundRobin
 
 

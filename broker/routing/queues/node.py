@@ -10,14 +10,14 @@ from mypy_extensions import i64
 from broker.message import Message
 from broker.routing.addresses.durability import Durability, durability_of
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.agenda import TimerCallback
-from broker.routing.credit.grants import UNLIMITED
+from broker.routing.credit.credit_pool import UNLIMITED
 from broker.routing.credit.pacing import Pacing
-from broker.routing.entries.party import Consumer, Producer
+from broker.routing.entries.participants import Consumer, Producer
+from broker.routing.timer_queue import TimerCallback
 from storage.batch import Batch
 
 if TYPE_CHECKING:
-    from broker.routing.credit.grants import CreditPool
+    from broker.routing.credit.credit_pool import CreditPool
     from broker.routing.queues.duplicates import DuplicateWindow
     from broker.routing.queues.queue import Queue
     from broker.routing.router import Router

@@ -17,7 +17,7 @@ from mypy_extensions import i64, mypyc_attr
 from broker.message import NEVER, NOWHERE, Origin
 from broker.routing.credit.memory import ENTRY_BYTES
 from broker.routing.entries.groups import join_group
-from broker.routing.entries.stored import as_entry
+from broker.routing.entries.record_mapping import as_entry
 from broker.routing.errors import LimitReached
 from broker.routing.queues.pages import FAR, PAGE, SHIFT, PagedEntries, Pages
 from storage.batch import Batch

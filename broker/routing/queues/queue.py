@@ -12,30 +12,30 @@ from mypy_extensions import i64
 
 from broker.message import AT_ONCE, NEVER, Message
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST, AddressPolicy
-from broker.routing.credit.grants import UNLIMITED, CreditPool
-from broker.routing.credit.promptness import AckLatency
-from broker.routing.entries import attempt, expiry, redelivery
+from broker.routing.credit.ack_latency import AckLatency
+from broker.routing.credit.credit_pool import UNLIMITED, CreditPool
+from broker.routing.entries import delivery_attempt, expiry, redelivery
 from broker.routing.entries.dead_letter import DELIVERY_LIMIT, EXPIRED, REJECTED_UNSAID, Cause
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.groups import Groups, join_group
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
 from broker.routing.entries.redelivery import Disposal
-from broker.routing.queues import full, keeping
-from broker.routing.queues.attending import attend, choose
+from broker.routing.queues import durable_publish, queue_limits
 from broker.routing.queues.backlog import Backlog
 from broker.routing.queues.browser import Browsers
+from broker.routing.queues.commit_gate import CommitGate
 from broker.routing.queues.dispatch import DELIVERED_AT_ONCE, DispatchPause, RoundRobin
 from broker.routing.queues.drain import Drains
 from broker.routing.queues.exclusive import Exclusivity
-from broker.routing.queues.gate import CommitGate
-from broker.routing.queues.held import let_go
+from broker.routing.queues.held_entries import let_go
 from broker.routing.queues.node import QUEUE, Consumable
 from broker.routing.queues.paging import Paged
-from broker.routing.queues.passing import ScanPositions
+from broker.routing.queues.scan_positions import ScanPositions
 from broker.routing.queues.schedule import Schedule, held_back
 from broker.routing.queues.selection import Selection, begin_selection, first_for, selection_of
 from broker.routing.queues.spilling import forget_all
 from broker.routing.queues.sweep import Sweep
+from broker.routing.queues.waiters import attend, choose
 from storage.batch import Batch
 
 if TYPE_CHECKING:
@@ -110,13 +110,17 @@ class Queue(Consumable):
     def check_room(self, message: Message) -> None:
         """Raise QueueFull where the address's limit does not leave room for `message`."""
         if self._is_limited:
-            full.check(self, message)
+            queue_limits.check(self, message)
 
     def headway(self) -> i64:
         return self.promptness.headway.most
 
     def room_for_more(self) -> i64:
-        return UNLIMITED if self.grants is None else full.room_beside(self, self.grants.granted)
+        return (
+            UNLIMITED
+            if self.grants is None
+            else queue_limits.room_beside(self, self.grants.granted)
+        )
 
     def call_when_less(self) -> None:
         self.attends = True
@@ -124,7 +128,7 @@ class Queue(Consumable):
     def publish(self, message: Message, batch: Batch) -> None:
         """Append an entry, or hold it until its delivery time."""
         if self._drops_oldest:
-            full.make_room(self, message, batch)
+            queue_limits.make_room(self, message, batch)
         self.add(message, batch)
 
     def add(self, message: Message, batch: Batch) -> None:
@@ -138,7 +142,7 @@ class Queue(Consumable):
         if deliver_at_ms != AT_ONCE and deliver_at_ms <= self.router.clock.wall_ms():
             deliver_at_ms = AT_ONCE
         if self.is_stored and (message.durable or self.stores_all or batch.stores_all):
-            keeping.store(entry, deliver_at_ms, batch)
+            durable_publish.store(entry, deliver_at_ms, batch)
         self._admit(entry, backlog, deliver_at_ms)
         if self.witness is not None:
             self.witness.admitted(entry, deliver_at_ms, batch)
@@ -351,7 +355,7 @@ class Queue(Consumable):
             self.forget(entry, batch)
         elif disposal is Disposal.DEAD_LETTER:
             self.router.moves.move(entry, cause, batch)
-        elif attempt.note(entry, disposal, batch):
+        elif delivery_attempt.note(entry, disposal, batch):
             self.router.moves.move(entry, DELIVERY_LIMIT, batch)
         else:
             if entry.group is not None and self.groups is not None:
@@ -360,7 +364,7 @@ class Queue(Consumable):
             entry.consumer = None
             entry.sent_to = None
             if self.policy.redelivery_delay_ms > 0 and redelivery.is_failure(disposal):
-                held_back(self).pause(entry, attempt.delay_of(entry, self.policy))
+                held_back(self).pause(entry, delivery_attempt.delay_of(entry, self.policy))
             else:
                 self.put_back(entry)
 
@@ -393,7 +397,7 @@ class Queue(Consumable):
         if message.expires_at_ms != NEVER:
             self.sweep.mortal -= 1
         if entry.stored_number != NOT_STORED and not self.is_deleted:
-            keeping.forget(entry, batch, consumed=consumed)
+            durable_publish.forget(entry, batch, consumed=consumed)
         if self.outlived is not None:
             self.router.left(self)
 

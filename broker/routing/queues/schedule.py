@@ -16,12 +16,12 @@ from mypy_extensions import i64
 
 from broker.clock import Clock
 from broker.message import AT_ONCE, NEVER, Message
-from broker.routing.agenda import NOTHING, TimerCallback
 from broker.routing.entries.dead_letter import EXPIRED
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.expiry import has_expired
-from broker.routing.entries.stored import stored_position
-from broker.routing.queues.held import HeldEntries
+from broker.routing.entries.record_mapping import stored_position
+from broker.routing.queues.held_entries import HeldEntries
+from broker.routing.timer_queue import NOTHING, TimerCallback
 from storage.batch import Batch
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.agenda import TimerCallback
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.party import Consumer
-from broker.routing.entries.revisit import RescanSet
+from broker.routing.entries.participants import Consumer
+from broker.routing.entries.rescan import RescanSet
 from broker.routing.queues.backlog import Backlog
 from broker.routing.selector import Facts
+from broker.routing.timer_queue import TimerCallback
 
 if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker.routing.addresses.address import SUBSCRIPTION_PREFIX
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.stored import as_stored
+from broker.routing.entries.record_mapping import as_stored
 from storage.batch import Batch
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, NEVER, SESSION_END
 from broker.clock import Clock
-from broker.routing.agenda import TimerCallback, TimerQueue
+from broker.routing.timer_queue import TimerCallback, TimerQueue
 from storage.batch import Batch
 
 NEVER_ENDS: Final[i64] = -1

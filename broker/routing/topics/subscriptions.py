@@ -9,10 +9,10 @@ from mypy_extensions import i64
 
 from broker.routing.addresses.address import SUBSCRIPTION_PREFIX
 from broker.routing.addresses.identity import Identity, identity_of
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
 from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
 from broker.routing.queues.queue import Queue
-from broker.routing.topics.kept import GRACE_MS, KeptSubscriptions, has_grace
+from broker.routing.topics.detached_subscriptions import GRACE_MS, KeptSubscriptions, has_grace
 from broker.routing.topics.lifetime import Ending
 from broker.routing.topics.subscription import (
     REFUSALS,

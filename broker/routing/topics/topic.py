@@ -8,10 +8,10 @@ from mypy_extensions import i64
 
 from broker.message import Message
 from broker.routing.addresses.policy import BLOCK, AddressPolicy
-from broker.routing.credit.grants import UNLIMITED, CreditPool
-from broker.routing.queues.full import room_beside
+from broker.routing.credit.credit_pool import UNLIMITED, CreditPool
 from broker.routing.queues.node import TOPIC, Node
 from broker.routing.queues.queue import Queue
+from broker.routing.queues.queue_limits import room_beside
 from broker.routing.topics.binding import Binding, Bindings
 from storage.batch import Batch
 

@@ -63,7 +63,7 @@ HITS: Final = {
     "::test_above_the_budget_the_connection_that_holds_most_is_closed",
     "handshake_timeout_ms": "amqp/test_deadlines.py::test_a_peer_that_does_not_begin_is_left",
     "idle_time_out_ms": "amqp/test_deadlines.py::test_an_idle_peer_is_told_and_left",
-    "stall_timeout_ms": "net/test_pump.py"
+    "stall_timeout_ms": "net/test_socket_protocol.py"
     "::test_a_stalled_reader_is_cut_off_and_takes_no_message_along",
     "transactions_max": "links/test_transactions.py"
     "::test_a_connection_has_only_so_many_transactions",
@@ -82,9 +82,9 @@ HITS: Final = {
     "duplicate_window": "routing/queues/test_duplicates.py::test_the_window_holds_the_latest_ids",
     "duplicate_window_ms": "routing/queues/test_duplicates.py"
     "::test_an_id_is_forgotten_when_it_is_old",
-    "journal_max_events": "routing/queues/test_ledger.py::test_with_every_thousand_rows_some_go",
-    "journal_max_age_ms": "routing/queues/test_ledger.py::test_old_rows_go_while_nothing_comes",
-    "stage_retention_s": "routing/batches/test_stages.py"
+    "journal_max_events": "routing/queues/test_message_events.py::test_with_every_thousand_rows_some_go",
+    "journal_max_age_ms": "routing/queues/test_message_events.py::test_old_rows_go_while_nothing_comes",
+    "stage_retention_s": "routing/batches/test_staging_area.py"
     "::test_what_nobody_commits_goes_when_it_is_old",
     "max_delivery_count": "links/test_outcome.py::test_a_message_that_fails_too_often_is_taken_out",
     # what an operator sets for readers over HTTP

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from broker.cli.journal import Kind, moment, time_of
-from broker.routing.queues.ledger import KINDS
+from broker.routing.queues.message_events import KINDS
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 NOW_US = 1_769_860_800_000_000

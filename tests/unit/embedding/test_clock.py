@@ -9,7 +9,7 @@ from broker.amqp.outcomes import RELEASED
 from broker.amqp.performatives import Close
 from broker.embedding import Broker
 from broker.embedding.clock import STEPS_MAX, VirtualClock
-from broker.routing.agenda import TimerCallback
+from broker.routing.timer_queue import TimerCallback
 from tests.support.embedded import consume, port_of, put, settle, waiting
 from tests.support.socket_client import SocketClient
 

@@ -4,7 +4,7 @@ import pytest
 
 from broker.http.arguments import NUMBER_MAX, Arguments
 from broker.management.request import BAD_REQUEST, TEXT_BYTES_MAX, Refused
-from broker.routing.batches.epoch import SLICES_MAX
+from broker.routing.batches.lease_batch import SLICES_MAX
 
 KNOWN = ("address", "slices", "kind")
 

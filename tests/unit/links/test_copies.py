@@ -6,9 +6,9 @@ import pytest
 
 from broker.links.copies import BYTES_MAX, LOOKED_AT_MAX, ROWS_MAX, Copies, Gathered, gathered_from
 from broker.message import DURABLE_HEADERS, NEVER, PLAIN_HEADERS, Message
+from broker.routing.entries.browse_slice import BrowseSlice
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import Filter
-from broker.routing.entries.part import BrowseSlice
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector

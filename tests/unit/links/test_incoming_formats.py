@@ -10,7 +10,7 @@ from broker.amqp.performatives import RECEIVER, Detach
 from broker.amqp.sections import split
 from broker.routing.addresses.address import MANAGEMENT
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.queues.peek import peek
+from broker.routing.queues.queue_inspection import peek
 from storage.memory import MemoryStore
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, Transfer, message

@@ -8,8 +8,8 @@ import pytest
 from broker.amqp.outcomes import ACCEPTED
 from broker.amqp.performatives import RECEIVER, Flow
 from broker.amqp.terminus import Source
-from broker.links.credit import FIRST as FIRST_CREDIT
-from broker.routing.credit.headway import FIRST
+from broker.links.credited_producer import FIRST as FIRST_CREDIT
+from broker.routing.credit.producer_window import FIRST
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, attach_receiver, attach_sender, message
 from tests.support.stores import GatedStore

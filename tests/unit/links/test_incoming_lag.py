@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from broker.amqp.performatives import Flow
-from broker.routing.credit.lag import UNWRITTEN_MAX
+from broker.routing.credit.store_backpressure import UNWRITTEN_MAX
 from storage.batch import OVERHEAD
 from tests.support.broker import Broker, Client
 from tests.support.frames import attach_sender, message

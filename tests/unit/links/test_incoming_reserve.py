@@ -6,10 +6,10 @@ import pytest
 
 from broker.amqp.performatives import Flow
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.credit.reserve import LOOK_EVERY_MS, MEBIBYTE, DiskGuard
+from broker.routing.credit.disk_guard import LOOK_EVERY_MS, MEBIBYTE, DiskGuard
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, attach_receiver, attach_sender
-from tests.unit.routing.credit.test_reserve import LEAST, Disk
+from tests.unit.routing.credit.test_disk_guard import LEAST, Disk
 
 
 class Setting:

@@ -19,7 +19,7 @@ from broker.amqp.performatives import RECEIVER, SND_SETTLED, Detach, Flow
 from broker.amqp.sections import split
 from broker.amqp.terminus import COPY, Source
 from broker.amqp.types import Map, Symbol, UInt
-from broker.links.credit import BYTES_AHEAD
+from broker.links.credited_producer import BYTES_AHEAD
 from broker.links.large import AHEAD, BEGINNING
 from broker.routing.addresses.policy import AddressPolicy
 from storage.contents import CHUNK_SIZE

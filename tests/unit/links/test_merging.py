@@ -11,7 +11,7 @@ import pytest
 from broker.app import App
 from broker.links import merging as module
 from broker.links.merging import Merging
-from broker.routing.entries.stored import HELD_PLACES
+from broker.routing.entries.record_mapping import HELD_PLACES
 from broker.routing.queues.node import Node
 from broker.routing.router import Router
 from broker.routing.topics.subscription import (

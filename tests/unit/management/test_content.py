@@ -4,13 +4,13 @@ import pytest
 
 from broker.amqp.encode import BytesWriter, put_descriptor, put_value
 from broker.amqp.types import Described, Map, Symbol, ULong
-from broker.large import LargeBody
+from broker.large_body import LargeBody
 from broker.management.content import BODY_BYTES_MAX, content_of, properties_of, shown, text_of
 from broker.message import NEVER, Message, OptionalFields, opaque_message
 from storage.records import StoredContent
 from tests.support.frames import message
 from tests.support.management import request
-from tests.unit.test_large import Recorder
+from tests.unit.test_large_body import Recorder
 
 
 def of(encoded: bytes) -> Message:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from broker.management.leases import EPOCH_MESSAGES_MAX, NAME_BYTES_MAX, WAIT_MAX_MS
-from broker.routing.batches.epoch import SLICES_MAX
+from broker.routing.batches.lease_batch import SLICES_MAX
 from tests.support.broker import Broker
 from tests.support.frames import Transfer, body_of
 from tests.support.management import Manager, Reply, read_reply, request

@@ -9,7 +9,7 @@ from broker.amqp.types import Symbol, Timestamp
 from broker.management.messages import CHANGED_MAX, SCAN_MAX
 from broker.message import Message
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.queues.peek import peek
+from broker.routing.queues.queue_inspection import peek
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, attach_sender, body_of, message
 from tests.support.management import Manager, Reply, request

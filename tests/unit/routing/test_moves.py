@@ -7,18 +7,18 @@ import pytest
 from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
 from broker.app import recover
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST, REJECT, AddressPolicy
-from broker.routing.credit.reserve import DiskGuard
+from broker.routing.credit.disk_guard import DiskGuard
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.moves import RETRIED_AT_MOST, RETRY_EVERY_MS
-from broker.routing.queues.held import cause_of, held_in
-from broker.routing.queues.peek import purge
+from broker.routing.queues.held_entries import cause_of, held_in
 from broker.routing.queues.queue import Queue
+from broker.routing.queues.queue_inspection import purge
 from broker.routing.transaction import Retirement, Transaction
 from tests.support.clock import WALL_START_MS
 from tests.support.frames import message
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, bodies, counts, encoded, new_message
-from tests.unit.routing.credit.test_reserve import LEAST, Disk
+from tests.unit.routing.credit.test_disk_guard import LEAST, Disk
 
 pytestmark = pytest.mark.requirement("RCV-02")
 

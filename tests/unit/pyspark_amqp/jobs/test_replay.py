@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from broker.routing.batches.stages import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
+from broker.routing.batches.staging_area import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
 from pyspark_amqp.jobs.replay import (
     STAGED_BYTES_MAX,
     STAGED_MESSAGES_MAX,

@@ -19,7 +19,7 @@ from storage.leases import StoredLeases
 from tests.support.leases import acquire, ask, opened
 from tests.support.parties import RecordingWitness
 from tests.support.routing import Routing, bodies, counts, encoded, new_message
-from tests.unit.routing.queues.test_ledger import events
+from tests.unit.routing.queues.test_message_events import events
 
 
 def stored(routing: Routing) -> StoredLeases:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.party import Consumer
+from broker.routing.entries.participants import Consumer
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, new_message
 

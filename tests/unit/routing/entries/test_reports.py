@@ -1,7 +1,7 @@
 """Lines of the log that may come in floods."""
 
-from broker.routing.agenda import NOTHING
 from broker.routing.entries.reports import REPORT_EVERY_MS, REPORTS_MAX, Reports
+from broker.routing.timer_queue import NOTHING
 from tests.support.routing import Routing
 
 

@@ -7,8 +7,8 @@ from broker.routing.entries.filter import Filter
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import LimitReached
 from broker.routing.queues.paging import PARKED_MAX, Parked
-from broker.routing.queues.peek import purge
 from broker.routing.queues.queue import Queue
+from broker.routing.queues.queue_inspection import purge
 from broker.routing.selector import parse_selector
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, bodies, encoded, new_message

@@ -8,12 +8,12 @@ from typing import Final
 import pytest
 
 from broker.routing.addresses.policy import REJECT, AddressPolicy
-from broker.routing.agenda import NOTHING
+from broker.routing.entries.record_mapping import stored_position
 from broker.routing.entries.redelivery import Disposal
-from broker.routing.entries.stored import stored_position
 from broker.routing.errors import QueueFull
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.schedule import LOOK_AGAIN_MS, RELEASED_AT_MOST, Schedule, Timeline
+from broker.routing.timer_queue import NOTHING
 from tests.support.clock import START_MS, WALL_START_MS
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, bodies, counts, new_message

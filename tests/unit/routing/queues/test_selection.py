@@ -7,7 +7,7 @@ import pytest
 from broker.message import Message
 from broker.routing.entries.filter import Filter
 from broker.routing.entries.redelivery import PAUSE_FIRST_MS, RELEASES_FREE, Disposal
-from broker.routing.entries.revisit import RETURNED_MAX
+from broker.routing.entries.rescan import RETURNED_MAX
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.selection import JUDGED_AT_ONCE, SHARE_MIN
 from broker.routing.selector import parse_selector

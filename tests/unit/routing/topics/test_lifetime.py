@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.routing.agenda import NOTHING, TimerQueue
+from broker.routing.timer_queue import NOTHING, TimerQueue
 from broker.routing.topics.lifetime import (
     HORIZON_MS,
     STALE_FREE,

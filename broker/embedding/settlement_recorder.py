@@ -1,0 +1,85 @@
+"""What has become of deliveries: an embedded broker keeps a record of it, for tests to read."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final, final
+
+from broker.embedding.message import MessageView, view
+from broker.message import Message
+from broker.routing.entries.dead_letter import Cause
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.participants import QueueObserver
+from broker.routing.entries.redelivery import Disposal
+from storage.batch import Batch
+
+SETTLEMENTS_MAX: Final = 10_000
+BYTES_MAX: Final = 64 * 1024 * 1024
+"""The record forgets its oldest lines beyond either: it is for a test, not for a year."""
+
+OUTCOMES: Final = {
+    Disposal.REMOVE: "accepted",
+    Disposal.RELEASE: "released",
+    Disposal.COUNT: "modified",
+    Disposal.FAIL: "modified",
+    Disposal.ELSEWHERE: "modified",
+    Disposal.FAIL_ELSEWHERE: "modified",
+    Disposal.DEAD_LETTER: "rejected",
+}
+
+
+@final
+@dataclass(frozen=True)
+class Settlement:
+    """The end of one delivery. `outcome` is accepted, released, modified or rejected.
+
+    The message is as it was delivered. One that is returned is delivered, and
+    settled, again; a delivery that ends with its link is settled as its source says.
+    """
+
+    message: MessageView
+    outcome: str
+
+
+@final
+class Line:
+    """One settlement, not decoded yet."""
+
+    def __init__(self, entry: QueueEntry, disposal: Disposal) -> None:
+        self.address: Final = entry.queue.address
+        self.message: Final[Message] = entry.message
+        self.delivery_count: Final = int(entry.delivery_count)
+        self.disposal: Final = disposal
+
+
+@final
+class Record(QueueObserver):
+    """The latest settlements of a broker, in their order."""
+
+    def __init__(self, *, lines_max: int = SETTLEMENTS_MAX, bytes_max: int = BYTES_MAX) -> None:
+        self._lines: Final[deque[Line]] = deque()
+        self._bytes = 0
+        self._lines_max: Final = lines_max
+        self._bytes_max: Final = bytes_max
+
+    def settled(
+        self,
+        entry: QueueEntry,
+        disposal: Disposal,
+        batch: Batch,  # noqa: ARG002 - nothing of it is stored
+        *,
+        cause: Cause | None = None,  # noqa: ARG002
+    ) -> None:
+        self._lines.append(Line(entry, disposal))
+        self._bytes += entry.message.size
+        while len(self._lines) > self._lines_max or self._bytes > self._bytes_max:
+            self._bytes -= self._lines.popleft().message.size
+
+    def of(self, address: str) -> list[Settlement]:
+        """The settlements of messages from `address`, the oldest first."""
+        return [
+            Settlement(view(line.message, line.delivery_count), OUTCOMES[line.disposal])
+            for line in self._lines
+            if line.address == address
+        ]

@@ -1,0 +1,203 @@
+"""The credit of a producer's link: how much, and what it has to wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.errors import RESOURCE_DELETED, LinkFault
+from broker.amqp.incoming_link import IncomingLink
+from broker.message import Message
+from broker.routing.batches.staged_transaction import check_room, is_filled
+from broker.routing.credit.credit_pool import UNLIMITED
+from broker.routing.credit.disk_guard import DiskGuard
+from broker.routing.credit.memory import MemoryBudget
+from broker.routing.credit.store_backpressure import StoreBackpressure
+from broker.routing.entries.participants import Producer
+from broker.routing.errors import QueueFull
+from broker.routing.queues.node import Node
+
+if TYPE_CHECKING:
+    from broker.links.peer import Peer
+
+LARGE_FROM: Final[i64] = 8 * 1024
+"""Messages of more bytes than this count for a producer's credit by their size."""
+
+BYTES_AHEAD: Final[i64] = 4 * 1024 * 1024
+"""So many bytes of large messages a producer may send ahead, or one message."""
+
+FIRST: Final[i64] = 100
+"""Messages of which a link shows what it sends, before it gets all of its credit."""
+
+SIZES_REMEMBERED: Final[i64] = 8
+"""The mean is one over about so many messages."""
+
+
+@final
+class CreditedProducer(Producer):
+    """A link as its node sees it: somebody whose credit can wait.
+
+    `mean_size` is that of recent messages in bytes, once one of them was large.
+    `is_beyond_room`: it has one credit more than its node has room for. `window`: how many
+    messages the producer may have under way, sent or not, until their outcomes are told; 0 where
+    nothing but `credit` limits it, and then unsettled messages take no credit. `unsettled` counts
+    those that came and whose outcomes the producer waits for.
+    """
+
+    def __init__(self, peer: Peer, link: IncomingLink, credit: i64) -> None:
+        router = peer.container.router
+        self._peer: Final = peer
+        self._link: Final = link
+        self._memory: MemoryBudget | None = router.memory
+        self.credit: i64 = credit
+        self._reserve: DiskGuard | None = router.reserve
+        self._lag: StoreBackpressure | None = router.lag
+        self.node: Node | None = None
+        self.is_beyond_room = False
+        self.mean_size: i64 = 0
+        self.window: i64 = 0
+        self.unsettled: i64 = 0
+        self._is_new = True
+
+    def ask(self) -> None:
+        """Grant credit if the link has used enough of its own, and its node lets it have more."""
+        if not self._has_room():
+            return
+        node = self.node
+        if node is None or node.may_grant(self, self._peer.container.router):
+            self.resume()
+
+    def accept(self, delivery_id: i64) -> None:
+        """Tell the producer that a message is accepted: its store has it, or nobody needs it."""
+        self.unsettled -= 1
+        self._link.accept_delivery(delivery_id)
+        if self.window > 0:
+            self.ask()
+
+    def _has_room(self) -> bool:
+        """Whether half of the window is free, if there is one."""
+        window = self.window
+        return window == 0 or window - self.unsettled - self._link.credit >= (window + 1) >> 1
+
+    def resume(self) -> None:
+        reserve, lag = self._reserve, self._lag
+        if reserve is not None and reserve.is_short:
+            reserve.waiting.wait(self)
+            return
+        if lag is not None and lag.is_behind:
+            lag.waiting.wait(self)
+            return
+        memory = self._memory
+        if memory is not None and memory.is_short:
+            memory.producers.wait(self)
+            self._trickle()
+            return
+        node = self.node
+        if node is not None and node.grants is not None:
+            node.give_credit(self, node.grants)
+        else:
+            self._open()
+
+    def _open(self) -> None:
+        """Grant what is left of the window, or all credit where there is none."""
+        if self._is_new:
+            self._is_new = False
+            self._link.grant(min(self.most(), FIRST))
+            return
+        self.window = self._window_now()
+        left = self.most() if self.window == 0 else max(0, self.window - self.unsettled)
+        if left > 0 or self._link.credit > 0:
+            self._link.grant(left)
+
+    def _window_now(self) -> i64:
+        """How many messages may be under way by size and by the node's headway; 0 for no limit."""
+        headway = UNLIMITED if self.node is None else self.node.headway()
+        if headway == UNLIMITED and self.mean_size <= LARGE_FROM:
+            return 0
+        return min(self.most(), headway)
+
+    def narrow(self) -> None:
+        """Take back credit if it is more than twice what is left of the window."""
+        if self.node is None or self.node.grants is not None:
+            return
+        window = self._window_now()
+        left = max(0, window - self.unsettled)
+        if window > 0 and left < (self._link.credit + 1) >> 1:
+            self.window = window
+            self._link.grant(left)
+
+    def learn(self, size: i64) -> None:
+        """Take a message of `size` bytes into the mean."""
+        if self.mean_size == 0:
+            self.mean_size = size
+        else:
+            self.mean_size += (size - self.mean_size) // SIZES_REMEMBERED
+        self.narrow()
+
+    def _trickle(self) -> None:
+        """Let a client that holds deliveries send one message: it may have to before it settles."""
+        node = self.node
+        if self._link.credit > 0 or not self._peer.holds_unsettled():
+            return
+        if node is not None and node.grants is not None:
+            node.grants.grant_one(self)
+        else:
+            self._link.grant(1)
+
+    def wait_for_nothing(self) -> None:
+        """Take requests to the broker even without room: they may be what makes some."""
+        self._reserve = None
+        self._lag = None
+        self._memory = None
+
+    def leave(self) -> None:
+        """The link has gone."""
+        if self._reserve is not None:
+            self._reserve.waiting.leave(self)
+        if self._lag is not None:
+            self._lag.waiting.leave(self)
+        if self._memory is not None:
+            self._memory.producers.leave(self)
+
+    def most(self) -> i64:
+        if self.mean_size <= LARGE_FROM:
+            return self.credit
+        return max(1, min(self.credit, BYTES_AHEAD // self.mean_size))
+
+    def outstanding(self) -> i64:
+        return self._link.outstanding()
+
+    def grant(self, credit: i64) -> None:
+        self._link.grant(self._link.credit + credit)
+
+    def recall(self) -> None:
+        self._link.recall()
+
+    def node_gone(self) -> None:
+        self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
+
+    def go_on_beyond_room(self, node: Node) -> None:
+        """Grant one credit beyond the room of `node` if open transactions alone fill it.
+
+        Else a transaction that is larger than the limit would wait for itself until it times out:
+        its next message is refused, which dooms it. If the client ends it instead, the credit
+        stays with the link, and one message may exceed the limit.
+        """
+        if not self.is_beyond_room and self.outstanding() == 0 and is_filled(node):
+            self.is_beyond_room = True
+            self.grant(1)
+
+    def is_needed_for(self, message: Message, node: Node) -> bool:
+        """Use the credit beyond the room of `node` if `message` has none otherwise; False if not.
+
+        Nor if open transactions alone fill `node`: then `message` is to be refused.
+        """
+        if is_filled(node):
+            return False
+        try:
+            check_room(node, message)
+        except QueueFull:
+            self.is_beyond_room = False
+            return True
+        return False

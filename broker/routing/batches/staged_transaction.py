@@ -1,0 +1,243 @@
+"""A stage: what one attempt of one task of a sink has sent, where nobody sees it yet.
+
+It is a node to its senders alone. Its messages are in the store and nowhere else: here there are
+only their numbers, and the room that they will take where they are going is taken already.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.message import Message, Origin
+from broker.routing.entries.participants import Producer
+from broker.routing.entries.record_mapping import as_message
+from broker.routing.errors import NoSuchNode
+from broker.routing.queues import queue_limits
+from broker.routing.queues.node import Node
+from broker.routing.queues.queue import Queue
+from broker.routing.topics.topic import Topic
+from storage.batch import Batch
+from storage.records import StoredMessage
+from storage.stages import PLACES, STAGED, StoredStage
+
+if TYPE_CHECKING:
+    from broker.routing.batches.staging_area import Sink
+    from broker.routing.credit.credit_pool import CreditPool
+
+
+@final
+class Task:
+    """Which attempt of which task, in which batch of a query, a sender sends for."""
+
+    def __init__(self, *, query: str, batch: i64, partition: i64, attempt: i64) -> None:
+        self.query: Final = query
+        self.batch: Final[i64] = batch
+        self.partition: Final[i64] = partition
+        self.attempt: Final[i64] = attempt
+
+    def key(self) -> tuple[str, int, int, int]:
+        """What tells it from others."""
+        return self.query, int(self.batch), int(self.partition), int(self.attempt)
+
+    def __str__(self) -> str:
+        return (
+            f"attempt {self.attempt} of partition {self.partition} in batch {self.batch} of"
+            f" {self.query}"
+        )
+
+
+@final
+class StagedTransaction(Node):
+    """What a task has sent to one address. `address` and `kind` are those of its `target`.
+
+    `given` is the address in its sender's words: behind a topic's name there may be a key.
+    `numbers` name the messages to the store, in the order in which they came; `begun_ms`
+    and `latest_ms` are when the first and the last of them did, on the wall clock. It is
+    `sealed` while it is being committed, and `is_over` once it has been, or is dropped.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        task: Task,
+        target: Node,
+        *,
+        number: i64,
+        given: str,
+        origin: Origin,
+        begun_ms: i64,
+    ) -> None:
+        super().__init__(
+            address=target.address,
+            kind=target.kind,
+            policy=target.policy,
+            pacing_mark=0,
+            owner=-1,
+            stores_all=True,
+        )
+        self.task: Final = task
+        self.target: Final = target
+        self.number: Final[i64] = number
+        self.given: Final = given
+        self.origin: Final = origin
+        self.begun_ms: i64 = begun_ms
+        self.latest_ms: i64 = begun_ms
+        self.numbers: Final = array("q")
+        self.bytes: i64 = 0
+        self.sealed = False
+        self.is_over = False
+        self._sink: Final = sink
+        self.grants = target.grants
+
+    def messages(self) -> i64:
+        """How many messages are here."""
+        return i64(len(self.numbers))
+
+    # -- in
+
+    def join(self, producer: Producer) -> None:
+        """`producer` sends here from now on, and gets its credit as if it were to the target."""
+        self.producers.append(producer)
+        self.target.producers.append(producer)
+
+    def leave(self, producer: Producer) -> None:
+        super().leave(producer)
+        if producer in self.target.producers:
+            self.target.producers.remove(producer)
+        self._sink.router.left(self.target)
+        if not self.producers and not self.numbers:
+            self._sink.forget(self)
+
+    def give_credit(self, producer: Producer, grants: CreditPool) -> None:
+        """As of any node; but who would wait for ever is let send, and told why that cannot be."""
+        super().give_credit(producer, grants)
+        if producer.outstanding() == 0 and is_filled(self.target):
+            producer.grant(1)
+
+    def put(self, message: Message, batch: Batch) -> None:
+        if self.is_over or self.sealed:
+            raise NoSuchNode(f"the stage of {self.task} takes no more messages")
+        self._sink.check_batch(self.task, message)
+        check_room(self.target, message)
+        self.publish(message, batch)
+
+    def publish(self, message: Message, batch: Batch) -> None:
+        """Keep `message`, for which there is room, in the store alone."""
+        router = self._sink.router
+        self.latest_ms = router.clock.wall_ms()
+        if not self.numbers:
+            self.begun_ms = self.latest_ms
+            batch.stage_changes().add(self._as_stored())
+        number = router.next_stored_number()
+        large = message.large
+        batch.append(
+            StoredMessage(
+                number=number,
+                queue=STAGED,
+                position=self.number * PLACES + i64(len(self.numbers)),
+                encoded=message.encoded,
+                priority=message.priority,
+                ttl_ms=message.ttl_ms,
+                arrived_ms=message.arrived_ms,
+                expires_at_ms=message.expires_at_ms,
+                deliver_at_ms=message.deliver_at_ms,
+                delivery_count=0,
+                durable=message.durable,
+                content=None if large is None else large.stored,
+                message_format=message.message_format,
+                opaque=message.opaque,
+            )
+        )
+        batch.is_urgent = True
+        self.count(number, message.size)
+        if self.grants is not None and is_filled(self.target):
+            self._sink.filled(self.target)
+
+    def _as_stored(self) -> StoredStage:
+        task = self.task
+        return StoredStage(
+            number=self.number,
+            query=task.query,
+            batch=task.batch,
+            partition=task.partition,
+            attempt=task.attempt,
+            kind=self.kind,
+            address=self.given,
+            publisher=self.origin.publisher,
+            begun_ms=self.begun_ms,
+        )
+
+    def count(self, number: i64, size: i64) -> None:
+        """A message is here, and takes its room."""
+        self.numbers.append(int(number))
+        self.bytes += size
+        self.target.staged += 1
+        self.target.staged_bytes += size
+        self._sink.counted(self.task.batch, messages=1, size=size)
+
+    # -- out
+
+    def read(self, stored: StoredMessage) -> Message:
+        """A message as it came, of what the store has of it."""
+        return as_message(stored, self.origin, self._sink.router.contents)
+
+    def commit(self, messages: list[Message], batch: Batch) -> None:
+        """Let the target have these, which are all that are here."""
+        target = self.target
+        duplicates = target.duplicates
+        for message in messages:
+            if duplicates is None:
+                target.publish(message, batch)
+            else:
+                duplicates.publish(message, batch)
+        self.end(batch)  # behind that: no moment has room for others
+
+    def end(self, batch: Batch) -> None:
+        """It is over: its messages are no more, and whoever still sends here is told."""
+        self.is_over = True
+        if self.numbers:
+            batch.stage_changes().remove(self.number)
+            for number in self.numbers:
+                batch.remove(number)
+            self.target.staged -= self.messages()
+            self.target.staged_bytes -= self.bytes
+            self._sink.counted(self.task.batch, messages=-self.messages(), size=-self.bytes)
+        for producer in list(self.producers):
+            producer.node_gone()
+        if self.grants is not None:
+            self.grants.serve()
+
+    # -- as a node
+
+    def backlog(self) -> i64:
+        """Nobody is behind: nobody consumes."""
+        return 0
+
+    def due(self, now_ms: i64) -> None:
+        """Nothing is ever asked for."""
+
+    def delete(self, batch: Batch) -> None:
+        self._sink.drop(self, batch)
+
+
+def is_filled(target: Node) -> bool:
+    """Whether what is staged is all that `target` may hold, so that only a commit goes on."""
+    if isinstance(target, Queue):
+        return queue_limits.is_filled_by_stages(target)
+    if isinstance(target, Topic):
+        for queue in target.subscriptions:
+            if queue_limits.is_filled_by_stages(queue):
+                return True
+    return False
+
+
+def check_room(target: Node, message: Message) -> None:
+    """Raise QueueFull where `message` would not fit beside what is there, and what is staged."""
+    if isinstance(target, Queue):
+        target.check_room(message)
+    elif isinstance(target, Topic) and target.may_be_full():
+        for queue in target.destinations(message):
+            queue.check_room(message)

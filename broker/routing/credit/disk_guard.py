@@ -1,0 +1,132 @@
+"""Holding producers back while the disk is nearly full (P9), or the store is away.
+
+Consumers go on, and make room.
+
+What is kept in reserve is what commits of consumers need, and what producers may
+still send with the credit that they have. One looks every second, and whenever
+producers have sent a sixteenth of the reserve. Where another program fills the disk faster than
+that, the store finds it full: consumers then go on with the room of the store's ballast.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64, mypyc_attr
+
+from broker.routing.credit.blocked_producers import BlockedProducers
+from broker.routing.timer_queue import TimerCallback
+
+if TYPE_CHECKING:
+    from broker.routing.router import Router
+
+LOOK_EVERY_MS: Final[i64] = 1000
+"""Service is back so soon after there is room again, or twice that."""
+
+LOOKS_PER_RESERVE: Final[i64] = 16
+
+SLACK_MAX: Final[i64] = 64 * 1024 * 1024
+"""So much more than the reserve, or a quarter of it, must be free before producers go on."""
+
+MEBIBYTE: Final[i64] = 1024 * 1024
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Space:
+    """Where the store writes."""
+
+    @abstractmethod
+    def is_away(self) -> bool:
+        """Whether nothing can be written for now, however much room there may be."""
+
+    @abstractmethod
+    def is_full(self) -> bool:
+        """Whether the disk has run full: what room there is, commits of consumers need."""
+
+    @abstractmethod
+    def free_bytes(self) -> i64:
+        """How much more can come; asking takes microseconds. -1 where that is unknown."""
+
+
+def is_short(free: i64, *, least: i64, short_now: bool) -> bool:
+    """Whether producers are to wait, with so much free: going on takes more than going on had."""
+    if free < 0:
+        return False
+    return free < (least + slack_of(least) if short_now else least)
+
+
+def slack_of(least: i64) -> i64:
+    """How much more than the reserve must be free after a shortage."""
+    return min(least // 4, SLACK_MAX)
+
+
+@final
+class DiskGuard(TimerCallback):
+    """Whether producers are to wait, which is for room mostly, and those that do."""
+
+    def __init__(self, router: Router, space: Space, least: i64) -> None:
+        self.is_short = False
+        self._is_full = False
+        self._router: Final = router
+        self._space: Final = space
+        self._least: Final[i64] = least
+        self._look_at_bytes: i64 = 0
+        self.waiting: Final = BlockedProducers()
+
+    def begin(self) -> None:
+        """Look now, and every second from now on."""
+        self.due(self._router.clock.now_ms())
+
+    def due(self, now_ms: i64) -> None:
+        """A second is over."""
+        self.look()
+        self._router.agenda.at(now_ms + LOOK_EVERY_MS, self)
+
+    def published(self, total: i64) -> None:
+        """So many bytes have come from producers, since the start."""
+        if total >= self._look_at_bytes and not self.is_short:
+            self.look()
+
+    def look(self) -> None:
+        """See whether producers are to wait from now on, or may go on."""
+        self._look_at_bytes = self._router.stats.published_bytes + self._least // LOOKS_PER_RESERVE
+        is_away, free = self._space.is_away(), self._space.free_bytes()
+        self._tell_full(is_full=self._space.is_full())
+        short = is_away or self._is_full
+        short = short or is_short(free, least=self._least, short_now=self.is_short)
+        if short == self.is_short:
+            return
+        self.is_short = short
+        if short and not self._is_full:
+            self._router.notices.append(
+                "the store is away: producers wait until it is back"
+                if is_away
+                else self._shortage(free)
+            )
+        elif not short:
+            self._router.notices.append("the store takes messages again: producers go on")
+            self.waiting.resume()
+
+    def _tell_full(self, *, is_full: bool) -> None:
+        """Count a disk that has run full; tell an operator each way."""
+        if is_full == self._is_full:
+            return
+        self._is_full = is_full
+        if is_full:
+            self._router.stats.disk_full += 1
+            self._router.notices.append(
+                "the disk of the store is full: producers wait, consumers go on with the room of"
+                " disk_ballast, which is taken back once there is room; make room on that disk"
+            )
+        else:
+            self._router.notices.append("the disk of the store has room again for disk_ballast")
+
+    def _shortage(self, free: i64) -> str:
+        """Count a disk with too little room; what an operator is told of it."""
+        self._router.stats.disk_shortages += 1
+        enough = (self._least + slack_of(self._least)) // MEBIBYTE
+        return (
+            f"the disk of the store has room for {free // MEBIBYTE} MiB: producers wait until"
+            f" there is room for {enough} MiB, consumers go on"
+        )

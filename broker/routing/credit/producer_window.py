@@ -1,0 +1,108 @@
+"""How many messages producers may have under way while consumers are to keep up.
+
+What consumers settle soon is never written (`promptness.py`), and how soon they settle a message
+depends on how many lie before it. So where they take longer than they should, the producers of
+their queue get a smaller window of unsettled messages, until consumers keep up, or until
+`TRIAL_US` have shown that the consumers themselves are slow. Then producers are free of the
+window for `REST_US`, before the broker tries it again.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.credit.commit_delay import CommitDelay
+from broker.routing.credit.credit_pool import UNLIMITED
+
+FIRST: Final[i64] = 64
+"""The window in messages that each producer has when consumers are new."""
+
+WIDEST: Final[i64] = 1024
+
+NARROWEST: Final[i64] = 2
+
+LAGS_REMEMBERED: Final[i64] = 4
+"""The mean is one over about so many lags: one pause of a scheduler narrows nothing."""
+
+TRIAL_US: Final[i64] = 250_000
+"""So long consumers have time to catch up with producers that have a window."""
+
+REST_US: Final[i64] = 2_000_000
+"""So long producers are free after a first trial, and twice as long after each further one."""
+
+LONGEST_REST_US: Final[i64] = 16_000_000
+
+LONG_AGO: Final[i64] = -(2**62)
+
+
+@final
+class ProducerWindow:
+    """The window of each producer of one queue: `most` messages, or UNLIMITED.
+
+    `has_narrowed` until the producers have been told.
+    """
+
+    def __init__(self, hold: CommitDelay) -> None:
+        self.most: i64 = UNLIMITED
+        self.has_narrowed = False
+        self._hold: Final = hold
+        self._has_begun = False
+        self._mean_us: i64 = 0
+        self._measured_us: i64 = LONG_AGO
+        self._kept_up_us: i64 = LONG_AGO
+        self._narrowed_us: i64 = LONG_AGO
+        self._rests_until_us: i64 = LONG_AGO
+        self._rest_us: i64 = REST_US
+
+    def begin(self) -> None:
+        """Give producers their first window, now that there are consumers."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._limit(FIRST)
+
+    def forget(self) -> None:
+        """Let producers be free: there are no consumers."""
+        self.most = UNLIMITED
+        self._has_begun = False
+
+    def measured(self, lag_us: i64, now_us: i64) -> None:
+        """Take into account that a message was unsettled for so long, or still is."""
+        if now_us - self._measured_us > TRIAL_US:
+            self._kept_up_us = now_us  # there was nothing to keep up with
+        self._measured_us = now_us
+        hold_us = self._hold.us
+        self._mean_us += (lag_us - self._mean_us) // LAGS_REMEMBERED
+        if self._mean_us > hold_us * 3 // 4 or self._hold.is_crowded:
+            self._narrow(lag_us, now_us)
+            return
+        self._kept_up_us = now_us
+        self._rest_us = REST_US
+        if self._mean_us > hold_us // 2:
+            return
+        if self.most == UNLIMITED:
+            self._limit(WIDEST)
+        else:
+            self.most = min(WIDEST, self.most + max(1, self.most // 16))
+
+    def _narrow(self, lag_us: i64, now_us: i64) -> None:
+        """Make the window smaller by as much as the lag is too long, once for each window."""
+        if now_us < self._rests_until_us or now_us - lag_us < self._narrowed_us:
+            return
+        if self._rests_until_us != LONG_AGO:
+            self._rests_until_us = LONG_AGO
+            self._kept_up_us = now_us  # the next trial begins
+        hold_us = self._hold.us
+        if self._mean_us > hold_us and now_us - self._kept_up_us > TRIAL_US:
+            self.most = UNLIMITED
+            self._rests_until_us = now_us + self._rest_us
+            self._rest_us = min(2 * self._rest_us, LONGEST_REST_US)
+            return
+        most = min(self.most, WIDEST)
+        fitting = most * hold_us // max(1, self._mean_us)
+        self._limit(max(NARROWEST, most // 4, min(fitting, most * 3 // 4)))
+        self._narrowed_us = now_us
+        self._mean_us = min(self._mean_us, hold_us // 2)
+
+    def _limit(self, most: i64) -> None:
+        self.most = most
+        self.has_narrowed = True

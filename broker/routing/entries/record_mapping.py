@@ -1,0 +1,111 @@
+"""What the store keeps of a queue's entry, and where; and the way back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from broker.amqp.sections import split
+from broker.large_body import LargeBody, LargeBodyKeeper
+from broker.message import AT_ONCE, NOWHERE, Message, Origin, opaque_message, particulars_in
+from broker.routing.entries.entry import QueueEntry
+from storage.records import StoredMessage
+
+if TYPE_CHECKING:
+    from broker.routing.queues.queue import Queue
+
+HELD_PLACES: Final[i64] = 1 << 62
+"""Added to the stored position of a message that could not be moved (`moves.py`): more than any.
+
+A start loads such messages at once, and never takes them for waiting ones.
+"""
+
+
+def stored_position(entry: QueueEntry) -> i64:
+    """Where `entry` is in the store, which knows one order for entries of all priorities."""
+    return entry.position * 10 + entry.message.priority
+
+
+def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
+    """What the store keeps of `entry`, which has its place unless it waits for a delivery time."""
+    message = entry.message
+    large = message.large
+    return StoredMessage(
+        number=entry.stored_number,
+        queue=entry.queue.stored_as,
+        position=stored_position(entry),
+        encoded=message.encoded,
+        priority=message.priority,
+        ttl_ms=message.ttl_ms,
+        arrived_ms=message.arrived_ms,
+        expires_at_ms=message.expires_at_ms,
+        deliver_at_ms=deliver_at_ms,
+        delivery_count=entry.delivery_count,
+        durable=message.durable,
+        content=None if large is None else large.stored,
+        message_format=message.message_format,
+        opaque=message.opaque,
+        publisher=message.origin.publisher,
+        volatile=entry.is_volatile,
+    )
+
+
+def as_entry(
+    queue: Queue, stored: StoredMessage, position: i64, *, origin: Origin = NOWHERE
+) -> QueueEntry:
+    """The entry of a record; what may have been delivered before the start says so (RCV-08).
+
+    `origin` is that of its message if it is known, with the key, which no store keeps.
+    """
+    if origin is NOWHERE:
+        origin = queue.router.paging.origin_of(stored.publisher)
+    entry = QueueEntry(queue, as_message(stored, origin, queue.router.contents), position)
+    entry.stored_number = stored.number
+    entry.is_volatile = stored.volatile
+    entry.delivery_count = stored.delivery_count
+    if (
+        stored.number < queue.router.paging.suspected_below
+        and position <= queue.gate.suspected_up_to
+    ):
+        entry.delivery_count = max(1, stored.delivery_count)
+    return entry
+
+
+def as_message(
+    stored: StoredMessage, origin: Origin = NOWHERE, keeper: LargeBodyKeeper | None = None
+) -> Message:
+    """The message of a record, which came from `origin`.
+
+    `keeper` is asked to hold its content, where it has one.
+    """
+    encoded = stored.encoded
+    large: LargeBody | None = None
+    if stored.content is not None and keeper is not None:
+        hold = keeper.hold(int(stored.content.number))
+        large = LargeBody(stored.content, hold, is_saved=True)
+    if stored.opaque:
+        return opaque_message(
+            encoded,
+            message_format=stored.message_format,
+            origin=origin,
+            large=large,
+            arrived_ms=stored.arrived_ms,
+        )
+    sections = split(encoded, 0, i64(len(encoded)))
+    return Message(
+        encoded=encoded,
+        durable=stored.durable,
+        priority=stored.priority,
+        ttl_ms=stored.ttl_ms,
+        arrived_ms=stored.arrived_ms,
+        expires_at_ms=stored.expires_at_ms,
+        origin=origin,
+        particulars=particulars_in(
+            sections,
+            encoded,
+            stored.deliver_at_ms,
+            large=large,
+            message_format=stored.message_format,
+        ),
+    )

@@ -1,0 +1,73 @@
+"""Messages that deleted queues had in memory, let go some at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.clock import Clock
+from broker.routing.credit.memory import MemoryBudget
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.timer_queue import TimerCallback, TimerQueue
+
+if TYPE_CHECKING:
+    from broker.routing.queues.queue import Queue
+
+LET_GO_AT_ONCE: Final[i64] = 10_000
+"""Entries let go in one turn of the event loop: about two milliseconds of work."""
+
+
+@final
+class DeletedEntries(TimerCallback):
+    """Entries of deleted queues that have not been let go. The budget counts them until then.
+
+    Subscribers that leave together may have a million: other clients have turns in between.
+    """
+
+    def __init__(self, memory: MemoryBudget, agenda: TimerQueue, clock: Clock) -> None:
+        self._memory: Final = memory
+        self._agenda: Final = agenda
+        self._clock: Final = clock
+        self._queues: Final[list[tuple[Queue, list[list[QueueEntry | None]]]]] = []
+        self._left: i64 = LET_GO_AT_ONCE
+        self._is_due = False
+
+    def take(self, queue: Queue) -> None:
+        """Let go of what `queue` has in memory, now as far as this turn of the event loop may."""
+        slots: list[list[QueueEntry | None]] = []
+        if queue.schedule is not None:
+            slots.append([*queue.schedule.entries()])
+        for backlog in queue.backlogs:
+            if backlog is not None:
+                slots.extend(backlog.slots())
+        self._queues.append((queue, slots))
+        self._let_go()
+
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - the next slice, whatever the time
+        """Go on in a later turn."""
+        self._is_due = False
+        self._left = LET_GO_AT_ONCE
+        if self._queues:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        while self._queues and self._left > 0:
+            queue, slots = self._queues[-1]
+            while slots and self._left > 0:
+                self._empty(slots[-1], queue)
+                if not slots[-1]:
+                    slots.pop()
+            if not slots:
+                self._queues.pop()
+        if not self._is_due:
+            self._is_due = True
+            self._agenda.at(self._clock.now_ms(), self)
+
+    def _empty(self, slots: list[QueueEntry | None], queue: Queue) -> None:
+        while slots and self._left > 0:
+            entry = slots.pop()
+            if entry is not None:
+                self._left -= 1
+                queue.bytes -= entry.message.size
+                self._memory.leaves(entry.message)

@@ -1,0 +1,77 @@
+"""Messages that a store keeps: noted for it, and who has to wait for that.
+
+Most are delivered before they are stored. Not so what may not have been at all until it is
+durable: what a transaction sends, what moves from one queue to another, and whatever comes
+to an address that says so. In such a queue nothing overtakes what waits for its commit (`gate.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64
+
+from broker.message import AT_ONCE
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.record_mapping import as_stored
+from storage.batch import DISCHARGE, Batch
+
+if TYPE_CHECKING:
+    from broker.routing.queues.queue import Queue
+
+
+def store(entry: QueueEntry, deliver_at_ms: i64, batch: Batch) -> None:
+    """Note `entry` for the store, under a number of its own."""
+    queue = entry.queue
+    number = queue.router.next_stored_number()
+    entry.stored_number = number
+    batch.append(as_stored(entry, deliver_at_ms))
+    if batch.scope != queue.promptness.scope:
+        _judge(entry, batch)
+    if deliver_at_ms != AT_ONCE:
+        batch.is_urgent = True
+
+
+def _judge(entry: QueueEntry, batch: Batch) -> None:
+    """Decide whether writing `batch` can wait for consumers, or they for it."""
+    queue = entry.queue
+    if batch.scope == DISCHARGE or queue.gate.defers:
+        queue.gate.bar(entry, batch)
+        batch.is_urgent = True
+        return
+    promptness = queue.promptness
+    if batch.is_urgent and promptness.hold.us == 0:
+        promptness.scope = batch.scope
+        return
+    if queue.consumers:
+        promptness.arrived(entry.stored_number, batch.scope, queue.router.clock.now_us())
+    else:
+        promptness.nobody_consumes(batch.scope)
+    if not promptness.is_prompt:
+        batch.is_urgent = True
+    if promptness.headway.has_narrowed:
+        _narrow(queue)
+
+
+def _narrow(queue: Queue) -> None:
+    """Let producers have no more credit than there is headway now."""
+    queue.promptness.headway.has_narrowed = False
+    for producer in queue.producers:
+        producer.narrow()
+
+
+def forget(entry: QueueEntry, batch: Batch, *, consumed: bool) -> None:
+    """`entry` has gone: settled by a consumer, where it is `consumed`."""
+    number = entry.stored_number
+    if not consumed:
+        batch.remove(number)
+    else:
+        batch.consume(number)
+    queue = entry.queue
+    if number == queue.promptness.timed:
+        if consumed:
+            queue.promptness.settled(queue.router.clock.now_us())
+            if queue.promptness.headway.has_narrowed:
+                _narrow(queue)
+        else:
+            queue.promptness.left()

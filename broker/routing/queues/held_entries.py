@@ -1,0 +1,107 @@
+"""Messages of one queue that could not be moved to its dead-letter or expiry node.
+
+The queue keeps them, delivers them to nobody, and has their moves tried again (`moves.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.routing.entries.dead_letter import EXPIRED, Cause
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.record_mapping import stored_position
+
+if TYPE_CHECKING:
+    from broker.routing.queues.queue import Queue
+
+HELD_MAX: Final[i64] = 10_000
+"""A queue that holds back so many messages delivers nothing more: they are all in memory."""
+
+HELD_BYTES_MAX: Final[i64] = 64 * 1024 * 1024
+"""The same in bytes of these messages in memory."""
+
+
+@final
+class HeldEntries:
+    """Entries by their `stored_position`, in the order in which they were held back.
+
+    `bytes` is what they take in memory: of large messages without the body.
+    """
+
+    def __init__(self) -> None:
+        self.bytes: i64 = 0
+        self._entries: Final[dict[int, tuple[QueueEntry, Cause]]] = {}
+
+    def size(self) -> i64:
+        """Return the number of entries."""
+        return i64(len(self._entries))
+
+    def is_full(self) -> bool:
+        """Whether there are HELD_MAX entries or HELD_BYTES_MAX bytes."""
+        return self.size() >= HELD_MAX or self.bytes >= HELD_BYTES_MAX
+
+    def add(self, entry: QueueEntry, cause: Cause) -> None:
+        """Hold back `entry`, which is to be moved because of `cause`."""
+        self._entries[int(stored_position(entry))] = (entry, cause)
+        self.bytes += i64(len(entry.message.encoded))
+
+    def remove(self, position: i64) -> QueueEntry | None:
+        """Remove and return the entry of that `stored_position`; None if there is none."""
+        found = self._entries.pop(int(position), None)
+        if found is None:
+            return None
+        entry = found[0]
+        self.bytes -= i64(len(entry.message.encoded))
+        return entry
+
+    def get(self, position: i64) -> QueueEntry | None:
+        """Return the entry of that `stored_position`; None if there is none."""
+        found = self._entries.get(int(position))
+        return None if found is None else found[0]
+
+    def cause_of(self, entry: QueueEntry) -> Cause | None:
+        """Return why `entry` is to be moved; None if it is not held back."""
+        found = self._entries.get(int(stored_position(entry)))
+        return found[1] if found is not None and found[0] is entry else None
+
+    def entries(self) -> list[QueueEntry]:
+        """Return all entries, the one that was held back first in front."""
+        return [entry for entry, _ in self._entries.values()]
+
+    def some(self, at_most: i64, *, expired: bool) -> list[tuple[QueueEntry, Cause]]:
+        """Return up to `at_most` of the `expired` entries, or of the others, with their causes."""
+        found: list[tuple[QueueEntry, Cause]] = []
+        for each in self._entries.values():
+            if i64(len(found)) >= at_most:
+                break
+            if (each[1] is EXPIRED) == expired:
+                found.append(each)
+        return found
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        self._entries.clear()
+        self.bytes = 0
+
+
+def held_in(queue: Queue) -> list[QueueEntry]:
+    """Return what `queue` holds back, the entry that was held back first in front."""
+    return [] if queue.schedule is None else queue.schedule.held.entries()
+
+
+def cause_of(entry: QueueEntry) -> Cause | None:
+    """Return why `entry` is to be moved, if it is held back until it can be; else None."""
+    schedule = entry.queue.schedule
+    return None if schedule is None else schedule.held.cause_of(entry)
+
+
+def let_go(entry: QueueEntry) -> bool:
+    """Hold back `entry` no longer, which may let its queue deliver again. False if it was not."""
+    schedule = entry.queue.schedule
+    if schedule is None or schedule.held.cause_of(entry) is None:
+        return False
+    schedule.held.remove(stored_position(entry))
+    entry.queue.router.wake(entry.queue)
+    return True

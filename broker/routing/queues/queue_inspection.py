@@ -1,0 +1,120 @@
+"""What waits in a queue, seen by an operator: in the order in which it would go, by number."""
+
+from __future__ import annotations
+
+from heapq import merge
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64
+
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.queues.backlog import Backlog
+from broker.routing.queues.message_events import PURGED, depart
+from broker.routing.queues.paging import NotLoaded, drop_pages
+from storage.batch import Batch
+
+if TYPE_CHECKING:
+    from broker.routing.queues.queue import Queue
+
+
+def purge(queue: Queue, at_most: i64, batch: Batch) -> i64:
+    """Withdraw what waits in `queue`, up to `at_most` of it; how many. None is loaded for that."""
+    purged = drop_pages(queue, at_most, batch)
+    if purged > 0 and queue.witness is not None:
+        queue.witness.dropped(queue, purged, batch, why="which were not in memory")
+    for backlog in queue.backlogs:
+        if backlog is not None:
+            for entry in backlog.loaded(-1, at_most - purged):
+                depart(entry, PURGED, batch)
+                queue.withdraw(entry, batch)
+                purged += 1
+    return purged
+
+
+def peek(backlogs: list[Backlog | None], after: i64, at_most: i64) -> list[QueueEntry]:
+    """Waiting entries behind the one of number `after`, be it there or not; -1 is the start.
+
+    Numbers are those of `stored_position`. Where what comes next has to be loaded there are
+    fewer; NotLoaded where there would be none.
+    """
+    priority: i64 = 9
+    position: i64 = -1
+    if after >= 0:
+        priority = after % 10
+        position = after // 10
+    found: list[QueueEntry] = []
+    while priority >= 0 and i64(len(found)) < at_most:
+        backlog = backlogs[priority]
+        if backlog is not None:
+            found += backlog.after(position, at_most - i64(len(found)))
+            if backlog.is_cut:
+                break
+        priority -= 1
+        position = -1
+    if not found and priority >= 0 and at_most > 0:
+        raise NotLoaded
+    return found
+
+
+def with_held(
+    found: list[QueueEntry], held: list[QueueEntry], after: i64, *, at_most: i64, is_cut: bool
+) -> list[QueueEntry]:
+    """Return what `peek` has `found` and the entries `held` back that lie among it, in one order.
+
+    `is_cut`: more waits behind the last entry found, so held entries behind it belong to what
+    the next `peek` finds.
+    """
+    start = (-1, -1) if after < 0 else _order(after % 10, after // 10)
+    among = [entry for entry in held if order_of(entry) > start]
+    if is_cut and found:
+        end = order_of(found[-1])
+        among = [entry for entry in among if order_of(entry) < end]
+    among.sort(key=order_of)
+    return list(merge(found, among, key=order_of))[: int(at_most)]
+
+
+def order_of(entry: QueueEntry) -> tuple[int, int]:
+    """Return a key that sorts entries as their queue would deliver them."""
+    return _order(entry.message.priority, entry.position)
+
+
+def _order(priority: i64, position: i64) -> tuple[int, int]:
+    return 9 - int(priority), int(position)
+
+
+def entry_of(backlogs: list[Backlog | None], number: i64) -> QueueEntry | None:
+    """The waiting entry of that number; NotLoaded where it has to be loaded."""
+    backlog = backlogs[number % 10]
+    if backlog is None:
+        return None
+    position = number // 10
+    for entry in backlog.loaded(position - 1, 1):
+        if entry.position == position:
+            return entry
+    if backlog.paged is not None and backlog.paged.ask_for(position):
+        raise NotLoaded
+    return None
+
+
+def check_loaded(backlogs: list[Backlog | None], numbers: list[int]) -> None:
+    """Raise NotLoaded where one of these messages has to be loaded; all of them are, then."""
+    is_missing = False
+    for number in numbers:
+        try:
+            entry_of(backlogs, number)
+        except NotLoaded:
+            is_missing = True
+    if is_missing:
+        raise NotLoaded
+
+
+def goes_on(backlogs: list[Backlog | None], last: QueueEntry) -> bool:
+    """Whether something that is not in memory comes behind `last`."""
+    priority = last.message.priority
+    for lower in range(priority + 1):
+        backlog = backlogs[lower]
+        if backlog is None or backlog.paged is None:
+            continue
+        if backlog.paged.pages.is_behind(last.position if lower == priority else i64(-1)):
+            return True
+    return False

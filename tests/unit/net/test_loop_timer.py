@@ -1,0 +1,38 @@
+"""The one timer of the loop follows the earliest deadline of the agenda."""
+
+import asyncio
+
+from broker.app import App
+from broker.net.loop_timer import Timer
+from broker.routing.timer_queue import TimerCallback
+
+
+class Bell(TimerCallback):
+    """Says when it was rung, in the order of its bells."""
+
+    def __init__(self, rung: "asyncio.Queue[str]", name: str) -> None:
+        self.rung = rung
+        self.name = name
+
+    def due(self, now_ms: int) -> None:  # noqa: ARG002 - the agenda tells
+        self.rung.put_nowait(self.name)
+
+
+async def test_an_earlier_deadline_overtakes_a_later_one(app: App) -> None:
+    timer = Timer(app.container, asyncio.get_running_loop())
+    rung: asyncio.Queue[str] = asyncio.Queue()
+    agenda, now_ms = app.container.router.agenda, app.container.clock.now_ms()
+    agenda.at(now_ms + 60_000, Bell(rung, "never"))
+    agenda.at(now_ms + 20, Bell(rung, "second"))
+    agenda.at(now_ms + 5, Bell(rung, "first"))
+    assert [await asyncio.wait_for(rung.get(), 5) for _ in range(2)] == ["first", "second"]
+    timer.close()
+
+
+async def test_a_closed_timer_rings_no_more(app: App) -> None:
+    timer = Timer(app.container, asyncio.get_running_loop())
+    rung: asyncio.Queue[str] = asyncio.Queue()
+    app.container.router.agenda.at(app.container.clock.now_ms() + 60_000, Bell(rung, "never"))
+    timer.close()
+    timer.close()
+    assert rung.empty()

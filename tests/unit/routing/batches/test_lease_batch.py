@@ -1,0 +1,60 @@
+"""How an epoch is cut into slices."""
+
+import pytest
+
+from broker.routing.batches.lease_batch import LeaseBatch, cut, new_epoch
+from tests.support.routing import Routing, bodies, new_message
+
+pytestmark = pytest.mark.requirement("PIP-05")
+
+CASES = [
+    pytest.param("", 3, [], id="nothing"),
+    pytest.param("----", 2, [0, 0, 1, 1], id="in runs"),
+    pytest.param("-----", 2, [0, 0, 0, 1, 1], id="as equal as can be"),
+    pytest.param("--", 4, [0, 2], id="fewer than slices"),
+    pytest.param("---", 1, [0, 0, 0], id="one slice"),
+    pytest.param("abab", 4, [3, 1, 3, 1], id="groups by their names"),
+    pytest.param("-a-", 4, [0, 3, 2], id="a group among others"),
+    pytest.param("\N{SNOWMAN}", 4, [0], id="a name that is not ASCII"),
+]
+
+
+@pytest.mark.parametrize(("groups", "slices", "expected"), CASES)
+def test_messages_are_in_slices(groups: str, slices: int, expected: list[int]) -> None:
+    assert cut(["" if each == "-" else each for each in groups], slices) == expected
+
+
+def test_a_slice_has_its_messages_in_the_order_of_their_acquisition() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    for name in ("a1", "x1", "b1", "a2", "x2", "b2"):
+        group = "" if name[0] == "x" else name[0]
+        queue.put(new_message(name.encode(), group=group), routing.batch)
+    epoch = new_epoch(1, 4, routing.consumer(queue, 6).entries)
+    assert [bodies(epoch.slice(index)) for index in range(4)] == [
+        [b"x1"],
+        [b"b1", b"b2"],
+        [b"x2"],
+        [b"a1", b"a2"],
+    ]
+    assert epoch.sizes() == [1, 2, 1, 2]
+    assert epoch.bytes == 12
+
+
+def test_sizes_tell_of_empty_slices_too() -> None:
+    assert LeaseBatch(1, 3, [1, 1]).sizes() == [0, 2, 0]
+
+
+def test_what_is_lost_leaves_its_slice() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    routing.put(queue, b"0", b"1", b"2", b"3")
+    entries = routing.consumer(queue, 4).entries
+    epoch = LeaseBatch(1, 2, [0, 0, 1, 1])
+    epoch.add(entries[0])
+    epoch.leave_out()
+    epoch.add(entries[2])
+    epoch.add(entries[3])
+    assert epoch.sizes() == [1, 2]
+    assert bodies(epoch.slice(1)) == [b"2", b"3"]
+    assert epoch.bytes == 3

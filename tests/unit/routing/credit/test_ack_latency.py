@@ -1,0 +1,130 @@
+"""When writing waits for consumers: decided by what was measured, on a clock that the test sets."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from broker.routing.credit.ack_latency import GIVEN_UP_AFTER, NEVER_SEEN, NOTHING, AckLatency
+from broker.routing.credit.commit_delay import PATIENCE, CommitDelay
+
+HOLD_US = 2000
+ENOUGH = 12
+"""Settlements after which what they have in common decides."""
+
+
+class Timed:
+    """A queue's promptness, and messages one after the other, each in a batch of its own."""
+
+    def __init__(self) -> None:
+        self.promptness = AckLatency(CommitDelay(HOLD_US))
+        self.now_us = 1_000_000
+        self.number = 0
+
+    def arrive(self) -> int:
+        self.number += 1
+        self.promptness.arrived(self.number, self.number, self.now_us)
+        return self.number
+
+    def settle(self, lag_us: int) -> None:
+        """A message comes, and is consumed so long after that."""
+        number = self.arrive()
+        self.now_us += lag_us
+        assert self.promptness.timed == number
+        self.promptness.settled(self.now_us)
+
+    def settle_all(self, lags_us: Iterable[int]) -> None:
+        for lag_us in lags_us:
+            self.settle(lag_us)
+
+
+def prompt() -> Timed:
+    timed = Timed()
+    timed.settle_all([100] * ENOUGH)
+    assert timed.promptness.is_prompt
+    return timed
+
+
+def test_a_new_queue_is_not_prompt() -> None:
+    timed = Timed()
+    timed.arrive()
+    assert not timed.promptness.is_prompt
+
+
+HISTORIES = [
+    ("one settlement proves nothing", [100], False),
+    ("many prompt ones do", [100] * ENOUGH, True),
+    ("half of the hold is prompt enough", [HOLD_US // 2] * 40, True),
+    ("a little more is not", [HOLD_US // 2 + 100] * 40, False),
+    ("slow ones are slow, however many", [50_000] * 40, False),
+    ("a slow one among prompt ones changes nothing", [100] * ENOUGH + [5_000] + [100] * 3, True),
+    ("a queue that has become slow is found out", [100] * ENOUGH + [5_000] * 4, False),
+    ("one that has become prompt, too", [50_000] * 40 + [100] * ENOUGH, True),
+    ("half slow, half prompt is slow", [100, 50_000] * 20, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("lags_us", "is_prompt"), [each[1:] for each in HISTORIES], ids=[each[0] for each in HISTORIES]
+)
+def test_what_settlements_prove(lags_us: list[int], is_prompt: bool) -> None:
+    timed = Timed()
+    timed.settle_all(lags_us)
+    assert timed.promptness.is_prompt == is_prompt
+
+
+def test_a_prompt_queue_that_slows_down_a_little_stays_prompt() -> None:
+    """What is held is still gone in time; a limit that is met and missed in turn helps nobody."""
+    timed = prompt()
+    timed.settle_all([HOLD_US * 3 // 4] * 40)
+    assert timed.promptness.is_prompt
+
+
+def test_a_message_that_was_written_unsettled_ends_it_at_once() -> None:
+    timed = prompt()
+    timed.arrive()
+    timed.now_us += PATIENCE * HOLD_US + 1
+    timed.arrive()
+    assert not timed.promptness.is_prompt
+
+
+def test_messages_in_one_batch_cost_nothing_while_one_is_timed() -> None:
+    promptness = AckLatency(CommitDelay(HOLD_US))
+    promptness.arrived(1, 7, 0)
+    assert (promptness.timed, promptness.scope) == (1, 7), "others of batch 7 need not ask"
+
+
+def test_when_the_timed_one_has_gone_the_next_is_timed() -> None:
+    timed = Timed()
+    timed.settle(100)
+    assert (timed.promptness.timed, timed.promptness.scope) == (NOTHING, NEVER_SEEN)
+    assert timed.promptness.timed != timed.arrive() - 1
+    assert timed.promptness.timed == timed.number
+
+
+def test_a_message_that_nobody_consumed_tells_nothing() -> None:
+    timed = prompt()
+    lag_us = timed.promptness.lag_us
+    timed.arrive()
+    timed.now_us += 50_000
+    timed.promptness.left()
+    timed.arrive()
+    assert (timed.promptness.lag_us, timed.promptness.is_prompt) == (lag_us, True)
+
+
+def test_a_message_that_stays_unsettled_for_long_is_not_waited_for() -> None:
+    timed = Timed()
+    first = timed.arrive()
+    timed.now_us += HOLD_US * GIVEN_UP_AFTER - 1
+    timed.arrive()
+    assert timed.promptness.timed == first
+    timed.now_us += 1
+    last = timed.arrive()
+    assert timed.promptness.timed == last
+
+
+def test_without_consumers_there_is_nobody_to_be_prompt() -> None:
+    timed = prompt()
+    timed.promptness.nobody_consumes(timed.number)
+    assert not timed.promptness.is_prompt
+    timed.settle(100)
+    assert timed.promptness.is_prompt, "what was measured before still counts"

@@ -1,0 +1,34 @@
+"""When the store counts as behind, and who waits for it."""
+
+import pytest
+
+from broker.routing.credit.store_backpressure import UNWRITTEN_MAX, StoreBackpressure
+from tests.support.parties import RecordingProducer
+
+SHARES = {
+    # name: bytes that are not written, behind
+    "nothing is to be written": (0, False),
+    "as much as may be": (UNWRITTEN_MAX, False),
+    "more than that": (UNWRITTEN_MAX + 1, True),
+}
+
+
+@pytest.mark.parametrize(("unwritten", "behind"), SHARES.values(), ids=SHARES.keys())
+def test_the_store_is_behind_by_what_is_not_written(unwritten: int, behind: bool) -> None:
+    lag = StoreBackpressure()
+    lag.look(unwritten)
+    assert lag.is_behind is behind
+
+
+def test_who_waits_goes_on_once_when_the_store_has_caught_up() -> None:
+    lag = StoreBackpressure()
+    lag.look(UNWRITTEN_MAX + 1)
+    staying, leaving = RecordingProducer(), RecordingProducer()
+    lag.waiting.wait(staying)
+    lag.waiting.wait(leaving)
+    lag.waiting.leave(leaving)
+    lag.look(UNWRITTEN_MAX + 1)
+    assert (staying.resumed, leaving.resumed) == (0, 0)
+    lag.look(0)
+    lag.look(0)
+    assert (staying.resumed, leaving.resumed) == (1, 0)

@@ -1,0 +1,146 @@
+"""Subscriptions without a name whose subscribers may come back: which, how many, how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.amqp.terminus import LINK_DETACH, NEVER, SESSION_END
+from broker.routing.addresses.identity import Identity
+from broker.routing.topics.detached_subscriptions import KeptSubscriptions, has_grace
+from broker.routing.topics.lifetime import Ending
+from broker.routing.topics.subscription import (
+    AttachRule,
+    ConsumerDetach,
+    Subscription,
+    SubscriptionExpiry,
+    SubscriptionKind,
+    SubscriptionSpec,
+)
+from broker.routing.topics.subscriptions import Subscriptions
+from tests.support.parties import RecordingConsumer
+from tests.support.routing import Routing
+
+SHARED: Identity = ("client", "name", False)
+DURABLE: Identity = ("client", "name", True)
+
+GRACE = [
+    pytest.param("/topic/durable/t", None, True, id="of a durable topic"),
+    pytest.param("/topic/transient/t", None, True, id="of a transient topic"),
+    pytest.param("/topic/transient/#", None, True, id="of every transient topic"),
+    pytest.param("t", None, False, id="of a plain topic"),
+    pytest.param("#", None, False, id="of every plain topic"),
+    pytest.param("/topic/durable/t", SHARED, False, id="with others, who go on"),
+    pytest.param("/topic/durable/t", DURABLE, False, id="durable, which needs no grace"),
+]
+
+
+@pytest.mark.requirement("DST-11", "DST-12")
+@pytest.mark.parametrize(("address", "identity", "expected"), GRACE)
+def test_a_lost_subscriber_has_grace(
+    address: str, identity: Identity | None, expected: bool
+) -> None:
+    assert has_grace(identity, address) is expected
+
+
+class Waiting:
+    """Subscriptions that wait for their subscribers, at most two of them."""
+
+    def __init__(self, grace_ms: int = 1000) -> None:
+        self.routing = Routing()
+        self.subscriptions = Subscriptions(
+            self.routing.router, grace_ms=grace_ms, kept=KeptSubscriptions(2)
+        )
+        self.kept = self.subscriptions.kept
+
+    def leave(
+        self,
+        link_name: str,
+        ending: Ending = Ending.CONNECTION_LOST,
+        policy: str = LINK_DETACH,
+    ) -> Subscription:
+        """A subscriber comes and goes, in a session that goes on where it can."""
+        subscription = self.subscriptions.begin(
+            AttachRule(1, SubscriptionKind.PRIVATE, None),
+            SubscriptionSpec("/topic/transient/t"),
+            SubscriptionExpiry(expiry_policy=policy),
+            batch=self.routing.batch,
+        )
+        consumer = RecordingConsumer()
+        self.subscriptions.join(subscription, consumer)
+        how = ConsumerDetach(ending, connection=1, session=0, key=("client", link_name))
+        self.subscriptions.leave(subscription, consumer, self.routing.batch, how=how)
+        assert list(subscription.queue.consumers) == []
+        return subscription
+
+    def find(self, link_name: str) -> Subscription | None:
+        return self.kept.find(("client", link_name))
+
+
+@pytest.mark.requirement("DST-12")
+def test_what_is_kept_is_there_until_somebody_joins() -> None:
+    waiting = Waiting()
+    lost = waiting.leave("a")
+    assert waiting.find("b") is None
+    assert waiting.find("a") is lost
+    waiting.subscriptions.join(lost, RecordingConsumer())
+    assert waiting.find("a") is None
+    waiting.routing.advance(5000)
+    assert not lost.is_over
+
+
+@pytest.mark.requirement("DST-12")
+def test_each_waits_for_its_own_grace() -> None:
+    waiting = Waiting()
+    first = waiting.leave("a")
+    waiting.routing.advance(600)
+    second = waiting.leave("b")
+    waiting.routing.advance(400)
+    assert (first.is_over, second.is_over) == (True, False)
+    waiting.routing.advance(600)
+    assert second.is_over
+    assert waiting.kept.count() == 0
+
+
+@pytest.mark.requirement("DST-12", "SUB-25")
+@pytest.mark.parametrize(
+    ("ending", "policy"),
+    [
+        pytest.param(Ending.CONNECTION_LOST, LINK_DETACH, id="after a loss"),
+        pytest.param(Ending.LINK_DETACHED, SESSION_END, id="while its session lives"),
+        pytest.param(Ending.CONNECTION_LOST, NEVER, id="for good"),
+    ],
+)
+def test_no_more_are_kept_than_there_is_room_for(ending: Ending, policy: str) -> None:
+    waiting = Waiting()
+    kept = [waiting.leave("a", ending, policy), waiting.leave("b", ending, policy)]
+    assert waiting.leave("c", ending, policy).is_over
+    again = waiting.leave("b", ending, policy)
+    assert [each.is_over for each in (*kept, again)] == [False, True, False]
+    assert waiting.kept.count() == 2
+
+
+@pytest.mark.requirement("DST-12")
+def test_without_a_grace_the_loss_is_the_end() -> None:
+    waiting = Waiting(grace_ms=0)
+    assert waiting.leave("a").is_over
+    assert waiting.kept.count() == 0
+
+
+@pytest.mark.requirement("DST-12")
+@pytest.mark.parametrize(
+    "ending", [each for each in Ending if each is not Ending.CONNECTION_LOST], ids=str
+)
+def test_no_other_ending_has_grace(ending: Ending) -> None:
+    waiting = Waiting()
+    assert waiting.leave("a", ending).is_over
+    assert waiting.kept.count() == 0
+
+
+@pytest.mark.requirement("DST-12")
+def test_what_is_given_up_is_over() -> None:
+    waiting = Waiting()
+    lost = waiting.leave("a")
+    for _ in range(2):
+        waiting.subscriptions.give_up(("client", "a"), waiting.routing.batch)
+        assert (lost.is_over, waiting.kept.count()) == (True, 0)
+    assert waiting.routing.router.lifetimes.waiting() == 0
