@@ -21,7 +21,7 @@ from broker.links.container import Authenticator, Container, Watcher
 from broker.links.recovery import Recovery
 from broker.machine import default_memory_max
 from broker.management.management import Management
-from broker.management.users import Accounts
+from broker.management.users import LoginRules
 from broker.net.listener import Listener
 from broker.net.login import Login
 from broker.routing.addresses.policy import AddressPolicy, Policies
@@ -81,7 +81,7 @@ class App:
         clock: Clock | None = None,
         authenticator: Authenticator | None = None,
         watcher: Watcher | None = None,
-        witness: QueueObserver | None = None,
+        observer: QueueObserver | None = None,
     ) -> None:
         self.settings = settings
         self.port = settings.port
@@ -94,7 +94,7 @@ class App:
         clock = SystemClock() if clock is None else clock
         hold_us = 0 if self.store.commits_at_once else settings.hold_ms * 1000
         self.journal = Journal(self.store, clock, hold_us=hold_us)
-        router = self._router(clock, witness)
+        router = self._router(clock, observer)
         self.container = Container(
             name=f"{PRODUCT}-{os.getpid()}",
             router=router,
@@ -123,10 +123,10 @@ class App:
     def _management(self) -> Management:
         login = self.login
         # as the login is at the time of a request; an embedded broker has no users file
-        accounts = None if login is None else lambda: Accounts(login.users, login.anonymous)
+        accounts = None if login is None else lambda: LoginRules(login.users, login.anonymous)
         return Management(self.container, self.store, self._spawn, accounts=accounts)
 
-    def _router(self, clock: Clock, witness: QueueObserver | None) -> Router:
+    def _router(self, clock: Clock, observer: QueueObserver | None) -> Router:
         settings = self.settings
         return Router(
             clock=clock,
@@ -138,7 +138,7 @@ class App:
             journal_max_age_ms=settings.journal_max_age_ms,
             stage_retention_ms=settings.stage_retention_s * 1000,
             memory_max=settings.memory_max or default_memory_max(),
-            witness=witness,
+            observer=observer,
             hold=self.journal.hold,
             commits_take_time=not self.store.commits_at_once,
             paging_window=paging_window_of(settings, self.store),
@@ -166,8 +166,8 @@ class App:
         if least and self.store.free_bytes() >= 0:
             router = self.container.router
             space = StoreSpace(self.store, self.journal, router.stages)
-            router.reserve = DiskGuard(router, space, least)
-            router.reserve.begin()
+            router.disk_guard = DiskGuard(router, space, least)
+            router.disk_guard.begin()
 
     async def _recover(self) -> None:
         """Open the store, and bring back what it holds."""
@@ -193,9 +193,9 @@ class App:
         self.stats.quarantined = found
 
     def _after_commit(self) -> None:
-        reserve = self.container.router.reserve
-        if reserve is not None and not reserve.is_short and self.store.is_full():
-            reserve.look()  # the commit has had the room of the ballast: there is no more of it
+        disk_guard = self.container.router.disk_guard
+        if disk_guard is not None and not disk_guard.is_short and self.store.is_full():
+            disk_guard.look()  # the commit has had the room of the ballast: there is no more of it
         self.container.run_round()
 
     def _after_load(self) -> None:
@@ -284,7 +284,7 @@ class StoreSpace(Space):
 async def recover(store: Store, router: Router, batch: Batch) -> None:
     """Bring back what an open store holds; what that changes in it goes into `batch`."""
     router.number_from(store.first_number)
-    router.ledger.number_from(store.first_event)
+    router.event_log.number_from(store.first_event)
     recovery = Recovery(router, batch)
     leases = await store.leases()
     recovery.nodes(await store.nodes(), leases)

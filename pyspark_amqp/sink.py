@@ -77,7 +77,7 @@ class Task:
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class SinkCommit(WriterCommitMessage):
     """What a task has sent."""
 
     task: Task
@@ -118,7 +118,7 @@ class Writing:
         """The task that this is run by."""
         raise NotImplementedError
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
         """Send all rows; when this returns, the broker has them on disk."""
         keep_what_is_loaded()
         task = self.task()
@@ -137,7 +137,7 @@ class Writing:
             if self._is_staged and FULL in str(error):
                 raise BrokerError(f"{error}; {FULL_ADVICE}") from error
             raise
-        return Written(task, count)
+        return SinkCommit(task, count)
 
     def _send(self, messages: Iterator[Outgoing], properties: Mapping[str, object] | None) -> int:
         """Send what a batch of Arrow's has, by a connection of its own: the next one may be long
@@ -155,11 +155,11 @@ class Writing:
             sending.flush()
         return count
 
-    def _staged(self, written: Sequence[WriterCommitMessage | None]) -> list[Written]:
+    def _staged(self, written: Sequence[WriterCommitMessage | None]) -> list[SinkCommit]:
         """Of the tasks that are done, those that have something in a stage."""
         if not self._is_staged:
             return []
-        return [each for each in written if isinstance(each, Written) and each.messages]
+        return [each for each in written if isinstance(each, SinkCommit) and each.messages]
 
     def show(self, written: Sequence[WriterCommitMessage | None]) -> None:
         """Show what those tasks have staged, if nobody has done it yet."""
@@ -223,7 +223,7 @@ class StreamWriter(Writing, DataSourceStreamArrowWriter):
         self.drop(messages)
 
 
-class BatchWriter(Writing, DataSourceArrowWriter):
+class SinkBatchWriter(Writing, DataSourceArrowWriter):
     """For `write`: a query of one batch, whose name is forgotten when that is shown."""
 
     def __init__(self, options: Options) -> None:

@@ -74,9 +74,9 @@ def stream_reader(given: Given, schema: StructType) -> DataSourceStreamReader:
 
 def writer(given: Given, schema: StructType, *, overwrite: bool) -> DataSourceWriter:
     """For `write`."""
-    from pyspark_amqp.sink import BatchWriter
+    from pyspark_amqp.sink import SinkBatchWriter
 
-    return BatchWriter(_sink_options(given, schema, overwrite=overwrite))
+    return SinkBatchWriter(_sink_options(given, schema, overwrite=overwrite))
 
 
 def stream_writer(given: Given, schema: StructType, *, overwrite: bool) -> DataSourceStreamWriter:

@@ -63,7 +63,7 @@ def find_body(data: bytes, start: i64, end: i64) -> i64:
 
 
 @final
-class Body:
+class BodyScanner:
     """A walk over sections of a body and the footer: from size to size, whatever they contain."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from broker.amqp.errors import FRAME_SIZE_TOO_SMALL, ConnectionFault
 from broker.amqp.events import ConnectionOwner
 from broker.amqp.frames import put_frame
 from broker.amqp.limits import FRAME_SIZE_MIN
-from broker.amqp.unsettled import Unsettled
+from broker.amqp.unsettled import UnsettledDeliveries
 
 OUTPUT_FULL: Final[i64] = 1024 * 1024
 """So much output waits at most before deliveries stop (`reliability.md` R4)."""
@@ -34,7 +34,7 @@ class Output:
         self._touched = False
         self._full = False
         self._blocked = False
-        self._noted: list[Unsettled] = []
+        self._noted: list[UnsettledDeliveries] = []
 
     # -- in
 
@@ -79,7 +79,7 @@ class Output:
         """Return how many bytes have not been handed to the socket yet."""
         return self._chunk_bytes + i64(len(self._writer))
 
-    def note(self, unsettled: Unsettled) -> None:
+    def note(self, unsettled: UnsettledDeliveries) -> None:
         """Have `take` tell `unsettled` when the deliveries were sent that are put there now."""
         unsettled.is_noted = True
         self._noted.append(unsettled)

@@ -50,7 +50,7 @@ from broker.amqp.performatives import (
     Transfer,
 )
 from broker.amqp.transfer import put_disposition
-from broker.amqp.unsettled import Unsettled
+from broker.amqp.unsettled import UnsettledDeliveries
 from broker.amqp.window import IncomingWindow, OutgoingWindow
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Session:
         )
         self.outgoing_window: Final = OutgoingWindow(begin.incoming_window)
         self.next_delivery_id: i64 = 0
-        self.unsettled_out: Final = Unsettled()
+        self.unsettled_out: Final = UnsettledDeliveries()
         self.accepted: Final = AcceptedRange()
         self.unfinished: list[OutgoingLink] = []
         self.echo_due_ms: i64 = NO_ECHO

@@ -50,7 +50,7 @@ COPY: Final = "copy"
 
 
 @final
-class Filter:
+class SourceFilter:
     """One filter of a source (3.5.8): its key, what it says, and its bytes, to be echoed.
 
     The descriptor is a number or a symbol's text; None where the value has none.
@@ -82,7 +82,7 @@ class Source:
         dynamic: bool = False,
         dynamic_node_properties: dict[str, object] | None = None,
         distribution_mode: str | None = None,
-        filter: list[Filter] | None = None,
+        filter: list[SourceFilter] | None = None,
         default_outcome: Outcome | None = None,
         outcomes: list[str] | None = None,
         capabilities: list[str] | None = None,
@@ -98,7 +98,7 @@ class Source:
             dynamic_node_properties if dynamic_node_properties is not None else {}
         )
         self.distribution_mode: Final = distribution_mode
-        self.filter: Final[list[Filter]] = filter if filter is not None else []
+        self.filter: Final[list[SourceFilter]] = filter if filter is not None else []
         self.default_outcome: Final = default_outcome
         self.outcomes: Final[list[str]] = outcomes if outcomes is not None else []
         self.capabilities: Final[list[str]] = capabilities if capabilities is not None else []
@@ -274,11 +274,11 @@ def _default_outcome(data: bytes, at: i64, end: i64) -> Outcome | None:
     return read_outcome(data, at, end)
 
 
-def _read_filters(data: bytes, at: i64, end: i64) -> list[Filter]:
+def _read_filters(data: bytes, at: i64, end: i64) -> list[SourceFilter]:
     if data[at] != 0xC1 and data[at] != 0xD1:
         raise malformed("source: filter is not a map")
     count, at, end = open_compound(data, at, end)
-    filters: list[Filter] = []
+    filters: list[SourceFilter] = []
     for _ in range(count >> 1):
         key, at = take_value(data, at, end, 1)
         if not isinstance(key, Symbol):
@@ -291,21 +291,21 @@ def _read_filters(data: bytes, at: i64, end: i64) -> list[Filter]:
     return filters
 
 
-def _filter(key: str, value: object, encoded: bytes) -> Filter:
+def _filter(key: str, value: object, encoded: bytes) -> SourceFilter:
     if not isinstance(value, Described):
-        return Filter(key=key, descriptor=None, value=value, encoded=encoded)
+        return SourceFilter(key=key, descriptor=None, value=value, encoded=encoded)
     descriptor = value.descriptor
     name = descriptor.value if isinstance(descriptor, ULong) else descriptor.text
-    return Filter(key=key, descriptor=name, value=value.value, encoded=encoded)
+    return SourceFilter(key=key, descriptor=name, value=value.value, encoded=encoded)
 
 
-def filter_from(key: str, encoded: bytes) -> Filter:
+def filter_from(key: str, encoded: bytes) -> SourceFilter:
     """The filter of that key whose value is encoded so."""
     value, _ = take_value(encoded, 0, i64(len(encoded)), FIELD_VALUES_MAX)
     return _filter(key, value, encoded)
 
 
-def _put_filters(out: BytesWriter, filters: list[Filter]) -> None:
+def _put_filters(out: BytesWriter, filters: list[SourceFilter]) -> None:
     content = BytesWriter()
     for each in filters:
         put_symbol(content, each.key)

@@ -21,7 +21,7 @@ SPARSE: Final[i64] = 8
 
 
 @final
-class Unsettled:
+class UnsettledDeliveries:
     """Deliveries of one session and direction that wait for settlement; `count` of them.
 
     Inside, ids are *numbers*: the id without its wrap at 2^32. Each delivery also counts in

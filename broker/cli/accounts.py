@@ -24,7 +24,7 @@ UNTIL: Final = "until it is restarted, or reloads (SIGHUP)"
 """When a broker that had no users asks for passwords."""
 
 
-class Accounts(ABC):
+class UserStore(ABC):
     """Users who enter with a password, and those who may without."""
 
     @abstractmethod
@@ -48,7 +48,7 @@ class Accounts(ABC):
         """Return why clients enter without a password for all that, or None if they do not."""
 
 
-class FileAccounts(Accounts):
+class FileAccounts(UserStore):
     """The users file that settings name. A broker that runs sees what changes there."""
 
     def __init__(self, settings: Settings, config: Path | None) -> None:
@@ -83,7 +83,7 @@ class FileAccounts(Accounts):
         return f"the broker at {url} lets clients in without a password {UNTIL}"
 
 
-class BrokerAccounts(Accounts):
+class BrokerAccounts(UserStore):
     """The users of a running broker, changed by requests to its `$management`."""
 
     def __init__(self, requests: Requests, url: str) -> None:

@@ -90,8 +90,8 @@ class Feed:
         self.exhausted = False
         self._bodies: Final = bodies
         self._read: Final[queue.Queue[str | bytes | Exception | None]] = queue.Queue(READ_AHEAD)
-        self._waker: Final = EventInjector()
-        connection.container.selectable(self._waker)
+        self._driver: Final = EventInjector()
+        connection.container.selectable(self._driver)
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -107,7 +107,7 @@ class Feed:
         self._read.put(item)
         # Somebody can only be asleep while the queue was empty.
         if self._read.qsize() == 1:
-            self._waker.trigger(ApplicationEvent("fed"))
+            self._driver.trigger(ApplicationEvent("fed"))
 
     @property
     def ready(self) -> bool:
@@ -124,7 +124,7 @@ class Feed:
 
     def close(self) -> None:
         """Let the connection's loop end."""
-        self._waker.close()
+        self._driver.close()
 
 
 class Outgoing:

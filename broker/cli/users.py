@@ -22,7 +22,7 @@ from broker.cli.messages import ANSWER_TIMEOUT_S
 from broker.cli.serve import CONFIG_VARIABLE
 
 if TYPE_CHECKING:
-    from broker.cli.accounts import Accounts
+    from broker.cli.accounts import UserStore
 
 users = Commands(
     help="Add, list and remove users: in the file of the broker's settings, or, with --url, by a"
@@ -75,7 +75,7 @@ class Place:
     timeout: Timeout = ANSWER_TIMEOUT_S
 
     @contextmanager
-    def opened(self) -> Iterator[Accounts]:
+    def opened(self) -> Iterator[UserStore]:
         """Yield the users. Whatever goes wrong within ends the command in one line."""
         url = self._url()
         if url is not None:

@@ -17,7 +17,7 @@ from broker.embedding.host import LoopThread, call_on
 from broker.embedding.login import GivenUsers
 from broker.embedding.look import scheduled_at, waiting_at
 from broker.embedding.message import MessageView
-from broker.embedding.settlement_recorder import Record, Settlement
+from broker.embedding.settlement_recorder import Settlement, SettlementRecorder
 from broker.embedding.watch import Watch
 from broker.settings import UINT_MAX, given_settings
 
@@ -59,7 +59,7 @@ class Broker:
         self._settings: Final = given_settings(**{**DEFAULTS, "store": store, **settings})
         self.users: Final = dict(users or {})
         self._authenticator: Final = GivenUsers(self.users) if self.users else None
-        self._record = Record()
+        self._record = SettlementRecorder()
         self._thread: LoopThread | None = None
         self._running: tuple[asyncio.AbstractEventLoop, App] | None = None
         self.clock: Final = VirtualClock(self._let_pass)
@@ -103,13 +103,13 @@ class Broker:
     async def _start(self) -> None:
         if self._running is not None:
             raise RuntimeError("this broker runs already")
-        self._record = Record()
+        self._record = SettlementRecorder()
         app = App(
             self._settings,
             clock=self.clock,
             authenticator=self._authenticator,
             watcher=Watch(),
-            witness=self._record,
+            observer=self._record,
         )
         try:
             await app.start()

@@ -55,16 +55,16 @@ class VirtualClock(Clock):
 
 def let_pass(milliseconds: int, clock: VirtualClock, container: Container) -> None:
     """Go from one deadline of the broker to the next, so that each finds its own time."""
-    agenda = container.router.agenda
+    timer_queue = container.router.timer_queue
     least = max(1, milliseconds // STEPS_MAX)
     left = milliseconds
     while left > 0:
-        deadline = agenda.next_deadline_ms()
+        deadline = timer_queue.next_deadline_ms()
         wait = left if deadline == NOTHING else int(deadline - clock.now_ms())
         step = min(left, max(wait, least))
         clock.jump(step)
         left -= step
         container.tick()
-    deadline = agenda.next_deadline_ms()
-    if agenda.waker is not None and deadline != NOTHING:
-        agenda.waker.wake_at(deadline)  # set by the old time, it would wake too late
+    deadline = timer_queue.next_deadline_ms()
+    if timer_queue.driver is not None and deadline != NOTHING:
+        timer_queue.driver.wake_at(deadline)  # set by the old time, it would wake too late

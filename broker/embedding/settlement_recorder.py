@@ -54,7 +54,7 @@ class Line:
 
 
 @final
-class Record(QueueObserver):
+class SettlementRecorder(QueueObserver):
     """The latest settlements of a broker, in their order."""
 
     def __init__(self, *, lines_max: int = SETTLEMENTS_MAX, bytes_max: int = BYTES_MAX) -> None:

@@ -21,7 +21,7 @@ from broker.management.messages import queue_of
 from broker.management.request import BAD_REQUEST, BUSY, CONFLICT, FAILED, GONE, NOT_FOUND, Refused
 from broker.routing.batches.lease_batch import SLICES_MAX
 from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import (
     LeaseFenced,
     LeaseGone,
@@ -127,7 +127,7 @@ class Readings:
                 slices=slices,
                 arrived_until_ms=asked.number("arrived_until_ms", WHENEVER),
             ),
-            wanted=Filter(parse_selector(selector)) if selector else None,
+            wanted=ConsumerFilter(parse_selector(selector)) if selector else None,
         )
         return ArrowStream(self._streams, messages.SCHEMA, batches)
 

@@ -32,7 +32,7 @@ CONNECTION: Final = "connection"
 
 
 @final
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """One connection of the server of `config`, whose `timeout_keep_alive` is its patience."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._host = self.client[0] if self.client else ""
-        others = [each for each in self.connections if isinstance(each, Connection)]
+        others = [each for each in self.connections if isinstance(each, HttpConnection)]
         judged = admit(
             source_of(self._host),
             is_local=is_loopback(self._host),
@@ -71,7 +71,7 @@ class Connection(H11Protocol):
         if judged.displaced is not None or not judged.admitted:
             self._crowded(source_of(self._host))
 
-    def seat(self) -> Seat[Connection]:
+    def seat(self) -> Seat[HttpConnection]:
         """Return what admission judges this connection by."""
         is_busy = self._is_answering() or self.transport.get_write_buffer_size() > 0
         return Seat(

@@ -22,7 +22,7 @@ from broker.links.container import Container
 from broker.links.copies import Copies, Gathered, gathered_from
 from broker.routing.entries.browse_slice import BrowseSlice
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.queues.queue import Queue
 from storage.contents import CHUNK_SIZE
 
@@ -70,7 +70,7 @@ class Reading:
         self._room: Final = asyncio.Semaphore(LARGE_AT_ONCE)
 
     async def browse(
-        self, queue: Queue, *, part: BrowseSlice | None = None, wanted: Filter | None = None
+        self, queue: Queue, *, part: BrowseSlice | None = None, wanted: ConsumerFilter | None = None
     ) -> Batches:
         """What waits in `queue`, or a part of it, in order. It stays there.
 

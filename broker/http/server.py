@@ -18,7 +18,7 @@ import uvicorn
 from broker.http.access import Access
 from broker.http.admission import Displacements
 from broker.http.application import Readings, ShortHeads, application
-from broker.http.connection import Connection
+from broker.http.connection import HttpConnection
 from broker.http.streams import Streams
 from broker.links.container import Container
 from broker.security.authenticate import is_loopback
@@ -63,7 +63,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
         self._is_to_end.set()
         for connection in list(self.server_state.connections):
-            assert isinstance(connection, Connection)
+            assert isinstance(connection, HttpConnection)
             connection.cut_off()
 
 
@@ -107,7 +107,7 @@ class HttpServer:
         return uvicorn.Config(
             ShortHeads(application(readings), settings.head_bytes_max),
             interface="asgi3",
-            http=partial(Connection, crowded=self._crowded),  # type: ignore[arg-type]  # called like a class
+            http=partial(HttpConnection, crowded=self._crowded),  # type: ignore[arg-type]  # called like a class
             ws="none",
             lifespan="off",
             loop="none",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 import pyarrow as pa
 from starlette.responses import Response
 
-from broker.http.connection import CONNECTION, Connection
+from broker.http.connection import CONNECTION, HttpConnection
 from broker.management.request import BUSY, Refused
 from storage.api import StoreError
 
@@ -136,7 +136,7 @@ class ArrowStream(Response):
             self._streams.end()
 
     async def _send(self, scope: Scope, gone: asyncio.Task[None], send: Send) -> None:
-        connection: Connection = scope["state"][CONNECTION]
+        connection: HttpConnection = scope["state"][CONNECTION]
         start: Message = {"status": self.status_code, "headers": self.raw_headers}
         await send({"type": "http.response.start", **start})
         try:

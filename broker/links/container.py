@@ -31,7 +31,7 @@ from broker.journal import Journal
 from broker.large_body_store import LargeBodyStore
 from broker.links.memory_guard import MemoryGuard
 from broker.links.service import Service, ServiceNode
-from broker.links.uniqueness import Claim, Verdict, collide, verdict
+from broker.links.uniqueness import Claim, ContainerIdVerdict, collide, verdict
 from broker.routing.addresses.address import MANAGEMENT
 from broker.routing.errors import NoSuchNode
 from broker.routing.queues.node import Node
@@ -180,13 +180,13 @@ class Container:
         """Let `peer` have its container-id; ConnectionFault where it may not (CON-02 to CON-06)."""
         holders = [holder for holder in self._holders(open.container_id) if holder.is_live()]
         judged = verdict(claim, [holder.claim for holder in holders])
-        if judged is Verdict.REFUSE:
+        if judged is ContainerIdVerdict.REFUSE:
             raise ConnectionFault(
                 INVALID_FIELD,
                 f"container-id {open.container_id:.50} is in use",
                 {Symbol("invalid-field"): Symbol("container-id")},
             )
-        if judged is Verdict.CLOSE_EXISTING:
+        if judged is ContainerIdVerdict.CLOSE_EXISTING:
             taken = ConnectionFault(
                 RESOURCE_LOCKED,
                 f"container-id {open.container_id:.50} was claimed by another connection",
@@ -298,10 +298,10 @@ class Container:
 
     def run_round(self) -> None:
         """Dispatch, commit and write until nothing more can be done now."""
-        self.router.lag.look(self.journal.unwritten_memory())
-        reserve = self.router.reserve
-        if reserve is not None:
-            reserve.published(self.stats.published_bytes)
+        self.router.store_backpressure.look(self.journal.unwritten_memory())
+        disk_guard = self.router.disk_guard
+        if disk_guard is not None:
+            disk_guard.published(self.stats.published_bytes)
         self.memory_guard.look()
         if self.router.gates.any:
             self.router.gates.lift(self.journal.durable_up_to, self.journal.durable_page)
@@ -332,5 +332,5 @@ class Container:
 
     def tick(self) -> None:
         """Do whatever is due, then a round."""
-        self.router.agenda.tick(self.clock.now_ms())
+        self.router.timer_queue.tick(self.clock.now_ms())
         self.run_round()

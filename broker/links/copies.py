@@ -11,7 +11,7 @@ from broker.clock import Clock
 from broker.large_body import LargeBody
 from broker.routing.entries.browse_slice import BrowseSlice
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.participants import Consumer
 from broker.routing.entries.record_mapping import stored_position
 from broker.routing.queues.queue import Queue
@@ -85,7 +85,7 @@ class Copies(Consumer):
         notify: Callable[[], None],
         *,
         part: BrowseSlice | None = None,
-        wanted: Filter | None = None,
+        wanted: ConsumerFilter | None = None,
     ) -> None:
         self.filter = wanted
         self.is_full = False

@@ -51,8 +51,8 @@ class CreditedProducer(Producer):
         self._link: Final = link
         self._memory: MemoryBudget | None = router.memory
         self.credit: i64 = credit
-        self._reserve: DiskGuard | None = router.reserve
-        self._lag: StoreBackpressure | None = router.lag
+        self._disk_guard: DiskGuard | None = router.disk_guard
+        self._store_backpressure: StoreBackpressure | None = router.store_backpressure
         self.node: Node | None = None
         self.is_beyond_room = False
         self.mean_size: i64 = 0
@@ -81,12 +81,12 @@ class CreditedProducer(Producer):
         return window == 0 or window - self.unsettled - self._link.credit >= (window + 1) >> 1
 
     def resume(self) -> None:
-        reserve, lag = self._reserve, self._lag
-        if reserve is not None and reserve.is_short:
-            reserve.waiting.wait(self)
+        disk_guard, store_backpressure = self._disk_guard, self._store_backpressure
+        if disk_guard is not None and disk_guard.is_short:
+            disk_guard.waiting.wait(self)
             return
-        if lag is not None and lag.is_behind:
-            lag.waiting.wait(self)
+        if store_backpressure is not None and store_backpressure.is_behind:
+            store_backpressure.waiting.wait(self)
             return
         memory = self._memory
         if memory is not None and memory.is_short:
@@ -94,8 +94,8 @@ class CreditedProducer(Producer):
             self._trickle()
             return
         node = self.node
-        if node is not None and node.grants is not None:
-            node.give_credit(self, node.grants)
+        if node is not None and node.credit_pool is not None:
+            node.give_credit(self, node.credit_pool)
         else:
             self._open()
 
@@ -112,14 +112,14 @@ class CreditedProducer(Producer):
 
     def _window_now(self) -> i64:
         """How many messages may be under way by size and by the node's headway; 0 for no limit."""
-        headway = UNLIMITED if self.node is None else self.node.headway()
-        if headway == UNLIMITED and self.mean_size <= LARGE_FROM:
+        producer_window = UNLIMITED if self.node is None else self.node.producer_window()
+        if producer_window == UNLIMITED and self.mean_size <= LARGE_FROM:
             return 0
-        return min(self.most(), headway)
+        return min(self.most(), producer_window)
 
     def narrow(self) -> None:
         """Take back credit if it is more than twice what is left of the window."""
-        if self.node is None or self.node.grants is not None:
+        if self.node is None or self.node.credit_pool is not None:
             return
         window = self._window_now()
         left = max(0, window - self.unsettled)
@@ -140,23 +140,23 @@ class CreditedProducer(Producer):
         node = self.node
         if self._link.credit > 0 or not self._peer.holds_unsettled():
             return
-        if node is not None and node.grants is not None:
-            node.grants.grant_one(self)
+        if node is not None and node.credit_pool is not None:
+            node.credit_pool.grant_one(self)
         else:
             self._link.grant(1)
 
     def wait_for_nothing(self) -> None:
         """Take requests to the broker even without room: they may be what makes some."""
-        self._reserve = None
-        self._lag = None
+        self._disk_guard = None
+        self._store_backpressure = None
         self._memory = None
 
     def leave(self) -> None:
         """The link has gone."""
-        if self._reserve is not None:
-            self._reserve.waiting.leave(self)
-        if self._lag is not None:
-            self._lag.waiting.leave(self)
+        if self._disk_guard is not None:
+            self._disk_guard.waiting.leave(self)
+        if self._store_backpressure is not None:
+            self._store_backpressure.waiting.leave(self)
         if self._memory is not None:
             self._memory.producers.leave(self)
 

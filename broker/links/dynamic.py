@@ -86,18 +86,18 @@ class DynamicNodes:
         if earlier is None:
             return made
         earlier.key = None
-        lifetimes = self._router.lifetimes
-        lifetimes.resume(earlier.lease)
+        expiries = self._router.expiries
+        expiries.resume(earlier.lease)
         if not self._exists(earlier.node):
-            lifetimes.end(earlier.lease)
+            expiries.end(earlier.lease)
             return made
         if made is not None and made.node.kind == earlier.node.kind:
-            lifetimes.end(made.lease)
+            expiries.end(made.lease)
             self._router.delete(made.node, batch)
             return earlier
         if made is None and node is earlier.node:
             return earlier
-        lifetimes.end(earlier.lease)
+        expiries.end(earlier.lease)
         earlier.expired(batch)
         return made
 
@@ -106,12 +106,12 @@ class DynamicNodes:
     ) -> None:
         """The link that made a node has ended: for good, or for as long as its terms say."""
         if not self._exists(creation.node):
-            self._router.lifetimes.end(creation.lease)
+            self._router.expiries.end(creation.lease)
             return
         key = (link.name, incoming)
         creation.key = key
         self._suspended[key] = creation
-        self._router.lifetimes.link_ended(
+        self._router.expiries.link_ended(
             creation.lease,
             ending_of(link, closed=closed),
             batch,
@@ -131,7 +131,7 @@ class DynamicNodes:
     def connection_ended(self) -> None:
         """No link can come back."""
         for creation in self._suspended.values():
-            self._router.lifetimes.end(creation.lease)
+            self._router.expiries.end(creation.lease)
         self._suspended.clear()
 
     def suspended(self) -> int:

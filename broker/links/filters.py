@@ -6,12 +6,12 @@ from typing import Final, final
 
 from broker.amqp.descriptors import NO_LOCAL_FILTER, SELECTOR_FILTER
 from broker.amqp.errors import INVALID_FIELD, LinkFault
-from broker.amqp.terminus import Filter as Stated
+from broker.amqp.terminus import ConsumerFilter as Stated
 from broker.amqp.terminus import Source
 from broker.amqp.types import Symbol
 from broker.links.slices import BROWSE_SLICE, LEASE_SLICE, LeaseSlice, lease_slice_of, part_of
 from broker.routing.entries.browse_slice import BrowseSlice
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.selector import Selector, parse_selector
 
 DESCRIPTORS: Final[dict[str, int]] = {
@@ -43,11 +43,11 @@ class FiltersInForce:
         self.part: Final = part
         self.lease_slice: Final = lease_slice
 
-    def of(self, container_id: str) -> Filter | None:
+    def of(self, container_id: str) -> ConsumerFilter | None:
         """The filter for a receiver of that container, None where it wants everything."""
         if self.selector is None and not self.no_local and self.part is None:
             return None
-        return Filter(self.selector, container_id if self.no_local else "", self.part)
+        return ConsumerFilter(self.selector, container_id if self.no_local else "", self.part)
 
 
 def filters_of(source: Source) -> FiltersInForce:

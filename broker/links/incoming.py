@@ -75,7 +75,7 @@ class IncomingLinkHandler(IncomingOwner):
         self._creation: DynamicTerminus | None = None
         self._may_reject = True
         self._within: OpenTransaction | None = None
-        self._grants: CreditPool | None = None
+        self._credit_pool: CreditPool | None = None
 
     def attach(self, attach: Attach) -> None:
         """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
@@ -108,7 +108,7 @@ class IncomingLinkHandler(IncomingOwner):
         if self._node is not None:
             self._node = self._joined(self._node)
             self._credit.node = self._node
-            self._grants = self._node.grants
+            self._credit_pool = self._node.credit_pool
         if isinstance(self._node, ServiceNode):
             self._credit.credit = min(self._credit.credit, REQUEST_CREDIT)
             self._credit.wait_for_nothing()
@@ -154,8 +154,8 @@ class IncomingLinkHandler(IncomingOwner):
     # -- from the link
 
     def delivered(self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool) -> None:
-        if self._grants is not None:
-            self._grants.used(self._credit)
+        if self._credit_pool is not None:
+            self._credit_pool.used(self._credit)
         if end - at > LARGE_FROM or self._credit.mean_size > LARGE_FROM:
             self._credit.learn(end - at)
         try:
@@ -299,8 +299,8 @@ class IncomingLinkHandler(IncomingOwner):
 
         An `opaque` one goes on there behind `head`.
         """
-        if self._grants is not None:
-            self._grants.used(self._credit)
+        if self._credit_pool is not None:
+            self._credit_pool.used(self._credit)
         if txn_id is not None:
             self._within = self._peer.join(txn_id)
             if self._within is None:
@@ -342,7 +342,7 @@ class IncomingLinkHandler(IncomingOwner):
         credit = self._credit
         beyond = credit.is_beyond_room and credit.is_needed_for(message, node)
         within.work.post(node, message, size, beyond_limit=beyond)
-        if self._grants is not None:
+        if self._credit_pool is not None:
             credit.go_on_beyond_room(node)
         cause = within.work.doomed_by
         if cause is not None:
@@ -402,7 +402,7 @@ class IncomingLinkHandler(IncomingOwner):
         if node is None:
             return
         self._credit.node = None
-        self._grants = None
+        self._credit_pool = None
         node.leave(self._credit)
         made = self._creation
         if made is None:

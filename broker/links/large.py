@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.amqp.body import Body, find_body
+from broker.amqp.body import BodyScanner, find_body
 from broker.amqp.errors import DECODE_ERROR, INTERNAL_ERROR, Fault, LinkFault
 from broker.amqp.events import Intake, Supply
 from broker.amqp.limits import UNSAVED_BYTES_MAX
@@ -50,7 +50,7 @@ class LargeIntake(Intake):
         hold = contents.begin()
         self._hold: LargeBodyRef | None = hold
         self._content: Final[int] = hold.content
-        self._body: Final = Body()
+        self._body: Final = BodyScanner()
         self._head: bytes | None = None
         self._beginning: bytes = b""
         self._pieces: Final[list[bytes]] = []

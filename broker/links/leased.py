@@ -6,7 +6,7 @@ from typing import Final, final
 
 from broker.routing.batches.lease import BatchLease, hold_again
 from broker.routing.batches.lease_batch import LeaseBatch
-from broker.routing.entries.entry import History, QueueEntry
+from broker.routing.entries.entry import DeliveryHistory, QueueEntry
 from broker.routing.entries.record_mapping import as_entry
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
@@ -100,7 +100,7 @@ class LeasedMessages:
                 count = stored.counts[index]
                 entry.delivery_count = count >> 1
                 if count & 1:
-                    entry.history = History(NOBODY, None)
+                    entry.history = DeliveryHistory(NOBODY, None)
                 hold_again(lease, entry)
                 epoch.add(entry)
             lease.epochs[int(stored.epoch)] = epoch

@@ -66,7 +66,7 @@ class MemoryGuard(TimerCallback):
     def _call_at(self, moment_ms: i64) -> None:
         """Be called at that moment, and no more at the one that was set before."""
         self._due_ms = moment_ms
-        self._container.router.agenda.at(moment_ms, self)
+        self._container.router.timer_queue.at(moment_ms, self)
 
     def look(self) -> None:
         """Do what the bytes that are held now ask for."""

@@ -89,12 +89,12 @@ class ConnectionTimer(TimerCallback):
         self.peer: Peer | None = peer
         self._set_for: Final[list[int]] = []
 
-    def set(self, agenda: TimerQueue, deadline_ms: i64) -> None:
+    def set(self, timer_queue: TimerQueue, deadline_ms: i64) -> None:
         """Have the connection's `tick` called no later than `deadline_ms`."""
         if deadline_ms == NO_DEADLINE or (self._set_for and self._set_for[-1] <= deadline_ms):
             return
         self._set_for.append(int(deadline_ms))
-        agenda.at(deadline_ms, self)
+        timer_queue.at(deadline_ms, self)
 
     def due(self, now_ms: i64) -> None:
         self._set_for.pop()
@@ -134,7 +134,7 @@ class Peer(ConnectionOwner):
     `blocked_since_ms` is when its socket last stopped taking output, NO_DEADLINE while it does.
     """
 
-    def __init__(self, container: Container, outlet: Transport, address: str) -> None:
+    def __init__(self, container: Container, transport: Transport, address: str) -> None:
         self.container: Final = container
         self.address: Final = address
         self.id: Final[i64] = container.next_peer_id()
@@ -148,7 +148,7 @@ class Peer(ConnectionOwner):
         self._transactions: Transactions | None = None
         self.dynamic: Final = DynamicNodes(self.id, container.router)
         self.blocked_since_ms: i64 = NO_DEADLINE
-        self._outlet: Transport | None = outlet
+        self._transport: Transport | None = transport
         self._withheld: i64 = 0
         self._is_due = False
         self._input_holds: i64 = 0
@@ -172,9 +172,9 @@ class Peer(ConnectionOwner):
 
     def cut_if_blocked(self) -> None:
         """End the connection at once if its client does not read what is sent."""
-        outlet = self._outlet
-        if outlet is not None and outlet.unsent_bytes() > 0:
-            outlet.abort()
+        transport = self._transport
+        if transport is not None and transport.unsent_bytes() > 0:
+            transport.abort()
 
     def receive(self, data: bytes) -> None:
         """Take what the peer sent, and do a round of work."""
@@ -190,7 +190,7 @@ class Peer(ConnectionOwner):
     def input_rests(self) -> None:
         self.rests = True
         self.hold_input()
-        self.container.router.agenda.at(self.container.clock.now_ms(), InputPause(self))
+        self.container.router.timer_queue.at(self.container.clock.now_ms(), InputPause(self))
 
     def go_on(self, now_ms: i64) -> None:
         """Take the frames that wait since `input_rests`; the round of work is the agenda's."""
@@ -225,7 +225,7 @@ class Peer(ConnectionOwner):
 
     def lost(self) -> None:
         """The socket has gone."""
-        self._outlet = None
+        self._transport = None
         self.connection.receive_eof()
         self.container.run_round()
 
@@ -250,15 +250,15 @@ class Peer(ConnectionOwner):
     def hold_input(self) -> None:
         """Something here is slower than the peer sends; each hold is to be released."""
         self._input_holds += 1
-        if self._input_holds == 1 and self._outlet is not None:
-            self._outlet.pause()
+        if self._input_holds == 1 and self._transport is not None:
+            self._transport.pause()
             self.connection.times.hold()
 
     def release_input(self) -> None:
         """What was slower has caught up."""
         self._input_holds -= 1
-        if self._input_holds == 0 and self._outlet is not None:
-            self._outlet.resume()
+        if self._input_holds == 0 and self._transport is not None:
+            self._transport.resume()
             times = self.connection.times
             times.release(self.container.clock.now_ms())
             self.connection.deadline_at(times.earliest())
@@ -270,13 +270,13 @@ class Peer(ConnectionOwner):
             return
         connection = self.connection
         chunks = connection.data_to_send(now_ms)
-        outlet = self._outlet
-        if outlet is None:
+        transport = self._transport
+        if transport is None:
             return
-        outlet.write(chunks)
+        transport.write(chunks)
         if connection.is_over:
-            self._outlet = None
-            outlet.close()
+            self._transport = None
+            transport.close()
         else:
             connection.written()
 
@@ -288,8 +288,8 @@ class Peer(ConnectionOwner):
 
     def output_bytes(self) -> i64:
         """Return how many bytes wait here, or in the socket's buffer, for the client to read."""
-        outlet = self._outlet
-        unsent: i64 = 0 if outlet is None else outlet.unsent_bytes()
+        transport = self._transport
+        unsent: i64 = 0 if transport is None else transport.unsent_bytes()
         return self.connection.output.pending() + unsent
 
     def transactions_memory(self) -> i64:
@@ -309,7 +309,7 @@ class Peer(ConnectionOwner):
         self.container.touched.append(self)
 
     def deadline_changed(self) -> None:
-        self._alarm.set(self.container.router.agenda, self.connection.next_deadline_ms)
+        self._alarm.set(self.container.router.timer_queue, self.connection.next_deadline_ms)
 
     def authenticate(self, mechanism: str, response: bytes) -> None:
         self.container.authenticator.authenticate(self, mechanism, response)
@@ -398,7 +398,7 @@ class Peer(ConnectionOwner):
 
     def session_ended(self, session: Session) -> None:
         container = self.container
-        container.router.lifetimes.session_ended(self.id, session.channel, container.journal.batch)
+        container.router.expiries.session_ended(self.id, session.channel, container.journal.batch)
 
     def sessions_dropped(self) -> None:
         container = self.container

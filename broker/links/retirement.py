@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Settlement(Waiter):
+class PendingSettlement(Waiter):
     """A delivery that is settled once the outcome that its receiver gave is durable."""
 
     def __init__(self, link: OutgoingLink, delivery_id: i64, outcome: Outcome) -> None:
@@ -42,7 +42,7 @@ class Settlement(Waiter):
 
 
 @final
-class Unsettled:
+class TransactionalOutcome:
     """A delivery whose outcome waits in `transaction`, while its receiver has not settled it."""
 
     def __init__(self, transaction: OpenTransaction, outcome: Outcome) -> None:
@@ -62,7 +62,7 @@ class Retirements(RetirementListener):
         self._peer: Final = peer
         self._link: Final = link
         self._default_outcome: Final[Outcome] = default_outcome or RELEASED
-        self._unsettled: Final[dict[QueueEntry, Unsettled]] = {}
+        self._unsettled: Final[dict[QueueEntry, TransactionalOutcome]] = {}
 
     def retire(self, entry: QueueEntry, state: TransactionalState, *, settled: bool) -> None:
         """Give `entry` an outcome within a transaction; LinkFault where it cannot be."""
@@ -83,7 +83,7 @@ class Retirements(RetirementListener):
         if settled:
             entry.sent_to = None
         else:
-            self._unsettled[entry] = Unsettled(joined, outcome)
+            self._unsettled[entry] = TransactionalOutcome(joined, outcome)
         annotations: bytes | None = None
         fault: LinkFault | None = None
         if isinstance(outcome, Modified) and outcome.message_annotations is not None:
@@ -145,7 +145,7 @@ class Retirements(RetirementListener):
         self._link.session.unsettled_out.take(entry.delivery_id)
         entry.sent_to = None
         journal = self._peer.container.journal
-        journal.submit(Settlement(self._link, entry.delivery_id, outcome))
+        journal.submit(PendingSettlement(self._link, entry.delivery_id, outcome))
 
     def rolled_back(self, entry: QueueEntry) -> None:
         del self._unsettled[entry]

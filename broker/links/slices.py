@@ -21,7 +21,7 @@ from broker.amqp.encode import (
     put_timestamp,
 )
 from broker.amqp.errors import INVALID_FIELD, LinkFault
-from broker.amqp.terminus import Filter
+from broker.amqp.terminus import SourceFilter
 from broker.amqp.types import Integer, Map
 from broker.message import UNKNOWN
 from broker.routing.batches.lease_batch import SLICES_MAX
@@ -50,7 +50,7 @@ class LeaseSlice:
         self.index: Final[i64] = index
 
 
-def lease_slice_of(stated: Filter) -> LeaseSlice:
+def lease_slice_of(stated: SourceFilter) -> LeaseSlice:
     """The slice that a filter names; LinkFault where it names none."""
     said = _map_of(stated, ["lease", "generation", "epoch", "slice"])
     lease = said.get("lease")
@@ -64,7 +64,7 @@ def lease_slice_of(stated: Filter) -> LeaseSlice:
     )
 
 
-def part_of(stated: Filter) -> BrowseSlice:
+def part_of(stated: SourceFilter) -> BrowseSlice:
     """The part that a filter names; LinkFault where it names none."""
     said = _map_of(stated, ["slice", "slices", "arrived_until_ms"])
     slices = _number(said, "slices", int(SLICES_MAX), low=1, default=1)
@@ -75,7 +75,7 @@ def part_of(stated: Filter) -> BrowseSlice:
     )
 
 
-def _map_of(stated: Filter, known: list[str]) -> Map:
+def _map_of(stated: SourceFilter, known: list[str]) -> Map:
     value = stated.value
     if not isinstance(value, Map):
         raise LinkFault(INVALID_FIELD, f"the filter {stated.key:.50} is a map")

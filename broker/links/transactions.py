@@ -80,7 +80,7 @@ class Transactions(TimerCallback):
         """Be called at the deadline of `first`: one place in the agenda for all that follow it."""
         if not self._is_waiting:
             self._is_waiting = True
-            self._container.router.agenda.at(first.deadline_ms, self)
+            self._container.router.timer_queue.at(first.deadline_ms, self)
 
     def memory(self) -> i64:
         """Return how many bytes the open transactions keep."""

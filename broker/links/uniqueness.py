@@ -32,7 +32,7 @@ class Claim:
         self.weak: Final = weak
 
 
-class Verdict(Enum):
+class ContainerIdVerdict(Enum):
     """What happens to a newcomer, and to those who hold its container-id."""
 
     ADMIT = "admit"
@@ -69,19 +69,19 @@ def agreed(claim: Claim) -> dict[str, object]:
     return policies
 
 
-def verdict(newcomer: Claim, holders: list[Claim]) -> Verdict:
+def verdict(newcomer: Claim, holders: list[Claim]) -> ContainerIdVerdict:
     """Judge a newcomer. Where they collide, the holder's policy wins (CON-05).
 
     A holder that never asked to be the only one has none: there the newcomer's counts.
     """
     rivals = [holder for holder in holders if collide(newcomer, holder)]
     if not rivals:
-        return Verdict.ADMIT
+        return ContainerIdVerdict.ADMIT
     for holder in rivals:
         decides = holder if holder.exclusive else newcomer
         if not decides.closes_existing:
-            return Verdict.REFUSE
-    return Verdict.CLOSE_EXISTING
+            return ContainerIdVerdict.REFUSE
+    return ContainerIdVerdict.CLOSE_EXISTING
 
 
 def collide(one: Claim, other: Claim) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Spawn
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
@@ -22,7 +22,7 @@ FAILED: Final = "failed"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BackupRecord(Record):
+class BackupRecord(EntityRecord):
     """The last backup since the start; its name is the file. `problem` is why it failed."""
 
     state: str

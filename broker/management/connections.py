@@ -15,7 +15,7 @@ from broker.links.container import Container
 from broker.links.incoming import IncomingLinkHandler
 from broker.links.outgoing import OutgoingLinkHandler
 from broker.links.peer import Peer
-from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.page import read_page
 from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import NO_CONTENT, Response
@@ -25,7 +25,7 @@ LINK: Final = "link"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConnectionRecord(Record):
+class ConnectionRecord(EntityRecord):
     """An open connection. Its name is the container-id, its identity a number of the broker's.
 
     `user` is empty for anonymous; `claimed_user` is then the name that the client gave itself.
@@ -43,7 +43,7 @@ class ConnectionRecord(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinkRecord(Record):
+class LinkRecord(EntityRecord):
     """An attached link, as its client sees it: a sender's `address` is where it sends to.
 
     `credit` is what the receiving end has granted; `address` is empty for a relay. A receiver

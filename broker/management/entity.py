@@ -13,7 +13,7 @@ from broker.management.response import Response
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class EntityRecord:
     """One entity as it is told. The draft wants these three of every kind."""
 
     name: str
@@ -25,7 +25,7 @@ class Record:
         return asdict(self)
 
 
-def attributes_of(record: type[Record]) -> list[str]:
+def attributes_of(record: type[EntityRecord]) -> list[str]:
     """The attributes of a kind of entity, in the order of their declaration."""
     return [each.name for each in fields(record)]
 

@@ -19,7 +19,7 @@ from broker.management.response import Response
 from broker.routing.addresses import address as addresses
 from broker.routing.addresses import pattern
 from broker.routing.addresses.identity import identity_of
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import NoSuchNode, RoutingError
 from broker.routing.queues.node import TOPIC
 from broker.routing.selector import parse_selector
@@ -147,7 +147,7 @@ class Explanations:
         text = request.text("selector", "")
         selector = parse_selector(text) if text else None
         excluded = container_id if request.flag("no_local") else ""
-        wanted = Filter(selector, excluded) if selector is not None or excluded else None
+        wanted = ConsumerFilter(selector, excluded) if selector is not None or excluded else None
         address = request.text("address", "")
         return SubscriptionSpec(self._container.router.prefixes.canonical(address), wanted)
 

@@ -20,7 +20,7 @@ JOURNAL: Final = "journal"
 NUMBER_MAX: Final = 2**63 - 1
 
 
-class History(Entity):
+class Events(Entity):
     """The rows of the lifecycle journal, by ascending id."""
 
     type = JOURNAL

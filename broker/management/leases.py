@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.journal import Journal
-from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later, Told
 from broker.management.page import read_page
 from broker.management.request import (
@@ -49,7 +49,7 @@ STATUS: Final = {LeaseGone: GONE, LeaseFenced: CONFLICT, NoSuchEpoch: NOT_FOUND}
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaseRecord(Record):
+class LeaseRecord(EntityRecord):
     """A lease. `subscription` is an identity, null where it is one of a queue."""
 
     address: str
@@ -83,7 +83,7 @@ def record_of(lease: BatchLease, router: Router) -> LeaseRecord:
     )
 
 
-class Asker(Acquirer):
+class LeaseRequester(Acquirer):
     """Whoever has asked for an epoch, and is told."""
 
     def __init__(self, number: int, tell: Callable[[Response], None]) -> None:
@@ -195,7 +195,7 @@ class LeaseEntity(Entity):
             _required(request, "generation"),
             epoch,
             wanted=wanted,
-            acquirer=Asker(epoch, caller.tell),
+            acquirer=LeaseRequester(epoch, caller.tell),
         )
         return Told()
 

@@ -18,7 +18,7 @@ from broker.management.backups import Backups
 from broker.management.connections import Connections, Links
 from broker.management.entity import Caller, Entity, Operation
 from broker.management.explain import ATTACH, Explanations
-from broker.management.history import History
+from broker.management.history import Events
 from broker.management.later import LATER_MAX, Later, Spawn, Told
 from broker.management.leases import LeaseEntity
 from broker.management.messages import Messages
@@ -41,8 +41,8 @@ from broker.management.request import (
 from broker.management.response import Response, as_message
 from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
-from broker.management.subscriptions import Subscriptions
-from broker.management.users import Accounts, UserEntity
+from broker.management.subscriptions import SubscriptionEntities
+from broker.management.users import LoginRules, UserEntity
 from broker.message import Message
 from broker.routing.errors import NoSuchNode, RoutingError
 from broker.routing.queues.node import QUEUE, TOPIC, Node
@@ -101,7 +101,7 @@ class Management(Service):
         store: Store | None = None,
         spawn: Spawn | None = None,
         *,
-        accounts: Callable[[], Accounts] | None = None,
+        accounts: Callable[[], LoginRules] | None = None,
     ) -> None:
         self._container: Final = container
         self._spawn: Final = spawn
@@ -113,12 +113,12 @@ class Management(Service):
             Connections(container),
             Links(container),
             Messages(router, journal),
-            Subscriptions(router, journal),
+            SubscriptionEntities(router, journal),
             LeaseEntity(router, journal),
         ]
         if store is not None and spawn is not None:
             entities += [Stores(store, router), DamagedMessages(store), Backups(store, spawn)]
-            entities += [History(store, router.prefixes), Sinks(router, journal, store)]
+            entities += [Events(store, router.prefixes), Sinks(router, journal, store)]
         if accounts is not None:
             entities.append(UserEntity(accounts, router))
         self._entities: Final = {entity.type: entity for entity in entities}

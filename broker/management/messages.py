@@ -8,7 +8,7 @@ from typing import Final
 
 from broker.journal import Journal
 from broker.management.content import content_of, properties_of, text_of
-from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import Response
@@ -57,7 +57,7 @@ Place = Callable[[QueueEntry], tuple[Node, Message]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MessageRecord(Record):
+class MessageRecord(EntityRecord):
     """A message in a queue. Its identity is a number within that queue.
 
     Times are milliseconds since 1970, null where there is none. `reason` is why a held message

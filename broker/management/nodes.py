@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.journal import Journal
-from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import CREATED, NO_CONTENT, Response
@@ -27,7 +27,7 @@ PURGE_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeRecord(Record):
+class NodeRecord(EntityRecord):
     """A queue or topic. A topic's figures are the sums over its subscriptions.
 
     `connection` is that of a temporary node's owner; `messages` waits, `acquired`

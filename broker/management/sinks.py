@@ -13,7 +13,7 @@ from typing import Final
 
 from broker.journal import Journal, Waiter
 from broker.links.staging import checked_query
-from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
 from broker.management.page import read_page
 from broker.management.request import (
@@ -44,7 +44,7 @@ NUMBER_MAX: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class SinkRecord(Record):
+class SinkRecord(EntityRecord):
     """A query. `batch` is the last that was committed, -1 for none, at `committed_at_ms`.
 
     `staged` messages wait in `stages`, the oldest since `staged_at_ms`.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, Refused, Request
@@ -20,7 +20,7 @@ DAMAGED: Final = "damaged-message"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreRecord(Record):
+class StoreRecord(EntityRecord):
     """The one store. Sizes are bytes; `messages` is null where counting them takes too long.
 
     The broker's own memory is told beside it, by what holds it, since the two make up for each
@@ -51,7 +51,7 @@ class StoreRecord(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DamagedRecord(Record):
+class DamagedRecord(EntityRecord):
     """A stored message that is damaged, and will not be delivered. Its name is its number."""
 
     queue: str

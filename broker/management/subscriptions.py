@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.journal import Journal
-from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.nodes import PURGE_MAX
 from broker.management.page import read_page
 from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
@@ -21,7 +21,7 @@ SUBSCRIPTION: Final = "subscription"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubscriptionRecord(Record):
+class SubscriptionRecord(EntityRecord):
     """A subscription that has a name. `container_id` is null in the global name space."""
 
     container_id: str | None
@@ -61,7 +61,7 @@ def record_of(subscription: Subscription) -> SubscriptionRecord:
     )
 
 
-class Subscriptions(Entity):
+class SubscriptionEntities(Entity):
     """All that have a name. Others are of one link alone, and are counted with their topic."""
 
     type = SUBSCRIPTION

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from broker.management.entity import Caller, Entity, Operation, Record, attributes_of
+from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
@@ -31,7 +31,7 @@ IN_SETTINGS: Final = "settings"
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserRecord(Record):
+class UserRecord(EntityRecord):
     """A user. `source` is `file`, or `settings` for the first user, whom no request changes."""
 
     administrator: bool
@@ -39,7 +39,7 @@ class UserRecord(Record):
 
 
 @dataclass(frozen=True)
-class Accounts:
+class LoginRules:
     """Who may enter: users, and whether clients without a password may, too."""
 
     users: Users
@@ -52,7 +52,7 @@ class UserEntity(Entity):
     type = USER
     attributes = attributes_of(UserRecord)
 
-    def __init__(self, accounts: Callable[[], Accounts], router: Router) -> None:
+    def __init__(self, accounts: Callable[[], LoginRules], router: Router) -> None:
         """`accounts` returns those of the moment. The log tells of each change."""
         self._accounts: Final = accounts
         self._router: Final = router

@@ -5,7 +5,7 @@ import socket
 from typing import Final
 
 from broker.links.container import Container
-from broker.net.loop_timer import Timer
+from broker.net.loop_timer import LoopTimer
 from broker.net.socket_protocol import SocketProtocol
 
 CUT_OFF_S: Final = 1.0
@@ -22,13 +22,13 @@ class Listener:
         self._container = container
         self.stall_timeout_ms = stall_timeout_ms
         self._server: asyncio.Server | None = None
-        self._timer: Timer | None = None
+        self._timer: LoopTimer | None = None
         self._pumps: set[SocketProtocol] = set()
 
     async def listen(self, host: str, port: int) -> int:
         """Accept connections on `host`; the port in use, which `port` 0 leaves to the kernel."""
         loop = asyncio.get_running_loop()
-        self._timer = Timer(self._container, loop)
+        self._timer = LoopTimer(self._container, loop)
         self._server = await loop.create_server(
             lambda: SocketProtocol(
                 self._container, self._pumps, stall_timeout_ms=self.stall_timeout_ms

@@ -8,7 +8,7 @@ from broker.amqp.errors import Fault
 from broker.amqp.sasl import ANONYMOUS, PLAIN, claimed_name, plain_credentials
 from broker.links.container import Authenticator
 from broker.links.peer import Peer
-from broker.net.password_checks import Asker, PasswordChecks, Verdict, refusal_of
+from broker.net.password_checks import PasswordChecks, PasswordVerdict, PendingLogin, refusal_of
 from broker.security.authenticate import Users
 from broker.security.turns import source_of
 
@@ -78,7 +78,7 @@ class Login(Authenticator):
         return self.users.check(user, password)
 
 
-class PeerAsker(Asker):
+class PeerAsker(PendingLogin):
     """A connection that waits for its SASL outcome."""
 
     def __init__(self, peer: Peer, user: str) -> None:
@@ -89,11 +89,11 @@ class PeerAsker(Asker):
     def is_gone(self) -> bool:
         return self._peer.connection.is_over
 
-    def told(self, verdict: Verdict) -> None:
+    def told(self, verdict: PasswordVerdict) -> None:
         peer = self._peer
-        if verdict is Verdict.RIGHT:
+        if verdict is PasswordVerdict.RIGHT:
             peer.authenticated(self._user)
-        elif verdict is Verdict.WRONG:
+        elif verdict is PasswordVerdict.WRONG:
             peer.rejected(f"user {self._user!r}: unknown, or the password is wrong")
         else:
             peer.undecided(refusal_of(self.source))

@@ -6,15 +6,15 @@ from broker.links.container import Container
 from broker.routing.timer_queue import NOTHING, TimerDriver
 
 
-class Timer(TimerDriver):
+class LoopTimer(TimerDriver):
     """Calls `Container.tick` when the earliest entry of the agenda is due."""
 
     def __init__(self, container: Container, loop: asyncio.AbstractEventLoop) -> None:
         self._container = container
-        self._agenda = container.router.agenda
+        self._timer_queue = container.router.timer_queue
         self._loop = loop
         self._handle: asyncio.TimerHandle | None = None
-        self._agenda.waker = self
+        self._timer_queue.driver = self
         self._arm()
 
     def wake_at(self, deadline_ms: int) -> None:
@@ -27,13 +27,13 @@ class Timer(TimerDriver):
         self._arm()
 
     def _arm(self) -> None:
-        deadline_ms = self._agenda.next_deadline_ms()
+        deadline_ms = self._timer_queue.next_deadline_ms()
         if deadline_ms != NOTHING:
             self.wake_at(deadline_ms)
 
     def close(self) -> None:
         """Fire no more."""
-        self._agenda.waker = None
+        self._timer_queue.driver = None
         self._cancel()
 
     def _cancel(self) -> None:

@@ -16,7 +16,7 @@ CHECKS_AT_ONCE_MAX: Final = 2
 """argon2 takes a core and 19 MiB each."""
 
 
-class Verdict(Enum):
+class PasswordVerdict(Enum):
     """What a check found; `UNCHECKED` is none, and the client may try again."""
 
     RIGHT = "right"
@@ -24,7 +24,7 @@ class Verdict(Enum):
     UNCHECKED = "unchecked"
 
 
-class Asker(ABC):
+class PendingLogin(ABC):
     """A login that waits for a verdict."""
 
     @abstractmethod
@@ -32,11 +32,11 @@ class Asker(ABC):
         """Whether nobody waits for the verdict any more."""
 
     @abstractmethod
-    def told(self, verdict: Verdict) -> None:
+    def told(self, verdict: PasswordVerdict) -> None:
         """Take the verdict. Called once, in the event loop."""
 
 
-class FutureAsker(Asker):
+class FutureAsker(PendingLogin):
     """A coroutine that waits for the verdict."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class FutureAsker(Asker):
     def is_gone(self) -> bool:
         return self.verdict.done()
 
-    def told(self, verdict: Verdict) -> None:
+    def told(self, verdict: PasswordVerdict) -> None:
         if not self.verdict.done():
             self.verdict.set_result(verdict)
 
@@ -59,9 +59,9 @@ class Check:
 
     def __init__(self, credentials: Credentials) -> None:
         self.credentials: Final = credentials
-        self.askers: Final[list[Asker]] = []
+        self.askers: Final[list[PendingLogin]] = []
 
-    def tell(self, verdict: Verdict) -> None:
+    def tell(self, verdict: PasswordVerdict) -> None:
         """Tell every login of this check."""
         for asker in self.askers:
             asker.told(verdict)
@@ -89,7 +89,7 @@ class PasswordChecks:
         self._running = 0
         self._at_once: Final = checks_at_once()
 
-    def ask(self, source: str, user: str, password: str, *, asker: Asker) -> None:
+    def ask(self, source: str, user: str, password: str, *, asker: PendingLogin) -> None:
         """Have `asker` told the verdict on this password; UNCHECKED if too many wait."""
         credentials = (source, user, password)
         check = self._waiting.get(credentials)
@@ -98,7 +98,7 @@ class PasswordChecks:
             displaced = self._turns.put(source, user, check)
             if displaced is not None:
                 del self._waiting[displaced.credentials]
-                displaced.tell(Verdict.UNCHECKED)
+                displaced.tell(PasswordVerdict.UNCHECKED)
         check.askers.append(asker)
         self._go_on()
 
@@ -107,9 +107,9 @@ class PasswordChecks:
         asker = FutureAsker()
         self.ask(source, user, password, asker=asker)
         verdict = await asker.verdict
-        if verdict is Verdict.UNCHECKED:
+        if verdict is PasswordVerdict.UNCHECKED:
             raise TooManyLogins(refusal_of(source))
-        return verdict is Verdict.RIGHT
+        return verdict is PasswordVerdict.RIGHT
 
     def _go_on(self) -> None:
         """Start checks while cores are free and logins wait."""
@@ -130,9 +130,9 @@ class PasswordChecks:
             asyncio.get_running_loop().call_exception_handler(
                 {"message": "a password check failed", "exception": error}
             )
-            check.tell(Verdict.UNCHECKED)
+            check.tell(PasswordVerdict.UNCHECKED)
         else:
-            check.tell(Verdict.RIGHT if done.result() else Verdict.WRONG)
+            check.tell(PasswordVerdict.RIGHT if done.result() else PasswordVerdict.WRONG)
         self._go_on()
 
 

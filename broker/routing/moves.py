@@ -86,8 +86,8 @@ class Moves(TimerCallback):
         node = router.find(address, QUEUE)
         if node is queue:
             return None
-        reserve = router.reserve
-        if reserve is not None and reserve.is_short:
+        disk_guard = router.disk_guard
+        if disk_guard is not None and disk_guard.is_short:
             raise LimitReached("the store has no room for it (disk_free_min), or is away")
         if node is None:
             node = router.create(address, QUEUE, batch)
@@ -189,9 +189,9 @@ class Moves(TimerCallback):
 
         Of an expired message its expiry says why.
         """
-        promptness = entry.queue.promptness
-        if entry.stored_number == promptness.timed:
-            promptness.left()
+        ack_latency = entry.queue.ack_latency
+        if entry.stored_number == ack_latency.timed:
+            ack_latency.left()
         batch.fall_due(entry.stored_number, HELD_PLACES + stored_position(entry))
         if cause is not EXPIRED:
             marked = marked_as_held(entry, cause, self._router.clock.wall_ms())
@@ -230,7 +230,7 @@ class Moves(TimerCallback):
 
     def _arm(self, delay_ms: i64) -> None:
         router = self._router
-        router.agenda.at(router.clock.now_ms() + delay_ms, self)
+        router.timer_queue.at(router.clock.now_ms() + delay_ms, self)
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002
         self.is_due = True

@@ -131,7 +131,7 @@ class Population(TimerCallback):
     def _look_later(self) -> None:
         if not self._is_set:
             self._is_set = True
-            self._router.agenda.at(self._router.clock.now_ms() + LOOK_EVERY_MS, self)
+            self._router.timer_queue.at(self._router.clock.now_ms() + LOOK_EVERY_MS, self)
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002 - twice a look is once
         self._is_set = False

@@ -16,7 +16,7 @@ from broker.routing.credit.commit_delay import CommitDelay
 from broker.routing.credit.disk_guard import DiskGuard
 from broker.routing.credit.memory import UNBOUNDED, MemoryBudget
 from broker.routing.credit.store_backpressure import StoreBackpressure
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.participants import QueueObserver
 from broker.routing.errors import (
     HeldExclusively,
@@ -55,12 +55,12 @@ class Router:
 
     Nothing is dispatched while messages come in: `pump` does it once for all
     queues that were woken, so that output gathers (`performance.md`, rule 9).
-    `notices` are what an operator should know; whoever shows them empties it. `reserve` is None
+    `notices` are what an operator should know; whoever shows them empties it. `disk_guard` is None
     where no disk can run full.
     """
 
     contents: LargeBodyKeeper | None = None
-    reserve: DiskGuard | None = None
+    disk_guard: DiskGuard | None = None
     bindings: i64 = 0
     _last_stored_number: i64 = 0
 
@@ -75,7 +75,7 @@ class Router:
         bindings_max: i64 = BINDINGS_MAX,
         subscriptions_max: i64 = SUBSCRIPTIONS_MAX,
         grace_ms: i64 = GRACE_MS,
-        witness: QueueObserver | None = None,
+        observer: QueueObserver | None = None,
         hold: CommitDelay | None = None,
         commits_take_time: bool = False,
         paging_window: i64 = -1,
@@ -87,24 +87,24 @@ class Router:
         self.clock: Final = clock
         self.stats: Final = stats
         self.memory: Final = MemoryBudget(memory_max)
-        self.agenda: Final = TimerQueue()
-        self.remains: Final = DeletedEntries(self.memory, self.agenda, clock)
-        self.lifetimes: Final = Expiries(self.agenda, clock)
+        self.timer_queue: Final = TimerQueue()
+        self.remains: Final = DeletedEntries(self.memory, self.timer_queue, clock)
+        self.expiries: Final = Expiries(self.timer_queue, clock)
         self.duplicates: Final = Duplicates(clock, stats)
         self.pacing_mark: Final[i64] = pacing_mark
-        self.witness: Final = witness
+        self.observer: Final = observer
         self.hold: Final = hold or CommitDelay(0)
         self.gates: Final = Gates(in_force=commits_take_time)
         most, age_ms = journal_max_events, journal_max_age_ms
-        self.ledger: Final = MessageEventLog(
-            clock, self.agenda, witness, max_events=most, max_age_ms=age_ms
+        self.event_log: Final = MessageEventLog(
+            clock, self.timer_queue, observer, max_events=most, max_age_ms=age_ms
         )
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}
         self.wildcards: Final = Wildcards()
         self.subscriptions: Final = Subscriptions(self, subscriptions_max, grace_ms=grace_ms)
         self.notices: list[str] = []
-        self.lag: Final = StoreBackpressure()
+        self.store_backpressure: Final = StoreBackpressure()
         self.leases: Final = Leases(self)
         self.moves: Final = Moves(self)
         self.policies = policies
@@ -132,7 +132,7 @@ class Router:
 
     def witness_of(self, policy: AddressPolicy) -> QueueObserver | None:
         """Who hears what happens in the queues of an address; mostly nobody."""
-        return self.ledger if policy.journal else self.witness
+        return self.event_log if policy.journal else self.observer
 
     # -- nodes
 
@@ -314,7 +314,7 @@ class Router:
 
     def connection_ended(self, owner: i64, ending: Ending, batch: Batch) -> None:
         """What was to end with that connection does: its temporary nodes above all (TMP-03)."""
-        self.lifetimes.connection_ended(owner, ending, batch)
+        self.expiries.connection_ended(owner, ending, batch)
         for node in self.population.owned_by(owner):
             self.delete(node, batch)
 
@@ -368,7 +368,9 @@ class Router:
             raise NoSuchNode("temporary topics cannot be found by a pattern")
         return None
 
-    def bind(self, address: str, wanted: Filter | None, queue: Queue, *, batch: Batch) -> None:
+    def bind(
+        self, address: str, wanted: ConsumerFilter | None, queue: Queue, *, batch: Batch
+    ) -> None:
         """Let `queue` have what is published to a subscriber's address, from now on.
 
         Of a pattern these are the topics of the moment and those to come, never temporary ones.
@@ -426,10 +428,10 @@ class Router:
 
     def pump(self, batch: Batch) -> None:
         """Dispatch every queue that was woken, until none is; producers then may go on."""
-        if self.lifetimes.any_due:
-            self.lifetimes.collect(batch)
-        if self.ledger.is_due:
-            self.ledger.trim(batch)
+        if self.expiries.any_due:
+            self.expiries.collect(batch)
+        if self.event_log.is_due:
+            self.event_log.trim(batch)
         if self.stages.is_due:
             self.stages.collect(batch)
         if self.moves.is_due:
@@ -444,7 +446,7 @@ class Router:
                 for queue in pending:
                     queue.is_pending = False
                     queue.dispatch(now_ms, batch)
-        if self.memory.spills and not self.lag.is_behind:
+        if self.memory.spills and not self.store_backpressure.is_behind:
             self.paging.spill(batch)
         if self.paging.wanted:
             self.paging.begin()

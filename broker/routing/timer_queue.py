@@ -29,10 +29,10 @@ class TimerDriver:
 
 @final
 class TimerQueue:
-    """Deadlines on the steady clock, in ms. Without a `waker` its owner has to look by itself."""
+    """Deadlines on the steady clock, in ms. Without a `driver` its owner has to look by itself."""
 
     def __init__(self) -> None:
-        self.waker: TimerDriver | None = None
+        self.driver: TimerDriver | None = None
         self._heap: Final[list[tuple[int, int, TimerCallback]]] = []
         self._order = 0
 
@@ -40,8 +40,8 @@ class TimerQueue:
         """Call `due` at `deadline_ms` or soon after, never earlier."""
         self._order += 1
         heappush(self._heap, (int(deadline_ms), self._order, due))
-        if self.waker is not None and self._heap[0][1] == self._order:
-            self.waker.wake_at(deadline_ms)
+        if self.driver is not None and self._heap[0][1] == self._order:
+            self.driver.wake_at(deadline_ms)
 
     def next_deadline_ms(self) -> i64:
         """The earliest deadline, or NOTHING."""

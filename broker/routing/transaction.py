@@ -184,12 +184,12 @@ class Transaction:
         for node, message in self._posted:
             node.posted -= 1
             node.posted_bytes -= message.size
-            if node.grants is not None:
+            if node.credit_pool is not None:
                 waited_for[node] = None
         self._posted.clear()
         for node in waited_for:
-            if node.grants is not None:
-                node.grants.serve()
+            if node.credit_pool is not None:
+                node.credit_pool.serve()
 
     def commit(self, batch: Batch) -> None:
         """Do everything at one moment, or raise what stands against it: then all is rolled back."""
@@ -198,7 +198,7 @@ class Transaction:
         except (Fault, RoutingError):
             self.roll_back(batch)
             raise
-        self._router.ledger.txn = self.id
+        self._router.event_log.txn = self.id
         for retirement in self._retired.values():
             retirement.commit(batch)
         scope, batch.scope = batch.scope, DISCHARGE
@@ -237,7 +237,7 @@ class Transaction:
     def roll_back(self, batch: Batch) -> None:
         """Let nothing of it have been."""
         self._router.stats.rolled_back += 1
-        self._router.ledger.txn = self.id
+        self._router.event_log.txn = self.id
         for retirement in self._retired.values():
             retirement.roll_back(batch)
         self._clear()
@@ -247,4 +247,4 @@ class Transaction:
         self._let_go_of_posted()
         self._retired.clear()
         self._hold(-self.memory)
-        self._router.ledger.txn = b""
+        self._router.event_log.txn = b""

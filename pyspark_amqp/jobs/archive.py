@@ -47,7 +47,7 @@ SAME: Final = ("address", "subscription", "position", "enqueuedAt", "JMSMessageI
 
 
 @dataclass(frozen=True)
-class Written:
+class ArchivedBatch:
     """What a batch has put into the archive."""
 
     batch: int
@@ -89,7 +89,7 @@ def query_of(checkpoint: Path) -> str:
     return str(told["id"]).replace("-", "")[:12]
 
 
-class BatchWriter:
+class ArchiveBatchWriter:
     """Writes batches of one query. What `foreachBatch` calls."""
 
     def __init__(
@@ -97,7 +97,7 @@ class BatchWriter:
         archive: Archive,
         what: str,
         query: Callable[[], str],
-        tell: Callable[[Written], None] = lambda _: None,
+        tell: Callable[[ArchivedBatch], None] = lambda _: None,
         rows_per_file: int = ROWS_PER_FILE,
     ) -> None:
         self._archive: Final = archive
@@ -110,7 +110,7 @@ class BatchWriter:
     def __call__(self, rows: DataFrame, batch: int) -> None:
         self._tell(self.write(rows, batch))
 
-    def write(self, rows: DataFrame, batch: int) -> Written:
+    def write(self, rows: DataFrame, batch: int) -> ArchivedBatch:
         """Put the rows of that batch into the archive, in place of what it has of it."""
         query = self._query()
         staged = self._archive.staging / f"{query}-{batch}"
@@ -133,7 +133,7 @@ class BatchWriter:
         return written
 
 
-def place(archive: Archive, what: str, query: str, batch: int, staged: Path) -> Written:
+def place(archive: Archive, what: str, query: str, batch: int, staged: Path) -> ArchivedBatch:
     """Move the files of a batch from `staged` to their places, durably."""
     moved: list[Path] = []
     rows = size = 0
@@ -149,7 +149,7 @@ def place(archive: Archive, what: str, query: str, batch: int, staged: Path) -> 
             file.replace(to)
             moved.append(to)
         sync(target)
-    return Written(batch, rows, size, tuple(moved))
+    return ArchivedBatch(batch, rows, size, tuple(moved))
 
 
 def forget(archive: Archive, what: str, query: str, batch: int, but: Sequence[Path]) -> None:
@@ -167,12 +167,12 @@ def stream(
     what: str,
     name: str,
     *,
-    tell: Callable[[Written], None] = lambda _: None,
+    tell: Callable[[ArchivedBatch], None] = lambda _: None,
     every: str | None = None,
 ) -> StreamingQuery:
     """Start to archive a stream: what there is now, or from now on a batch `every` so often."""
     checkpoint = archive.checkpoint(name)
-    write = BatchWriter(archive, what, partial(query_of, checkpoint), tell)
+    write = ArchiveBatchWriter(archive, what, partial(query_of, checkpoint), tell)
     writer = (
         rows.writeStream.foreachBatch(write)
         .queryName(name)
@@ -183,12 +183,12 @@ def stream(
     return writer.trigger(processingTime=every).start()
 
 
-def snapshot(archive: Archive, rows: DataFrame) -> Written:
+def snapshot(archive: Archive, rows: DataFrame) -> ArchivedBatch:
     """Archive messages that stay where they are, but for those that the archive has."""
     if archive.has(MESSAGES):
         archived = archive.read(rows.sparkSession, MESSAGES)
         rows = unseen(rows, archived.select(*SAME))
-    return BatchWriter(archive, MESSAGES, partial(str, uuid4().hex[:12])).write(rows, 0)
+    return ArchiveBatchWriter(archive, MESSAGES, partial(str, uuid4().hex[:12])).write(rows, 0)
 
 
 def check_target(archive: Archive, whats: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from pyspark_amqp.jobs.archive import Written
+    from pyspark_amqp.jobs.archive import ArchivedBatch
 
 
 MODE: Final = "mode"
@@ -54,7 +54,7 @@ class Sums:
     files: int = 0
     bytes: int = 0
 
-    def add(self, written: Written) -> None:
+    def add(self, written: ArchivedBatch) -> None:
         self.rows += written.rows
         self.files += len(written.paths)
         self.bytes += written.bytes
@@ -159,7 +159,7 @@ class Archiving:
             "bytes": sum(sums.bytes for sums in self.sums.values()),
         }
 
-    def _written(self, what: str, say: Callable[[str], None], written: Written) -> None:
+    def _written(self, what: str, say: Callable[[str], None], written: ArchivedBatch) -> None:
         sums = self.sums[what]
         sums.add(written)
         say(
@@ -168,7 +168,7 @@ class Archiving:
         )
 
     def _start(
-        self, spark: SparkSession, what: str, tell: Callable[[Written], None]
+        self, spark: SparkSession, what: str, tell: Callable[[ArchivedBatch], None]
     ) -> StreamingQuery | None:
         from pyspark_amqp.jobs.archive import snapshot, source_name, stream
 

@@ -34,7 +34,7 @@ class ReplayError(Exception):
 
 
 @dataclass(frozen=True)
-class Choice:
+class ReplayChoice:
     """Which messages: enqueued in [since, until), from those addresses or that subscription,
     selected, of those ids."""
 
@@ -46,7 +46,7 @@ class Choice:
     ids: tuple[str, ...] = ()
 
 
-def chosen(messages: DataFrame, choice: Choice) -> DataFrame:
+def chosen(messages: DataFrame, choice: ReplayChoice) -> DataFrame:
     """The messages that are meant, each once, however often it was archived.
 
     Its bytes do not say whether it is the same: their header tells of the time when it was read

@@ -60,10 +60,10 @@ class Replaying:
         """Send what is meant; what was sent."""
         from pyspark import StorageLevel
 
-        from pyspark_amqp.jobs.replay import Choice, chosen, plan
+        from pyspark_amqp.jobs.replay import ReplayChoice, chosen, plan
         from pyspark_amqp.selector import condition
 
-        choice = Choice(
+        choice = ReplayChoice(
             self.since,
             self.until,
             self.addresses,

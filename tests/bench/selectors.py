@@ -24,7 +24,7 @@ from broker.clock import SystemClock
 from broker.message import NEVER, Message
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.participants import Consumer
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
@@ -41,7 +41,7 @@ class Taker(Consumer):
     """Settles what it gets at once, and has credit again at once."""
 
     def __init__(self, number: int, batch: object) -> None:
-        self.filter = Filter(parse_selector(f"region = 'north' AND number = {number}"))
+        self.filter = ConsumerFilter(parse_selector(f"region = 'north' AND number = {number}"))
         self.taken = 0
         self._batch = batch
 
@@ -119,12 +119,12 @@ class Run:
         """What the loop does after a read, and when the timer is due, until nothing is left."""
         while True:
             start = time.thread_time_ns()
-            self.router.agenda.tick(self.router.clock.now_ms())
+            self.router.timer_queue.tick(self.router.clock.now_ms())
             self.router.pump(self.batch)
             spent = time.thread_time_ns() - start
             self.spent_ns += spent
             self.longest_ns = max(self.longest_ns, spent)
-            if self.router.agenda.next_deadline_ms() < 0:
+            if self.router.timer_queue.next_deadline_ms() < 0:
                 return
 
     def cpu_us(self) -> float:

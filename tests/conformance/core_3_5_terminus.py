@@ -7,7 +7,7 @@ from librt.strings import BytesWriter
 from broker.amqp.encode import put_value
 from broker.amqp.outcomes import ACCEPTED, Modified
 from broker.amqp.performatives import SND_SETTLED, Detach
-from broker.amqp.terminus import Filter, Source, Target
+from broker.amqp.terminus import Source, SourceFilter, Target
 from broker.amqp.types import Array, Described, Symbol, UInt, ULong
 
 from .conversation import Conversation
@@ -268,7 +268,9 @@ def filtered(address: str, value: object) -> Source:
     put_value(out, value)
     return queue(
         address,
-        filter=[Filter(key="conformance", descriptor=None, value=value, encoded=out.getvalue())],
+        filter=[
+            SourceFilter(key="conformance", descriptor=None, value=value, encoded=out.getvalue())
+        ],
     )
 
 

@@ -9,7 +9,7 @@ from librt.strings import BytesWriter
 from broker.amqp.encode import put_value
 from broker.amqp.outcomes import Released
 from broker.amqp.performatives import SND_SETTLED
-from broker.amqp.terminus import LINK_DETACH, Filter, Source
+from broker.amqp.terminus import LINK_DETACH, Source, SourceFilter
 from broker.amqp.types import Described, Float, Int, Short, Symbol, ULong
 
 from .conversation import Conversation
@@ -24,15 +24,17 @@ from .verdict import NotApplicable
 SELECTOR_BY_NAME = Symbol("apache.org:selector-filter:string")
 
 
-def stated(key: str, descriptor: ULong | Symbol, value: object) -> Filter:
+def stated(key: str, descriptor: ULong | Symbol, value: object) -> SourceFilter:
     """One filter with its bytes."""
     out = BytesWriter()
     put_value(out, Described(descriptor, value))
     name = descriptor.value if isinstance(descriptor, ULong) else descriptor.text
-    return Filter(key=key, descriptor=name, value=value, encoded=out.getvalue())
+    return SourceFilter(key=key, descriptor=name, value=value, encoded=out.getvalue())
 
 
-async def filtered(session: Session, filters: list[Filter], *, copies: bool = False) -> Receiver:
+async def filtered(
+    session: Session, filters: list[SourceFilter], *, copies: bool = False
+) -> Receiver:
     """A consumer, or browser, with these filters; NotApplicable where they are not in force."""
     link = session.new_receiver(
         source=Source(

@@ -12,7 +12,14 @@ from typing import Final
 
 from broker.amqp.errors import NOT_FOUND, RESOURCE_LOCKED
 from broker.amqp.performatives import Detach
-from broker.amqp.terminus import LINK_DETACH, NEVER, NOT_DURABLE, UNSETTLED_STATE, Filter, Source
+from broker.amqp.terminus import (
+    LINK_DETACH,
+    NEVER,
+    NOT_DURABLE,
+    UNSETTLED_STATE,
+    Source,
+    SourceFilter,
+)
 
 from .conversation import Conversation
 from .exchange import ALL_OUTCOMES, receive_one, send_all, take_all
@@ -27,7 +34,7 @@ from .verdict import NotApplicable
 CAPABILITIES: Final = ("shared", "global")
 
 
-def wanted(address: str, words: str, stated: list[Filter] | None = None) -> Source:
+def wanted(address: str, words: str, stated: list[SourceFilter] | None = None) -> Source:
     """The source of a JMS subscriber; `words` are any of `shared global durable`."""
     durable = "durable" in words
     return Source(

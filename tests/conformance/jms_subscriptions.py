@@ -12,7 +12,7 @@ from librt.strings import BytesWriter
 from broker.amqp.encode import put_value
 from broker.amqp.errors import INVALID_FIELD, NOT_FOUND, RESOURCE_LOCKED
 from broker.amqp.performatives import Attach, Detach, Error
-from broker.amqp.terminus import COPY, LINK_DETACH, NEVER, UNSETTLED_STATE, Filter, Source
+from broker.amqp.terminus import COPY, LINK_DETACH, NEVER, UNSETTLED_STATE, Source, SourceFilter
 from broker.amqp.types import Described, ULong
 
 from .conversation import Conversation
@@ -217,11 +217,11 @@ async def a_subscription_in_use_cannot_be_ended(peer: Conversation) -> None:
 # -- selectors and no-local
 
 
-def filter_of(key: str, descriptor: ULong, value: str) -> Filter:
+def filter_of(key: str, descriptor: ULong, value: str) -> SourceFilter:
     """A filter as JMS clients write it (5.2)."""
     out = BytesWriter()
     put_value(out, Described(descriptor, value))
-    return Filter(key=key, descriptor=descriptor.value, value=value, encoded=out.getvalue())
+    return SourceFilter(key=key, descriptor=descriptor.value, value=value, encoded=out.getvalue())
 
 
 def with_filter(source: Source, key: str, descriptor: ULong, value: str) -> Source:

@@ -12,7 +12,7 @@ from librt.strings import BytesWriter
 
 from broker.amqp.encode import put_value
 from broker.amqp.sections import put_header
-from broker.amqp.terminus import COPY, Filter, Source
+from broker.amqp.terminus import COPY, Source, SourceFilter
 from broker.amqp.types import Described, Map, Symbol
 from broker.links.slices import LEASE_SLICE
 from tests.faults.asking import Asking
@@ -92,7 +92,9 @@ async def read_slice(client: Client, driver: Driver, epoch: int, index: int) -> 
     value = Map([*said, ("epoch", epoch), ("slice", index)])
     out = BytesWriter()
     put_value(out, Described(Symbol(LEASE_SLICE), value))
-    wanted = Filter(key="lease-slice", descriptor=LEASE_SLICE, value=value, encoded=out.getvalue())
+    wanted = SourceFilter(
+        key="lease-slice", descriptor=LEASE_SLICE, value=value, encoded=out.getvalue()
+    )
     source = Source(address=driver.queue, distribution_mode=COPY, filter=[wanted])
     receiver = await client.receiver(driver.queue, credit=0, source=source)
     return await receiver.all()

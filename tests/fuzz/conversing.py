@@ -61,11 +61,11 @@ def connection(data: bytes) -> None:
     broker, client, neighbour = scene()
     send(client, pieces_of(data) if len(data) % 2 else [data])
     manners = Manners(frame_size_max=FRAME_SIZE_MIN)
-    manners.check(bytes(client.outlet.data), begun={0: {0, 1}})
+    manners.check(bytes(client.transport.data), begun={0: {0, 1}})
     _is_fine(broker)
     _is_closed_as_told(client, manners)
     assert neighbour.peer.is_live(), "another connection has ended"
-    Manners().check(bytes(neighbour.outlet.data), begun={0: {0}})
+    Manners().check(bytes(neighbour.transport.data), begun={0: {0}})
     broker.advance(10)
     broker.advance(HANDSHAKE_MS)
     _is_fine(broker)
@@ -99,8 +99,8 @@ def scene() -> tuple[Broker, Client, Client]:
     client = broker.dial()
     client.send_bytes(CLIENT)
     neighbour.send_bytes(DELIVERIES)
-    client.outlet.data.clear()
-    neighbour.outlet.data.clear()
+    client.transport.data.clear()
+    neighbour.transport.data.clear()
     return broker, client, neighbour
 
 
@@ -113,7 +113,7 @@ def sasl(data: bytes) -> None:
         client.send_bytes(data)
         _is_fine(broker)
         manners = Manners()
-        manners.check(bytes(client.outlet.data))
+        manners.check(bytes(client.transport.data))
         if not anonymous:
             _has_logged_in(client, data)
         if not client.peer.is_open:
@@ -139,7 +139,7 @@ def _comes_in_pieces(whole: Client, data: bytes, *, anonymous: bool) -> None:
     broker = Broker(watcher=Quiet(), authenticator=Doorman({USER: PASSWORD}, anonymous=anonymous))
     client = broker.dial()
     send(client, pieces_of(data))
-    assert client.outlet.data == whole.outlet.data, "it matters how bytes are cut"
+    assert client.transport.data == whole.transport.data, "it matters how bytes are cut"
     _ends_with_nothing_left(broker, client)
 
 

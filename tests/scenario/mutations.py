@@ -123,7 +123,7 @@ MUTATIONS: Final = (
     Mutation(
         "what is to end with its link goes on without it",
         "broker/routing/topics/lifetime.py",
-        "if policy == LINK_DETACH:\n        return Fate.EXPIRES",
+        "if policy == LINK_DETACH:\n        return ExpiryDecision.EXPIRES",
         "if policy == LINK_DETACH:\n        return Fate.STAYS",
     ),
     Mutation(

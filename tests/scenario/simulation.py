@@ -291,10 +291,10 @@ class Ending:
         for address, topic in world.broker.router.topics.items():
             if topic.subscriptions:
                 raise Wrong(f"topic {address} still has subscriptions")
-        if world.broker.router.bindings or world.broker.router.lifetimes.waiting():
+        if world.broker.router.bindings or world.broker.router.expiries.waiting():
             raise Wrong("bindings or leases are left")
         world.pass_time(400_000)
-        if world.broker.router.agenda.next_deadline_ms() != NOTHING:
+        if world.broker.router.timer_queue.next_deadline_ms() != NOTHING:
             raise Wrong("the agenda is not empty")
         if world.container.peer_count() or world.container.touched:
             raise Wrong("somebody is left")

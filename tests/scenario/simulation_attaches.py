@@ -27,8 +27,8 @@ from broker.amqp.terminus import (
     SESSION_END,
     UNSETTLED_STATE,
     Coordinator,
-    Filter,
     Source,
+    SourceFilter,
     Target,
 )
 from broker.amqp.types import Described, ULong
@@ -103,7 +103,7 @@ def _give_words(run: Run, link: ClientLink) -> None:
         link.filters = filters_for(wish)
 
 
-def filters_for(wish: Wish) -> list[Filter]:
+def filters_for(wish: Wish) -> list[SourceFilter]:
     """How a client says that."""
     filters = []
     if wish.selector:
@@ -119,11 +119,11 @@ def _policy(run: Run, link: ClientLink) -> str:
     return run.draw.choice(POLICIES) if run.draw.random() < 0.4 else jms
 
 
-def stated(key: str, descriptor: int, value: object) -> Filter:
+def stated(key: str, descriptor: int, value: object) -> SourceFilter:
     """A filter as a client says it."""
     out = BytesWriter()
     put_value(out, Described(ULong(descriptor), value))
-    return Filter(key=key, descriptor=descriptor, value=value, encoded=out.getvalue())
+    return SourceFilter(key=key, descriptor=descriptor, value=value, encoded=out.getvalue())
 
 
 def attach_sender(run: Run, who: int) -> None:

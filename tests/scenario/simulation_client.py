@@ -18,7 +18,7 @@ from broker.amqp.performatives import (
     Flow,
     Open,
 )
-from broker.amqp.terminus import Filter, Source, Target
+from broker.amqp.terminus import Source, SourceFilter, Target
 from tests.scenario.simulation_edge import Edge
 from tests.scenario.simulation_links import UINT
 from tests.support.frames import Body, Disposition, Frame, Header, Transfer
@@ -50,7 +50,7 @@ class ClientLink:
     dynamic: bool = False
     words: tuple[str, ...] = ()
     "Of `shared global durable`, what it says of its subscription."
-    filters: list[Filter] = field(default_factory=list)
+    filters: list[SourceFilter] = field(default_factory=list)
     looks_up: bool = False
     coordinates: bool = False
 

@@ -261,10 +261,10 @@ class World:
 
     def pass_time(self, milliseconds: int) -> None:
         """Let time pass; what is due meanwhile happens when it is due."""
-        clock, agenda = self.broker.clock, self.broker.router.agenda
+        clock, timer_queue = self.broker.clock, self.broker.router.timer_queue
         end = clock.now_ms() + milliseconds
         while True:
-            deadline = agenda.next_deadline_ms()
+            deadline = timer_queue.next_deadline_ms()
             is_last = deadline == NOTHING or deadline > end
             clock.advance(max(0, int((end if is_last else deadline) - clock.now_ms())))
             self.model.now = int(clock.wall_ms())

@@ -13,7 +13,7 @@ from broker.amqp.descriptors import NO_LOCAL_FILTER, SELECTOR_FILTER
 from broker.amqp.encode import BytesWriter, put_value
 from broker.amqp.outcomes import ACCEPTED, Modified
 from broker.amqp.performatives import SENDER
-from broker.amqp.terminus import CONNECTION_CLOSE, Filter
+from broker.amqp.terminus import CONNECTION_CLOSE, SourceFilter
 from broker.amqp.types import Described, ULong
 from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker, Client
@@ -32,10 +32,10 @@ RESULTS, TOPIC, LATER = 2, 7, 8
 """Handles of the links that send."""
 
 
-def stated(key: str, code: int, value: object) -> Filter:
+def stated(key: str, code: int, value: object) -> SourceFilter:
     out = BytesWriter()
     put_value(out, Described(ULong(code), value))
-    return Filter(key=key, descriptor=code, value=value, encoded=out.getvalue())
+    return SourceFilter(key=key, descriptor=code, value=value, encoded=out.getvalue())
 
 
 SELECTOR: Final = stated("selector", SELECTOR_FILTER, "x = 1")

@@ -10,7 +10,7 @@ import pytest
 
 from broker.app import App
 from broker.machine import LEAST
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector
 from tests.scenario.test_paged_backlogs import Reader
@@ -135,7 +135,7 @@ async def test_a_selector_finds_what_has_left_memory(tmp_path: Path) -> None:
         wanted = encoded(b"x", group="wanted")
         queue.put(new_message(wanted, group="wanted"), app.journal.batch)
         reader = Reader(app, 1)
-        reader.filter = Filter(parse_selector("JMSXGroupID = 'wanted'"))
+        reader.filter = ConsumerFilter(parse_selector("JMSXGroupID = 'wanted'"))
         queue.attach_consumer(reader)
         queue.consumer_ready(reader, drain=False)
         app.container.run_round()

@@ -203,7 +203,7 @@ class World:
         kept = [(each.name[0] or "", each.name[1]) for each in lonely if each.is_private()]
         assert real.kept.count() == len(kept)
         assert all(real.kept.find(key) is not None for key in kept)
-        assert router.lifetimes.waiting() == sum(each.wish.policy != "never" for each in lonely)
+        assert router.expiries.waiting() == sum(each.wish.policy != "never" for each in lonely)
         assert router.bindings == len(self.model.subscriptions)
         assert self.broker.container.link_count() == len(self.model.links)
 
@@ -277,5 +277,5 @@ async def test_subscriptions_are_what_the_model_says(seed: int) -> None:
     assert world.model.subscriptions == {}
     await world.compare_stored()
     router = world.broker.router
-    assert (world.broker.container.peer_count(), router.lifetimes.deadlines()) == (0, 0)
-    assert (router.agenda.next_deadline_ms(), world.broker.watcher.errors) == (NOTHING, [])
+    assert (world.broker.container.peer_count(), router.expiries.deadlines()) == (0, 0)
+    assert (router.timer_queue.next_deadline_ms(), world.broker.watcher.errors) == (NOTHING, [])

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_amqp.columns import MESSAGE_COLUMNS, ddl_of
-from pyspark_amqp.jobs.archive import Written, check_target, snapshot, stream
+from pyspark_amqp.jobs.archive import ArchivedBatch, check_target, snapshot, stream
 from pyspark_amqp.jobs.compact import compact
 from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES, Archive, ArchiveError, address_of
 from tests.spark.journals import Writer
@@ -99,11 +99,11 @@ class Incoming:
             self.told.note("enqueued", self.told.id + 1)
         self.told.frame(self.spark).coalesce(1).write.mode("append").parquet(str(self.folder))
 
-    def archive(self, archive: Archive) -> list[Written]:
+    def archive(self, archive: Archive) -> list[ArchivedBatch]:
         """Run the job as `--once`; what it wrote."""
         schema = self.told.frame(self.spark).schema
         rows = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        told: list[Written] = []
+        told: list[ArchivedBatch] = []
         stream(
             archive, rows.parquet(str(self.folder)), JOURNAL, "journal", tell=told.append
         ).awaitTermination()

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark_amqp.columns import MESSAGE_COLUMNS, V_DDL, ddl_of
 from pyspark_amqp.jobs.archive import SAME, snapshot
 from pyspark_amqp.jobs.layout import MESSAGES, Archive
-from pyspark_amqp.jobs.replay import NUMBER, Choice, chosen, in_order, numbered, plan
+from pyspark_amqp.jobs.replay import NUMBER, ReplayChoice, chosen, in_order, numbered, plan
 from pyspark_amqp.selector import condition
 from tests.spark.journals import START
 
@@ -50,7 +50,7 @@ def archived(spark: SparkSession, folder: Path) -> DataFrame:
     return archive.read(spark, MESSAGES)
 
 
-ALL: Final = Choice()
+ALL: Final = ReplayChoice()
 
 
 @pytest.mark.requirement("PIP-67")

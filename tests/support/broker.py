@@ -254,8 +254,8 @@ class Client:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.outlet = RecordingOutlet()
-        self.peer = Peer(broker.container, self.outlet, "127.0.0.1:1")
+        self.transport = RecordingOutlet()
+        self.peer = Peer(broker.container, self.transport, "127.0.0.1:1")
         self._frames: list[Frame] = []
         self._transfers_out: Counter[int] = Counter()
         self._transfers_in: Counter[int] = Counter()
@@ -331,8 +331,8 @@ class Client:
     # -- in
 
     def _look(self) -> None:
-        data = bytes(self.outlet.data)
-        self.outlet.data.clear()
+        data = bytes(self.transport.data)
+        self.transport.data.clear()
         for each in frames_in(data):
             self._frames.append(each)
             self._transfers_in[each.channel] += isinstance(each.body, Transfer)
@@ -419,7 +419,7 @@ class Client:
 
     def is_closed(self) -> bool:
         """Whether the broker has closed the socket."""
-        return self.outlet.closed
+        return self.transport.closed
 
 
 def describe(frames: list[Frame]) -> str:

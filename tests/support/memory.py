@@ -10,18 +10,18 @@ from broker.amqp.delivery import Delivery
 from broker.amqp.link import Link
 from broker.amqp.output import Output
 from broker.amqp.session import Session
-from broker.amqp.unsettled import Unsettled
+from broker.amqp.unsettled import UnsettledDeliveries
 from broker.links.incoming import IncomingLinkHandler
 from broker.links.outgoing import OutgoingLinkHandler
 from broker.links.peer import Peer
 from broker.message import Message
-from broker.routing.entries.entry import History
+from broker.routing.entries.entry import DeliveryHistory
 from tests.support.broker import RecordingWatcher
 
 WARM_UP: Final = 3
 REPETITIONS: Final = 8
 
-ACYCLIC: Final = (Delivery, History, Message)
+ACYCLIC: Final = (Delivery, DeliveryHistory, Message)
 """With QueueEntry, which is a Delivery. Compiled, the collector does not know of them."""
 
 
@@ -32,7 +32,7 @@ ENGINE: Final = (
     Link,
     OutgoingLinkHandler,
     IncomingLinkHandler,
-    Unsettled,
+    UnsettledDeliveries,
     Output,
 )
 

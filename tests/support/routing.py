@@ -108,7 +108,7 @@ class Routing:
         nodes_max: int = 100_000,
         bindings_max: int = 1_000_000,
         subscriptions_max: int = 100_000,
-        witness: QueueObserver | None = None,
+        observer: QueueObserver | None = None,
         hold_us: int = 0,
         commits_take_time: bool = False,
         store: MemoryStore | None = None,
@@ -137,7 +137,7 @@ class Routing:
             nodes_max=nodes_max,
             bindings_max=bindings_max,
             subscriptions_max=subscriptions_max,
-            witness=witness,
+            observer=observer,
             hold=CommitDelay(hold_us),
             commits_take_time=commits_take_time,
             paging_window=paging_window,
@@ -241,7 +241,7 @@ class Routing:
     def advance(self, milliseconds: int) -> None:
         """Let time pass, and do what is due."""
         self.clock.advance(milliseconds)
-        self.router.agenda.tick(self.clock.now_ms())
+        self.router.timer_queue.tick(self.clock.now_ms())
         self.pump()
 
     def commit(self) -> None:

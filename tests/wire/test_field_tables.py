@@ -23,7 +23,14 @@ from broker.amqp.sasl_frames import (
     read_sasl_outcome,
     read_sasl_response,
 )
-from broker.amqp.terminus import Filter, Source, Target, read_coordinator, read_source, read_target
+from broker.amqp.terminus import (
+    Source,
+    SourceFilter,
+    Target,
+    read_coordinator,
+    read_source,
+    read_target,
+)
 from broker.amqp.transfer import Disposition, Transfer
 from tests.wire.golden import composite, mapping, symbol
 from tests.wire.specification import COMPOSITES, MUST, Field
@@ -49,7 +56,7 @@ SAMPLES: dict[str, tuple[str, object]] = {
     "distribution-mode": (symbol("copy"), "copy"),
     "fields": (mapping(symbol("k"), NULL), {"k": None}),
     "map": (mapping(symbol("k"), NULL), bytes.fromhex(mapping(symbol("k"), NULL))),
-    "filter-set": (mapping(symbol("k"), "a10173"), [Filter]),
+    "filter-set": (mapping(symbol("k"), "a10173"), [SourceFilter]),
     "error": (composite(0x1D, symbol("c")), Error),
     "source": (composite(0x28), Source),
     "target": (composite(0x29), Target),
@@ -157,9 +164,9 @@ def test_a_field_is_at_its_place(name: str, index: int) -> None:
         value = held(data, composite_read, field)
         if isinstance(expected, type):
             assert isinstance(value, expected)
-        elif expected == [Filter]:
+        elif expected == [SourceFilter]:
             assert isinstance(value, list)
-            assert isinstance(value[0], Filter)
+            assert isinstance(value[0], SourceFilter)
         else:
             assert value == expected
 

@@ -15,7 +15,7 @@ from broker.message import NEVER
 from broker.routing.batches.lease_batch import LeaseBatch
 from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.groups import join_group
 from broker.routing.entries.participants import Consumer, Label
 from broker.routing.errors import RoutingError
@@ -122,7 +122,7 @@ class BatchLease(Consumer):
         self.queue: Final = queue
         self.subscription: Final = subscription
         self.selector: Selector | None = selector
-        self.filter = None if selector is None else Filter(selector)
+        self.filter = None if selector is None else ConsumerFilter(selector)
         self.generation: i64 = 0
         self.ttl_ms: i64 = 0
         self.deadline_ms: i64 = 0
@@ -132,7 +132,7 @@ class BatchLease(Consumer):
         self.gathering: Gathering | None = None
         self.is_over = False
         self.rests = True
-        self.timer: Final = Timer(self)
+        self.timer: Final = LeaseTimer(self)
         self._leases: Final = leases
         self.until_ms: i64 = WHENEVER
 
@@ -183,9 +183,11 @@ class BatchLease(Consumer):
         part = (
             None if arrived_until_ms == WHENEVER else BrowseSlice(arrived_until_ms=arrived_until_ms)
         )
-        self.filter = None if selector is None and part is None else Filter(selector, part=part)
+        self.filter = (
+            None if selector is None and part is None else ConsumerFilter(selector, part=part)
+        )
         self.passed = None
-        self.revisit = None
+        self.rescan = None
         begin_selection(self.queue, self)
 
     # -- what it holds
@@ -216,7 +218,7 @@ class BatchLease(Consumer):
 
 
 @final
-class Timer(TimerCallback):
+class LeaseTimer(TimerCallback):
     """A lease's place in the agenda, where nothing is taken out before its time.
 
     So it keeps what it has there, latest first, and adds only what comes before all of that.
@@ -226,11 +228,11 @@ class Timer(TimerCallback):
         self.lease: BatchLease | None = lease
         self._set_for: Final[list[int]] = []
 
-    def set(self, agenda: TimerQueue, deadline_ms: i64) -> None:
+    def set(self, timer_queue: TimerQueue, deadline_ms: i64) -> None:
         """Have the lease looked at no later than `deadline_ms`."""
         if not self._set_for or self._set_for[-1] > deadline_ms:
             self._set_for.append(int(deadline_ms))
-            agenda.at(deadline_ms, self)
+            timer_queue.at(deadline_ms, self)
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002 - whoever looks has a clock
         self._set_for.pop()

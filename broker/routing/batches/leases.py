@@ -289,7 +289,7 @@ class Leases:
             if lease.gathering is not None:
                 silent_until_ms = max(silent_until_ms, lease.gathering.until_ms)
             lease.deadline_ms = silent_until_ms + lease.ttl_ms
-            lease.timer.set(router.agenda, lease.deadline_ms)
+            lease.timer.set(router.timer_queue, lease.deadline_ms)
 
     def come_back(self, lease: BatchLease, *, holds: bool) -> None:
         """At a start. Nobody could renew it while the broker was away: its time begins anew."""
@@ -303,7 +303,7 @@ class Leases:
         """`lease` takes no part in its queue; it is remembered for REST_MS where it has a time."""
         if lease.ttl_ms > 0:
             lease.deadline_ms = self._router.clock.now_ms() + REST_MS
-            lease.timer.set(self._router.agenda, lease.deadline_ms)
+            lease.timer.set(self._router.timer_queue, lease.deadline_ms)
 
     def expires_at_ms(self, lease: BatchLease) -> i64:
         """When it runs out, by the clock on the wall; 0 for never."""
@@ -340,7 +340,7 @@ class Leases:
                 self._time_is_over(lease, batch)
                 continue
             if lease.ttl_ms > 0:
-                lease.timer.set(self._router.agenda, lease.deadline_ms)
+                lease.timer.set(self._router.timer_queue, lease.deadline_ms)
             gathering = lease.gathering
             if gathering is not None:
                 self._further(lease, gathering, now_ms, batch=batch)
@@ -359,7 +359,7 @@ class Leases:
             self._free_groups(lease)
             gathering.acquirer.acquired(None)
         elif not gathering.is_draining:
-            lease.timer.set(self._router.agenda, gathering.until_ms)
+            lease.timer.set(self._router.timer_queue, gathering.until_ms)
 
     def _free_groups(self, lease: BatchLease) -> None:
         """Where `lease` has nothing and got nothing, anybody may have what comes of its groups:

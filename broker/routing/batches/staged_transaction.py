@@ -90,7 +90,7 @@ class StagedTransaction(Node):
         self.sealed = False
         self.is_over = False
         self._sink: Final = sink
-        self.grants = target.grants
+        self.credit_pool = target.credit_pool
 
     def messages(self) -> i64:
         """How many messages are here."""
@@ -111,9 +111,9 @@ class StagedTransaction(Node):
         if not self.producers and not self.numbers:
             self._sink.forget(self)
 
-    def give_credit(self, producer: Producer, grants: CreditPool) -> None:
+    def give_credit(self, producer: Producer, credit_pool: CreditPool) -> None:
         """As of any node; but who would wait for ever is let send, and told why that cannot be."""
-        super().give_credit(producer, grants)
+        super().give_credit(producer, credit_pool)
         if producer.outstanding() == 0 and is_filled(self.target):
             producer.grant(1)
 
@@ -153,7 +153,7 @@ class StagedTransaction(Node):
         )
         batch.is_urgent = True
         self.count(number, message.size)
-        if self.grants is not None and is_filled(self.target):
+        if self.credit_pool is not None and is_filled(self.target):
             self._sink.filled(self.target)
 
     def _as_stored(self) -> StoredStage:
@@ -207,8 +207,8 @@ class StagedTransaction(Node):
             self._sink.counted(self.task.batch, messages=-self.messages(), size=-self.bytes)
         for producer in list(self.producers):
             producer.node_gone()
-        if self.grants is not None:
-            self.grants.serve()
+        if self.credit_pool is not None:
+            self.credit_pool.serve()
 
     # -- as a node
 

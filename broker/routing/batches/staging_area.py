@@ -244,9 +244,9 @@ class StagingArea(TimerCallback):
     def filled(self, target: Node) -> None:
         """Let those who wait for room in `target` send one message each: it is refused."""
         for stage in self._by_number.values():
-            if stage.target is target and stage.grants is not None:
+            if stage.target is target and stage.credit_pool is not None:
                 for producer in stage.producers:
-                    stage.give_credit(producer, stage.grants)
+                    stage.give_credit(producer, stage.credit_pool)
 
     def target_gone(self, target: Node, batch: Batch) -> None:
         """`target` is being deleted, and with it all that is staged for it."""
@@ -351,7 +351,7 @@ class StagingArea(TimerCallback):
         if self._retention_ms == NO_RETENTION or self._is_set:
             return
         self._is_set = True
-        self.router.agenda.at(
+        self.router.timer_queue.at(
             self.router.clock.now_ms() + min(LOOK_EVERY_MS, self._retention_ms), self
         )
 

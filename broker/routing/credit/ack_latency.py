@@ -41,7 +41,7 @@ class AckLatency:
         self.is_prompt = False
         self.lag_us: i64 = SLOW * hold.us
         self.hold: Final = hold
-        self.headway: Final = ProducerWindow(hold)
+        self.producer_window: Final = ProducerWindow(hold)
         self._since_us: i64 = 0
 
     def arrived(self, number: i64, scope: i64, now_us: i64) -> None:
@@ -53,19 +53,19 @@ class AckLatency:
                 return
             # it went to the disk unsettled: what came with it waited in vain
             self._learn(max(waited_us, self.lag_us))
-            self.headway.measured(waited_us, now_us)
+            self.producer_window.measured(waited_us, now_us)
             self.is_prompt = False
             if waited_us < GIVEN_UP_AFTER * self.hold.us:
                 return
         self.timed = number
         self._since_us = now_us
-        self.headway.begin()
+        self.producer_window.begin()
 
     def settled(self, now_us: i64) -> None:
         """The message that was being timed has been consumed."""
         lag_us = now_us - self._since_us
         self._learn(lag_us)
-        self.headway.measured(lag_us, now_us)
+        self.producer_window.measured(lag_us, now_us)
         if self.lag_us <= self.hold.us // 2:
             self.is_prompt = True
         elif self.lag_us > self.hold.us:
@@ -82,7 +82,7 @@ class AckLatency:
         self.left()
         self.scope = scope
         self.is_prompt = False
-        self.headway.forget()
+        self.producer_window.forget()
 
     def _learn(self, lag_us: i64) -> None:
         self.lag_us += (min(lag_us, SLOW * self.hold.us) - self.lag_us) // 4

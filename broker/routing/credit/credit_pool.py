@@ -126,10 +126,10 @@ class CreditPool(TimerCallback):
         node = self._node
         if node is None:
             return
-        reserve = self._router.reserve
-        if reserve is not None and reserve.is_short:
+        disk_guard = self._router.disk_guard
+        if disk_guard is not None and disk_guard.is_short:
             for waiting_for_disk in (*self._asking, *self._idle):
-                reserve.waiting.wait(waiting_for_disk)
+                disk_guard.waiting.wait(waiting_for_disk)
             return
         memory = self._router.memory
         if memory.is_short:
@@ -161,7 +161,7 @@ class CreditPool(TimerCallback):
     def _look_later(self) -> None:
         if not self._is_set:
             self._is_set = True
-            self._router.agenda.at(self._router.clock.now_ms() + LOOK_EVERY_MS, self)
+            self._router.timer_queue.at(self._router.clock.now_ms() + LOOK_EVERY_MS, self)
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002 - twice a look is once
         """Somebody has waited for a while: see whose credit lies idle."""

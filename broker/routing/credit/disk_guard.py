@@ -81,7 +81,7 @@ class DiskGuard(TimerCallback):
     def due(self, now_ms: i64) -> None:
         """A second is over."""
         self.look()
-        self._router.agenda.at(now_ms + LOOK_EVERY_MS, self)
+        self._router.timer_queue.at(now_ms + LOOK_EVERY_MS, self)
 
     def published(self, total: i64) -> None:
         """So many bytes have come from producers, since the start."""

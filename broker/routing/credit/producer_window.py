@@ -1,6 +1,6 @@
 """How many messages producers may have under way while consumers are to keep up.
 
-What consumers settle soon is never written (`promptness.py`), and how soon they settle a message
+What consumers settle soon is never written (`ack_latency.py`), and how soon they settle a message
 depends on how many lie before it. So where they take longer than they should, the producers of
 their queue get a smaller window of unsettled messages, until consumers keep up, or until
 `TRIAL_US` have shown that the consumers themselves are slow. Then producers are free of the

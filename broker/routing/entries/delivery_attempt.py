@@ -8,7 +8,7 @@ from mypy_extensions import i32, i64
 
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.entries import redelivery
-from broker.routing.entries.entry import NOT_STORED, History, QueueEntry
+from broker.routing.entries.entry import NOT_STORED, DeliveryHistory, QueueEntry
 from broker.routing.entries.redelivery import Disposal
 from storage.batch import Batch
 
@@ -59,10 +59,10 @@ def _note_release(entry: QueueEntry) -> None:
     pause = history.release(consumer.failures)
     if pause > 0:
         history.paused_until_ms = queue.router.clock.now_ms() + pause
-        queue.router.agenda.at(history.paused_until_ms, queue)
+        queue.router.timer_queue.at(history.paused_until_ms, queue)
 
 
-def _history(entry: QueueEntry) -> History:
+def _history(entry: QueueEntry) -> DeliveryHistory:
     consumer = entry.consumer
     assert consumer is not None
     return entry.history_with(consumer.number, entry.queue.consumers)

@@ -40,7 +40,7 @@ class QueueEntry(Delivery):
         self.failures: i32 = 0
         self.delivery_count: i64 = 0
         self.consumer: Consumer | None = None
-        self.history: History | None = None
+        self.history: DeliveryHistory | None = None
         self.group: Group | None = None
 
     def may_go_to(self, consumer: i64, now_ms: i64) -> bool:
@@ -61,7 +61,7 @@ class QueueEntry(Delivery):
             history = history.next
         return False
 
-    def history_with(self, consumer: i64, consumers: list[Consumer]) -> History:
+    def history_with(self, consumer: i64, consumers: list[Consumer]) -> DeliveryHistory:
         """What the consumer of that number did with this entry; begun where it did nothing yet.
 
         What the entry went through with others than `consumers`, which come by ascending number,
@@ -74,11 +74,11 @@ class QueueEntry(Delivery):
             history = history.next
         if self.history is not None:
             self._forget_others(consumers)
-        self.history = History(consumer, self.history)
+        self.history = DeliveryHistory(consumer, self.history)
         return self.history
 
     def _forget_others(self, consumers: list[Consumer]) -> None:
-        kept: History | None = None
+        kept: DeliveryHistory | None = None
         history = self.history
         while history is not None:
             following = history.next
@@ -91,13 +91,13 @@ class QueueEntry(Delivery):
 
 @mypyc_attr(acyclic=True)
 @final
-class History:
+class DeliveryHistory:
     """What one consumer, known by its number, did with an entry; `next` is another's.
 
     A number, because a reference would keep a link alive that has ended.
     """
 
-    def __init__(self, consumer: i64, following: History | None) -> None:
+    def __init__(self, consumer: i64, following: DeliveryHistory | None) -> None:
         self.consumer: Final[i64] = consumer
         self.refused = False
         self.releases: i64 = 0

@@ -10,7 +10,7 @@ from broker.routing.selector import Facts, Selector
 
 
 @final
-class Filter:
+class ConsumerFilter:
     """A selector, or none, and a publisher whose messages are not wanted, or an empty name.
 
     Two that say the same are equal. Nobody has one that lets everything pass: None does that.
@@ -39,7 +39,7 @@ class Filter:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Filter)
+            isinstance(other, ConsumerFilter)
             and self.selector == other.selector
             and self.excluded_publisher == other.excluded_publisher
             and self.part is other.part

@@ -205,7 +205,7 @@ class Groups:
     def _let_all_look(self, group: Group, queue: Queue) -> None:
         """Consumers that went past `group` may have it now."""
         if group.passed is not None:
-            queue.passing.rewind(group.passed, queue.consumers)
+            queue.scan_positions.rewind(group.passed, queue.consumers)
             group.passed = None
         queue.router.wake(queue)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.entries.rescan import RescanSet
 from storage.batch import Batch
@@ -39,15 +39,15 @@ class Consumer:
     `priority` it comes before others, `exclusive` it has the queue for itself. `number`
     and `passed` belong to the queue: which of its consumers this one is, and
     up to which position of each priority nothing waits that it may have, but for what
-    `revisit` knows. `filter` says what of a queue it wants, None that it wants everything.
+    `rescan` knows. `filter` says what of a queue it wants, None that it wants everything.
     `failures` counts the attempts with it that failed. `leases`: it is a lease, which keeps
     what it takes over a restart.
     """
 
-    filter: Filter | None = None
+    filter: ConsumerFilter | None = None
     number: i64 = 0
     passed: list[int] | None = None
-    revisit: RescanSet | None = None
+    rescan: RescanSet | None = None
     priority: i64 = 0
     exclusive: bool = False
     failures: i64 = 0

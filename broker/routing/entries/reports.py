@@ -43,7 +43,7 @@ class Reports(TimerCallback):
 
     def _arm(self) -> None:
         router = self._router
-        router.agenda.at(router.clock.now_ms() + REPORT_EVERY_MS, self)
+        router.timer_queue.at(router.clock.now_ms() + REPORT_EVERY_MS, self)
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002
         """Write the sums of the last REPORT_EVERY_MS."""

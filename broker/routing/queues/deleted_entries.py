@@ -25,9 +25,9 @@ class DeletedEntries(TimerCallback):
     Subscribers that leave together may have a million: other clients have turns in between.
     """
 
-    def __init__(self, memory: MemoryBudget, agenda: TimerQueue, clock: Clock) -> None:
+    def __init__(self, memory: MemoryBudget, timer_queue: TimerQueue, clock: Clock) -> None:
         self._memory: Final = memory
-        self._agenda: Final = agenda
+        self._timer_queue: Final = timer_queue
         self._clock: Final = clock
         self._queues: Final[list[tuple[Queue, list[list[QueueEntry | None]]]]] = []
         self._left: i64 = LET_GO_AT_ONCE
@@ -62,7 +62,7 @@ class DeletedEntries(TimerCallback):
                 self._queues.pop()
         if not self._is_due:
             self._is_due = True
-            self._agenda.at(self._clock.now_ms(), self)
+            self._timer_queue.at(self._clock.now_ms(), self)
 
     def _empty(self, slots: list[QueueEntry | None], queue: Queue) -> None:
         while slots and self._left > 0:

@@ -26,7 +26,7 @@ def store(entry: QueueEntry, deliver_at_ms: i64, batch: Batch) -> None:
     number = queue.router.next_stored_number()
     entry.stored_number = number
     batch.append(as_stored(entry, deliver_at_ms))
-    if batch.scope != queue.promptness.scope:
+    if batch.scope != queue.ack_latency.scope:
         _judge(entry, batch)
     if deliver_at_ms != AT_ONCE:
         batch.is_urgent = True
@@ -39,23 +39,23 @@ def _judge(entry: QueueEntry, batch: Batch) -> None:
         queue.gate.bar(entry, batch)
         batch.is_urgent = True
         return
-    promptness = queue.promptness
-    if batch.is_urgent and promptness.hold.us == 0:
-        promptness.scope = batch.scope
+    ack_latency = queue.ack_latency
+    if batch.is_urgent and ack_latency.hold.us == 0:
+        ack_latency.scope = batch.scope
         return
     if queue.consumers:
-        promptness.arrived(entry.stored_number, batch.scope, queue.router.clock.now_us())
+        ack_latency.arrived(entry.stored_number, batch.scope, queue.router.clock.now_us())
     else:
-        promptness.nobody_consumes(batch.scope)
-    if not promptness.is_prompt:
+        ack_latency.nobody_consumes(batch.scope)
+    if not ack_latency.is_prompt:
         batch.is_urgent = True
-    if promptness.headway.has_narrowed:
+    if ack_latency.producer_window.has_narrowed:
         _narrow(queue)
 
 
 def _narrow(queue: Queue) -> None:
     """Let producers have no more credit than there is headway now."""
-    queue.promptness.headway.has_narrowed = False
+    queue.ack_latency.producer_window.has_narrowed = False
     for producer in queue.producers:
         producer.narrow()
 
@@ -68,10 +68,10 @@ def forget(entry: QueueEntry, batch: Batch, *, consumed: bool) -> None:
     else:
         batch.consume(number)
     queue = entry.queue
-    if number == queue.promptness.timed:
+    if number == queue.ack_latency.timed:
         if consumed:
-            queue.promptness.settled(queue.router.clock.now_us())
-            if queue.promptness.headway.has_narrowed:
+            queue.ack_latency.settled(queue.router.clock.now_us())
+            if queue.ack_latency.producer_window.has_narrowed:
                 _narrow(queue)
         else:
-            queue.promptness.left()
+            queue.ack_latency.left()

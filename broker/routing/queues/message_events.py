@@ -90,7 +90,7 @@ class MessageEventLog(QueueObserver):
     def __init__(
         self,
         clock: Clock,
-        agenda: TimerQueue,
+        timer_queue: TimerQueue,
         others: QueueObserver | None,
         *,
         max_events: i64 = 0,
@@ -101,7 +101,7 @@ class MessageEventLog(QueueObserver):
         self.is_due = False
         self._clock: Final = clock
         self._others: Final = others
-        self._reminder: Final = Reminder(self, clock, agenda)
+        self._reminder: Final = Reminder(self, clock, timer_queue)
         self._max_events: Final[i64] = max_events
         self._max_age_ms: Final[i64] = max_age_ms
         self._last_id: i64 = 0
@@ -233,21 +233,21 @@ class MessageEventLog(QueueObserver):
 class Reminder(TimerCallback):
     """Makes a ledger due every TRIM_PERIOD_MS, from the first row on."""
 
-    def __init__(self, ledger: MessageEventLog, clock: Clock, agenda: TimerQueue) -> None:
-        self._ledger: Final = ledger
+    def __init__(self, event_log: MessageEventLog, clock: Clock, timer_queue: TimerQueue) -> None:
+        self._event_log: Final = event_log
         self._clock: Final = clock
-        self._agenda: Final = agenda
+        self._timer_queue: Final = timer_queue
         self._is_armed = False
 
     def arm(self) -> None:
         """See to it that it comes."""
         if not self._is_armed:
             self._is_armed = True
-            self._agenda.at(self._clock.now_ms() + TRIM_PERIOD_MS, self)
+            self._timer_queue.at(self._clock.now_ms() + TRIM_PERIOD_MS, self)
 
     def due(self, now_ms: i64) -> None:
-        self._ledger.is_due = True
-        self._agenda.at(now_ms + TRIM_PERIOD_MS, self)
+        self._event_log.is_due = True
+        self._timer_queue.at(now_ms + TRIM_PERIOD_MS, self)
 
 
 def is_leased(entry: QueueEntry) -> bool:
@@ -258,9 +258,9 @@ def is_leased(entry: QueueEntry) -> bool:
 
 def depart(entry: QueueEntry, kind: str, batch: Batch, *, reason: str = "") -> None:
     """Let whoever witnesses the queue of `entry` know how it goes."""
-    witness = entry.queue.witness
-    if witness is not None:
-        witness.departed(entry, kind, batch, reason=reason)
+    observer = entry.queue.observer
+    if observer is not None:
+        observer.departed(entry, kind, batch, reason=reason)
 
 
 def subscription_of(queue: Queue) -> str:

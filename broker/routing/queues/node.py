@@ -65,7 +65,7 @@ class Node(TimerCallback):
         self.staged_bytes: i64 = 0
         self.posted: i64 = 0
         self.posted_bytes: i64 = 0
-        self.grants: CreditPool | None = None
+        self.credit_pool: CreditPool | None = None
         self.duplicates: DuplicateWindow | None = None
         self.outlived: DeletePolicy | None = None
 
@@ -115,10 +115,10 @@ class Node(TimerCallback):
         pacing.wait(producer, router.clock.now_ms())
         if not others_wait:
             router.pace(self)
-            router.agenda.at(pacing.deadline_ms, self)
+            router.timer_queue.at(pacing.deadline_ms, self)
         return False
 
-    def headway(self) -> i64:
+    def producer_window(self) -> i64:
         """How many messages each producer may be ahead of consumers that are to keep up."""
         return UNLIMITED
 
@@ -129,25 +129,25 @@ class Node(TimerCallback):
     def call_when_less(self) -> None:
         """Have `CreditPool.serve` called once something has left."""
 
-    def give_credit(self, producer: Producer, grants: CreditPool) -> None:
-        """`producer` wants some of what this node has `grants` for."""
-        grants.ask(producer)
+    def give_credit(self, producer: Producer, credit_pool: CreditPool) -> None:
+        """`producer` wants some of what this node has `credit_pool` for."""
+        credit_pool.ask(producer)
 
     def leave(self, producer: Producer) -> None:
         """`producer` has gone."""
         self.pacing.leave(producer)
         if producer in self.producers:
             self.producers.remove(producer)
-        if self.grants is not None:
-            self.grants.leave(producer)
+        if self.credit_pool is not None:
+            self.credit_pool.leave(producer)
 
     def tell_producers(self) -> None:
         """Every producer learns that the node is gone."""
         for producer in list(self.producers):
             producer.node_gone()
         self.producers.clear()
-        if self.grants is not None:
-            self.grants.close()
+        if self.credit_pool is not None:
+            self.credit_pool.close()
 
 
 class Consumable(Node):

@@ -362,8 +362,8 @@ def _forget(queue: Queue, page: PagedEntries, batch: Batch) -> None:
     for number in page.numbers:
         if number != 0:
             batch.remove(number)
-        if number == queue.promptness.timed:
-            queue.promptness.left()
+        if number == queue.ack_latency.timed:
+            queue.ack_latency.left()
     if page.groups is not None and queue.groups is not None:
         for group in page.groups.values():
             queue.groups.dropped(group, queue)

@@ -77,14 +77,14 @@ class Queue(Consumable):
         self.is_deleted = False
         self.stored_as = stored_as if is_subscription else address
         self.is_stored: Final = self.may_store and self.stored_as != ""
-        self.witness: Final = router.witness_of(policy)
-        self.promptness: Final = AckLatency(router.hold)
+        self.observer: Final = router.witness_of(policy)
+        self.ack_latency: Final = AckLatency(router.hold)
         self.gate: Final = CommitGate(self)
         self.backlogs: Final[list[Backlog | None]] = [None] * 10
         self.top: i64 = 0
         self.turn = RoundRobin()
         self._drains: Final = Drains()
-        self.passing: Final = ScanPositions()
+        self.scan_positions: Final = ScanPositions()
         self.exclusivity: Final = Exclusivity(by_address=policy.exclusive)
         self.groups: Groups | None = None
         self.sweep: Final = Sweep()
@@ -99,7 +99,7 @@ class Queue(Consumable):
         self._is_limited: Final = policy.is_limited()
         self._drops_oldest: Final = self._is_limited and policy.full == DROP_OLDEST
         if self._is_limited and policy.full == BLOCK and not is_subscription:
-            self.grants = CreditPool(self, router)
+            self.credit_pool = CreditPool(self, router)
 
     # -- in
 
@@ -112,14 +112,14 @@ class Queue(Consumable):
         if self._is_limited:
             queue_limits.check(self, message)
 
-    def headway(self) -> i64:
-        return self.promptness.headway.most
+    def producer_window(self) -> i64:
+        return self.ack_latency.producer_window.most
 
     def room_for_more(self) -> i64:
         return (
             UNLIMITED
-            if self.grants is None
-            else queue_limits.room_beside(self, self.grants.granted)
+            if self.credit_pool is None
+            else queue_limits.room_beside(self, self.credit_pool.granted)
         )
 
     def call_when_less(self) -> None:
@@ -144,8 +144,8 @@ class Queue(Consumable):
         if self.is_stored and (message.durable or self.stores_all or batch.stores_all):
             durable_publish.store(entry, deliver_at_ms, batch)
         self._admit(entry, backlog, deliver_at_ms)
-        if self.witness is not None:
-            self.witness.admitted(entry, deliver_at_ms, batch)
+        if self.observer is not None:
+            self.observer.admitted(entry, deliver_at_ms, batch)
 
     def bring_back(self, entry: QueueEntry, deliver_at_ms: i64) -> None:
         """Take an entry that the store kept, with its position."""
@@ -252,7 +252,7 @@ class Queue(Consumable):
             self.turn.join(consumer)
         if self._left == 0 and self.waiting > 0 and not self.rests:
             self.rests = True
-            self.router.agenda.at(now_ms, DispatchPause(self))
+            self.router.timer_queue.at(now_ms, DispatchPause(self))
         if self.browsers.any_ready:
             self.browsers.show(self.backlogs, self.router.clock.wall_ms(), selection)
         if self._drains.any():
@@ -275,8 +275,8 @@ class Queue(Consumable):
                 self.groups.taken(entry, entry.group, consumer.number)
             self.acquired += 1
             self.memory.delivered(entry.message)
-            if self.witness is not None:
-                self.witness.delivered(entry, batch)
+            if self.observer is not None:
+                self.observer.delivered(entry, batch)
             consumer.deliver(entry)
             self._left -= 1
             if not alone or self.waiting == 0 or self._left == 0 or not consumer.has_room():
@@ -328,8 +328,8 @@ class Queue(Consumable):
 
     def accept(self, entry: QueueEntry, batch: Batch) -> None:
         """The message has been consumed (core 3.4.2)."""
-        if self.witness is not None:
-            self.witness.settled(entry, Disposal.REMOVE, batch)
+        if self.observer is not None:
+            self.observer.settled(entry, Disposal.REMOVE, batch)
         self.acquired -= 1
         self.memory.settled(entry.message)
         self.router.stats.acknowledged += 1
@@ -344,8 +344,8 @@ class Queue(Consumable):
         cause: Cause = REJECTED_UNSAID,
     ) -> None:
         """End the acquisition of `entry` as `disposal` says; `cause` is that of a rejection."""
-        if self.witness is not None:
-            self.witness.settled(entry, disposal, batch, cause=cause)
+        if self.observer is not None:
+            self.observer.settled(entry, disposal, batch, cause=cause)
         self.acquired -= 1
         self.memory.settled(entry.message)
         if disposal is Disposal.REMOVE:
@@ -375,8 +375,8 @@ class Queue(Consumable):
         backlog.put_back(entry)
         if entry.group is not None:
             entry.group.pass_over(entry)
-        if self.passing.any:
-            self.passing.look_again(entry, self.consumers, self.router.clock.now_ms())
+        if self.scan_positions.any:
+            self.scan_positions.look_again(entry, self.consumers, self.router.clock.now_ms())
         self.waiting += 1
         self.router.stats.requeued += 1
         if priority > self.top:
@@ -426,8 +426,8 @@ class Queue(Consumable):
             return
         self.pacing.tick(now_ms, self.backlog())
         self.sweep.tick(now_ms)
-        if self.passing.any:
-            self.passing.start_anew(self.consumers)
+        if self.scan_positions.any:
+            self.scan_positions.start_anew(self.consumers)
         self.router.wake(self)
 
     # -- held back
@@ -472,8 +472,8 @@ class Queue(Consumable):
     def delete(self, batch: Batch) -> None:
         """Let go of what waits, and of what is acquired as it returns; the store has forgotten."""
         self.is_deleted = True
-        if self.witness is not None:
-            self.witness.dropped(self, self.contents(), batch, why="with their queue")
+        if self.observer is not None:
+            self.observer.dropped(self, self.contents(), batch, why="with their queue")
         self._clear()
         forget_all(self, batch)
         for consumer in list(self.consumers):

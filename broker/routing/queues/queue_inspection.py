@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def purge(queue: Queue, at_most: i64, batch: Batch) -> i64:
     """Withdraw what waits in `queue`, up to `at_most` of it; how many. None is loaded for that."""
     purged = drop_pages(queue, at_most, batch)
-    if purged > 0 and queue.witness is not None:
-        queue.witness.dropped(queue, purged, batch, why="which were not in memory")
+    if purged > 0 and queue.observer is not None:
+        queue.observer.dropped(queue, purged, batch, why="which were not in memory")
     for backlog in queue.backlogs:
         if backlog is not None:
             for entry in backlog.loaded(-1, at_most - purged):

@@ -47,8 +47,8 @@ def check_all(queue: Queue, messages: i64, size: i64, *, max_bytes: i64) -> None
         return
     staged = staged_for(queue)
     taken = queue.contents() + staged
-    if queue.grants is not None:
-        taken += queue.grants.granted
+    if queue.credit_pool is not None:
+        taken += queue.credit_pool.granted
     among = f", {staged} of them staged" if staged > 0 else ""
     if 0 < policy.max_messages < taken + messages:
         raise QueueFull(f"{queue.address} holds its {policy.max_messages} messages{among}")

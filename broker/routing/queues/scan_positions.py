@@ -61,9 +61,9 @@ class ScanPositions:
             group = entry.group
             if group is not None and not group.may_go_to(consumer.number):
                 continue
-            revisit = consumer.revisit
-            if revisit is not None:
-                revisit.add(entry, passed)
+            rescan = consumer.rescan
+            if rescan is not None:
+                rescan.add(entry, passed)
             elif entry.may_go_to(consumer.number, now_ms):
                 passed[priority] = int(entry.position) - 1
 
@@ -81,9 +81,9 @@ class ScanPositions:
         """Let everybody look at everything again, but for those who judge it: only at some."""
         self.any = False
         for consumer in consumers:
-            passed, revisit = consumer.passed, consumer.revisit
-            if passed is not None and revisit is not None:
-                revisit.resume(passed)
+            passed, rescan = consumer.passed, consumer.rescan
+            if passed is not None and rescan is not None:
+                rescan.resume(passed)
                 self.any = True
             else:
                 consumer.passed = None

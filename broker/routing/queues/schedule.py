@@ -150,7 +150,7 @@ class Schedule(TimerCallback):
         if deadline_ms == NOTHING or (self._set_for and self._set_for[-1] <= deadline_ms):
             return
         self._set_for.append(int(deadline_ms))
-        queue.router.agenda.at(deadline_ms, self)
+        queue.router.timer_queue.at(deadline_ms, self)
 
     def due(self, now_ms: i64) -> None:
         self._set_for.pop()
@@ -232,8 +232,8 @@ def fall_due(entry: QueueEntry, batch: Batch) -> None:
     if entry.stored_number != NOT_STORED:
         batch.fall_due(entry.stored_number, stored_position(entry))
     queue.join(entry, backlog)
-    if queue.witness is not None:
-        queue.witness.admitted(entry, AT_ONCE, batch)
+    if queue.observer is not None:
+        queue.observer.admitted(entry, AT_ONCE, batch)
 
 
 def has_ended(entry: QueueEntry, batch: Batch) -> bool:

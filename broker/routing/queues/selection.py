@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.participants import Consumer
 from broker.routing.entries.rescan import RescanSet
 from broker.routing.queues.backlog import Backlog
@@ -55,7 +55,7 @@ class Selection(TimerCallback):
     def join(self, consumer: Consumer) -> None:
         """`consumer` has everything yet to judge."""
         consumer.passed = [-1] * 10
-        consumer.revisit = RescanSet()
+        consumer.rescan = RescanSet()
 
     def begin(self, consumers: i64) -> None:
         """A dispatch begins; so many consumers may ask."""
@@ -70,7 +70,7 @@ class Selection(TimerCallback):
         self._facts.clear()
         queue = self._queue
         if self.is_cut and queue is not None:
-            queue.router.agenda.at(queue.router.clock.now_ms(), self)
+            queue.router.timer_queue.at(queue.router.clock.now_ms(), self)
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002 - at once, whatever the time
         queue = self._queue
@@ -88,7 +88,7 @@ class Selection(TimerCallback):
         self.is_cut = True
         return False
 
-    def judge(self, wanted: Filter, entry: QueueEntry) -> bool:
+    def judge(self, wanted: ConsumerFilter, entry: QueueEntry) -> bool:
         """Whether a filter lets `entry` pass."""
         self._left -= 1
         self.judged += 1
@@ -104,19 +104,19 @@ class Selection(TimerCallback):
         self, consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64
     ) -> QueueEntry | None:
         """The first entry that `consumer` wants and may have; None, too, where it `stopped`."""
-        wanted, passed, revisit = consumer.filter, consumer.passed, consumer.revisit
+        wanted, passed, rescan = consumer.filter, consumer.passed, consumer.rescan
         assert wanted is not None
         assert passed is not None
-        assert revisit is not None
+        assert rescan is not None
         self.stopped = False
-        entry = revisit.first(priority)
+        entry = rescan.first(priority)
         while entry is not None:
-            if not self._may_look(consumer, revisit):
+            if not self._may_look(consumer, rescan):
                 return None
             if backlog.has(entry) and self._suits(consumer, wanted, entry, now_ms=now_ms):
                 return entry
-            revisit.drop_first(priority)
-            entry = revisit.first(priority)
+            rescan.drop_first(priority)
+            entry = rescan.first(priority)
         at_most: i64 = 1
         while True:
             found = backlog.after(passed[priority], at_most)
@@ -124,7 +124,7 @@ class Selection(TimerCallback):
                 self.stopped = backlog.is_blocked
                 return None
             for entry in found:
-                if not self._may_look(consumer, revisit):
+                if not self._may_look(consumer, rescan):
                     return None
                 if self._suits(consumer, wanted, entry, now_ms=now_ms):
                     passed[priority] = int(entry.position) - 1
@@ -132,14 +132,14 @@ class Selection(TimerCallback):
                 passed[priority] = int(entry.position)
             at_most = LOOK_AHEAD
 
-    def _may_look(self, consumer: Consumer, revisit: RescanSet) -> bool:
+    def _may_look(self, consumer: Consumer, rescan: RescanSet) -> bool:
         """Whether `consumer` may judge one more entry in this dispatch; the search stops if not."""
-        if revisit.dispatch != self._dispatch:
-            revisit.dispatch = self._dispatch
-            revisit.share = self._share
-        if revisit.share > 0:
+        if rescan.dispatch != self._dispatch:
+            rescan.dispatch = self._dispatch
+            rescan.share = self._share
+        if rescan.share > 0:
             if self.may_judge():
-                revisit.share -= 1
+                rescan.share -= 1
                 return True
             if self._next is None:
                 self._next = consumer
@@ -147,11 +147,13 @@ class Selection(TimerCallback):
         self.stopped = True
         return False
 
-    def _suits(self, consumer: Consumer, wanted: Filter, entry: QueueEntry, *, now_ms: i64) -> bool:
+    def _suits(
+        self, consumer: Consumer, wanted: ConsumerFilter, entry: QueueEntry, *, now_ms: i64
+    ) -> bool:
         """Whether `entry`, which waits, is for `consumer`. One that is later will be met again."""
         if entry.history is not None and not entry.may_go_to(consumer.number, now_ms):
-            if entry.is_paused_for(consumer.number) and consumer.revisit is not None:
-                consumer.revisit.pause(entry)
+            if entry.is_paused_for(consumer.number) and consumer.rescan is not None:
+                consumer.rescan.pause(entry)
             return False
         if not self.judge(wanted, entry):
             return False
@@ -192,7 +194,7 @@ def begin_selection(queue: Queue, consumer: Consumer) -> None:
     """Let `consumer`, whose filter is new if there is one, judge from the start what waits."""
     if consumer.filter is not None:
         selection_of(queue).join(consumer)
-        queue.passing.any = True
+        queue.scan_positions.any = True
 
 
 def first_for(
@@ -202,4 +204,4 @@ def first_for(
     selection = queue.selection
     if consumer.filter is not None and selection is not None:
         return selection.first_for(consumer, backlog, priority, now_ms=now_ms)
-    return queue.passing.first_for(consumer, backlog, priority, now_ms=now_ms)
+    return queue.scan_positions.first_for(consumer, backlog, priority, now_ms=now_ms)

@@ -41,7 +41,7 @@ class Sweep:
 
     def _later(self, queue: Queue) -> None:
         self._at_ms = queue.router.clock.now_ms() + SWEEP_EVERY_MS
-        queue.router.agenda.at(self._at_ms, queue)
+        queue.router.timer_queue.at(self._at_ms, queue)
 
     def tick(self, now_ms: i64) -> None:
         """Note whether it is time."""

@@ -28,8 +28,8 @@ def attend(queue: Queue) -> None:
             choose(queue)
         else:
             queue.attends = True
-    if queue.grants is not None:
-        queue.grants.serve()
+    if queue.credit_pool is not None:
+        queue.credit_pool.serve()
     for topic in queue.topics:
-        if topic.grants is not None:
-            topic.grants.serve()
+        if topic.credit_pool is not None:
+            topic.credit_pool.serve()

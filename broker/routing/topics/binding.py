@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from broker.message import Message
 from broker.routing.addresses import pattern
 from broker.routing.addresses.address import ADDRESS_BYTES_MAX
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.selector import Facts
 from broker.routing.topics.trie import Trie
 
@@ -28,7 +28,7 @@ class FilterGroup:
     `judged` says how often it has.
     """
 
-    def __init__(self, wanted: Filter) -> None:
+    def __init__(self, wanted: ConsumerFilter) -> None:
         self.filter: Final = wanted
         self.bindings: i64 = 0
         self.judged: i64 = 0
@@ -51,7 +51,7 @@ class Binding:
     An empty key is every key, and filter None every message.
     """
 
-    def __init__(self, queue: Queue, key: str = "", wanted: Filter | None = None) -> None:
+    def __init__(self, queue: Queue, key: str = "", wanted: ConsumerFilter | None = None) -> None:
         self.queue: Final = queue
         self.key: Final = key
         self.filter: Final = wanted
@@ -81,7 +81,7 @@ class Bindings:
         self.trie: Final = Trie()
         self._of: Final[dict[Queue, list[Binding]]] = {}
         self._unasking: Final[dict[Queue, None]] = {}
-        self.gates: Final[dict[Filter, FilterGroup]] = {}
+        self.gates: Final[dict[ConsumerFilter, FilterGroup]] = {}
         self._messages: i64 = 0
 
     def has(self, binding: Binding) -> bool:

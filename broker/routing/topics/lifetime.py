@@ -105,9 +105,9 @@ class Expiry:
 class Expiries(TimerCallback):
     """The leases that nobody holds: those that wait for an end, and those that run out."""
 
-    def __init__(self, agenda: TimerQueue, clock: Clock) -> None:
+    def __init__(self, timer_queue: TimerQueue, clock: Clock) -> None:
         self.any_due = False
-        self._agenda: Final = agenda
+        self._timer_queue: Final = timer_queue
         self._clock: Final = clock
         self._waiting: Final[dict[int, dict[Expiry, None]]] = {}
         self._deadlines: list[tuple[int, int, Expiry]] = []
@@ -216,7 +216,7 @@ class Expiries(TimerCallback):
         wanted = min(deadline, self._clock.now_ms() + HORIZON_MS)
         if self._asked_for_ms == NEVER_ENDS or wanted < self._asked_for_ms:
             self._asked_for_ms = wanted
-            self._agenda.at(wanted, self)
+            self._timer_queue.at(wanted, self)
 
     def due(self, now_ms: i64) -> None:
         if now_ms >= self._asked_for_ms:

@@ -15,14 +15,14 @@ from broker.amqp.terminus import LINK_DETACH, NOT_DURABLE
 from broker.routing.addresses import durability, pattern
 from broker.routing.addresses.address import split_key, words_part
 from broker.routing.addresses.identity import Identity
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import InvalidAddress
 from broker.routing.topics.lifetime import Ending, Expiring, Expiry
 from broker.routing.topics.lifetime import SubscriptionExpiry as LeaseTerms
 from storage.batch import Batch
 
 if TYPE_CHECKING:
-    from broker.amqp.terminus import Filter as Stated
+    from broker.amqp.terminus import ConsumerFilter as Stated
     from broker.routing.queues.queue import Queue
     from broker.routing.topics.subscriptions import Subscriptions
 
@@ -210,7 +210,7 @@ class SubscriptionSpec:
     """
 
     def __init__(
-        self, address: str, wanted: Filter | None = None, stated: list[Stated] | None = None
+        self, address: str, wanted: ConsumerFilter | None = None, stated: list[Stated] | None = None
     ) -> None:
         self.address: Final = address
         self.filter: Final = wanted

@@ -38,7 +38,7 @@ class Topic(Node):
         self.subscriptions: Final = self.bindings.queues
         self._limited: i64 = 0
         if policy.full == BLOCK and policy.is_limited():
-            self.grants = CreditPool(self, router)
+            self.credit_pool = CreditPool(self, router)
 
     def put(self, message: Message, batch: Batch) -> None:
         queues = self.destinations(message)
@@ -85,22 +85,22 @@ class Topic(Node):
         self._limited -= _limits(queue)
         self.router.bindings -= self.bindings.count(queue)
         self.bindings.remove(queue)
-        if self.grants is not None:
-            self.grants.serve()
+        if self.credit_pool is not None:
+            self.credit_pool.serve()
 
-    def headway(self) -> i64:
+    def producer_window(self) -> i64:
         """Of the subscription that leaves least of it."""
         least = UNLIMITED
         for queue in self.subscriptions:
-            least = min(least, queue.promptness.headway.most)
+            least = min(least, queue.ack_latency.producer_window.most)
         return least
 
     def room_for_more(self) -> i64:
         """As much as the fullest subscription has; those that drop or reject hold nobody up."""
         left = UNLIMITED
-        if self.grants is not None:
+        if self.credit_pool is not None:
             for queue in self.subscriptions:
-                left = min(left, room_beside(queue, self.grants.granted))
+                left = min(left, room_beside(queue, self.credit_pool.granted))
         return left
 
     def call_when_less(self) -> None:

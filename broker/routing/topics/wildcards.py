@@ -12,7 +12,7 @@ from broker.routing.topics.binding import Binding
 from broker.routing.topics.trie import Trie
 
 if TYPE_CHECKING:
-    from broker.routing.entries.filter import Filter
+    from broker.routing.entries.filter import ConsumerFilter
     from broker.routing.queues.queue import Queue
 
 
@@ -24,7 +24,7 @@ class Wildcard:
     """
 
     def __init__(
-        self, names: Binding, key: str, wanted: Filter | None, *, begins: str = ""
+        self, names: Binding, key: str, wanted: ConsumerFilter | None, *, begins: str = ""
     ) -> None:
         self.begins: Final = begins
         self.names: Final = names

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.amqp.body import ENOUGH, NAME_MAX, Body, find_body
+from broker.amqp.body import ENOUGH, NAME_MAX, BodyScanner, find_body
 from broker.amqp.errors import DECODE_ERROR, RESOURCE_LIMIT_EXCEEDED, Fault
 from broker.amqp.limits import DEPTH_MAX, SECTIONS_BEFORE_BODY_MAX, SECTIONS_MAX
 from broker.amqp.sections import split
@@ -49,8 +49,8 @@ MALFORMED = {
 }
 
 
-def walked(data: bytes, step: int) -> Body:
-    body = Body()
+def walked(data: bytes, step: int) -> BodyScanner:
+    body = BodyScanner()
     for at in range(0, len(data), step):
         body.walk(data, at, min(len(data), at + step))
     return body

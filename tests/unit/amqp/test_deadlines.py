@@ -414,9 +414,9 @@ def test_deadlines_that_move_leave_nothing_behind_in_the_agenda() -> None:
         client.send_bytes(EMPTY_FRAME[5:])
         broker.advance(step % 3 * 1000)
     deadlines = 0
-    while broker.router.agenda.next_deadline_ms() >= 0:
+    while broker.router.timer_queue.next_deadline_ms() >= 0:
         deadlines += 1
         client.hang_up()
-        at = broker.router.agenda.next_deadline_ms()
-        broker.router.agenda.tick(at)
+        at = broker.router.timer_queue.next_deadline_ms()
+        broker.router.timer_queue.tick(at)
     assert deadlines < 10

@@ -296,11 +296,11 @@ def test_a_message_larger_than_a_mebibyte_goes_out_in_parts() -> None:
         sender.send(part)
     client = broker.session(max_frame_size=64 * 1024)
     client.attach_receiver()
-    writes = client.outlet.writes
+    writes = client.transport.writes
     client.flow(handle=0, credit=1, delivery_count=0)
     pieces = [each for each in client.bodies() if isinstance(each, Transfer)]
     assert body_of(b"".join(each.payload for each in pieces)) == body
-    assert client.outlet.writes - writes == 3  # each of 17 frames, more than a mebibyte
+    assert client.transport.writes - writes == 3  # each of 17 frames, more than a mebibyte
 
 
 def test_room_is_no_reason_to_write_to_a_link_that_has_gone() -> None:
@@ -328,7 +328,7 @@ def test_no_more_than_a_mebibyte_waits_for_a_socket() -> None:
         sender.transfer(number, b"x" * 100_000, settled=True)
     client = broker.session()
     client.attach_receiver()
-    writes = client.outlet.writes
+    writes = client.transport.writes
     client.flow(handle=0, credit=40, delivery_count=0)
     assert len([each for each in client.bodies() if isinstance(each, Transfer)]) == 40
-    assert client.outlet.writes - writes == 4  # each of 11 messages, the last of the rest
+    assert client.transport.writes - writes == 4  # each of 11 messages, the last of the rest

@@ -10,7 +10,7 @@ from broker.amqp import serial
 from broker.amqp.delivery import Delivery
 from broker.amqp.events import OutgoingOwner
 from broker.amqp.outcomes import DeliveryState, TransactionalState
-from broker.amqp.unsettled import RING_MAX, Unsettled
+from broker.amqp.unsettled import RING_MAX, UnsettledDeliveries
 
 LAST: Final = 0xFFFF_FFFF
 
@@ -36,8 +36,8 @@ def sent(delivery_id: int, owner: Owner | None = None) -> Delivery:
     return delivery
 
 
-def holding(*ids: int, owner: Owner | None = None) -> Unsettled:
-    unsettled = Unsettled()
+def holding(*ids: int, owner: Owner | None = None) -> UnsettledDeliveries:
+    unsettled = UnsettledDeliveries()
     for delivery_id in ids:
         unsettled.put(sent(delivery_id, owner))
     return unsettled
@@ -57,7 +57,7 @@ def test_a_delivery_is_of_nobody_and_without_an_id_until_it_is_sent() -> None:
 
 
 def test_what_is_put_can_be_taken_once() -> None:
-    unsettled = Unsettled()
+    unsettled = UnsettledDeliveries()
     delivery = sent(7)
     unsettled.put(delivery)
     assert unsettled.count == 1
@@ -220,7 +220,7 @@ def test_nothing_is_lost_where_half_of_all_ids_were_sent_settled_in_between(betw
 
 def test_the_deliveries_of_one_owner_leave_in_order() -> None:
     one, other = Owner(), Owner()
-    unsettled = Unsettled()
+    unsettled = UnsettledDeliveries()
     for number in range(LAST - 3, LAST + 5):
         unsettled.put(sent(number, one if number % 2 else other))
     assert ids_of(unsettled.take_all_of(one)) == [LAST - 2, LAST, 1, 3]
@@ -252,11 +252,11 @@ ALL_OF: Final = st.tuples(st.just("all of"), st.integers(0, 2))
 
 
 class Model:
-    """Deliveries in a list, and the `Unsettled` that must do the same."""
+    """Deliveries in a list, and the `UnsettledDeliveries` that must do the same."""
 
     def __init__(self, start: int) -> None:
         self.owners = [Owner() for _ in range(3)]
-        self.unsettled = Unsettled()
+        self.unsettled = UnsettledDeliveries()
         self.held: list[Delivery] = []
         self.next = start
 
@@ -318,7 +318,7 @@ def test_it_does_what_a_list_would(start: int, actions: list[tuple[str, int]]) -
 
 def test_a_session_that_ends_gives_each_link_its_own_in_order() -> None:
     one, other, none = Owner(), Owner(), Owner()
-    unsettled = Unsettled()
+    unsettled = UnsettledDeliveries()
     far = RING_MAX * 2
     for number in (0, 1, 2, far, far + 1, far + 3):
         unsettled.put(sent(number, one if number % 2 else other))
@@ -337,7 +337,7 @@ def test_a_session_that_ends_gives_each_link_its_own_in_order() -> None:
 def test_many_links_of_a_session_that_ends_do_not_each_search_it() -> None:
     """Thousands, since a search of all for each of them would take minutes."""
     owners = [Owner() for _ in range(4000)]
-    unsettled = Unsettled()
+    unsettled = UnsettledDeliveries()
     for number in range(60_000):
         unsettled.put(sent(number, owners[number % len(owners)]))
     unsettled.part()

@@ -130,11 +130,11 @@ class Note(TimerCallback):
 
 async def test_what_falls_due_meanwhile_finds_its_own_time() -> None:
     async with Broker() as running:
-        agenda = running._app().container.router.agenda
+        timer_queue = running._app().container.router.timer_queue
         note = Note(running.clock)
         start = running.clock.now_ms()
         for minutes in (10, 20, 50):
-            agenda.at(start + minutes * 60_000, note)
+            timer_queue.at(start + minutes * 60_000, note)
         running.clock.advance(hours=1)
         late = [at - start for at in note.called_at]
         step = HOUR_MS // STEPS_MAX
@@ -145,9 +145,9 @@ async def test_what_falls_due_meanwhile_finds_its_own_time() -> None:
 
 async def test_the_broker_wakes_in_time_after_a_jump() -> None:
     async with Broker() as running:
-        agenda = running._app().container.router.agenda
+        timer_queue = running._app().container.router.timer_queue
         note = Note(running.clock)
-        agenda.at(running.clock.now_ms() + HOUR_MS, note)
+        timer_queue.at(running.clock.now_ms() + HOUR_MS, note)
         running.clock.advance(milliseconds=HOUR_MS - 20)
         assert note.called_at == []
         await running.until(lambda: note.called_at)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.embedding.settlement_recorder import OUTCOMES, Record
+from broker.embedding.settlement_recorder import OUTCOMES, SettlementRecorder
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.queue import Queue
@@ -21,7 +21,7 @@ def entry(queue: Queue, text: str, position: int = 0) -> QueueEntry:
 
 @pytest.mark.parametrize("disposal", list(Disposal), ids=[each.name for each in Disposal])
 def test_every_disposal_has_the_name_of_an_outcome(disposal: Disposal) -> None:
-    record = Record()
+    record = SettlementRecorder()
     record.settled(entry(Routing().queue(), "a"), disposal, Batch())
     (line,) = record.of("q")
     assert line.outcome == OUTCOMES[disposal]
@@ -29,7 +29,7 @@ def test_every_disposal_has_the_name_of_an_outcome(disposal: Disposal) -> None:
 
 
 def test_a_line_keeps_the_message_as_it_was_delivered() -> None:
-    record = Record()
+    record = SettlementRecorder()
     held = entry(Routing().queue(), "a")
     held.delivery_count = 2
     record.settled(held, Disposal.FAIL, Batch())
@@ -39,12 +39,12 @@ def test_a_line_keeps_the_message_as_it_was_delivered() -> None:
     assert (line.message.body, line.message.delivery_count) == (b"a", 2)
 
 
-def texts(record: Record, address: str = "q") -> list[object]:
+def texts(record: SettlementRecorder, address: str = "q") -> list[object]:
     return [line.message.body for line in record.of(address)]
 
 
 def test_addresses_are_told_apart() -> None:
-    record, routing = Record(), Routing()
+    record, routing = SettlementRecorder(), Routing()
     record.settled(entry(routing.queue("q"), "a"), Disposal.REMOVE, Batch())
     record.settled(entry(routing.queue("r"), "b"), Disposal.REMOVE, Batch())
     assert texts(record, "r") == [b"b"]
@@ -52,7 +52,7 @@ def test_addresses_are_told_apart() -> None:
 
 
 def test_the_oldest_lines_go_where_there_are_too_many() -> None:
-    record, queue = Record(lines_max=2), Routing().queue()
+    record, queue = SettlementRecorder(lines_max=2), Routing().queue()
     for text in "abc":
         record.settled(entry(queue, text), Disposal.REMOVE, Batch())
     assert texts(record) == [b"b", b"c"]
@@ -60,7 +60,7 @@ def test_the_oldest_lines_go_where_there_are_too_many() -> None:
 
 def test_the_oldest_lines_go_where_they_take_too_many_bytes() -> None:
     size = len(body("a"))
-    record, queue = Record(bytes_max=3 * size), Routing().queue()
+    record, queue = SettlementRecorder(bytes_max=3 * size), Routing().queue()
     for text in "abcd":
         record.settled(entry(queue, text), Disposal.REMOVE, Batch())
     assert texts(record) == [b"b", b"c", b"d"]

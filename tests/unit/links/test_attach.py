@@ -5,7 +5,7 @@ import pytest
 from broker.amqp.descriptors import SELECTOR_FILTER
 from broker.amqp.errors import LinkFault
 from broker.amqp.performatives import RECEIVER, SENDER, Attach
-from broker.amqp.terminus import Filter, Source, Target
+from broker.amqp.terminus import Source, SourceFilter, Target
 from broker.amqp.types import Described, Symbol, UInt, ULong
 from broker.links.attach import (
     consume_request,
@@ -37,7 +37,7 @@ def lifetime(policy: object) -> dict[str, object]:
 
 def filtered(descriptor: int | str | None, value: object = "x") -> Source:
     """A source with one filter of that descriptor."""
-    one = Filter(key="any-key", descriptor=descriptor, value=value, encoded=b"")
+    one = SourceFilter(key="any-key", descriptor=descriptor, value=value, encoded=b"")
     return Source(address="q", filter=[one])
 
 

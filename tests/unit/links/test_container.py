@@ -383,9 +383,9 @@ def test_what_comes_in_one_piece_goes_out_in_one_write() -> None:
     sender = broker.session("sender")
     sender.attach_sender("t", kind="topic")
     everybody = [*consumers, sender, bystander]
-    writes = [client.outlet.writes for client in everybody]
+    writes = [client.transport.writes for client in everybody]
     sender.send(*[Transfer(delivery_id=each, payload=message(b"%d" % each)) for each in range(50)])
-    after = [client.outlet.writes for client in everybody]
+    after = [client.transport.writes for client in everybody]
     assert [b - a for a, b in zip(writes, after, strict=True)] == [1, 1, 1, 1, 0]
     for consumer in consumers:
         consumer.expect_deliveries(*[b"%d" % each for each in range(50)])
@@ -411,10 +411,10 @@ def test_a_round_goes_on_until_nothing_is_left() -> None:
 def test_a_round_without_work_writes_nothing() -> None:
     broker = Broker()
     client = broker.session()
-    writes = client.outlet.writes
+    writes = client.transport.writes
     broker.container.run_round()
     broker.container.tick()
-    assert client.outlet.writes == writes
+    assert client.transport.writes == writes
 
 
 def test_a_tick_does_what_is_due_and_writes_it() -> None:

@@ -8,7 +8,7 @@ from broker.links.copies import BYTES_MAX, LOOKED_AT_MAX, ROWS_MAX, Copies, Gath
 from broker.message import DURABLE_HEADERS, NEVER, PLAIN_HEADERS, Message
 from broker.routing.entries.browse_slice import BrowseSlice
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector
@@ -115,7 +115,7 @@ def test_a_selector_chooses(routing: Routing) -> None:
     queue = routing.queue()
     routing.put(queue, b"a")
     routing.put(queue, b"b", priority=7)
-    wanted = Filter(parse_selector("JMSPriority > 4"))
+    wanted = ConsumerFilter(parse_selector("JMSPriority > 4"))
     assert Reader(routing, queue, wanted=wanted).positions() == [7]
 
 

@@ -218,7 +218,7 @@ def test_no_node_outlives_its_connection(
     told = other.expect(Detach).error
     assert told is not None
     assert told.condition == "amqp:resource-deleted"
-    assert made.broker.router.lifetimes.waiting() == 0
+    assert made.broker.router.expiries.waiting() == 0
     assert made.client.peer.dynamic.suspended() == 0
 
 

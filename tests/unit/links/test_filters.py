@@ -6,10 +6,10 @@ from broker.amqp.descriptors import NO_LOCAL_FILTER, SELECTOR_FILTER
 from broker.amqp.encode import BytesWriter, put_value
 from broker.amqp.errors import LinkFault
 from broker.amqp.performatives import Flow
-from broker.amqp.terminus import COPY, Filter, Source
+from broker.amqp.terminus import COPY, Source, SourceFilter
 from broker.amqp.types import Described, Map, Symbol, ULong
 from broker.links.filters import filters_of
-from broker.routing.entries.filter import Filter as Wanted
+from broker.routing.entries.filter import SourceFilter as Wanted
 from broker.routing.errors import InvalidSelector
 from broker.routing.selector import parse_selector
 from tests.support.broker import Broker, Client
@@ -19,17 +19,17 @@ from tests.support.selected import selectable
 pytestmark = pytest.mark.requirement("RCV-05")
 
 
-def stated(key: str, descriptor: int | str | None, value: object) -> Filter:
+def stated(key: str, descriptor: int | str | None, value: object) -> SourceFilter:
     encoded = BytesWriter()
     if descriptor is None:
         put_value(encoded, value)
     else:
         name = ULong(descriptor) if isinstance(descriptor, int) else Symbol(descriptor)
         put_value(encoded, Described(name, value))
-    return Filter(key=key, descriptor=descriptor, value=value, encoded=encoded.getvalue())
+    return SourceFilter(key=key, descriptor=descriptor, value=value, encoded=encoded.getvalue())
 
 
-def source(*filters: Filter, **fields: object) -> Source:
+def source(*filters: SourceFilter, **fields: object) -> Source:
     return Source(address="q", filter=list(filters), **fields)  # type: ignore[arg-type]
 
 
@@ -67,7 +67,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("filters", "wanted"), FORMS)
-def test_filters_say(filters: list[Filter], wanted: Wanted | None) -> None:
+def test_filters_say(filters: list[SourceFilter], wanted: Wanted | None) -> None:
     found = filters_of(source(*filters))
     assert found.of("client") == wanted
     assert found.stated == filters
@@ -81,7 +81,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize("unknown", UNKNOWN)
-def test_unknown_filters_are_not_in_force(unknown: Filter) -> None:
+def test_unknown_filters_are_not_in_force(unknown: SourceFilter) -> None:
     selector = stated("s", SELECTOR_FILTER, "x = 1")
     found = filters_of(source(unknown, selector, unknown))
     assert (found.stated, found.of("client")) == ([selector], SELECTING)
@@ -95,7 +95,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("filter", REFUSED)
-def test_a_filter_is_refused(filter: Filter) -> None:  # noqa: A002
+def test_a_filter_is_refused(filter: SourceFilter) -> None:  # noqa: A002
     with pytest.raises(LinkFault) as refused:
         filters_of(source(stated("n", NO_LOCAL_FILTER, []), filter))
     assert refused.value.condition == "amqp:invalid-field"

@@ -31,7 +31,7 @@ def test_what_is_granted_is_nobody_elses() -> None:
     broker = Broker(policy=AddressPolicy(max_messages=4))
     sender, relay = broker.session("sender"), broker.session("relay")
     sender.attach_sender()
-    assert broker.queue().grants is not None
+    assert broker.queue().credit_pool is not None
     relay.attach_sender(None)
     for number in range(3):
         relay.transfer(number, payload=message(to="q"))

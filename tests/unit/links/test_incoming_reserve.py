@@ -19,8 +19,8 @@ class Setting:
         self.disk = Disk()
         self.broker = Broker(credit=4, policy=policy)
         router = self.broker.router
-        router.reserve = DiskGuard(router, self.disk, LEAST)
-        router.reserve.begin()
+        router.disk_guard = DiskGuard(router, self.disk, LEAST)
+        router.disk_guard.begin()
 
     def has_free(self, size: int) -> None:
         """Let somebody else fill or empty the disk, and one look pass."""

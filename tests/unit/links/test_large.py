@@ -131,14 +131,14 @@ async def test_a_sender_that_is_faster_than_the_disk_is_not_read_from() -> None:
         for piece in pieces(payload):
             client.send(piece)
             sent += len(piece.payload)
-            if client.outlet.paused:
+            if client.transport.paused:
                 break
         assert STREAMED_FROM < sent <= STREAMED_FROM + UNSAVED_BYTES_MAX + CHUNK_SIZE + FRAME
         await streaming.work()
         client.send(*pieces(payload)[-(-sent // FRAME) :])
         await streaming.work()
         outcome(client, Accepted)
-        assert not client.outlet.paused, "it is read from again"
+        assert not client.transport.paused, "it is read from again"
 
 
 async def test_whoever_waits_for_the_disk_is_not_idle_however_long_that_takes() -> None:
@@ -146,7 +146,7 @@ async def test_whoever_waits_for_the_disk_is_not_idle_however_long_that_takes() 
         client = sender(streaming)
         payload, _ = large(4 * STREAMED_FROM)
         frames = pieces(payload)
-        while not client.outlet.paused:
+        while not client.transport.paused:
             client.send(frames.pop(0))
         streaming.broker.advance(3_600_000)
         assert not client.is_closed()
@@ -331,7 +331,7 @@ async def test_only_a_few_chunks_are_read_ahead() -> None:
         client.send(*pieces(payload))
         await streaming.work()
         consumer = receiver(streaming)
-        consumer.outlet.data.clear()
+        consumer.transport.data.clear()
         consumer.peer.connection.output_blocked()
         read: list[int] = []
         original = streaming.store.read_chunk

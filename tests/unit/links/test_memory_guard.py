@@ -115,7 +115,7 @@ def test_a_waiting_client_may_send_one_message_soon_after_it_got_a_delivery() ->
 def test_shortages_that_come_and_go_leave_one_timer() -> None:
     broker = small_broker()
     memory = broker.router.memory
-    agenda = broker.router.agenda
+    timer_queue = broker.router.timer_queue
     for _ in range(5):
         memory.output = MEMORY_MAX - 1
         broker.container.run_round()
@@ -125,7 +125,7 @@ def test_shortages_that_come_and_go_leave_one_timer() -> None:
         assert not memory.is_short
     broker.advance(2000)
     broker.advance(2000)
-    assert len(agenda._heap) == 1
+    assert len(timer_queue._heap) == 1
 
 
 # -- transactions
@@ -252,17 +252,17 @@ def test_a_client_that_does_not_read_is_cut_off_when_it_is_closed_for_memory() -
     broker = small_broker()
     hoarder = broker.session("hoarder")
     hoarder.attach_sender()
-    hoarder.outlet.unsent = 1000
+    hoarder.transport.unsent = 1000
     for _ in range(MEMORY_MAX // 4 // 1000 + 1):
         hoarder.send(Transfer(delivery_id=0, tag=b"0", more=True, payload=BODY))
-        if hoarder.outlet.aborted:
+        if hoarder.transport.aborted:
             break
-    assert hoarder.outlet.aborted
+    assert hoarder.transport.aborted
 
 
 @pytest.mark.parametrize("unsent", [0, 5000], ids=["all is read", "5,000 bytes are not read"])
 def test_output_counts(unsent: int) -> None:
     broker = small_broker()
-    broker.session("client").outlet.unsent = unsent
+    broker.session("client").transport.unsent = unsent
     broker.advance(1000)
     assert broker.router.memory.output == unsent

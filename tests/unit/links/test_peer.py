@@ -242,7 +242,7 @@ def test_links_that_come_and_go_without_end_leave_turns_to_other_clients() -> No
     transfer = frame(Transfer(settled=True, payload=message(b"behind")))
     client.peer.receive(pair * CONTROLS_AT_ONCE + frame(attach_sender()) + transfer)
     turns = 0
-    while client.outlet.paused:
+    while client.transport.paused:
         turns += 1
         answers = [body for body in client.bodies() if isinstance(body, Attach | Detach)]
         assert len(answers) <= CONTROLS_AT_ONCE
@@ -466,7 +466,7 @@ def test_the_end_comes_once(finish: Callable[[Client], None], reason: str) -> No
     client.expect_nothing()
     assert broker.watcher.events == ["opened client", f"closed client: {reason}"]
     assert broker.stats.connections_closed == 1
-    assert broker.router.agenda.next_deadline_ms() == -1
+    assert broker.router.timer_queue.next_deadline_ms() == -1
 
 
 def test_a_connection_that_never_opened_is_not_reported() -> None:

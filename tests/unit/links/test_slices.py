@@ -5,7 +5,7 @@ import pytest
 from broker.amqp.decode import take_value
 from broker.amqp.descriptors import DELIVERY_ANNOTATIONS
 from broker.amqp.errors import INVALID_FIELD, LinkFault
-from broker.amqp.terminus import COPY, NEVER, Filter, Source
+from broker.amqp.terminus import COPY, NEVER, Source, SourceFilter
 from broker.amqp.types import Described, Int, Map, Symbol, Timestamp, ULong
 from broker.links.filters import filters_of
 from broker.links.slices import BROWSE_SLICE, LEASE_SLICE, placed
@@ -18,11 +18,11 @@ from tests.support.routing import Routing, new_message
 from tests.unit.links.test_filters import stated
 
 
-def lease_slice(value: object) -> Filter:
+def lease_slice(value: object) -> SourceFilter:
     return stated("lease-slice", LEASE_SLICE, value)
 
 
-def browse_slice(value: object) -> Filter:
+def browse_slice(value: object) -> SourceFilter:
     return stated("browse-slice", BROWSE_SLICE, value)
 
 
@@ -80,7 +80,7 @@ WRONG = [
 
 @pytest.mark.requirement("PIP-06", "PIP-18")
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_means_nothing_is_refused(wrong: Filter) -> None:
+def test_what_means_nothing_is_refused(wrong: SourceFilter) -> None:
     with pytest.raises(LinkFault) as refused:
         filters_of(Source(filter=[wrong]))
     assert refused.value.condition == INVALID_FIELD

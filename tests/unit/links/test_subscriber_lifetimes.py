@@ -81,7 +81,7 @@ def test_it_lasts_as_long_as_was_asked(words: str, policy: str, how: str, stays:
     assert lives(broker) is stays
     assert broker.router.bindings == (1 if stays else 0)
     if not stays:
-        assert broker.router.lifetimes.waiting() == 0
+        assert broker.router.expiries.waiting() == 0
         return
     broker.fill("t", 1, kind="topic")
     back = broker.session()
@@ -111,7 +111,7 @@ def test_its_timeout_is_waited_for(words: str, policy: str, how: str) -> None:
     assert lives(broker)
     broker.advance(1)
     assert not lives(broker)
-    assert broker.router.lifetimes.waiting() == 0
+    assert broker.router.expiries.waiting() == 0
 
 
 @pytest.mark.requirement("SUB-25", "SUB-31")
@@ -200,7 +200,7 @@ def test_a_steal_starts_no_clock() -> None:
     lasting(first, "", LINK_DETACH, timeout=2)
     second = broker.session()
     lasting(second, "", LINK_DETACH, timeout=2)
-    assert broker.router.lifetimes.waiting() == 0
+    assert broker.router.expiries.waiting() == 0
     first.hang_up()
     broker.advance(10_000)
     assert lives(broker)

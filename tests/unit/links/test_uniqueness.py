@@ -10,7 +10,7 @@ from broker.links.uniqueness import (
     ENFORCEMENT_POLICY,
     SOLE_CONNECTION,
     Claim,
-    Verdict,
+    ContainerIdVerdict,
     agreed,
     claim_of,
     collide,
@@ -102,46 +102,67 @@ def test_what_is_no_policy_is_refused(open_: Open) -> None:
 # -- verdicts
 
 VERDICTS = [
-    pytest.param(SHARING, [], Verdict.ADMIT, id="the first"),
-    pytest.param(SOLE, [], Verdict.ADMIT, id="the first, who wants to be the only one"),
-    pytest.param(SHARING, [SHARING, SHARING], Verdict.ADMIT, id="all of them share"),
+    pytest.param(SHARING, [], ContainerIdVerdict.ADMIT, id="the first"),
+    pytest.param(SOLE, [], ContainerIdVerdict.ADMIT, id="the first, who wants to be the only one"),
+    pytest.param(SHARING, [SHARING, SHARING], ContainerIdVerdict.ADMIT, id="all of them share"),
     # strong detection: one party that asks is enough
-    pytest.param(SOLE, [SOLE], Verdict.REFUSE, id="two that want to be the only one"),
-    pytest.param(SOLE, [SHARING], Verdict.REFUSE, id="the newcomer alone asks"),
-    pytest.param(SHARING, [SOLE], Verdict.REFUSE, id="the holder alone asked"),
-    pytest.param(SOLE, [SHARING, SHARING], Verdict.REFUSE, id="one against several"),
+    pytest.param(SOLE, [SOLE], ContainerIdVerdict.REFUSE, id="two that want to be the only one"),
+    pytest.param(SOLE, [SHARING], ContainerIdVerdict.REFUSE, id="the newcomer alone asks"),
+    pytest.param(SHARING, [SOLE], ContainerIdVerdict.REFUSE, id="the holder alone asked"),
+    pytest.param(SOLE, [SHARING, SHARING], ContainerIdVerdict.REFUSE, id="one against several"),
     # the holder's policy wins
-    pytest.param(SOLE, [CLOSING], Verdict.CLOSE_EXISTING, id="a holder that makes way"),
-    pytest.param(SHARING, [CLOSING], Verdict.CLOSE_EXISTING, id="making way for any newcomer"),
-    pytest.param(CLOSING, [CLOSING], Verdict.CLOSE_EXISTING, id="both would close"),
-    pytest.param(CLOSING, [SOLE], Verdict.REFUSE, id="a holder that does not make way"),
-    # a holder that never asked has no policy
-    pytest.param(CLOSING, [SHARING], Verdict.CLOSE_EXISTING, id="against one that shares"),
+    pytest.param(SOLE, [CLOSING], ContainerIdVerdict.CLOSE_EXISTING, id="a holder that makes way"),
     pytest.param(
-        CLOSING, [SHARING, SHARING], Verdict.CLOSE_EXISTING, id="against several that share"
+        SHARING, [CLOSING], ContainerIdVerdict.CLOSE_EXISTING, id="making way for any newcomer"
     ),
-    pytest.param(SOLE, [SHARING_CLOSING], Verdict.REFUSE, id="a policy without its capability"),
+    pytest.param(CLOSING, [CLOSING], ContainerIdVerdict.CLOSE_EXISTING, id="both would close"),
+    pytest.param(CLOSING, [SOLE], ContainerIdVerdict.REFUSE, id="a holder that does not make way"),
+    # a holder that never asked has no policy
     pytest.param(
-        SHARING_CLOSING, [SHARING], Verdict.ADMIT, id="a newcomer's policy without its capability"
+        CLOSING, [SHARING], ContainerIdVerdict.CLOSE_EXISTING, id="against one that shares"
+    ),
+    pytest.param(
+        CLOSING,
+        [SHARING, SHARING],
+        ContainerIdVerdict.CLOSE_EXISTING,
+        id="against several that share",
+    ),
+    pytest.param(
+        SOLE, [SHARING_CLOSING], ContainerIdVerdict.REFUSE, id="a policy without its capability"
+    ),
+    pytest.param(
+        SHARING_CLOSING,
+        [SHARING],
+        ContainerIdVerdict.ADMIT,
+        id="a newcomer's policy without its capability",
     ),
     # weak detection: whoever asks for it only meets others that ask
-    pytest.param(WEAK, [SHARING], Verdict.ADMIT, id="weak beside one that shares"),
-    pytest.param(SHARING, [WEAK], Verdict.ADMIT, id="one that shares beside weak"),
-    pytest.param(WEAK, [WEAK], Verdict.REFUSE, id="weak against weak"),
-    pytest.param(WEAK, [SOLE], Verdict.REFUSE, id="weak against strong"),
-    pytest.param(SOLE, [WEAK], Verdict.REFUSE, id="strong against weak"),
-    pytest.param(SHARING_WEAK, [SOLE], Verdict.REFUSE, id="weak without its capability"),
+    pytest.param(WEAK, [SHARING], ContainerIdVerdict.ADMIT, id="weak beside one that shares"),
+    pytest.param(SHARING, [WEAK], ContainerIdVerdict.ADMIT, id="one that shares beside weak"),
+    pytest.param(WEAK, [WEAK], ContainerIdVerdict.REFUSE, id="weak against weak"),
+    pytest.param(WEAK, [SOLE], ContainerIdVerdict.REFUSE, id="weak against strong"),
+    pytest.param(SOLE, [WEAK], ContainerIdVerdict.REFUSE, id="strong against weak"),
+    pytest.param(SHARING_WEAK, [SOLE], ContainerIdVerdict.REFUSE, id="weak without its capability"),
     pytest.param(
-        WEAK, [SHARING, WEAK_CLOSING], Verdict.CLOSE_EXISTING, id="only rivals have a say"
+        WEAK,
+        [SHARING, WEAK_CLOSING],
+        ContainerIdVerdict.CLOSE_EXISTING,
+        id="only rivals have a say",
     ),
-    pytest.param(CLOSING, [SHARING, WEAK], Verdict.REFUSE, id="one of several does not make way"),
-    pytest.param(CLOSING, [SHARING, WEAK_CLOSING], Verdict.CLOSE_EXISTING, id="several make way"),
+    pytest.param(
+        CLOSING, [SHARING, WEAK], ContainerIdVerdict.REFUSE, id="one of several does not make way"
+    ),
+    pytest.param(
+        CLOSING, [SHARING, WEAK_CLOSING], ContainerIdVerdict.CLOSE_EXISTING, id="several make way"
+    ),
 ]
 
 
 @pytest.mark.requirement("CON-02", "CON-05", "CON-06")
 @pytest.mark.parametrize(("newcomer", "holders", "expected"), VERDICTS)
-def test_claims_that_meet(newcomer: Claim, holders: list[Claim], expected: Verdict) -> None:
+def test_claims_that_meet(
+    newcomer: Claim, holders: list[Claim], expected: ContainerIdVerdict
+) -> None:
     assert verdict(newcomer, holders) is expected
     assert verdict(newcomer, holders[::-1]) is expected
 
@@ -153,7 +174,7 @@ EVERY_CLAIM = [SHARING, SOLE, CLOSING, WEAK, WEAK_CLOSING, SHARING_CLOSING, SHAR
 def test_it_does_not_matter_who_came_first_for_two_to_collide(one: Claim) -> None:
     for other in EVERY_CLAIM:
         assert collide(one, other) is collide(other, one)
-        assert collide(one, other) is (verdict(one, [other]) is not Verdict.ADMIT)
+        assert collide(one, other) is (verdict(one, [other]) is not ContainerIdVerdict.ADMIT)
 
 
 # -- what our open says of it

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from broker.management.entity import Record, attributes_of
+from broker.management.entity import EntityRecord, attributes_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sized(Record):
+class Sized(EntityRecord):
     size: int
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.management.management import Management
-from broker.management.users import Accounts
+from broker.management.users import LoginRules
 from broker.security.authenticate import Users
 from tests.support.broker import Broker, Doorman
 from tests.support.frames import Transfer
@@ -39,7 +39,7 @@ class Setting:
             container,
             None,
             self._beside.append,
-            accounts=lambda: Accounts(self.users, anonymous),
+            accounts=lambda: LoginRules(self.users, anonymous),
         )
         self.manager = Manager(self.broker, user=user)
 

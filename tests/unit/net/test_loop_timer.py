@@ -3,7 +3,7 @@
 import asyncio
 
 from broker.app import App
-from broker.net.loop_timer import Timer
+from broker.net.loop_timer import LoopTimer
 from broker.routing.timer_queue import TimerCallback
 
 
@@ -19,20 +19,20 @@ class Bell(TimerCallback):
 
 
 async def test_an_earlier_deadline_overtakes_a_later_one(app: App) -> None:
-    timer = Timer(app.container, asyncio.get_running_loop())
+    timer = LoopTimer(app.container, asyncio.get_running_loop())
     rung: asyncio.Queue[str] = asyncio.Queue()
-    agenda, now_ms = app.container.router.agenda, app.container.clock.now_ms()
-    agenda.at(now_ms + 60_000, Bell(rung, "never"))
-    agenda.at(now_ms + 20, Bell(rung, "second"))
-    agenda.at(now_ms + 5, Bell(rung, "first"))
+    timer_queue, now_ms = app.container.router.timer_queue, app.container.clock.now_ms()
+    timer_queue.at(now_ms + 60_000, Bell(rung, "never"))
+    timer_queue.at(now_ms + 20, Bell(rung, "second"))
+    timer_queue.at(now_ms + 5, Bell(rung, "first"))
     assert [await asyncio.wait_for(rung.get(), 5) for _ in range(2)] == ["first", "second"]
     timer.close()
 
 
 async def test_a_closed_timer_rings_no_more(app: App) -> None:
-    timer = Timer(app.container, asyncio.get_running_loop())
+    timer = LoopTimer(app.container, asyncio.get_running_loop())
     rung: asyncio.Queue[str] = asyncio.Queue()
-    app.container.router.agenda.at(app.container.clock.now_ms() + 60_000, Bell(rung, "never"))
+    app.container.router.timer_queue.at(app.container.clock.now_ms() + 60_000, Bell(rung, "never"))
     timer.close()
     timer.close()
     assert rung.empty()

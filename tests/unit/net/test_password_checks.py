@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from broker.net.password_checks import (
-    Asker,
     Check,
     FutureAsker,
     PasswordChecks,
-    Verdict,
+    PasswordVerdict,
+    PendingLogin,
     checks_at_once,
     refusal_of,
 )
@@ -35,13 +35,13 @@ class Verifier:
         return password == RIGHT
 
 
-class Gone(Asker):
+class Gone(PendingLogin):
     """A login whose client has hung up."""
 
     def is_gone(self) -> bool:
         return True
 
-    def told(self, verdict: Verdict) -> None:
+    def told(self, verdict: PasswordVerdict) -> None:
         raise AssertionError(f"told {verdict}")
 
 
@@ -58,7 +58,7 @@ def login(checks: PasswordChecks, user: str, password: str, source: str = "x") -
     return asker
 
 
-async def told(*askers: FutureAsker) -> list[Verdict]:
+async def told(*askers: FutureAsker) -> list[PasswordVerdict]:
     return await asyncio.wait_for(asyncio.gather(*[each.verdict for each in askers]), 10)
 
 
@@ -89,10 +89,10 @@ async def test_a_good_login_waits_for_one_turn_of_each_other_source(verifier: Ve
     bad = [login(checks, "eve", f"guess {number}", "flood") for number in range(30)]
     good = login(checks, "ada", RIGHT, "home")
     verifier.go.set()
-    assert await told(good) == [Verdict.RIGHT]
+    assert await told(good) == [PasswordVerdict.RIGHT]
     # behind those that ran already, and one whose turn came before
     assert verifier.asked.index(("ada", RIGHT)) <= checks_at_once() + 1
-    assert set(await told(*bad)) == {Verdict.WRONG}
+    assert set(await told(*bad)) == {PasswordVerdict.WRONG}
 
 
 async def test_within_a_source_a_flood_of_one_name_delays_no_other_name(
@@ -102,10 +102,10 @@ async def test_within_a_source_a_flood_of_one_name_delays_no_other_name(
     flood = [login(checks, "eve", f"guess {number}") for number in range(400)]
     good = login(checks, "ada", RIGHT)
     verifier.go.set()
-    assert await told(good) == [Verdict.RIGHT]
+    assert await told(good) == [PasswordVerdict.RIGHT]
     assert verifier.asked.index(("ada", RIGHT)) <= checks_at_once() + 1
     verdicts = await told(*flood)
-    assert set(verdicts) == {Verdict.WRONG, Verdict.UNCHECKED}
+    assert set(verdicts) == {PasswordVerdict.WRONG, PasswordVerdict.UNCHECKED}
 
 
 async def test_equal_logins_of_a_source_are_one_check(verifier: Verifier) -> None:
@@ -115,7 +115,7 @@ async def test_equal_logins_of_a_source_are_one_check(verifier: Verifier) -> Non
     same = [login(checks, "ada", RIGHT) for _ in range(100)]
     elsewhere = login(checks, "ada", RIGHT, "y")
     verifier.go.set()
-    assert await told(*same, elsewhere) == [Verdict.RIGHT] * 101
+    assert await told(*same, elsewhere) == [PasswordVerdict.RIGHT] * 101
     assert verifier.asked.count(("ada", RIGHT)) == 2
 
 
@@ -128,7 +128,7 @@ async def test_who_loses_their_place_is_told_so(verifier: Verifier) -> None:
     with pytest.raises(TooManyLogins, match=r"^too many logins from x .* try again later$"):
         await displaced
     verifier.go.set()
-    assert set(await told(*running, last)) == {Verdict.WRONG}
+    assert set(await told(*running, last)) == {PasswordVerdict.WRONG}
     assert ("eve", "displaced") not in verifier.asked
 
 
@@ -151,7 +151,7 @@ async def test_a_check_that_fails_is_reported_and_holds_up_nobody(verifier: Veri
     broken = login(checks, "ada", "broken")
     later = login(checks, "ada", RIGHT)
     verifier.go.set()
-    assert await told(broken, later) == [Verdict.UNCHECKED, Verdict.RIGHT]
+    assert await told(broken, later) == [PasswordVerdict.UNCHECKED, PasswordVerdict.RIGHT]
     assert [type(each) for each in reported] == [MemoryError]
 
 

@@ -14,7 +14,7 @@ from broker import Broker
 from pyspark_amqp.broker_client import Management, opened
 from pyspark_amqp.errors import BrokerError
 from pyspark_amqp.options import Options, Use, read_options
-from pyspark_amqp.sink import BatchWriter, Task, Writing, Written
+from pyspark_amqp.sink import SinkBatchWriter, SinkCommit, Task, Writing
 
 JOB: Final = "a-query"
 
@@ -79,7 +79,7 @@ def test_a_task_may_pause_between_batches_for_longer_than_a_connection_lives(
 
     writer = OneTask(options(broker.url), 0)
     written = writer.write(paused())
-    assert written == Written(Task(JOB, 0, 0, 7), 3)
+    assert written == SinkCommit(Task(JOB, 0, 0, 7), 3)
     assert not broker.messages("out")
     writer.show([written])
     ids = [view.properties["message_id"] for view in broker.messages("out")]
@@ -129,7 +129,7 @@ def test_a_broker_that_is_lost_when_all_is_shown_fails_no_write(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Nobody listens on the port 9 of this machine."""
-    writer = BatchWriter(options("amqp://127.0.0.1:9", **{"amqp.timeout": "1s"}))
+    writer = SinkBatchWriter(options("amqp://127.0.0.1:9", **{"amqp.timeout": "1s"}))
     with caplog.at_level(logging.WARNING):
         writer.commit([])  # there is nothing to show
     assert "the broker still remembers batch-" in caplog.text

@@ -138,7 +138,7 @@ def test_nothing_is_tried_again_while_nothing_is_held() -> None:
     queue.withdraw(held, routing.batch)
     assert (queue.contents(), queue.bytes, routing.stored()) == (0, 0, [])
     routing.advance(60_000)
-    assert routing.router.agenda.next_deadline_ms() == -1
+    assert routing.router.timer_queue.next_deadline_ms() == -1
 
 
 def test_what_failed_too_often_is_held_too() -> None:
@@ -253,8 +253,8 @@ def test_a_deleted_queue_takes_what_it_holds_along() -> None:
 def test_moves_wait_while_the_disk_is_nearly_full() -> None:
     routing = Routing()
     disk = Disk()
-    routing.router.reserve = DiskGuard(routing.router, disk, LEAST)
-    routing.router.reserve.begin()
+    routing.router.disk_guard = DiskGuard(routing.router, disk, LEAST)
+    routing.router.disk_guard.begin()
     disk.free = 0
     routing.advance(1000)
     queue = routing.queue()

@@ -30,7 +30,7 @@ def wait(routing: Routing, milliseconds: int) -> None:
     """Let time pass, second by second, as the agenda's timer does."""
     for _ in range(milliseconds // 1000):
         routing.clock.advance(1000)
-        routing.router.agenda.tick(routing.clock.now_ms())
+        routing.router.timer_queue.tick(routing.clock.now_ms())
         routing.router.pump(routing.batch)
 
 
@@ -105,9 +105,9 @@ def test_an_unused_node_is_deleted_once_it_has_been_so_for_long_enough() -> None
 
 def test_by_default_none_is_ever_deleted_and_no_timer_runs() -> None:
     routing = Routing()
-    idle = routing.router.agenda.next_deadline_ms()
+    idle = routing.router.timer_queue.next_deadline_ms()
     made(routing)
-    assert routing.router.agenda.next_deadline_ms() == idle
+    assert routing.router.timer_queue.next_deadline_ms() == idle
     wait(routing, 10 * AFTER_MS)
     assert list(routing.router.queues) == ["a"]
 

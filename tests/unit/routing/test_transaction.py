@@ -437,12 +437,12 @@ def test_the_room_of_what_is_given_up_is_for_those_who_wait(
 ) -> None:
     routing = Routing(policy=AddressPolicy(max_messages=2))
     queue = routing.queue()
-    assert queue.grants is not None
+    assert queue.credit_pool is not None
     producer = RecordingProducer()
     queue.producers.append(producer)
     transaction = begun(routing)
     post(transaction, queue, b"1", b"2")
-    queue.give_credit(producer, queue.grants)
+    queue.give_credit(producer, queue.credit_pool)
     assert producer.granted == []
     end(transaction, routing)
     assert sum(producer.granted) > 0

@@ -213,7 +213,7 @@ def test_what_is_released_does_not() -> None:
     ],
 )
 def test_the_journal_tells_of_it(end: str, kind: str, reason: str) -> None:
-    routing = Routing(policy=AddressPolicy(journal=True), witness=RecordingWitness())
+    routing = Routing(policy=AddressPolicy(journal=True), observer=RecordingWitness())
     routing.put(routing.queue(), b"1")
     lease = opened(routing, ttl_ms=1000)
     acquire(routing, lease)
@@ -237,7 +237,7 @@ def test_polls_leave_the_agenda_short() -> None:
         ask(routing, lease, wait_ms=500)
         routing.pump()
         routing.advance(500)
-    assert len(routing.router.agenda._heap) < 5
+    assert len(routing.router.timer_queue._heap) < 5
 
 
 @pytest.mark.requirement("PIP-08")

@@ -243,8 +243,8 @@ def test_room_is_given_back_when_a_stage_goes() -> None:
     waiting = RecordingProducer()
     staging.send(task(), b"a", b"b")
     queue.producers.append(waiting)
-    assert queue.grants is not None
-    queue.grants.ask(waiting)
+    assert queue.credit_pool is not None
+    queue.credit_pool.ask(waiting)
     assert waiting.credit == 0
     staging.stages.abort("orders", 0, staging.routing.batch)
     assert waiting.credit > 0
@@ -258,8 +258,8 @@ def test_a_commit_gives_no_room_away() -> None:
     waiting = RecordingProducer()
     staging.send(task(), b"a", b"b")
     queue.producers.append(waiting)
-    assert queue.grants is not None
-    queue.grants.ask(waiting)
+    assert queue.credit_pool is not None
+    queue.credit_pool.ask(waiting)
     staging.commit((0, 0))
     assert (waiting.credit, depth(queue)) == (0, (2, 0))
     staging.routing.consumer(queue, 10, settles=True)
@@ -274,14 +274,14 @@ def test_a_sender_to_a_stage_gets_the_credit_that_the_target_has_room_for() -> N
     stage = staging.stage(task())
     sender = RecordingProducer()
     stage.join(sender)
-    assert stage.grants is queue.grants
-    assert stage.grants is not None
-    stage.grants.ask(sender)
+    assert stage.credit_pool is queue.credit_pool
+    assert stage.credit_pool is not None
+    stage.credit_pool.ask(sender)
     assert 0 < sender.credit <= 4
-    assert queue.grants is not None
-    assert queue.grants.granted == sender.credit
+    assert queue.credit_pool is not None
+    assert queue.credit_pool.granted == sender.credit
     stage.leave(sender)
-    assert (queue.grants.granted, queue.producers) == (0, [])
+    assert (queue.credit_pool.granted, queue.producers) == (0, [])
 
 
 @pytest.mark.requirement("PIP-15")
@@ -295,8 +295,8 @@ def test_a_batch_that_can_never_fit_is_refused_and_waits_for_nobody(kind: str) -
     stages = [staging.stage(task(number), kind=kind) for number in range(2)]
     for stage, sender in zip(stages, senders, strict=True):
         stage.join(sender)
-        assert stage.grants is not None
-        stage.give_credit(sender, stage.grants)
+        assert stage.credit_pool is not None
+        stage.give_credit(sender, stage.credit_pool)
     for _ in range(8):
         number = 0 if senders[0].credit > 0 else 1
         _send_with_credit(staging, stages[number], senders[number])
@@ -309,14 +309,14 @@ def _send_with_credit(
     staging: Staging, stage: StagedTransaction, sender: RecordingProducer
 ) -> None:
     """Send one message, as a link does that has credit for it, and asks for more."""
-    assert stage.grants is not None
+    assert stage.credit_pool is not None
     assert sender.credit > 0, "it waits for ever"
     sender.credit -= 1
-    stage.grants.used(sender)
+    stage.credit_pool.used(sender)
     try:
         stage.put(new_message(encoded(b"a")), staging.routing.batch)
     finally:
-        stage.give_credit(sender, stage.grants)
+        stage.give_credit(sender, stage.credit_pool)
 
 
 @pytest.mark.requirement("PIP-15")
@@ -326,8 +326,8 @@ def test_a_sender_waits_for_consumers_while_these_can_make_room() -> None:
     staging.routing.put(queue, encoded(b"1"), encoded(b"2"))
     stage, sender = staging.stage(task()), RecordingProducer()
     stage.join(sender)
-    assert stage.grants is not None
-    stage.give_credit(sender, stage.grants)
+    assert stage.credit_pool is not None
+    stage.give_credit(sender, stage.credit_pool)
     assert sender.credit == 0
     staging.routing.consumer(queue, 10, settles=True)
     staging.routing.pump()

@@ -16,21 +16,21 @@ class Timed:
     """A queue's promptness, and messages one after the other, each in a batch of its own."""
 
     def __init__(self) -> None:
-        self.promptness = AckLatency(CommitDelay(HOLD_US))
+        self.ack_latency = AckLatency(CommitDelay(HOLD_US))
         self.now_us = 1_000_000
         self.number = 0
 
     def arrive(self) -> int:
         self.number += 1
-        self.promptness.arrived(self.number, self.number, self.now_us)
+        self.ack_latency.arrived(self.number, self.number, self.now_us)
         return self.number
 
     def settle(self, lag_us: int) -> None:
         """A message comes, and is consumed so long after that."""
         number = self.arrive()
         self.now_us += lag_us
-        assert self.promptness.timed == number
-        self.promptness.settled(self.now_us)
+        assert self.ack_latency.timed == number
+        self.ack_latency.settled(self.now_us)
 
     def settle_all(self, lags_us: Iterable[int]) -> None:
         for lag_us in lags_us:
@@ -40,14 +40,14 @@ class Timed:
 def prompt() -> Timed:
     timed = Timed()
     timed.settle_all([100] * ENOUGH)
-    assert timed.promptness.is_prompt
+    assert timed.ack_latency.is_prompt
     return timed
 
 
 def test_a_new_queue_is_not_prompt() -> None:
     timed = Timed()
     timed.arrive()
-    assert not timed.promptness.is_prompt
+    assert not timed.ack_latency.is_prompt
 
 
 HISTORIES = [
@@ -69,14 +69,14 @@ HISTORIES = [
 def test_what_settlements_prove(lags_us: list[int], is_prompt: bool) -> None:
     timed = Timed()
     timed.settle_all(lags_us)
-    assert timed.promptness.is_prompt == is_prompt
+    assert timed.ack_latency.is_prompt == is_prompt
 
 
 def test_a_prompt_queue_that_slows_down_a_little_stays_prompt() -> None:
     """What is held is still gone in time; a limit that is met and missed in turn helps nobody."""
     timed = prompt()
     timed.settle_all([HOLD_US * 3 // 4] * 40)
-    assert timed.promptness.is_prompt
+    assert timed.ack_latency.is_prompt
 
 
 def test_a_message_that_was_written_unsettled_ends_it_at_once() -> None:
@@ -84,31 +84,31 @@ def test_a_message_that_was_written_unsettled_ends_it_at_once() -> None:
     timed.arrive()
     timed.now_us += PATIENCE * HOLD_US + 1
     timed.arrive()
-    assert not timed.promptness.is_prompt
+    assert not timed.ack_latency.is_prompt
 
 
 def test_messages_in_one_batch_cost_nothing_while_one_is_timed() -> None:
-    promptness = AckLatency(CommitDelay(HOLD_US))
-    promptness.arrived(1, 7, 0)
-    assert (promptness.timed, promptness.scope) == (1, 7), "others of batch 7 need not ask"
+    ack_latency = AckLatency(CommitDelay(HOLD_US))
+    ack_latency.arrived(1, 7, 0)
+    assert (ack_latency.timed, ack_latency.scope) == (1, 7), "others of batch 7 need not ask"
 
 
 def test_when_the_timed_one_has_gone_the_next_is_timed() -> None:
     timed = Timed()
     timed.settle(100)
-    assert (timed.promptness.timed, timed.promptness.scope) == (NOTHING, NEVER_SEEN)
-    assert timed.promptness.timed != timed.arrive() - 1
-    assert timed.promptness.timed == timed.number
+    assert (timed.ack_latency.timed, timed.ack_latency.scope) == (NOTHING, NEVER_SEEN)
+    assert timed.ack_latency.timed != timed.arrive() - 1
+    assert timed.ack_latency.timed == timed.number
 
 
 def test_a_message_that_nobody_consumed_tells_nothing() -> None:
     timed = prompt()
-    lag_us = timed.promptness.lag_us
+    lag_us = timed.ack_latency.lag_us
     timed.arrive()
     timed.now_us += 50_000
-    timed.promptness.left()
+    timed.ack_latency.left()
     timed.arrive()
-    assert (timed.promptness.lag_us, timed.promptness.is_prompt) == (lag_us, True)
+    assert (timed.ack_latency.lag_us, timed.ack_latency.is_prompt) == (lag_us, True)
 
 
 def test_a_message_that_stays_unsettled_for_long_is_not_waited_for() -> None:
@@ -116,15 +116,15 @@ def test_a_message_that_stays_unsettled_for_long_is_not_waited_for() -> None:
     first = timed.arrive()
     timed.now_us += HOLD_US * GIVEN_UP_AFTER - 1
     timed.arrive()
-    assert timed.promptness.timed == first
+    assert timed.ack_latency.timed == first
     timed.now_us += 1
     last = timed.arrive()
-    assert timed.promptness.timed == last
+    assert timed.ack_latency.timed == last
 
 
 def test_without_consumers_there_is_nobody_to_be_prompt() -> None:
     timed = prompt()
-    timed.promptness.nobody_consumes(timed.number)
-    assert not timed.promptness.is_prompt
+    timed.ack_latency.nobody_consumes(timed.number)
+    assert not timed.ack_latency.is_prompt
     timed.settle(100)
-    assert timed.promptness.is_prompt, "what was measured before still counts"
+    assert timed.ack_latency.is_prompt, "what was measured before still counts"

@@ -69,10 +69,10 @@ class Shop:
     """A node that blocks when it is full, and the producers that it has."""
 
     def __init__(self, node: Queue | Topic, routing: Routing) -> None:
-        assert node.grants is not None
+        assert node.credit_pool is not None
         self.node = node
         self.routing = routing
-        self.grants = node.grants
+        self.credit_pool = node.credit_pool
         self.producers: list[RecordingProducer] = []
 
     def come(self, count: int = 1, *, gives_back: bool = True) -> list[RecordingProducer]:
@@ -80,7 +80,7 @@ class Shop:
         for producer in new:
             self.producers.append(producer)
             self.node.producers.append(producer)
-            self.grants.ask(producer)
+            self.credit_pool.ask(producer)
         return new
 
     def send(self, producer: RecordingProducer, count: int = 1) -> int:
@@ -89,10 +89,10 @@ class Shop:
         while sent < count and producer.credit > 0:
             producer.credit -= 1
             sent += 1
-            self.grants.used(producer)
+            self.credit_pool.used(producer)
             self.node.put(new_message(), self.routing.batch)
             if producer.credit <= producer.granted[-1] // 2:
-                self.grants.ask(producer)
+                self.credit_pool.ask(producer)
         return sent
 
     def look(self) -> None:
@@ -100,7 +100,7 @@ class Shop:
         self.routing.advance(int(LOOK_EVERY_MS))
         for producer in self.producers:
             if producer.is_recalled and producer.credit == 0:
-                self.grants.ask(producer)
+                self.credit_pool.ask(producer)
         self.routing.pump()
 
 
@@ -112,9 +112,9 @@ def shop(limit: int) -> Shop:
 def test_fifty_producers_do_not_flood_a_queue_of_a_hundred() -> None:
     place = shop(100)
     place.come(50)
-    assert place.grants.granted == sum(each.credit for each in place.producers) <= 100
+    assert place.credit_pool.granted == sum(each.credit for each in place.producers) <= 100
     while sum(place.send(each, 5) for each in place.producers):
-        assert place.node.contents() + place.grants.granted <= 100
+        assert place.node.contents() + place.credit_pool.granted <= 100
     assert place.node.contents() == 100
 
 
@@ -151,8 +151,8 @@ def test_a_producer_that_leaves_leaves_its_room_to_others() -> None:
     first, *_, last = place.come(9)
     assert last.credit == 0
     place.node.leave(first)
-    assert place.grants.granted == sum(each.credit for each in place.producers[1:])
-    assert place.grants.granted == 4
+    assert place.credit_pool.granted == sum(each.credit for each in place.producers[1:])
+    assert place.credit_pool.granted == 4
 
 
 def test_credit_that_is_not_used_is_asked_back_while_others_wait() -> None:
@@ -173,7 +173,7 @@ def test_nobody_is_asked_for_credit_while_nobody_waits() -> None:
     for _ in range(5):
         place.look()
     assert sum(each.recalls for each in idle) == 0
-    assert place.routing.router.agenda.next_deadline_ms() == -1
+    assert place.routing.router.timer_queue.next_deadline_ms() == -1
 
 
 def test_credit_that_is_not_given_back_does_not_count_for_ever() -> None:
@@ -203,13 +203,13 @@ def test_those_who_gave_credit_back_are_not_forgotten() -> None:
 @pytest.mark.parametrize("full", [REJECT, DROP_OLDEST])
 def test_other_policies_hold_nobody_back(full: str) -> None:
     routing = Routing(policy=AddressPolicy(max_messages=1, full=full))
-    assert routing.queue().grants is None
-    assert routing.topic().grants is None
+    assert routing.queue().credit_pool is None
+    assert routing.topic().credit_pool is None
 
 
 def test_no_limit_holds_nobody_back() -> None:
     routing = Routing()
-    assert routing.queue().grants is None
+    assert routing.queue().credit_pool is None
 
 
 def test_a_topic_waits_for_its_fullest_subscription() -> None:

@@ -71,17 +71,17 @@ class Setting:
         self.routing = Routing()
         self.router = self.routing.router
         self.disk = Disk()
-        self.reserve = DiskGuard(self.router, self.disk, LEAST)
-        self.reserve.begin()
+        self.disk_guard = DiskGuard(self.router, self.disk, LEAST)
+        self.disk_guard.begin()
 
     def looked(self) -> tuple[int, bool]:
         """How often one has looked, and whether there is too little."""
-        return self.disk.looks, self.reserve.is_short
+        return self.disk.looks, self.disk_guard.is_short
 
     def second(self) -> None:
         """Let the next look come."""
         self.routing.clock.advance(LOOK_EVERY_MS)
-        self.router.agenda.tick(self.routing.clock.now_ms())
+        self.router.timer_queue.tick(self.routing.clock.now_ms())
 
 
 def test_one_looks_every_second() -> None:
@@ -99,12 +99,12 @@ def test_one_looks_when_much_has_come() -> None:
     setting = Setting()
     setting.disk.free = 0
     step = LEAST // LOOKS_PER_RESERVE
-    setting.reserve.published(step - 1)
+    setting.disk_guard.published(step - 1)
     assert setting.looked() == (1, False)
     setting.router.stats.published_bytes = step
-    setting.reserve.published(step)
+    setting.disk_guard.published(step)
     assert setting.looked() == (2, True)
-    setting.reserve.published(2 * step - 1)
+    setting.disk_guard.published(2 * step - 1)
     assert setting.looked() == (2, True), "not again for every message"
 
 
@@ -142,8 +142,8 @@ def test_a_full_disk_is_told_each_way() -> None:
     setting = Setting()
     setting.disk.free = LEAST * 2
     setting.disk.full = True
-    setting.reserve.look()
-    setting.reserve.look()
+    setting.disk_guard.look()
+    setting.disk_guard.look()
     assert setting.looked()[1]
     (notice,) = setting.router.notices
     assert notice.startswith("the disk of the store is full: producers wait, consumers go on")
@@ -177,9 +177,9 @@ def test_who_waits_goes_on_once() -> None:
     setting.second()
     staying, leaving = RecordingProducer(), RecordingProducer()
     for producer in (staying, leaving, staying):
-        setting.reserve.waiting.wait(producer)
-    setting.reserve.waiting.leave(leaving)
-    setting.reserve.waiting.leave(RecordingProducer())
+        setting.disk_guard.waiting.wait(producer)
+    setting.disk_guard.waiting.leave(leaving)
+    setting.disk_guard.waiting.leave(RecordingProducer())
     setting.second()
     assert staying.resumed == 0
     setting.disk.free = LEAST * 2

@@ -26,15 +26,15 @@ class Measured:
 
     def __init__(self) -> None:
         self.hold = CommitDelay(HOLD_US)
-        self.headway = ProducerWindow(self.hold)
+        self.producer_window = ProducerWindow(self.hold)
         self.now_us = 1_000_000
 
     def measure(self, lag_us: int, times: int = 1) -> int:
         """Let so many messages be settled after `lag_us` each; the window after that."""
         for _ in range(times):
             self.now_us += max(EVERY_US, lag_us)
-            self.headway.measured(lag_us, self.now_us)
-        return int(self.headway.most)
+            self.producer_window.measured(lag_us, self.now_us)
+        return int(self.producer_window.most)
 
 
 HISTORIES = {
@@ -56,35 +56,35 @@ HISTORIES = {
 @pytest.mark.parametrize(("lags_us", "most"), HISTORIES.values(), ids=HISTORIES.keys())
 def test_how_much_producers_may_have_under_way(lags_us: list[tuple[int, int]], most: int) -> None:
     measured = Measured()
-    measured.headway.begin()
+    measured.producer_window.begin()
     for lag_us, times in lags_us:
         measured.measure(lag_us, times)
-    assert measured.headway.most == most
+    assert measured.producer_window.most == most
 
 
 def test_messages_that_came_before_the_window_was_narrowed_do_not_narrow_it_again() -> None:
     measured = Measured()
-    measured.headway.begin()
+    measured.producer_window.begin()
     measured.now_us += SLOW
     windows = set()
     for _ in range(10):
         measured.now_us += 1
-        measured.headway.measured(SLOW, measured.now_us)
-        windows.add(measured.headway.most)
+        measured.producer_window.measured(SLOW, measured.now_us)
+        windows.add(measured.producer_window.most)
     (window,) = windows
     assert window < FIRST // 2
 
 
 def test_consumers_that_are_neither_soon_nor_late_leave_the_window_as_it_is() -> None:
     measured = Measured()
-    measured.headway.begin()
+    measured.producer_window.begin()
     window = measured.measure(HOLD_US * 5 // 8, 20)
     assert measured.measure(HOLD_US * 5 // 8, 100) == window
 
 
 def test_commits_that_take_long_leave_consumers_more_time() -> None:
     measured = Measured()
-    measured.headway.begin()
+    measured.producer_window.begin()
     for _ in range(20):
         measured.hold.committed(5 * HOLD_US)
     assert measured.measure(2 * HOLD_US, 10) > FIRST
@@ -92,7 +92,7 @@ def test_commits_that_take_long_leave_consumers_more_time() -> None:
 
 def test_while_much_is_unwritten_the_window_narrows_though_consumers_keep_up() -> None:
     measured = Measured()
-    measured.headway.begin()
+    measured.producer_window.begin()
     measured.hold.is_crowded = True
     assert measured.measure(100, 3) < FIRST // 2
     measured.hold.is_crowded = False
@@ -101,7 +101,7 @@ def test_while_much_is_unwritten_the_window_narrows_though_consumers_keep_up() -
 
 def test_slow_consumers_hold_producers_up_for_less_than_a_twentieth_of_the_time() -> None:
     measured = Measured()
-    measured.headway.begin()
+    measured.producer_window.begin()
     limited_us, from_us = 0, measured.now_us
     while measured.now_us - from_us < 10 * LONGEST_REST_US:
         before_us = measured.now_us
@@ -112,7 +112,7 @@ def test_slow_consumers_hold_producers_up_for_less_than_a_twentieth_of_the_time(
 
 def test_a_rest_after_consumers_have_kept_up_is_short_again() -> None:
     measured = Measured()
-    measured.headway.begin()
+    measured.producer_window.begin()
     for _ in range(4):
         while measured.measure(SLOW) != UNLIMITED:
             pass
@@ -129,7 +129,7 @@ def test_a_rest_after_consumers_have_kept_up_is_short_again() -> None:
 
 def test_after_a_quiet_time_consumers_have_a_whole_trial_again() -> None:
     measured = Measured()
-    measured.headway.begin()
+    measured.producer_window.begin()
     measured.measure(SLOW)
     measured.now_us += 60 * 1_000_000
     assert measured.measure(SLOW, TRIAL_US // SLOW) == NARROWEST
@@ -137,20 +137,20 @@ def test_after_a_quiet_time_consumers_have_a_whole_trial_again() -> None:
 
 def test_where_there_are_no_consumers_producers_are_free() -> None:
     measured = Measured()
-    assert measured.headway.most == UNLIMITED
-    measured.headway.begin()
-    measured.headway.forget()
-    assert measured.headway.most == UNLIMITED
-    measured.headway.begin()
-    assert measured.headway.most == FIRST, "the next consumers are new"
+    assert measured.producer_window.most == UNLIMITED
+    measured.producer_window.begin()
+    measured.producer_window.forget()
+    assert measured.producer_window.most == UNLIMITED
+    measured.producer_window.begin()
+    assert measured.producer_window.most == FIRST, "the next consumers are new"
 
 
 def test_a_window_that_is_smaller_is_to_be_told() -> None:
     measured = Measured()
-    measured.headway.begin()
-    assert measured.headway.has_narrowed
-    measured.headway.has_narrowed = False
+    measured.producer_window.begin()
+    assert measured.producer_window.has_narrowed
+    measured.producer_window.has_narrowed = False
     measured.measure(100, 10)
-    assert not measured.headway.has_narrowed
+    assert not measured.producer_window.has_narrowed
     measured.measure(SLOW, 3)
-    assert measured.headway.has_narrowed
+    assert measured.producer_window.has_narrowed

@@ -15,20 +15,20 @@ SHARES = {
 
 @pytest.mark.parametrize(("unwritten", "behind"), SHARES.values(), ids=SHARES.keys())
 def test_the_store_is_behind_by_what_is_not_written(unwritten: int, behind: bool) -> None:
-    lag = StoreBackpressure()
-    lag.look(unwritten)
-    assert lag.is_behind is behind
+    store_backpressure = StoreBackpressure()
+    store_backpressure.look(unwritten)
+    assert store_backpressure.is_behind is behind
 
 
 def test_who_waits_goes_on_once_when_the_store_has_caught_up() -> None:
-    lag = StoreBackpressure()
-    lag.look(UNWRITTEN_MAX + 1)
+    store_backpressure = StoreBackpressure()
+    store_backpressure.look(UNWRITTEN_MAX + 1)
     staying, leaving = RecordingProducer(), RecordingProducer()
-    lag.waiting.wait(staying)
-    lag.waiting.wait(leaving)
-    lag.waiting.leave(leaving)
-    lag.look(UNWRITTEN_MAX + 1)
+    store_backpressure.waiting.wait(staying)
+    store_backpressure.waiting.wait(leaving)
+    store_backpressure.waiting.leave(leaving)
+    store_backpressure.look(UNWRITTEN_MAX + 1)
     assert (staying.resumed, leaving.resumed) == (0, 0)
-    lag.look(0)
-    lag.look(0)
+    store_backpressure.look(0)
+    store_backpressure.look(0)
     assert (staying.resumed, leaving.resumed) == (1, 0)

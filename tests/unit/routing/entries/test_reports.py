@@ -25,7 +25,7 @@ def test_the_first_line_is_written_at_once_and_the_others_added_up() -> None:
     reports.tell("a")
     assert later(routing) == ["a (1 more times in 10 s)"]
     assert later(routing) == []
-    assert routing.router.agenda.next_deadline_ms() == NOTHING
+    assert routing.router.timer_queue.next_deadline_ms() == NOTHING
     reports.tell("a")
     assert routing.router.notices == ["a"]
 
@@ -38,4 +38,4 @@ def test_different_lines_have_a_limit() -> None:
     assert len(routing.router.notices) == REPORTS_MAX
     (rest,) = later(routing)
     assert rest.startswith("7 more messages")
-    assert routing.router.agenda.next_deadline_ms() == NOTHING
+    assert routing.router.timer_queue.next_deadline_ms() == NOTHING

@@ -10,57 +10,57 @@ def entries(*positions: int, priority: int = 4) -> list[QueueEntry]:
     return [QueueEntry(queue, new_message(priority=priority), position) for position in positions]
 
 
-def rest(revisit: RescanSet, priority: int = 4) -> list[int]:
+def rest(rescan: RescanSet, priority: int = 4) -> list[int]:
     found: list[int] = []
-    entry = revisit.first(priority)
+    entry = rescan.first(priority)
     while entry is not None:
         found.append(int(entry.position))
-        revisit.drop_first(priority)
-        entry = revisit.first(priority)
+        rescan.drop_first(priority)
+        entry = rescan.first(priority)
     return found
 
 
 def test_entries_come_in_order_of_their_places_and_once() -> None:
-    revisit, passed = RescanSet(), [9] * 10
+    rescan, passed = RescanSet(), [9] * 10
     for entry in entries(5, 1, 9, 3):
-        revisit.add(entry, passed)
-        revisit.add(entry, passed)
-    assert rest(revisit) == [1, 3, 5, 9]
+        rescan.add(entry, passed)
+        rescan.add(entry, passed)
+    assert rest(rescan) == [1, 3, 5, 9]
 
 
 def test_each_priority_has_its_own() -> None:
-    revisit, passed = RescanSet(), [9] * 10
-    revisit.add(entries(5, priority=7)[0], passed)
-    assert (rest(revisit), rest(revisit, 7)) == ([], [5])
+    rescan, passed = RescanSet(), [9] * 10
+    rescan.add(entries(5, priority=7)[0], passed)
+    assert (rest(rescan), rest(rescan, 7)) == ([], [5])
 
 
 def test_with_too_many_the_stretch_is_looked_at_again() -> None:
-    revisit, passed = RescanSet(), [5000] * 10
+    rescan, passed = RescanSet(), [5000] * 10
     *many, last = entries(*range(10, 10 + RETURNED_MAX), 4000)
     for entry in many:
-        revisit.add(entry, passed)
+        rescan.add(entry, passed)
     assert passed == [5000] * 10
-    revisit.add(last, passed)
+    rescan.add(last, passed)
     assert passed[4] == 9
-    assert rest(revisit) == []
+    assert rest(rescan) == []
 
 
 def test_an_entry_before_the_stretch_is_remembered_still() -> None:
-    revisit, passed = RescanSet(), [5000] * 10
+    rescan, passed = RescanSet(), [5000] * 10
     *many, last = entries(*range(10, 10 + RETURNED_MAX), 3)
     for entry in many:
-        revisit.add(entry, passed)
-    revisit.add(last, passed)
-    assert (passed[4], rest(revisit)) == (9, [3])
+        rescan.add(entry, passed)
+    rescan.add(last, passed)
+    assert (passed[4], rest(rescan)) == (9, [3])
 
 
 def test_pauses_that_end_take_one_back_to_the_first_of_them() -> None:
-    revisit, passed = RescanSet(), [9] * 10
+    rescan, passed = RescanSet(), [9] * 10
     for entry in entries(7, 5, 8):
-        revisit.pause(entry)
-    revisit.resume(passed)
+        rescan.pause(entry)
+    rescan.resume(passed)
     assert passed == [9, 9, 9, 9, 4, 9, 9, 9, 9, 9]
-    revisit.resume([3] * 10)
+    rescan.resume([3] * 10)
     passed[4] = 9
-    revisit.resume(passed)
+    rescan.resume(passed)
     assert passed[4] == 9

@@ -52,7 +52,7 @@ class Kept(Routing):
             self.send(queue, b"early")
             consumer.entries[-1].queue.accept(consumer.entries.pop(), self.batch)
         self.next_batch()
-        assert queue.promptness.is_prompt
+        assert queue.ack_latency.is_prompt
 
 
 # -- what waits for its commit
@@ -235,7 +235,7 @@ def test_what_is_not_stored_is_nobodys_concern() -> None:
     queue = kept.queue()
     kept.next_batch()
     kept.send(queue, b"a", durable=False)
-    assert (kept.batch.is_urgent, queue.promptness.lag_us) == (False, 4 * HOLD_US)
+    assert (kept.batch.is_urgent, queue.ack_latency.lag_us) == (False, 4 * HOLD_US)
 
 
 def test_purging_a_queue_teaches_nothing() -> None:
@@ -248,7 +248,7 @@ def test_purging_a_queue_teaches_nothing() -> None:
     assert entry is not None
     kept.clock.advance(50)
     queue.withdraw(entry, kept.batch)
-    assert queue.promptness.lag_us == 4 * HOLD_US
+    assert queue.ack_latency.lag_us == 4 * HOLD_US
     assert kept.batch.consumed == [], "its sender is told with the commit"
 
 
@@ -263,10 +263,10 @@ def test_who_comes_late_has_producers_that_are_less_far_ahead_and_nobody_has_fre
         kept.send(queue, b"a")
         kept.clock.advance(HOLD_US // 1000 + 1)
         kept.next_batch()
-    assert queue.headway() < UNLIMITED
+    assert queue.producer_window() < UNLIMITED
     kept.leave(queue, consumer, Disposal.RELEASE)
     for _ in range(3):
         kept.send(queue, b"a")
         kept.clock.advance(HOLD_US // 1000 + 1)
         kept.next_batch()
-    assert queue.headway() == UNLIMITED
+    assert queue.producer_window() == UNLIMITED

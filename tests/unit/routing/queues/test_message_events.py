@@ -62,7 +62,7 @@ def test_a_row_says_what_where_and_who() -> None:
     queue.attach_consumer(consumer)
     routing.give(queue, consumer, 1)
     enqueued, delivered = events(routing.batch)
-    boot = routing.router.ledger.boot
+    boot = routing.router.event_log.boot
     assert enqueued == {
         "id": 1,
         "at_us": WALL_START_MS * 1000,
@@ -90,7 +90,7 @@ def test_whoever_does_not_ask_has_no_rows() -> None:
     routing = Routing()
     routing.put(routing.queue(), b"a")
     routing.consumer(routing.queue(), 1, settles=True)
-    assert routing.queue().witness is None
+    assert routing.queue().observer is None
     assert routing.batch.events is None
 
 
@@ -265,11 +265,11 @@ def test_what_a_transaction_does_has_its_id() -> None:
 
 
 def test_another_witness_hears_the_same() -> None:
-    witness = RecordingWitness()
-    routing = Routing(policy=JOURNALED, witness=witness)
+    observer = RecordingWitness()
+    routing = Routing(policy=JOURNALED, observer=observer)
     routing.put(routing.queue(), b"a")
     routing.consumer(routing.queue(), 1, settles=True)
-    assert witness.heard == [(b"a", 0, Disposal.REMOVE)]
+    assert observer.heard == [(b"a", 0, Disposal.REMOVE)]
 
 
 def test_a_consumer_has_a_name_only_where_it_says_so() -> None:
@@ -332,10 +332,10 @@ def test_old_rows_go_while_nothing_comes() -> None:
 
 def test_rows_of_an_earlier_process_go_too() -> None:
     routing = limited(max_age_ms=1000)
-    routing.router.ledger.number_from(1)
+    routing.router.event_log.number_from(1)
     routing.advance(TRIM_PERIOD_MS)
     assert trim_in(routing) is None, "there were none"
-    routing.router.ledger.number_from(7)
+    routing.router.event_log.number_from(7)
     routing.advance(TRIM_PERIOD_MS)
     assert trim_in(routing) is not None
     routing.put(routing.queue(), b"a")

@@ -96,7 +96,7 @@ def test_waiting_producers_cost_one_deadline() -> None:
     first, second = held_back(routing, queue), held_back(routing, queue)
     routing.advance(10)
     assert (first.resumed, second.resumed) == (1, 1)
-    assert routing.router.agenda.next_deadline_ms() == -1
+    assert routing.router.timer_queue.next_deadline_ms() == -1
 
 
 def test_a_producer_of_a_queue_without_consumers_never_waits() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.routing.addresses.policy import DROP_OLDEST, AddressPolicy
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import LimitReached
 from broker.routing.queues.paging import PARKED_MAX, Parked
@@ -207,7 +207,7 @@ def test_a_selective_consumer_goes_through_all_of_it(routing: Routing) -> None:
     routing.commit()
     shorten(routing)
     consumer = RecordingConsumer(5)
-    consumer.filter = Filter(parse_selector("JMSPriority < 4"))
+    consumer.filter = ConsumerFilter(parse_selector("JMSPriority < 4"))
     queue.attach_consumer(consumer)
     routing.give(queue, consumer, 5, drain=True)
     while consumer.drains == 0:

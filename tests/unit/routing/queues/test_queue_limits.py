@@ -119,8 +119,8 @@ def test_credit_may_use_the_bytes_twice(full: str, room: int) -> None:
 def test_without_credit_one_may_not_take_the_room_of_those_who_have_it() -> None:
     routing = Routing(policy=AddressPolicy(max_messages=2))
     queue = routing.queue()
-    assert queue.grants is not None
-    queue.grants.granted = 1
+    assert queue.credit_pool is not None
+    queue.credit_pool.granted = 1
     routing.put(queue, b"a")
     with pytest.raises(QueueFull):
         routing.put(queue, b"b")

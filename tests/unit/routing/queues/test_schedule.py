@@ -44,11 +44,11 @@ def test_a_message_is_not_available_before_its_time_and_is_at_that_moment() -> N
     assert queue.held() == 1
     routing.advance(999)
     assert consumer.taken == [b"now"]
-    assert routing.router.agenda.next_deadline_ms() == START_MS + 1000, "the timer knows when"
+    assert routing.router.timer_queue.next_deadline_ms() == START_MS + 1000, "the timer knows when"
     routing.advance(1)
     assert consumer.taken == [b"now", b"later"]
     assert queue.held() == 0
-    assert routing.router.agenda.next_deadline_ms() == NOTHING
+    assert routing.router.timer_queue.next_deadline_ms() == NOTHING
 
 
 @pytest.mark.requirement("DLY-01")
@@ -157,7 +157,7 @@ def test_an_earlier_message_is_not_late_because_a_later_one_came_first() -> None
     for delay in (10, 20, 30):
         routing.advance(10)
         assert consumer.taken[-1] == b"%d" % delay
-    assert routing.router.agenda.next_deadline_ms() == NOTHING
+    assert routing.router.timer_queue.next_deadline_ms() == NOTHING
 
 
 @pytest.mark.requirement("DLY-04")
@@ -172,7 +172,7 @@ def test_a_moment_that_never_comes_breaks_nothing() -> None:
         routing.advance(int(LOOK_AGAIN_MS))
     assert consumer.taken == [b"later"]
     assert [entry.message.encoded for entry in queue.scheduled()] == [b"never", b"nor that"]
-    assert len(routing.router.agenda._heap) == 1
+    assert len(routing.router.timer_queue._heap) == 1
 
 
 @pytest.mark.requirement("DLY-04")
@@ -183,7 +183,7 @@ def test_many_that_fall_due_at_once_come_in_turns_with_everything_else() -> None
         put_later(routing, queue, b"x", 10)
     routing.advance(10)
     assert queue.waiting == RELEASED_AT_MOST
-    assert routing.router.agenda.next_deadline_ms() == routing.clock.now_ms()
+    assert routing.router.timer_queue.next_deadline_ms() == routing.clock.now_ms()
     routing.advance(0)
     assert queue.waiting == RELEASED_AT_MOST + 5
 
@@ -196,7 +196,7 @@ def test_a_hundred_thousand_messages_wait_in_any_order() -> None:
     delays = [random.randrange(1, 10**9) for _ in range(100_000)]
     for delay in delays:
         put_later(routing, queue, b"%d" % delay, delay)
-    assert len(routing.router.agenda._heap) < 100, "the heap is the queue's, not the agenda's"
+    assert len(routing.router.timer_queue._heap) < 100, "the heap is the queue's, not the agenda's"
     expected = [b"%d" % delay for delay in sorted(delays)]
     assert bodies(queue.scheduled()) == expected
     consumer = routing.consumer(queue, 200_000, settles=True)
@@ -307,7 +307,7 @@ def test_a_deleted_queue_takes_what_it_held_back_with_it() -> None:
     gc.collect()
     assert alive() is None, "the agenda still has the moment, but not the queue"
     routing.advance(10)
-    assert routing.router.agenda.next_deadline_ms() == NOTHING
+    assert routing.router.timer_queue.next_deadline_ms() == NOTHING
 
 
 # -- pauses after failures
@@ -425,4 +425,4 @@ def test_a_closed_schedule_asks_for_nothing() -> None:
     schedule.close()
     schedule.release(routing.batch)
     assert schedule.size() == 0
-    assert routing.router.agenda.next_deadline_ms() == NOTHING
+    assert routing.router.timer_queue.next_deadline_ms() == NOTHING

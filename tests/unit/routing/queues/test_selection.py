@@ -5,7 +5,7 @@ import random
 import pytest
 
 from broker.message import Message
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.redelivery import PAUSE_FIRST_MS, RELEASES_FREE, Disposal
 from broker.routing.entries.rescan import RETURNED_MAX
 from broker.routing.queues.queue import Queue
@@ -35,7 +35,7 @@ def selective(
     routing: Routing, queue: Queue, text: str, credit: int = 0, *, settles: bool = False
 ) -> RecordingConsumer:
     consumer = RecordingConsumer(settles=routing.batch if settles else None)
-    consumer.filter = Filter(parse_selector(text))
+    consumer.filter = ConsumerFilter(parse_selector(text))
     queue.attach_consumer(consumer)
     routing.give(queue, consumer, credit)
     return consumer
@@ -43,7 +43,7 @@ def selective(
 
 def browsing(routing: Routing, queue: Queue, text: str, credit: int = 0) -> RecordingConsumer:
     consumer = RecordingConsumer()
-    consumer.filter = Filter(parse_selector(text))
+    consumer.filter = ConsumerFilter(parse_selector(text))
     queue.attach_browser(consumer)
     routing.give(queue, consumer, credit)
     return consumer
@@ -347,7 +347,7 @@ def test_consumers_have_equal_shares_of_what_is_judged_at_a_time() -> None:
     put(routing, queue, *[colored("blue")] * JUDGED_AT_ONCE, colored("red", 1))
     consumers = [RecordingConsumer(10) for _ in range(4)]
     for consumer in consumers:
-        consumer.filter = Filter(parse_selector(RED))
+        consumer.filter = ConsumerFilter(parse_selector(RED))
         queue.attach_consumer(consumer)
         queue.consumer_ready(consumer, drain=False)
     routing.pump()
@@ -362,7 +362,7 @@ def test_of_very_many_consumers_those_come_next_that_had_no_share() -> None:
     many = 2 * JUDGED_AT_ONCE // SHARE_MIN
     consumers = [RecordingConsumer(10) for _ in range(many)]
     for consumer in consumers:
-        consumer.filter = Filter(parse_selector(RED))
+        consumer.filter = ConsumerFilter(parse_selector(RED))
         queue.attach_consumer(consumer)
         queue.consumer_ready(consumer, drain=False)
     routing.pump()

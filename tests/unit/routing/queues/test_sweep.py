@@ -46,7 +46,7 @@ def test_an_expired_message_goes_though_nobody_asks_for_it() -> None:
     routing.advance(10 * SWEEP_EVERY_MS)
     assert queue.waiting == 1
     routing.advance(SWEEP_EVERY_MS)
-    assert routing.router.agenda.next_deadline_ms() == -1, "nothing mortal is left"
+    assert routing.router.timer_queue.next_deadline_ms() == -1, "nothing mortal is left"
 
 
 @pytest.mark.requirement("PRD-04")
@@ -74,7 +74,7 @@ def test_other_deadlines_bring_no_more_sweeps() -> None:
         queue.due(routing.clock.now_ms())
         routing.pump()
     routing.advance(SWEEP_EVERY_MS)
-    assert len(routing.router.agenda._heap) == 1
+    assert len(routing.router.timer_queue._heap) == 1
 
 
 def test_producers_go_on_when_a_sweep_has_shortened_the_backlog() -> None:
@@ -97,4 +97,4 @@ def test_a_deleted_queue_has_no_more_deadlines() -> None:
     routing.router.delete(queue, routing.batch)
     routing.advance(SWEEP_EVERY_MS)
     assert not queue.is_pending
-    assert routing.router.agenda.next_deadline_ms() == -1
+    assert routing.router.timer_queue.next_deadline_ms() == -1

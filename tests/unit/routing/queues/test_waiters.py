@@ -23,8 +23,8 @@ def test_a_producer_and_a_successor_may_wait_for_the_same() -> None:
     sole = routing.consumer(queue, 1, exclusive=True)
     producer = RecordingProducer()
     queue.producers.append(producer)
-    assert queue.grants is not None
-    queue.grants.ask(producer)
+    assert queue.credit_pool is not None
+    queue.credit_pool.ask(producer)
     routing.pump()
     assert queue.attends
     holder.dispose(Disposal.REMOVE, routing.batch)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.message import Message, Origin
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import InvalidAddress
 from broker.routing.queues.queue import Queue
 from broker.routing.topics.binding import Binding, Bindings, key_words
@@ -119,9 +119,9 @@ def test_it_is_as_if_each_binding_were_asked(
 def test_filters_judge_once_for_all_who_have_them(queues: list[Queue]) -> None:
     a, b, c, d, *_ = queues
     bindings = bound(
-        Binding(a, "", Filter(None, "me")),
-        Binding(b, "x", Filter(None, "me")),
-        Binding(c, "#.x", Filter(None, "me")),
+        Binding(a, "", ConsumerFilter(None, "me")),
+        Binding(b, "x", ConsumerFilter(None, "me")),
+        Binding(c, "#.x", ConsumerFilter(None, "me")),
         Binding(d),
     )
     (gate,) = bindings.gates.values()
@@ -136,7 +136,7 @@ def test_filters_judge_once_for_all_who_have_them(queues: list[Queue]) -> None:
 
 
 def test_filters_are_asked_only_of_messages_with_the_right_key(queues: list[Queue]) -> None:
-    bindings = bound(Binding(queues[0], "x", Filter(None, "me")))
+    bindings = bound(Binding(queues[0], "x", ConsumerFilter(None, "me")))
     (gate,) = bindings.gates.values()
     assert bindings.matching(keyed("y", publisher="you")) == []
     assert gate.judged == 0
@@ -147,9 +147,9 @@ SAME = {
     "the same meaning": ("#.*", None, "*.#", None, True),
     "no key, and every key": ("", None, "#", None, True),
     "another key": ("x", None, "y", None, False),
-    "an equal filter": ("", Filter(None, "c"), "", Filter(None, "c"), True),
-    "another filter": ("", Filter(None, "c"), "", Filter(None, "d"), False),
-    "a filter and none": ("", Filter(None, "c"), "", None, False),
+    "an equal filter": ("", ConsumerFilter(None, "c"), "", ConsumerFilter(None, "c"), True),
+    "another filter": ("", ConsumerFilter(None, "c"), "", ConsumerFilter(None, "d"), False),
+    "a filter and none": ("", ConsumerFilter(None, "c"), "", None, False),
 }
 
 
@@ -159,9 +159,9 @@ SAME = {
 def test_two_bindings_of_a_queue_are_like(
     queues: list[Queue],
     key: str,
-    wanted: Filter | None,
+    wanted: ConsumerFilter | None,
     other_key: str,
-    other_wanted: Filter | None,
+    other_wanted: ConsumerFilter | None,
     expected: bool,
 ) -> None:
     one = Binding(queues[0], key, wanted)

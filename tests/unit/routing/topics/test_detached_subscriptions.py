@@ -143,4 +143,4 @@ def test_what_is_given_up_is_over() -> None:
     for _ in range(2):
         waiting.subscriptions.give_up(("client", "a"), waiting.routing.batch)
         assert (lost.is_over, waiting.kept.count()) == (True, 0)
-    assert waiting.routing.router.lifetimes.waiting() == 0
+    assert waiting.routing.router.expiries.waiting() == 0

@@ -89,9 +89,9 @@ class World:
 
     def __init__(self) -> None:
         self.clock = SimulatedClock()
-        self.agenda = TimerQueue()
+        self.timer_queue = TimerQueue()
         self.batch = Batch()
-        self.lifetimes = Expiries(self.agenda, self.clock)
+        self.expiries = Expiries(self.timer_queue, self.clock)
 
     def lease(self, policy: str, timeout_s: int = 0, grace_ms: int = 0) -> tuple[Expiry, Thing]:
         thing = Thing()
@@ -99,19 +99,19 @@ class World:
 
     def link(self, lease: Expiry, ending: Ending, session: int = 0) -> None:
         """The link of `lease` ends, in that session of connection 1."""
-        self.lifetimes.link_ended(lease, ending, self.batch, connection=1, session=session)
+        self.expiries.link_ended(lease, ending, self.batch, connection=1, session=session)
 
     def session(self, session: int = 0, connection: int = 1) -> None:
-        self.lifetimes.session_ended(connection, session, self.batch)
+        self.expiries.session_ended(connection, session, self.batch)
 
     def connection(self, ending: Ending = GONE, connection: int = 1) -> None:
-        self.lifetimes.connection_ended(connection, ending, self.batch)
+        self.expiries.connection_ended(connection, ending, self.batch)
 
     def advance(self, milliseconds: int) -> None:
         self.clock.advance(milliseconds)
-        self.agenda.tick(self.clock.now_ms())
-        if self.lifetimes.any_due:
-            self.lifetimes.collect(self.batch)
+        self.timer_queue.tick(self.clock.now_ms())
+        if self.expiries.any_due:
+            self.expiries.collect(self.batch)
 
 
 @pytest.mark.requirement("SUB-25")
@@ -121,7 +121,7 @@ def test_a_link_that_is_closed_ends_it_at_once_whatever_the_policy() -> None:
         lease, thing = world.lease(policy, timeout_s=10)
         world.link(lease, CLOSED)
         assert thing.ends == 1
-    assert world.lifetimes.waiting() == 0
+    assert world.expiries.waiting() == 0
 
 
 @pytest.mark.requirement("SUB-25")
@@ -134,7 +134,7 @@ def test_a_timeout_counts_from_the_detach() -> None:
     assert thing.ends == 0
     world.advance(1)
     assert thing.ends == 1
-    assert world.agenda.next_deadline_ms() == NOTHING
+    assert world.timer_queue.next_deadline_ms() == NOTHING
 
 
 @pytest.mark.requirement("SUB-25")
@@ -184,7 +184,7 @@ def test_without_a_timeout_the_end_is_the_end() -> None:
     assert (first.ends, second.ends, third.ends) == (1, 1, 0)
     world.connection()
     assert (first.ends, second.ends, third.ends) == (1, 1, 1)
-    assert world.lifetimes.waiting() == 0
+    assert world.expiries.waiting() == 0
 
 
 @pytest.mark.requirement("SUB-25")
@@ -192,7 +192,7 @@ def test_what_never_expires_waits_for_nothing() -> None:
     world = World()
     lease, thing = world.lease("never", timeout_s=1, grace_ms=1)
     world.link(lease, DETACHED)
-    assert world.lifetimes.waiting() == 0
+    assert world.expiries.waiting() == 0
     world.session()
     world.connection(LOST)
     world.advance(10**9)
@@ -206,8 +206,8 @@ def test_a_re_attach_cancels(policy: str) -> None:
     lease, thing = world.lease(policy, timeout_s=2)
     world.link(lease, DETACHED)
     world.advance(1999)
-    world.lifetimes.resume(lease)
-    assert world.lifetimes.waiting() == 0
+    world.expiries.resume(lease)
+    assert world.expiries.waiting() == 0
     world.session()
     world.connection(LOST)
     world.advance(10_000)
@@ -248,14 +248,14 @@ def test_what_has_ended_otherwise_is_not_told() -> None:
     world = World()
     lease, thing = world.lease("link-detach", timeout_s=1)
     world.link(lease, DETACHED)
-    world.lifetimes.end(lease)
+    world.expiries.end(lease)
     waiting, other = world.lease("session-end")
     world.link(waiting, DETACHED)
-    world.lifetimes.end(waiting)
+    world.expiries.end(waiting)
     world.session()
     world.advance(5000)
     assert (thing.ends, other.ends) == (0, 0)
-    assert world.lifetimes.waiting() == 0
+    assert world.expiries.waiting() == 0
 
 
 def test_each_ends_at_its_own_moment() -> None:
@@ -276,7 +276,7 @@ def test_a_far_deadline_is_met_though_the_agenda_looks_no_further_than_its_horiz
     world = World()
     lease, thing = world.lease("link-detach", timeout_s=150)
     world.link(lease, DETACHED)
-    assert world.agenda.next_deadline_ms() == world.clock.now_ms() + HORIZON_MS
+    assert world.timer_queue.next_deadline_ms() == world.clock.now_ms() + HORIZON_MS
     for _ in range(149):
         world.advance(1000)
     assert thing.ends == 0
@@ -291,12 +291,12 @@ def test_detaching_and_attaching_over_and_over_leaves_nothing_behind() -> None:
     for _ in range(100):
         for lease in leases:
             world.link(lease, DETACHED)
-            world.lifetimes.resume(lease)
+            world.expiries.resume(lease)
     world.link(leases[0], DETACHED)
-    assert world.lifetimes.waiting() == 1
-    assert world.lifetimes.deadlines() <= STALE_FREE + 2
-    agenda = 0
-    while world.agenda.next_deadline_ms() != NOTHING and agenda < 3:
-        agenda += 1
-        world.agenda.tick(world.agenda.next_deadline_ms())
-    assert agenda == 1
+    assert world.expiries.waiting() == 1
+    assert world.expiries.deadlines() <= STALE_FREE + 2
+    timer_queue = 0
+    while world.timer_queue.next_deadline_ms() != NOTHING and timer_queue < 3:
+        timer_queue += 1
+        world.timer_queue.tick(world.timer_queue.next_deadline_ms())
+    assert timer_queue == 1

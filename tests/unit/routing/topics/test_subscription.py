@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from broker.routing.addresses.identity import Identity
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import InvalidAddress
 from broker.routing.selector import parse_selector
 from broker.routing.topics.subscription import (
@@ -338,7 +338,7 @@ def test_every_verdict_can_be_reached() -> None:
 # -- what it wants
 
 
-SELECTIVE = Filter(parse_selector("x = 1"))
+SELECTIVE = ConsumerFilter(parse_selector("x = 1"))
 
 INTERESTS = [
     pytest.param(SubscriptionSpec("t"), SubscriptionSpec("t"), True, id="the same topic"),
@@ -367,19 +367,19 @@ INTERESTS = [
     ),
     pytest.param(
         SubscriptionSpec("t", SELECTIVE),
-        SubscriptionSpec("t", Filter(parse_selector("x = 1"))),
+        SubscriptionSpec("t", ConsumerFilter(parse_selector("x = 1"))),
         True,
         id="the same filter",
     ),
     pytest.param(
         SubscriptionSpec("t", SELECTIVE),
-        SubscriptionSpec("t", Filter(parse_selector("x = 2"))),
+        SubscriptionSpec("t", ConsumerFilter(parse_selector("x = 2"))),
         False,
         id="another selector",
     ),
     pytest.param(
-        SubscriptionSpec("t", Filter(None, "one")),
-        SubscriptionSpec("t", Filter(None, "other")),
+        SubscriptionSpec("t", ConsumerFilter(None, "one")),
+        SubscriptionSpec("t", ConsumerFilter(None, "other")),
         False,
         id="another's own messages left out",
     ),

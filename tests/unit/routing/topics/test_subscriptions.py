@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from broker.amqp.terminus import NEVER
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
 from broker.routing.selector import parse_selector
 from broker.routing.topics.lifetime import Ending
@@ -84,10 +84,14 @@ def test_a_durable_subscription_is_kept_with_its_durable_messages() -> None:
 @pytest.mark.requirement("SUB-04", "DST-14")
 @pytest.mark.parametrize(
     ("wanted", "excluded"),
-    [(None, ""), (Filter(parse_selector("a = 1"), ""), ""), (Filter(None, "client"), "client")],
+    [
+        (None, ""),
+        (ConsumerFilter(parse_selector("a = 1"), ""), ""),
+        (ConsumerFilter(None, "client"), "client"),
+    ],
     ids=["everything", "a selector", "no-local"],
 )
-def test_whom_no_local_leaves_out_is_stored(wanted: Filter | None, excluded: str) -> None:
+def test_whom_no_local_leaves_out_is_stored(wanted: ConsumerFilter | None, excluded: str) -> None:
     routing = Routing()
     facts = SubscriptionTraits(is_durable=True, is_global=True)
     interest = SubscriptionSpec("t", wanted)

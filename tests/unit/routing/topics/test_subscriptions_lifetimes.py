@@ -81,7 +81,7 @@ class World:
             assert not self.subscriptions.named
             assert not self.subscriptions.of
             assert self.subscriptions.kept.count() == 0
-            assert routing.router.lifetimes.waiting() == 0
+            assert routing.router.expiries.waiting() == 0
 
 
 @pytest.mark.requirement("SUB-25", "SUB-30", "SUB-33")
@@ -121,8 +121,8 @@ def test_the_end_of_the_session_may_come_later(facts: SubscriptionTraits) -> Non
     world.leave(world.consumer, DETACHED)
     world.routing.advance(5000)
     world.assert_is_over(expected=False)
-    world.routing.router.lifetimes.session_ended(7, 4, world.routing.batch)
-    world.routing.router.lifetimes.session_ended(7, 3, world.routing.batch)
+    world.routing.router.expiries.session_ended(7, 4, world.routing.batch)
+    world.routing.router.expiries.session_ended(7, 3, world.routing.batch)
     world.routing.advance(1999)
     world.assert_is_over(expected=False)
     world.routing.advance(1)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.routing.entries.filter import Filter
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.queues.queue import Queue
 from broker.routing.topics.binding import Binding
 from broker.routing.topics.wildcards import Wildcard, Wildcards
@@ -22,9 +22,9 @@ def queues() -> list[Queue]:
 
 def test_a_topic_is_bound_as_the_subscriber_said(queues: list[Queue]) -> None:
     wildcards = Wildcards()
-    wildcards.add(Wildcard(Binding(queues[0], "news.*"), "k.#", Filter(None, "me")))
+    wildcards.add(Wildcard(Binding(queues[0], "news.*"), "k.#", ConsumerFilter(None, "me")))
     (binding,) = wildcards.bindings_of("news.eu")
-    assert binding.is_like(Binding(queues[0], "k.#", Filter(None, "me")))
+    assert binding.is_like(Binding(queues[0], "k.#", ConsumerFilter(None, "me")))
     assert wildcards.bindings_of("olds.eu") == []
 
 
