@@ -134,8 +134,10 @@ class App:
             policies=policies_of(settings),
             pacing_mark=settings.pacing_backlog,
             grace_ms=settings.connection_loss_grace_ms,
-            journal_max_events=settings.journal_max_events,
-            journal_max_age_ms=settings.journal_max_age_ms,
+            event_log_limits=EventLogLimits(
+                max_events=settings.event_log_max_events,
+                max_age_ms=settings.event_log_max_age_ms,
+            ),
             stage_retention_ms=settings.stage_retention_s * 1000,
             memory_max=settings.memory_max or default_memory_max(),
             observer=observer,

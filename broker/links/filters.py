@@ -6,8 +6,7 @@ from typing import Final, final
 
 from broker.amqp.descriptors import NO_LOCAL_FILTER, SELECTOR_FILTER
 from broker.amqp.errors import INVALID_FIELD, LinkFault
-from broker.amqp.terminus import ConsumerFilter as Stated
-from broker.amqp.terminus import Source
+from broker.amqp.terminus import Source, SourceFilter
 from broker.amqp.types import Symbol
 from broker.links.slices import BROWSE_SLICE, LEASE_SLICE, LeaseSlice, lease_slice_of, part_of
 from broker.routing.entries.browse_slice import BrowseSlice
@@ -30,7 +29,7 @@ class FiltersInForce:
 
     def __init__(
         self,
-        stated: list[Stated],
+        stated: list[SourceFilter],
         selector: Selector | None,
         *,
         no_local: bool,
@@ -58,9 +57,9 @@ def filters_of(source: Source) -> FiltersInForce:
     return in_force(source.filter)
 
 
-def in_force(asked: list[Stated]) -> FiltersInForce:
+def in_force(asked: list[SourceFilter]) -> FiltersInForce:
     """Those of `asked` that are known here; InvalidSelector or LinkFault where one is wrong."""
-    stated: list[Stated] = []
+    stated: list[SourceFilter] = []
     texts: list[str] = []
     no_local = False
     part: BrowseSlice | None = None
@@ -95,7 +94,7 @@ def joined(texts: list[str]) -> Selector | None:
     return parse_selector(" AND ".join([f"({text})" for text in texts]))
 
 
-def kind_of(stated: Stated) -> int:
+def kind_of(stated: SourceFilter) -> int:
     """The number of its descriptor, however it was given; -1 for names that are not known."""
     descriptor = stated.descriptor
     if isinstance(descriptor, int):
@@ -108,7 +107,7 @@ def kind_of(stated: Stated) -> int:
     return -1
 
 
-def text_of(stated: Stated) -> str:
+def text_of(stated: SourceFilter) -> str:
     """What a selector says, empty where it is null or blank: then it asks for nothing (3.8.1.1)."""
     value = stated.value
     if value is None:

@@ -60,7 +60,7 @@ class Receipt(Waiter):
 
 
 @final
-class IncomingLinkHandler(IncomingOwner):
+class ProducerEndpoint(IncomingOwner):
     """The owner of an incoming link: to one node, or, as the anonymous relay, to any."""
 
     def __init__(self, peer: Peer, link: IncomingLink, request: PublishRequest) -> None:

@@ -17,7 +17,7 @@ from storage.contents import CHUNK_SIZE
 from storage.records import StoredContent
 
 if TYPE_CHECKING:
-    from broker.links.incoming import IncomingLinkHandler
+    from broker.links.incoming import ProducerEndpoint
     from broker.links.outgoing import CreditedConsumer
     from broker.links.peer import Peer
 
@@ -38,7 +38,7 @@ class LargeIntake(Intake):
 
     def __init__(
         self,
-        producer: IncomingLinkHandler,
+        producer: ProducerEndpoint,
         peer: Peer,
         contents: LargeBodyStore,
         *,

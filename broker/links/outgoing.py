@@ -51,7 +51,7 @@ class CreditedConsumer(Consumer):
     """
 
     def __init__(self, peer: Peer, link: OutgoingLink) -> None:
-        self.owner: OutgoingLinkHandler | None = None
+        self.owner: ConsumerEndpoint | None = None
         self.tells_place = False
         self._peer: Final = peer
         self._container: Final = peer.container
@@ -177,7 +177,7 @@ class CreditedConsumer(Consumer):
 
 
 @final
-class OutgoingLinkHandler(OutgoingOwner):
+class ConsumerEndpoint(OutgoingOwner):
     """The owner of an outgoing link: credit and outcomes go back to the queue.
 
     A browser gets copies and acquires nothing.

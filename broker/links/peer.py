@@ -31,9 +31,9 @@ from broker.links.container import Container
 from broker.links.coordinator import LinkCoordinator
 from broker.links.dynamic import DynamicNodes
 from broker.links.ending import ending_of_connection
-from broker.links.incoming import IncomingLinkHandler
+from broker.links.incoming import ProducerEndpoint
 from broker.links.lookup import Lookup
-from broker.links.outgoing import OutgoingLinkHandler
+from broker.links.outgoing import ConsumerEndpoint
 from broker.links.refusal import as_link_fault
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS
 from broker.links.transactions import OpenTransaction, Transactions
@@ -359,7 +359,7 @@ class Peer(ConnectionOwner):
                 LinkCoordinator(self, link, self._all_transactions()).attach(attach)
                 return
             request = publish_request(attach)
-            IncomingLinkHandler(self, link, request).attach(attach)
+            ProducerEndpoint(self, link, request).attach(attach)
         except RoutingError as refusal:
             self._refuse(link, as_link_fault(refusal))
         except LinkFault as fault:
@@ -372,7 +372,7 @@ class Peer(ConnectionOwner):
             if attach.source is None:
                 Lookup(self, link).attach(attach)
             else:
-                OutgoingLinkHandler(self, link).attach(attach, consume_request(attach))
+                ConsumerEndpoint(self, link).attach(attach, consume_request(attach))
         except RoutingError as refusal:
             self._refuse(link, as_link_fault(refusal))
         except LinkFault as fault:

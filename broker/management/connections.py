@@ -12,8 +12,8 @@ from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.link import Link
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.links.container import Container
-from broker.links.incoming import IncomingLinkHandler
-from broker.links.outgoing import OutgoingLinkHandler
+from broker.links.incoming import ProducerEndpoint
+from broker.links.outgoing import ConsumerEndpoint
 from broker.links.peer import Peer
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.page import read_page
@@ -145,7 +145,7 @@ def link_record(link: Link) -> LinkRecord:
         session=int(link.session.channel),
         role="sender" if isinstance(link, IncomingLink) else "receiver",
         address=owner.address()
-        if isinstance(owner, IncomingLinkHandler | OutgoingLinkHandler)
+        if isinstance(owner, ProducerEndpoint | ConsumerEndpoint)
         else "",
         credit=int(link.credit) if isinstance(link, IncomingLink | OutgoingLink) else 0,
         unsettled=unsettled,

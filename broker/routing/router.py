@@ -29,7 +29,7 @@ from broker.routing.population import NODES_MAX, Population
 from broker.routing.queues.commit_gate import Gates
 from broker.routing.queues.deleted_entries import DeletedEntries
 from broker.routing.queues.duplicates import Duplicates, DuplicateWindow
-from broker.routing.queues.message_events import MessageEventLog
+from broker.routing.queues.message_events import EventLogLimits, MessageEventLog
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.paging import Paging
 from broker.routing.queues.queue import Queue
@@ -79,8 +79,7 @@ class Router:
         hold: CommitDelay | None = None,
         commits_take_time: bool = False,
         paging_window: i64 = -1,
-        journal_max_events: i64 = 0,
-        journal_max_age_ms: i64 = 0,
+        event_log_limits: EventLogLimits | None = None,
         stage_retention_ms: i64 = 0,
         memory_max: i64 = UNBOUNDED,
     ) -> None:
@@ -95,9 +94,8 @@ class Router:
         self.observer: Final = observer
         self.hold: Final = hold or CommitDelay(0)
         self.gates: Final = Gates(in_force=commits_take_time)
-        most, age_ms = journal_max_events, journal_max_age_ms
         self.event_log: Final = MessageEventLog(
-            clock, self.timer_queue, observer, max_events=most, max_age_ms=age_ms
+            clock, self.timer_queue, observer, event_log_limits or EventLogLimits()
         )
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}

@@ -11,8 +11,8 @@ from broker.amqp.link import Link
 from broker.amqp.output import Output
 from broker.amqp.session import Session
 from broker.amqp.unsettled import UnsettledDeliveries
-from broker.links.incoming import IncomingLinkHandler
-from broker.links.outgoing import OutgoingLinkHandler
+from broker.links.incoming import ProducerEndpoint
+from broker.links.outgoing import ConsumerEndpoint
 from broker.links.peer import Peer
 from broker.message import Message
 from broker.routing.entries.entry import DeliveryHistory
@@ -30,8 +30,8 @@ ENGINE: Final = (
     Connection,
     Session,
     Link,
-    OutgoingLinkHandler,
-    IncomingLinkHandler,
+    ConsumerEndpoint,
+    ProducerEndpoint,
     UnsettledDeliveries,
     Output,
 )

@@ -113,8 +113,7 @@ class Routing:
         commits_take_time: bool = False,
         store: MemoryStore | None = None,
         paging_window: int = -1,
-        journal_max_events: int = 0,
-        journal_max_age_ms: int = 0,
+        event_log_limits: EventLogLimits | None = None,
         stage_retention_ms: int = 0,
         prefixes: Prefixes | None = None,
         auto_create_max: int = 0,
@@ -141,8 +140,7 @@ class Routing:
             hold=CommitDelay(hold_us),
             commits_take_time=commits_take_time,
             paging_window=paging_window,
-            journal_max_events=journal_max_events,
-            journal_max_age_ms=journal_max_age_ms,
+            event_log_limits=event_log_limits,
             stage_retention_ms=stage_retention_ms,
         )
         self.shelf = Shelf(self)

@@ -80,11 +80,20 @@ TRIM_PERIOD_MS: Final[i64] = 10_000
 
 
 @final
+class EventLogLimits:
+    """Limits of the event log: rows kept, and their age in ms; 0 is no limit."""
+
+    def __init__(self, *, max_events: i64 = 0, max_age_ms: i64 = 0) -> None:
+        self.max_events: Final[i64] = max_events
+        self.max_age_ms: Final[i64] = max_age_ms
+
+
+@final
 class MessageEventLog(QueueObserver):
     """Writes the rows of one broker. `others` hears what it would without this one.
 
     `txn` is the transaction at whose end things are done right now. `boot` names this process,
-    on whose clock all times of its rows are. `max_events` and `max_age_ms` 0 are no limits.
+    on whose clock all times of its rows are.
     """
 
     def __init__(
@@ -92,9 +101,7 @@ class MessageEventLog(QueueObserver):
         clock: Clock,
         timer_queue: TimerQueue,
         others: QueueObserver | None,
-        *,
-        max_events: i64 = 0,
-        max_age_ms: i64 = 0,
+        limits: EventLogLimits,
     ) -> None:
         self.txn = b""
         self.boot: Final = token_hex(8)
@@ -102,8 +109,8 @@ class MessageEventLog(QueueObserver):
         self._clock: Final = clock
         self._others: Final = others
         self._reminder: Final = Reminder(self, clock, timer_queue)
-        self._max_events: Final[i64] = max_events
-        self._max_age_ms: Final[i64] = max_age_ms
+        self._max_events: Final[i64] = limits.max_events
+        self._max_age_ms: Final[i64] = limits.max_age_ms
         self._last_id: i64 = 0
 
     def number_from(self, first: i64) -> None:

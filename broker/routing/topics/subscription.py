@@ -17,12 +17,11 @@ from broker.routing.addresses.address import split_key, words_part
 from broker.routing.addresses.identity import Identity
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import InvalidAddress
-from broker.routing.topics.lifetime import Ending, Expiring, Expiry
-from broker.routing.topics.lifetime import SubscriptionExpiry as LeaseTerms
+from broker.routing.topics.lifetime import Ending, Expiring, Expiry, ExpiryPolicy
 from storage.batch import Batch
 
 if TYPE_CHECKING:
-    from broker.amqp.terminus import ConsumerFilter as Stated
+    from broker.amqp.terminus import SourceFilter
     from broker.routing.queues.queue import Queue
     from broker.routing.topics.subscriptions import Subscriptions
 
@@ -210,11 +209,14 @@ class SubscriptionSpec:
     """
 
     def __init__(
-        self, address: str, wanted: ConsumerFilter | None = None, stated: list[Stated] | None = None
+        self,
+        address: str,
+        wanted: ConsumerFilter | None = None,
+        stated: list[SourceFilter] | None = None,
     ) -> None:
         self.address: Final = address
         self.filter: Final = wanted
-        self.stated: Final[list[Stated]] = stated if stated is not None else []
+        self.stated: Final[list[SourceFilter]] = stated if stated is not None else []
 
     def is_like(self, other: SubscriptionSpec) -> bool:
         """Whether both take the same messages."""
@@ -289,7 +291,7 @@ class Subscription(Expiring):
         self.terms: Final = terms
         self.queue: Final = queue
         self.lease: Final = Expiry(
-            self, LeaseTerms(terms.expiry_policy, timeout_s=terms.timeout_s, grace_ms=grace_ms)
+            self, ExpiryPolicy(terms.expiry_policy, timeout_s=terms.timeout_s, grace_ms=grace_ms)
         )
         self.begun_on: Final[i64] = begun_on
         self.kept_as: tuple[str, str] | None = None

@@ -9,7 +9,7 @@ from broker.amqp.performatives import Flow
 from broker.amqp.terminus import COPY, Source, SourceFilter
 from broker.amqp.types import Described, Map, Symbol, ULong
 from broker.links.filters import filters_of
-from broker.routing.entries.filter import SourceFilter as Wanted
+from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import InvalidSelector
 from broker.routing.selector import parse_selector
 from tests.support.broker import Broker, Client
@@ -33,8 +33,8 @@ def source(*filters: SourceFilter, **fields: object) -> Source:
     return Source(address="q", filter=list(filters), **fields)  # type: ignore[arg-type]
 
 
-SELECTING = Wanted(parse_selector("x = 1"))
-NOT_OWN = Wanted(None, "client")
+SELECTING = ConsumerFilter(parse_selector("x = 1"))
+NOT_OWN = ConsumerFilter(None, "client")
 BY_NAME = "apache.org:selector-filter:string"
 NO_LOCAL_BY_NAME = "apache.org:no-local-filter:list"
 
@@ -49,7 +49,7 @@ FORMS = [
     pytest.param([stated("s", SELECTOR_FILTER, None)], None, id="a null selector"),
     pytest.param(
         [stated("a", SELECTOR_FILTER, "x = 1 OR y = 2"), stated("b", BY_NAME, "z = 3")],
-        Wanted(parse_selector("(x = 1 OR y = 2) AND (z = 3)")),
+        ConsumerFilter(parse_selector("(x = 1 OR y = 2) AND (z = 3)")),
         id="two selectors",
     ),
     pytest.param(
@@ -60,14 +60,14 @@ FORMS = [
     pytest.param([stated("n", NO_LOCAL_BY_NAME, Map([]))], NOT_OWN, id="no-local, anything"),
     pytest.param(
         [stated("n", NO_LOCAL_FILTER, []), stated("s", SELECTOR_FILTER, "x = 1")],
-        Wanted(parse_selector("x = 1"), "client"),
+        ConsumerFilter(parse_selector("x = 1"), "client"),
         id="both",
     ),
 ]
 
 
 @pytest.mark.parametrize(("filters", "wanted"), FORMS)
-def test_filters_say(filters: list[SourceFilter], wanted: Wanted | None) -> None:
+def test_filters_say(filters: list[SourceFilter], wanted: ConsumerFilter | None) -> None:
     found = filters_of(source(*filters))
     assert found.of("client") == wanted
     assert found.stated == filters

@@ -4,7 +4,6 @@ import pytest
 
 from broker.amqp.performatives import Detach
 from broker.amqp.terminus import NEVER, UNSETTLED_STATE, Source
-from broker.routing.addresses.identity import identity_of
 from tests.support.broker import Broker, Client
 from tests.support.frames import attach_receiver
 from tests.support.management import Manager
@@ -33,18 +32,6 @@ def subscribe(
     )
     found.attach(attach_receiver(name=name, source=source))
     return found
-
-
-IDENTITIES = [
-    pytest.param(("client", "name", True), "durable/client/name", id="of a client"),
-    pytest.param((None, "name", True), "durable//name", id="of nobody"),
-    pytest.param(("a/b", "c d|e", False), "volatile/a%2Fb/c%20d%7Ce", id="escaped"),
-]
-
-
-@pytest.mark.parametrize(("identity", "expected"), IDENTITIES)
-def test_an_identity_in_one_text(identity: tuple[str | None, str, bool], expected: str) -> None:
-    assert identity_of(identity) == expected
 
 
 def test_what_a_subscription_holds(broker: Broker, manager: Manager) -> None:

@@ -300,7 +300,8 @@ def trim_in(routing: Routing) -> Trim | None:
 
 
 def limited(*, max_events: int = 0, max_age_ms: int = 0) -> Routing:
-    return Routing(policy=JOURNALED, journal_max_events=max_events, journal_max_age_ms=max_age_ms)
+    limits = EventLogLimits(max_events=max_events, max_age_ms=max_age_ms)
+    return Routing(policy=JOURNALED, event_log_limits=limits)
 
 
 def test_with_every_thousand_rows_some_go() -> None:
