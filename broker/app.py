@@ -30,6 +30,7 @@ from broker.routing.batches.staging_area import StagingArea
 from broker.routing.credit.disk_guard import DiskGuard, Space
 from broker.routing.entries.participants import QueueObserver
 from broker.routing.errors import RoutingError
+from broker.routing.queues.message_events import EventLogLimits
 from broker.routing.queues.node import QUEUE, TOPIC
 from broker.routing.router import Router
 from broker.security.authenticate import is_loopback, open_users
@@ -467,7 +468,7 @@ def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
         deliver_before_commit=_chosen(
             address.deliver_before_commit, settings.deliver_before_commit
         ),
-        journal=_chosen(address.journal, settings.journal),
+        event_log=_chosen(address.event_log, settings.event_log),
         dead_letter_properties=_chosen(
             address.dead_letter_properties, settings.dead_letter_properties
         ),

@@ -143,7 +143,7 @@ class PlaceSettings(BaseModel):
     duplicate_window: Window | None = None
     duplicate_window_ms: Count | None = None
     deliver_before_commit: bool | None = None
-    journal: bool | None = None
+    event_log: bool | None = None
 
 
 class AddressSettings(PlaceSettings):
@@ -221,9 +221,9 @@ class Settings(BaseSettings):
     # how long subscribers of durable and transient topics may take to come back
     connection_loss_grace_ms: Uint = 60_000
 
-    # how much of the lifecycle journal is kept
-    journal_max_events: Count = 1_000_000
-    journal_max_age_ms: Count = 7 * 24 * 3600 * 1000
+    # how much of the event log is kept
+    event_log_max_events: Count = 1_000_000
+    event_log_max_age_ms: Count = 7 * 24 * 3600 * 1000
 
     # how long what a sink has staged is kept without a commit
     stage_retention_s: Uint = 24 * 3600
@@ -248,7 +248,7 @@ class Settings(BaseSettings):
     duplicate_window: Window = 0
     duplicate_window_ms: Count = 0
     deliver_before_commit: bool = True
-    journal: bool = False
+    event_log: bool = False
 
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()

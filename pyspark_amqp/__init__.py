@@ -1,9 +1,9 @@
-"""Messages and the broker's journal as tables of Apache Spark: the data source `amqp`, and jobs.
+"""Messages and the broker's event log as tables of Apache Spark: the data source `amqp`, and jobs.
 
 Spark imports every top-level package named `pyspark_*` and takes its `DefaultSource`. That class is
 imported at its first use: the command line imports this package where Spark is not installed.
 Of the broker this package knows the JMS mapping and the codec, of its storage the names of the
-journal's columns. The broker knows nothing of this package.
+event log's columns. The broker knows nothing of this package.
 """
 
 from __future__ import annotations

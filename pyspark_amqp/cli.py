@@ -31,7 +31,7 @@ AUDIT_STATUSES: Final = (
 )
 
 pipeline = Commands(
-    help="The data pipeline on Apache Spark: archive messages and journal as Parquet, audit,"
+    help="The data pipeline on Apache Spark: archive messages and event log as Parquet, audit,"
     " report, replay.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,
@@ -129,10 +129,10 @@ def audit(
     conf: take.Conf = None,
     json: take.Json = False,
 ) -> None:
-    """Judge by the journal: nothing lost, accepted twice, early, out of order, or given to two.
+    """Judge by the event log: nothing lost, accepted twice, early, out of order, or given to two.
 
     Whether what has no end is lost can be judged where --url says which broker to look into, or
-    with --drained. Messages that began before the journal does are not judged for loss.
+    with --drained. Messages that began before the event log does are not judged for loss.
     """
     from pyspark_amqp.jobs.auditing import Auditing, lines_of, table_of
 
@@ -232,11 +232,11 @@ def report(
         source = Auditing(place, broker, begin, end, tuple(address or ()))
         source.check()
         with spark_for(progress, "report", master, pairs(conf, "--conf")) as spark:
-            progress.say("reading the journal")
+            progress.say("reading the event log")
             found = job.gather(source.rows(spark))
         if found is None:
             progress.clear()
-            fail("the journal has no row of what is asked for")
+            fail("the event log has no row of what is asked for")
         progress.say("drawing")
         paths = job.write(found, out)
         progress.clear()

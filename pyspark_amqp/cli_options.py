@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from broker.cli.journal import UNITS, moment
+from broker.cli.events import UNITS, moment
 from pyspark_amqp.jobs.running import pairs
 
 Place = Annotated[
@@ -19,7 +19,7 @@ OptionalPlace = Annotated[
     Path | None,
     typer.Argument(
         metavar="[ARCHIVE]",
-        help="The archive's folder; without it --url's own journal is read.",
+        help="The archive's folder; without it --url's own event log is read.",
         show_default=False,
     ),
 ]
@@ -70,11 +70,11 @@ class What(Enum):
     """What is archived."""
 
     MESSAGES = "messages"
-    JOURNAL = "journal"
+    EVENTS = "events"
     BOTH = "both"
 
     def parts(self) -> list[str]:
-        return ["messages", "journal"] if self is What.BOTH else [self.value]
+        return ["messages", "events"] if self is What.BOTH else [self.value]
 
 
 class Mode(Enum):

@@ -102,7 +102,7 @@ MESSAGE_COLUMNS: Final[dict[str, str]] = {
 }
 """What a message is as a row, in Spark's words."""
 
-JOURNAL_COLUMNS: Final[dict[str, str]] = {
+EVENT_LOG_COLUMNS: Final[dict[str, str]] = {
     "id": "BIGINT",
     "at": "TIMESTAMP",
     "kind": "STRING",
@@ -120,7 +120,7 @@ JOURNAL_COLUMNS: Final[dict[str, str]] = {
     "reason": "STRING",
     "boot": "STRING",
 }
-"""What the lifecycle journal tells of one event. `deliverAt` is null where none was asked for."""
+"""What the event log tells of one event. `deliverAt` is null where none was asked for."""
 
 JSON_COLUMNS: Final = ("properties", "bodyMap", "bodyList")
 """Those that are text where `propertiesAs` is json."""

@@ -33,7 +33,7 @@ class Use(Enum):
     SINK = "write"
 
 
-MODES: Final = {Use.BATCH: ("browse", "journal"), Use.STREAM: ("lease", "journal")}
+MODES: Final = {Use.BATCH: ("browse", "events"), Use.STREAM: ("lease", "events")}
 """What may be read; the first is what is read where nothing is said."""
 
 
@@ -111,11 +111,11 @@ TABLE: Final = (
     Option("selector", Text("a JMS selector"), None, READS, "Only messages that it selects."),
     Option(
         "mode",
-        Choice("lease", "browse", "journal"),
+        Choice("lease", "browse", "events"),
         None,
         READS,
         "lease takes messages from the queue, once (streams); browse looks at them, which stay "
-        "(batch); journal reads what happened to messages.",
+        "(batch); events reads what happened to messages.",
     ),
     Option("lease", _NAME, None, STREAM, "The lease's id; else one of its own for each query."),
     Option(
@@ -123,7 +123,7 @@ TABLE: Final = (
         Positions("earliest", "latest"),
         "earliest",
         READS,
-        "browse and journal: the first position (id, in the journal) to be read, or the time.",
+        "browse and events: the first position (id, in the event log) to be read, or the time.",
     ),
     Option(
         "endingPosition",
@@ -132,13 +132,13 @@ TABLE: Final = (
         BATCH,
         "The first position (id) or time that is not read any more.",
     ),
-    Option("kind", Text("a kind of event"), None, READS, "journal: only events of this kind."),
+    Option("kind", Text("a kind of event"), None, READS, "events: only events of this kind."),
     Option(
         "storeUrl",
         Text("postgresql://…, sqlite:///PATH"),
         None,
         READS,
-        "journal: the store itself in place of the broker, read by ADBC: a PostgreSQL, the SQLite "
+        "events: the store itself in place of the broker, read by ADBC: a PostgreSQL, the SQLite "
         "file of a broker that is stopped, or a backup.",
     ),
     Option(
@@ -201,7 +201,7 @@ TABLE: Final = (
         Truth(),
         "true",
         READS,
-        "journal: whether rows that were removed before they were read end the query.",
+        "events: whether rows that were removed before they were read end the query.",
     ),
     Option("includeBody", Truth(), "true", READS, "Whether the columns of bodies are filled."),
     Option("includeRaw", Truth(), "false", READS, "Whether `amqp`, the encoded message, is."),
@@ -262,7 +262,7 @@ LEASE_ONLY: Final = (
     *("lease", "topic", "partitionBy", "leaseTtl", "failOnLeaseLoss"),
     *("maxBytesPerTrigger", "minMessagesPerTrigger", "maxTriggerDelay"),
 )
-JOURNAL_ONLY: Final = ("kind", "storeUrl", "failOnDataLoss")
+EVENTS_ONLY: Final = ("kind", "storeUrl", "failOnDataLoss")
 MESSAGES_ONLY: Final = (
     *("subscription", "selector", "includeBody", "includeRaw", "propertiesAs", "pushdown"),
 )
@@ -302,7 +302,7 @@ class Options:
 
     @property
     def mode(self) -> str:
-        """What is read: lease, browse or journal."""
+        """What is read: lease, browse or events."""
         return cast("str", self._values["mode"])
 
     @property
@@ -416,7 +416,7 @@ def is_for(name: str, use: Use, mode: str) -> bool:
 def _foreign(mode: str) -> list[str]:
     """What is not for that mode."""
     foreign = [*(LEASE_ONLY if mode != "lease" else ())]
-    foreign += JOURNAL_ONLY if mode != "journal" else MESSAGES_ONLY
+    foreign += EVENTS_ONLY if mode != "events" else MESSAGES_ONLY
     return foreign + (["startingPosition"] if mode == "lease" else [])
 
 
@@ -431,8 +431,8 @@ def _check_source(options: Options, values: dict[str, object]) -> None:
     for name in _foreign(mode):
         if name in options.given:
             raise OptionError(f"option {name}: it is not for mode {mode}")
-    if mode == "journal":
-        _check_journal(options)
+    if mode == "events":
+        _check_events(options)
     else:
         _check_messages(options)
 
@@ -463,7 +463,7 @@ def _check_messages(options: Options) -> None:
         )
 
 
-def _check_journal(options: Options) -> None:
+def _check_events(options: Options) -> None:
     store = options.text("storeUrl")
     if store is None:
         return

@@ -1,4 +1,4 @@
-"""Spark's batch readers: queues that are browsed, and the journal."""
+"""Spark's batch readers: queues that are browsed, and the event log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from pyspark_amqp import journal
+from pyspark_amqp import events
 from pyspark_amqp.messages import Part, Place, Range, part_of_queue, rows
 from pyspark_amqp.options import Options
 from pyspark_amqp.places import place_of
@@ -65,40 +65,40 @@ class SelectingReader(BrowseReader):
 
 
 @dataclass
-class JournalPartition(InputPartition):
+class EventPartition(InputPartition):
     """A range of ids."""
 
     behind: int
     until: int
 
 
-class JournalReader(DataSourceReader):
+class EventReader(DataSourceReader):
     """What happened to messages."""
 
     def __init__(self, options: Options, names: Sequence[str]) -> None:
         self._options: Final = options
         self._names: Final = list(names)
 
-    def partitions(self) -> Sequence[JournalPartition]:
-        first, last = journal.bounds(self._options)
+    def partitions(self) -> Sequence[EventPartition]:
+        first, last = events.bounds(self._options)
         start = self._options.position("startingPosition")
         end = self._options.position("endingPosition")
-        behind = journal.first_behind(self._options, start, first)
+        behind = events.first_behind(self._options, start, first)
         until = last if end.number is None else min(last, end.number - 1)
         if self._options.is_latest("startingPosition"):
             behind = last
         parts = [
-            JournalPartition(*each)
-            for each in journal.ranges(behind, until, self._options.number("numPartitions"))
+            EventPartition(*each)
+            for each in events.ranges(behind, until, self._options.number("numPartitions"))
         ]
         # of no partitions Spark makes one of its own
-        return parts or [JournalPartition(behind, behind)]
+        return parts or [EventPartition(behind, behind)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, JournalPartition)
+        assert isinstance(partition, EventPartition)
         if partition.behind >= partition.until:
             return iter(())
-        return journal.rows(
+        return events.rows(
             self._options,
             self._names,
             partition.behind,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyspark_amqp.columns import JOURNAL_COLUMNS, ddl_of, message_columns
+from pyspark_amqp.columns import EVENT_LOG_COLUMNS, ddl_of, message_columns
 from pyspark_amqp.options import (
     OptionError,
     Options,
@@ -42,19 +42,19 @@ def schema(given: Given) -> str:
 
 
 def _columns(values: Mapping[str, object]) -> dict[str, str]:
-    if values.get("mode") == "journal":
-        return JOURNAL_COLUMNS
+    if values.get("mode") == "events":
+        return EVENT_LOG_COLUMNS
     return message_columns(str(values.get("propertiesAs") or "typed"))
 
 
 def reader(given: Given, schema: StructType) -> DataSourceReader:
     """For `spark.read`."""
-    from pyspark_amqp.readers import BrowseReader, JournalReader, SelectingReader
+    from pyspark_amqp.readers import BrowseReader, EventReader, SelectingReader
 
     options = read_options(given, Use.BATCH)
     names = _names(options, schema)
-    if options.mode == "journal":
-        return JournalReader(options, names)
+    if options.mode == "events":
+        return EventReader(options, names)
     if options.is_set("pushdown"):
         return SelectingReader(options, names)
     return BrowseReader(options, names)
@@ -62,13 +62,13 @@ def reader(given: Given, schema: StructType) -> DataSourceReader:
 
 def stream_reader(given: Given, schema: StructType) -> DataSourceStreamReader:
     """For `spark.readStream`."""
-    from pyspark_amqp.journal_stream import JournalStreamReader
+    from pyspark_amqp.event_stream import EventStreamReader
     from pyspark_amqp.lease_stream import LeaseStreamReader
 
     options = read_options(given, Use.STREAM)
     names = _names(options, schema)
-    if options.mode == "journal":
-        return JournalStreamReader(options, names)
+    if options.mode == "events":
+        return EventStreamReader(options, names)
     return LeaseStreamReader(options, names)
 
 

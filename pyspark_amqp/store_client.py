@@ -1,4 +1,4 @@
-"""The store's own table of the journal, by ADBC: a PostgreSQL, or an SQLite file that no broker
+"""The store's own table of the event log, by ADBC: a PostgreSQL, or an SQLite file that no broker
 has open. Arrow comes out of the driver, so a million rows take two seconds.
 """
 

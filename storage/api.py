@@ -162,11 +162,11 @@ class Store:
     @property
     @abstractmethod
     def first_event(self) -> int:
-        """The lowest id that no row of the lifecycle journal has had, once the store is open."""
+        """The lowest id that no row of the event log has had, once the store is open."""
 
     @abstractmethod
     async def events(self, query: EventQuery) -> EventPage:
-        """Rows of the lifecycle journal. One call looks at a bounded part of it."""
+        """Rows of the event log. One call looks at a bounded part of it."""
 
     @abstractmethod
     async def event_columns(self, query: EventQuery) -> EventColumns:

@@ -209,13 +209,13 @@ class Batch:
         return self.leases
 
     def note_event(self, row: EventRow) -> None:
-        """Add to the lifecycle journal; ids ascend, also from batch to batch."""
+        """Add to the event log; ids ascend, also from batch to batch."""
         if self.events is None:
             self.events = EventChanges()
         self.events.rows.append(row)
 
     def trim_events(self, trim: Trim) -> None:
-        """Remove old rows of the lifecycle journal."""
+        """Remove old rows of the event log."""
         if self.events is None:
             self.events = EventChanges()
         self.events.trim = trim

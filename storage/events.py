@@ -1,4 +1,4 @@
-"""Rows of the lifecycle journal on their way to a store, and what is asked of those that are there.
+"""Rows of the event log on their way to a store, and what is asked of those that are there.
 
 A row is what happened to one message at one moment, as a tuple: columns by `EVENT_COLUMNS`.
 What does not apply is empty or 0. Rows are added and, from the oldest on, removed; never changed.
@@ -64,7 +64,7 @@ class Trim:
 
 @final
 class EventChanges:
-    """What one batch does to the lifecycle journal: rows are added first."""
+    """What one batch does to the event log: rows are added first."""
 
     def __init__(self) -> None:
         self.rows: Final[list[EventRow]] = []

@@ -16,7 +16,7 @@ from broker.cli.conformance import conformance
 from broker.cli.connections import connections
 from broker.cli.embed import embed
 from broker.cli.ending import EXIT_STATUSES
-from broker.cli.journal import journal
+from broker.cli.events import events
 from broker.cli.leases import leases
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
@@ -114,7 +114,7 @@ def healthcheck(
     run(url, config, timeout)
 
 
-application.command()(journal)
+application.command()(events)
 application.add_typer(users, name="user")
 application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")

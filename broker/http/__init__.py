@@ -1,1 +1,1 @@
-"""The fast path: many messages, or rows of the lifecycle journal, as Arrow streams over HTTP."""
+"""The fast path: many messages, or rows of the event log, as Arrow streams over HTTP."""

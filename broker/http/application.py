@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from broker.http import journal, messages
+from broker.http import events, messages
 from broker.http.access import CHALLENGE, UNAUTHORIZED, Access
 from broker.http.arguments import Arguments
 from broker.http.streams import ArrowStream, BrokenOff, Streams
@@ -63,8 +63,8 @@ class Readings:
     def routes(self) -> list[Route]:
         """Where each is."""
         known: dict[str, Work] = {
-            "/journal/bounds": self._journal_bounds,
-            "/arrow/journal": self._journal,
+            "/events/bounds": self._event_bounds,
+            "/arrow/events": self._events,
             "/arrow/browse": self._browse,
             "/arrow/lease": self._lease,
         }
@@ -85,26 +85,26 @@ class Readings:
 
         return answer
 
-    async def _journal_bounds(self, request: Request) -> Response:
+    async def _event_bounds(self, request: Request) -> Response:
         _arguments(request)
         first, last = await self._store.event_bounds()
         return JSONResponse({"first": first, "last": last})
 
-    async def _journal(self, request: Request) -> Response:
+    async def _events(self, request: Request) -> Response:
         asked = _arguments(request, "behind", "until", "address", "kind")
         address, kind = asked.text("address", ""), asked.one_of("kind", KINDS)
         behind, until = asked.number("behind", 0), asked.number("until", 0)
         if not until:
             # rows that come while this is read are for the next time
             _, until = await self._store.event_bounds()
-        batches = journal.batches(
+        batches = events.batches(
             self._store,
             behind=behind,
             until=until,
             address=self._container.router.prefixes.canonical(address) if address else "",
             kind=kind,
         )
-        return ArrowStream(self._streams, journal.SCHEMA, batches)
+        return ArrowStream(self._streams, events.SCHEMA, batches)
 
     async def _lease(self, request: Request) -> Response:
         asked = _arguments(request, "lease", "generation", "epoch", "slice")

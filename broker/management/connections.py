@@ -144,9 +144,7 @@ def link_record(link: Link) -> LinkRecord:
         container_id=peer.container_id,
         session=int(link.session.channel),
         role="sender" if isinstance(link, IncomingLink) else "receiver",
-        address=owner.address()
-        if isinstance(owner, ProducerEndpoint | ConsumerEndpoint)
-        else "",
+        address=owner.address() if isinstance(owner, ProducerEndpoint | ConsumerEndpoint) else "",
         credit=int(link.credit) if isinstance(link, IncomingLink | OutgoingLink) else 0,
         unsettled=unsettled,
         oldest_unsettled_ms=oldest_ms,

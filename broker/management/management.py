@@ -17,8 +17,8 @@ from broker.links.service import Service
 from broker.management.backups import Backups
 from broker.management.connections import Connections, Links
 from broker.management.entity import Caller, Entity, Operation
+from broker.management.events import Events
 from broker.management.explain import ATTACH, Explanations
-from broker.management.history import Events
 from broker.management.later import LATER_MAX, Later, Spawn, Told
 from broker.management.leases import LeaseEntity
 from broker.management.messages import Messages

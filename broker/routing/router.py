@@ -130,7 +130,7 @@ class Router:
 
     def witness_of(self, policy: AddressPolicy) -> QueueObserver | None:
         """Who hears what happens in the queues of an address; mostly nobody."""
-        return self.event_log if policy.journal else self.observer
+        return self.event_log if policy.event_log else self.observer
 
     # -- nodes
 

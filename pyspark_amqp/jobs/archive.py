@@ -1,10 +1,10 @@
-"""The archive job: messages and the journal into Parquet, each row once, over kills and re-runs.
+"""The archive job: messages and the event log into Parquet, each row once, over kills and re-runs.
 
 A batch is written by Spark into `_staging`, and its files are then renamed to their places, under
 names that tell query and batch. Spark may run the last batch once more, after a kill or because
-its own log was not written: the same rows come again (a lease's epoch, a range of the journal), the
-same names are taken again, and what else that batch had written before is deleted. Spark's own file
-sink would list its files in `_spark_metadata`, which no other reader looks at: DuckDB would see
+its own log was not written: the same rows come again (a lease's epoch, a range of the event log),
+the same names are taken again, and what else that batch had written before is deleted. Spark's own
+file sink would list its files in `_spark_metadata`, which no other reader looks at: DuckDB would see
 rows twice.
 """
 
@@ -26,9 +26,9 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from pyspark_amqp.jobs.layout import (
     COLUMNS,
+    EVENTS,
     FILE,
     FOLDERS,
-    JOURNAL,
     MESSAGES,
     Archive,
     ArchiveError,
@@ -75,11 +75,13 @@ def unseen(rows: DataFrame, archived: DataFrame) -> DataFrame:
     return rows.join(archived, condition, "anti")
 
 
-def source_name(what: str, mode: str, options: Mapping[str, str]) -> str:
-    """The name of the checkpoint for what is read: the same whenever the same is read."""
+def source_name(archive: Archive, what: str, options: Mapping[str, str]) -> str:
+    """Return the name of the checkpoint of a source: one name for the same options."""
+    stored = archive.stored_name(what)
+    mode = options["mode"] if what == MESSAGES else stored
     read = [options.get(name, "") for name in ("address", "subscription", "topic", "selector")]
     digest = sha256("\n".join((mode, *read)).encode()).hexdigest()[:12]
-    return f"{what}-{digest}"
+    return f"{stored}-{digest}"
 
 
 def query_of(checkpoint: Path) -> str:
@@ -197,7 +199,7 @@ def check_target(archive: Archive, whats: Sequence[str]) -> None:
     if root.exists() and not root.is_dir():
         raise ArchiveError(f"{root} is a file: name a folder for the archive, it is made if needed")
     ours = {*FOLDERS, "_staging", "_checkpoints", "_lock"}
-    if root.is_dir() and not archive.has(MESSAGES) and not archive.has(JOURNAL):
+    if root.is_dir() and not archive.has(MESSAGES) and not archive.has(EVENTS):
         strange = sorted(each.name for each in root.iterdir() if each.name not in ours)
         if strange:
             raise ArchiveError(

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES, Archive
+from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive
 from pyspark_amqp.jobs.running import size_of
 from pyspark_amqp.options import OptionError, Use, is_for, read_options
 
@@ -62,7 +62,7 @@ class Sums:
 
 @dataclass
 class Archiving:
-    """One run of the job. `messages` and `journal` are the source's options for each, where it is
+    """One run of the job. `messages` and `events` are the source's options for each, where it is
     asked for."""
 
     archive: Archive
@@ -90,7 +90,7 @@ class Archiving:
         sources = {
             MESSAGES: {**messages, MODE: chosen, "includeRaw": "true"},
             # what the broker has no rows of any more is no reason not to keep the rest
-            JOURNAL: {MODE: "journal", "failOnDataLoss": "false"},
+            EVENTS: {MODE: "events", "failOnDataLoss": "false"},
         }
         return cls(Archive(place), shared(broker, {what: sources[what] for what in whats}), every)
 
@@ -103,7 +103,7 @@ class Archiving:
         for what, given in self.sources.items():
             if what == MESSAGES and not {"address", "subscription"} & set(given):
                 raise OptionError(
-                    "messages of which queue? Give --address, or --subscription, or --what journal"
+                    "messages of which queue? Give --address, or --subscription, or --what events"
                 )
             if use_of(given) is Use.BATCH and self.every is not None:
                 raise OptionError("--every: messages that stay are archived once; say --mode lease")
@@ -126,7 +126,7 @@ class Archiving:
         try:
             for what, given in self.sources.items():
                 if use_of(given) is Use.STREAM:
-                    name = source_name(what, given[MODE], given)
+                    name = source_name(self.archive, what, given)
                     held.enter_context(self.archive.reserved(name, what))
         except BaseException:
             held.close()
@@ -135,7 +135,7 @@ class Archiving:
 
     def _run(self, spark: SparkSession, say: Callable[[str], None]) -> None:
         running: list[StreamingQuery] = []
-        # messages first, so that the journal tells what became of those archived here
+        # messages first, so that the event log tells what became of those archived here
         for what in self.sources:
             self.sums[what] = Sums()
             query = self._start(spark, what, partial(self._written, what, say))
@@ -176,17 +176,17 @@ class Archiving:
         if given[MODE] == "browse":
             tell(snapshot(self.archive, spark.read.format("amqp").options(**given).load()))
             return None
-        name = source_name(what, given[MODE], given)
-        if what == JOURNAL and not self.archive.has_begun(name):
+        name = source_name(self.archive, what, given)
+        if what == EVENTS and not self.archive.has_begun(name):
             given["startingPosition"] = self._first_row(spark)
         rows = spark.readStream.format("amqp").options(**given).load()
         return stream(self.archive, rows, what, name, tell=tell, every=self.every)
 
     def _first_row(self, spark: SparkSession) -> str:
-        """Where the journal begins that is not archived: also where the checkpoint was lost."""
+        """Where the event log begins that is not archived: also where the checkpoint was lost."""
         from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-        if not self.archive.has(JOURNAL):
+        if not self.archive.has(EVENTS):
             return "earliest"
-        last = self.archive.read(spark, JOURNAL).agg(F.max("id").alias("id")).collect()[0]["id"]
+        last = self.archive.read(spark, EVENTS).agg(F.max("id").alias("id")).collect()[0]["id"]
         return str(last + 1)

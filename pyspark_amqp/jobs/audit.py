@@ -1,12 +1,12 @@
-"""The audit: five things that the journal must prove, and the messages that break them.
+"""The audit: five things that the event log must prove, and the messages that break them.
 
-Pure functions from frames to frames. `journal` has the columns of `pyspark_amqp.columns.JOURNAL`.
+Pure functions from frames to frames. `events` has the columns of `pyspark_amqp.columns.EVENTS`.
 
 - no loss: each life that began has ended, or the message is where it should be. Not judged where
-  it began before the journal, or before a gap in it, or was not stored and the broker restarted,
+  it began before the event log, or before a gap in it, or was not stored and the broker restarted,
   or may have, or waits for a subscriber of a topic who has no name.
 - no duplicate: there are no more accepts than lives. Not judged where the first of them may have
-  begun before the journal and there is no name: subscribers of a topic share such a place.
+  begun before the event log and there is no name: subscribers of a topic share such a place.
 - not early: nothing is in a queue, or given, before its delivery time. Not judged over a restart,
   which is another clock, and for messages without an id.
 - order: a consumer gets messages of one priority as they came, the first time each is given.
@@ -54,13 +54,13 @@ messages that are not durable go with the next commit. So what is missing is loo
 what has just become due is not overdue."""
 
 BLOCK_BITS: Final = 16
-"""Ids are counted in blocks of 65,536: a gap is found without sorting the journal."""
+"""Ids are counted in blocks of 65,536: a gap is found without sorting the event log."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What there is of a journal. `sees_from`: from that id on no row is missing. `boot_from`: from
-    that id on rows are of the process that wrote the last one."""
+    """The extent of an event log. `sees_from`: from that id on no row is missing. `boot_from`: from
+    that id on, all rows are of the process that wrote the last one."""
 
     rows: int
     first: int
@@ -98,10 +98,10 @@ EVERYTHING: Final = Scope()
 
 @dataclass(frozen=True)
 class Look:
-    """What is known of the queues beside the journal.
+    """What is known of the queues beside the event log.
 
     `waiting` has `address`, `subscription` and `position` of what somebody saw there, when the
-    journal's last row was `last`. `topics` are addresses where others wait whom nobody can see.
+    event log's last row was `last`. `topics` are addresses where others wait whom nobody can see.
     `drained`: they were empty in the end and nobody had anything, so all that is open is lost.
     Without either nothing is known, so nothing is lost.
     """
@@ -120,11 +120,11 @@ class Look:
 NO_LOOK: Final = Look()
 
 
-def bounds(journal: DataFrame) -> Bounds:
-    """Look through the whole journal once. Ids have no gaps but where rows were trimmed, and those
-    of a process lie together."""
+def bounds(events: DataFrame) -> Bounds:
+    """Return the extent of an event log, in one pass. Ids have gaps only where rows were trimmed;
+    the rows of one process lie together."""
     blocks = (
-        journal.groupBy(F.shiftright("id", BLOCK_BITS), "boot")
+        events.groupBy(F.shiftright("id", BLOCK_BITS), "boot")
         .agg(
             F.count("*").alias("rows"),
             F.min("id").alias("first"),
@@ -165,12 +165,12 @@ def bounds(journal: DataFrame) -> Bounds:
 # -- the five checks
 
 
-def with_state(journal: DataFrame, seen: DataFrame, known: Bounds, look: Look) -> DataFrame:
+def with_state(events: DataFrame, seen: DataFrame, known: Bounds, look: Look) -> DataFrame:
     """Messages of `lives` with a `state`: where each is whose life has not ended.
 
     `ended`: nothing is open, or nothing can be known of it: it began before a gap, or all that was
     in its queue went at once. `gone`: not stored, and its broker is another. `given`: a consumer or
-    a lease has it, as far as the journal tells. `held`: it waits for another try. `there`: it was
+    a lease has it, as far as the event log tells. `held`: it waits for another try. `there`: it was
     seen in its queue. `moving`: something happened to it since somebody looked. `unseen`: it need
     not have been seen, for it waits at a topic, or was not stored and nothing tells that the broker
     is still the same. `missing`: it should be in its queue; where nobody has looked, nobody knows.
@@ -178,7 +178,7 @@ def with_state(journal: DataFrame, seen: DataFrame, known: Bounds, look: Look) -
     joined = seen.withColumn("bulkId", F.lit(None).cast("bigint"))
     if known.bulks:
         bulk = (
-            journal.filter(F.col("position") == BULK)
+            events.filter(F.col("position") == BULK)
             .groupBy("address", "subscription")
             .agg(F.max("id").alias("bulkId"))
         )
@@ -207,7 +207,7 @@ def with_state(journal: DataFrame, seen: DataFrame, known: Bounds, look: Look) -
         .when(_cannot_be_seen(known, look), F.lit(UNSEEN))
         .otherwise(F.lit(MISSING))
     )
-    # the journal does not tell whose these are: of a queue, or of several subscribers of a topic
+    # the event log does not tell whose these are: of a queue, or of several subscribers of a topic
     is_shared = (F.col("subscription") == "") & ~F.col("firstBeginId").eqNullSafe(F.col("firstId"))
     return joined.select(*KEY, *STATED, is_shared.alias("isShared"), state.alias("state"))
 
@@ -229,8 +229,8 @@ def lost(stated: DataFrame, *, drained: bool) -> DataFrame:
     return _broken(LOSS, stated.filter(is_lost), "lastId", F.lit("it is nowhere"))
 
 
-def overdue(journal: DataFrame, stated: DataFrame, known: Bounds, look: Look) -> DataFrame:
-    """Scheduled messages whose time has come, by the journal's last row, and who never came."""
+def overdue(events: DataFrame, stated: DataFrame, known: Bounds, look: Look) -> DataFrame:
+    """Scheduled messages whose time has come, by the event log's last row, and who never came."""
     assert known.ends_at is not None, "who has a message has a row"
     due = known.ends_at - timedelta(seconds=0 if look.drained else SECOND_LOOK_S)
     never = stated.filter(
@@ -242,7 +242,7 @@ def overdue(journal: DataFrame, stated: DataFrame, known: Bounds, look: Look) ->
         & (F.col("deliverAt") < F.lit(due))
     )
     came = (
-        journal.filter(F.col("kind") == "enqueued")
+        events.filter(F.col("kind") == "enqueued")
         .join(never.select(*BY_ID).distinct(), BY_ID, "semi")
         .groupBy(*BY_ID)
         .agg(F.max("id").alias("cameId"))
@@ -262,10 +262,10 @@ def accepted_again(stated: DataFrame) -> DataFrame:
     return _broken(DUPLICATE, often, "acceptedId", detail)
 
 
-def early(journal: DataFrame, scope: Scope) -> DataFrame:
+def early(events: DataFrame, scope: Scope) -> DataFrame:
     """The first row of each message that was in a queue, or given, before its delivery time."""
     later = (
-        journal.filter((F.col("kind") == "scheduled") & (F.col("messageId") != ""))
+        events.filter((F.col("kind") == "scheduled") & (F.col("messageId") != ""))
         .groupBy(*BY_ID)
         .agg(
             F.min("deliverAt").alias("due"),
@@ -274,7 +274,7 @@ def early(journal: DataFrame, scope: Scope) -> DataFrame:
         )
     )
     found = (
-        journal.filter(F.col("kind").isin("enqueued", *GIVEN))
+        events.filter(F.col("kind").isin("enqueued", *GIVEN))
         .join(later, BY_ID)
         .filter(
             (F.col("id") > F.col("scheduledId"))
@@ -299,7 +299,7 @@ def out_of_order(stated: DataFrame) -> DataFrame:
     becomes of positions; of one priority, which is the last digit of a position.
     """
     stream = Window.partitionBy("stream").orderBy("giftId")
-    # of a message that began before the journal nothing tells when
+    # of a message that began before the event log nothing tells when
     known = stated.filter(F.col("beganId") < F.col("giftId"))
     found = known.withColumn("beforeIt", F.lag("beganId").over(stream)).filter(
         F.col("beforeIt") > F.col("beganId")
@@ -308,11 +308,11 @@ def out_of_order(stated: DataFrame) -> DataFrame:
     return _broken(ORDER, found, "giftId", detail)
 
 
-def given_to_two(journal: DataFrame, stated: DataFrame, known: Bounds) -> DataFrame:
+def given_to_two(events: DataFrame, stated: DataFrame, known: Bounds) -> DataFrame:
     """Messages that were given while somebody had them. Few are given more than once, so only of
     those the rows are put in order."""
     again = stated.filter(may_be_given_to_two()).select(*KEY)
-    found = given_twice(journal.join(again, [*KEY], "semi"), known.sees_from)
+    found = given_twice(events.join(again, [*KEY], "semi"), known.sees_from)
     return _broken(EXCLUSIVE, found, "id", F.lit("given while somebody had it"))
 
 
@@ -327,18 +327,18 @@ def _broken(check: str, found: DataFrame, id_: str, detail: Column) -> DataFrame
     )
 
 
-def _with_rows(found: DataFrame, journal: DataFrame) -> DataFrame:
+def _with_rows(found: DataFrame, events: DataFrame) -> DataFrame:
     """Messages that break a check, with what the rows by which it is seen tell."""
-    rows = journal.select(
+    rows = events.select(
         "id", "at", F.trim(F.concat_ws(" ", "kind", "consumer", "link")).alias("row")
     )
     detail = F.concat("detail", F.lit(" ("), "row", F.lit(")"))
     return found.join(rows, "id").select("check", *KEY, "id", "at", detail.alias("detail"))
 
 
-def places_to_look(journal: DataFrame, known: Bounds, scope: Scope) -> list[tuple[str, str]]:
+def places_to_look(events: DataFrame, known: Bounds, scope: Scope) -> list[tuple[str, str]]:
     """(address, subscription) of messages that should be in their queues."""
-    stated = with_state(journal, lives(journal).filter(scope.takes()), known, NO_LOOK)
+    stated = with_state(events, lives(events).filter(scope.takes()), known, NO_LOOK)
     wanted = stated.filter(F.col("state") == MISSING).select("address", "subscription").distinct()
     return sorted((row["address"], row["subscription"]) for row in wanted.collect())
 
@@ -369,29 +369,29 @@ class Verdict:
 
 
 def _offenders(
-    journal: DataFrame, known: Bounds, stated: DataFrame, *, look: Look, scope: Scope
+    events: DataFrame, known: Bounds, stated: DataFrame, *, look: Look, scope: Scope
 ) -> list[DataFrame]:
     """Messages that break a check, but for those that were given to two."""
     parts = [accepted_again(stated), out_of_order(stated)]
     if look.tells:
         parts.append(lost(stated, drained=look.drained))
     if known.scheduled:
-        parts.append(early(journal, scope))
+        parts.append(early(events, scope))
         if look.tells:
-            parts.append(overdue(journal, stated, known, look))
+            parts.append(overdue(events, stated, known, look))
     return parts
 
 
 def judge(
-    journal: DataFrame,
+    events: DataFrame,
     known: Bounds,
     *,
     look: Look = NO_LOOK,
     scope: Scope = EVERYTHING,
 ) -> tuple[Verdict, DataFrame]:
     """The verdict, and the messages that break a check, a row for each check that they break."""
-    seen = lives(journal).filter(scope.takes())
-    stated = with_state(journal, seen, known, look).persist(StorageLevel.MEMORY_AND_DISK)
+    seen = lives(events).filter(scope.takes())
+    stated = with_state(events, seen, known, look).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         by_state = (
             stated.filter((F.col("scheduled") == 0) | (F.col("enqueued") + F.col("ended") > 0))
@@ -404,9 +404,9 @@ def judge(
             )
             .collect()
         )
-        parts = _offenders(journal, known, stated, look=look, scope=scope)
+        parts = _offenders(events, known, stated, look=look, scope=scope)
         if any(each["givenAgain"] for each in by_state):
-            parts.append(given_to_two(journal, stated, known))
+            parts.append(given_to_two(events, stated, known))
         found = reduce(DataFrame.unionByName, parts).persist(StorageLevel.MEMORY_AND_DISK)
         counted = found.groupBy("check").count().collect()
     finally:
@@ -430,4 +430,4 @@ def judge(
         },
         broken={check: broken.get(check, 0) for check in CHECKS},
     )
-    return verdict, _with_rows(found, journal)
+    return verdict, _with_rows(found, events)

@@ -12,7 +12,7 @@ from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark_amqp.jobs.layout import JOURNAL, Archive
+from pyspark_amqp.jobs.layout import EVENTS, Archive
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,16 +47,16 @@ class Auditing:
             if out.is_dir() or not os.access(out.parent, os.W_OK):
                 raise PermissionError(EACCES, "it cannot be written", str(out))
         if self.place is not None:
-            Archive(self.place).check(JOURNAL)
+            Archive(self.place).check(EVENTS)
         if self.broker is not None:
-            with connected(read_options({**self.broker, "mode": "journal"}, Use.BATCH)):
+            with connected(read_options({**self.broker, "mode": "events"}, Use.BATCH)):
                 pass
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """The journal's rows of that time and those addresses, as they are for a report."""
+        """The event log's rows of that time and those addresses, as they are for a report."""
         from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-        found = self._journal(spark)
+        found = self._events(spark)
         if self.since is not None:
             found = found.filter(F.col("at") >= F.lit(self.since))
         if self.until is not None:
@@ -70,22 +70,22 @@ class Auditing:
         from pyspark_amqp.jobs.audit import Look, Scope, bounds, judge
 
         scope = Scope(self.since, self.until, self.addresses)
-        say("reading the journal")
-        journal = self._journal(spark)
-        known = bounds(journal)
+        say("reading the event log")
+        events = self._events(spark)
+        known = bounds(events)
         say(f"judging {known.rows:,} events")
         if self.broker is None:
-            return judge(journal, known, look=Look(drained=self.drained), scope=scope)
+            return judge(events, known, look=Look(drained=self.drained), scope=scope)
         return self._with_looks(spark, known, scope, say)
 
-    def _journal(self, spark: SparkSession) -> DataFrame:
-        from pyspark_amqp.columns import JOURNAL_COLUMNS
-        from pyspark_amqp.jobs.looking import live_journal
+    def _events(self, spark: SparkSession) -> DataFrame:
+        from pyspark_amqp.columns import EVENT_LOG_COLUMNS
+        from pyspark_amqp.jobs.looking import live_events
 
         if self.place is None:
             assert self.broker is not None
-            return live_journal(spark, self.broker)
-        return Archive(self.place).read(spark, JOURNAL).select(*JOURNAL_COLUMNS)
+            return live_events(spark, self.broker)
+        return Archive(self.place).read(spark, EVENTS).select(*EVENT_LOG_COLUMNS)
 
     def _with_looks(
         self, spark: SparkSession, known: Bounds, scope: Scope, say: Callable[[str], None]
@@ -105,21 +105,21 @@ class Auditing:
         raise AssertionError("the last look decides")
 
     def _whole(self, spark: SparkSession, known: Bounds) -> DataFrame:
-        """The journal until now, as it is at this moment: rows that come later are not in it."""
+        """The event log until now, as it is at this moment: rows that come later are not in it."""
         from pyspark import StorageLevel
 
-        from pyspark_amqp.jobs.looking import live_journal
+        from pyspark_amqp.jobs.looking import live_events
 
         assert self.broker is not None
         behind = known.last if self.place is not None else 0
-        newer = live_journal(spark, self.broker, behind).persist(StorageLevel.MEMORY_AND_DISK)
+        newer = live_events(spark, self.broker, behind).persist(StorageLevel.MEMORY_AND_DISK)
         newer.count()
-        return newer if self.place is None else self._journal(spark).unionByName(newer)
+        return newer if self.place is None else self._events(spark).unionByName(newer)
 
     def _look(
         self,
         spark: SparkSession,
-        journal: DataFrame,
+        events: DataFrame,
         known: Bounds,
         scope: Scope,
         say: Callable[[str], None],
@@ -130,7 +130,7 @@ class Auditing:
         from pyspark_amqp.jobs.looking import waiting
 
         assert self.broker is not None
-        places = places_to_look(journal, known, scope)
+        places = places_to_look(events, known, scope)
         say(f"looking into {len(places)} queues")
         seen, topics = waiting(spark, self.broker, places)
         seen = seen.persist(StorageLevel.MEMORY_AND_DISK)
@@ -181,7 +181,7 @@ def lines_of(offending: DataFrame, count: int) -> list[dict[str, object]]:
 
 
 STATES: Final = {
-    "missing": "in a queue, by the journal; nobody has looked (--url looks)",
+    "missing": "in a queue, by the event log; nobody has looked (--url looks)",
     "there": "in their queues",
     "given": "with a consumer or a lease",
     "held": "waiting for another try",
@@ -196,11 +196,11 @@ def nothing_judged(verdict: Verdict) -> str:
     """What to do where there was no message to be judged."""
     if verdict.known.rows == 0:
         return (
-            "nothing could be judged: the journal is empty; the broker keeps one of the addresses"
-            " that have journal = true in its settings"
+            "nothing could be judged: the event log is empty; the broker keeps one of the addresses"
+            " that have event_log = true in its settings"
         )
     return (
-        f"nothing could be judged: none of the journal's {verdict.known.rows:,} events is of what"
+        f"nothing could be judged: none of the event log's {verdict.known.rows:,} events is of what"
         " is asked for; see --address, --since and --until"
     )
 
@@ -218,12 +218,12 @@ def notes_of(verdict: Verdict) -> list[str]:
         notes.append(f"{count:,} have not ended: {text}")
     if known.missing:
         notes.append(
-            f"{known.missing:,} rows of the journal are missing before row {known.sees_from}:"
+            f"{known.missing:,} rows of the event log are missing before row {known.sees_from}:"
             " what began before it is not judged for loss"
         )
     if verdict.broken[ORDER]:
         notes.append(
-            "the journal has no groups: where one (JMSXGroupID) has moved on to another consumer,"
+            "the event log has no groups: where one (JMSXGroupID) has moved on to another consumer,"
             " what is told as out of order may be as it should be"
         )
     return notes

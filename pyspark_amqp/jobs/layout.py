@@ -1,4 +1,4 @@
-"""How an archive lies on disk: `messages/date=…/address=…/*.parquet`, `journal/date=…/*.parquet`.
+"""How an archive lies on disk: `messages/date=…/address=…/*.parquet`, `events/date=…/*.parquet`.
 
 Files are plain Parquet in Hive's folders, so that Spark, DuckDB and pandas see the same. They are
 written elsewhere in the archive (`_staging`) and come to their places by a rename. One that a
@@ -20,14 +20,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from pyspark_amqp.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS, ddl_of
+from pyspark_amqp.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS, ddl_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MESSAGES: Final = "messages"
-JOURNAL: Final = "journal"
-WHATS: Final = (MESSAGES, JOURNAL)
+EVENTS: Final = "events"
+WHATS: Final = (MESSAGES, EVENTS)
+
+EARLIER_NAMES: Final = {EVENTS: "journal"}
+"""Names of folders and checkpoints in archives of earlier versions, which keep them."""
 
 STAGING: Final = "_staging"
 CHECKPOINTS: Final = "_checkpoints"
@@ -35,10 +38,10 @@ LOCK: Final = "_lock"
 
 STALE_S: Final = 24 * 60 * 60
 
-FOLDERS: Final = {MESSAGES: ("date", "address"), JOURNAL: ("date",)}
+FOLDERS: Final = {MESSAGES: ("date", "address"), EVENTS: ("date",)}
 """By which columns the files of each lie in folders; those columns are not in the files."""
 
-COLUMNS: Final = {MESSAGES: MESSAGE_COLUMNS, JOURNAL: JOURNAL_COLUMNS}
+COLUMNS: Final = {MESSAGES: MESSAGE_COLUMNS, EVENTS: EVENT_LOG_COLUMNS}
 
 FILE: Final = re.compile(r"part-(?P<query>[0-9a-z]+)-b(?P<batch>\d{10})-(?P<number>\d+)\.parquet")
 """The name of a file that a batch of a query has written."""
@@ -59,9 +62,14 @@ class Archive:
 
     root: Path
 
+    def stored_name(self, what: str) -> str:
+        """Return the name of `what` in this archive: an earlier one if a folder has it."""
+        earlier = EARLIER_NAMES.get(what, what)
+        return earlier if (self.root / earlier).is_dir() else what
+
     def data(self, what: str) -> Path:
-        """Where the files of messages, or of the journal, are."""
-        return self.root / what
+        """Return the folder of the files of messages, or of the event log."""
+        return self.root / self.stored_name(what)
 
     @property
     def staging(self) -> Path:
@@ -110,7 +118,7 @@ class Archive:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                advice = "say --what messages" if what == JOURNAL else "wait for its end"
+                advice = "say --what messages" if what == EVENTS else "wait for its end"
                 raise ArchiveError(
                     f"another job archives the same {what} into {self.root}: {advice}"
                 ) from None

@@ -1,4 +1,4 @@
-"""What the journal tells of each message: pure functions, journal frames in, frames out.
+"""What the event log tells of each message: pure functions, event log frames in, frames out.
 
 A message is known by its address, subscription, position and JMSMessageID. That need not be one
 message: plain subscribers of a topic have no name, and positions begin anew with a queue. So lives
@@ -47,11 +47,11 @@ def is_not_stored() -> Column:
     return F.col("enqueuedId") == F.col("notStoredId")
 
 
-def lives(journal: DataFrame) -> DataFrame:
+def lives(events: DataFrame) -> DataFrame:
     """One row for each message: how its lives went, and where it is now.
 
     All of it is numbers, above all ids of rows: those Spark sums up in a hash table, where for
-    texts, such as the last row's kind, it has to sort the journal.
+    texts, such as the last row's kind, it has to sort the event log.
     """
 
     def first(condition: Column) -> Column:
@@ -67,7 +67,7 @@ def lives(journal: DataFrame) -> DataFrame:
     is_begin, is_given, is_accepted = (kind.isin(*each) for each in (BEGINS, GIVEN, ACCEPTED))
     is_enqueued = kind == "enqueued"
     return (
-        journal.filter(F.col("position") > BULK)
+        events.filter(F.col("position") > BULK)
         .groupBy(*KEY)
         .agg(
             F.count_if(is_enqueued).alias("enqueued"),
@@ -95,7 +95,7 @@ def lives(journal: DataFrame) -> DataFrame:
     )
 
 
-def given_twice(journal: DataFrame, sees_from: int) -> DataFrame:
+def given_twice(events: DataFrame, sees_from: int) -> DataFrame:
     """For each message the first row (`id`) by which it was given while somebody had it.
 
     Rows with ids below `sees_from` may be missing, so a gift across that is no proof of anything.
@@ -104,7 +104,7 @@ def given_twice(journal: DataFrame, sees_from: int) -> DataFrame:
     so_far = own.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     begins = (F.col("kind") == "enqueued").cast("int")
     return (
-        journal.withColumn("before", F.lag("kind").over(own))
+        events.withColumn("before", F.lag("kind").over(own))
         .withColumn("beforeBoot", F.lag("boot").over(own))
         .withColumn("beforeId", F.lag("id").over(own))
         .withColumn("open", F.sum(begins - is_end().cast("int")).over(so_far))

@@ -1,6 +1,6 @@
 """A look at a broker that runs, for the audit: rows newer than the archive, and what is in queues.
 
-The look takes time, and messages move meanwhile. So the journal is read before and after it: only
+The look takes time, and messages move meanwhile. So the event log is read before and after it: only
 a message of which nothing is told since before the look can be missed in it.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from pyspark_amqp.columns import JOURNAL_COLUMNS, ddl_of
+from pyspark_amqp.columns import EVENT_LOG_COLUMNS, ddl_of
 from pyspark_amqp.errors import GoneError
 from pyspark_amqp.options import Options, Use, read_options
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 PLACE: Final = "address STRING, subscription STRING, position BIGINT"
 
 
-def live_journal(spark: SparkSession, options: Mapping[str, str], behind: int = 0) -> DataFrame:
-    """Rows of the broker's journal with ids above `behind`."""
-    given = {**options, "mode": "journal", "failOnDataLoss": "false"}
+def live_events(spark: SparkSession, options: Mapping[str, str], behind: int = 0) -> DataFrame:
+    """Rows of the broker's event log with ids above `behind`."""
+    given = {**options, "mode": "events", "failOnDataLoss": "false"}
     if behind:
         given["startingPosition"] = str(behind + 1)
     return spark.read.format("amqp").options(**given).load()
 
 
-def no_journal(spark: SparkSession) -> DataFrame:
-    """A journal without rows."""
-    return spark.createDataFrame([], ddl_of(JOURNAL_COLUMNS))
+def no_events(spark: SparkSession) -> DataFrame:
+    """A event log without rows."""
+    return spark.createDataFrame([], ddl_of(EVENT_LOG_COLUMNS))
 
 
 def waiting(

@@ -1,6 +1,6 @@
 """The report: how much came and went, how long it took, what waited, what came again; by address.
 
-The first part is pure functions from a journal frame to frames, the second makes CSV, an SVG and
+The first part is pure functions from an event log frame to frames, the second makes CSV, an SVG and
 an HTML page of them. `plots.py` draws.
 """
 
@@ -36,16 +36,16 @@ STAGES: Final = ("queued", "processed", "total")
 
 @dataclass(frozen=True)
 class Span:
-    """When the journal's first and last row were, and how long a point of a curve is."""
+    """When the event log's first and last row were, and how long a point of a curve is."""
 
     begin: datetime
     end: datetime
     step: int
 
 
-def span_of(journal: DataFrame) -> Span | None:
-    """The span of a journal, None where there is no row."""
-    found = journal.agg(F.min("at").alias("begin"), F.max("at").alias("end")).collect()[0]
+def span_of(events: DataFrame) -> Span | None:
+    """The span of an event log, None where there is no row."""
+    found = events.agg(F.min("at").alias("begin"), F.max("at").alias("end")).collect()[0]
     if found["begin"] is None:
         return None
     seconds = (found["end"] - found["begin"]) / timedelta(seconds=1)
@@ -53,13 +53,13 @@ def span_of(journal: DataFrame) -> Span | None:
     return Span(utc(found["begin"]), utc(found["end"]), step)
 
 
-def curves(journal: DataFrame, step: int) -> DataFrame:
+def curves(events: DataFrame, step: int) -> DataFrame:
     """By address and time: how many were enqueued, given, accepted, and how many waited or were
     being processed at the end of it (`backlog`). Times without any event have no row."""
     kind = F.col("kind")
     bulk = F.regexp_extract("reason", r"^(\d+) messages", 1).try_cast("bigint")
     gone = F.when(F.col("position") == BULK, F.coalesce(bulk, F.lit(0))).when(is_end(), F.lit(1))
-    counted = journal.groupBy(
+    counted = events.groupBy(
         "address", F.window("at", f"{step} seconds").getField("start").alias("at")
     ).agg(
         _count(kind == "enqueued").alias("enqueued"),
@@ -72,11 +72,11 @@ def curves(journal: DataFrame, step: int) -> DataFrame:
     return counted.withColumn("backlog", F.greatest(waiting, F.lit(0))).drop("gone")
 
 
-def by_address(journal: DataFrame) -> DataFrame:
+def by_address(events: DataFrame) -> DataFrame:
     """One row for each address: what became of its messages, and percentiles in milliseconds."""
     kind = F.col("kind")
     messages = (
-        journal.filter(F.col("position") > BULK)
+        events.filter(F.col("position") > BULK)
         .groupBy(*KEY)
         .agg(
             *(
@@ -134,13 +134,13 @@ class Report:
     points: list[Record]
 
 
-def gather(journal: DataFrame) -> Report | None:
-    """Run the queries; None where the journal is empty."""
-    span = span_of(journal)
+def gather(events: DataFrame) -> Report | None:
+    """Run the queries; None where the event log is empty."""
+    span = span_of(events)
     if span is None:
         return None
-    rows = by_address(journal).orderBy(F.desc("enqueued"), "address")
-    points = curves(journal, span.step).orderBy("address", "at")
+    rows = by_address(events).orderBy(F.desc("enqueued"), "address")
+    points = curves(events, span.step).orderBy("address", "at")
     return Report(
         span,
         [row.asDict() for row in rows.collect()],

@@ -1,4 +1,4 @@
-"""The lifecycle journal in SQL: rows in the order of their ids, no other index.
+"""The event log in SQL: rows in the order of their ids, no other index.
 
 Old rows go in steps of bounded size, and a reader looks at a bounded part at a time.
 """

@@ -172,7 +172,7 @@ EVENT: Final = Table(
     Column("reason", String, nullable=False),
     Column("boot", String, nullable=False),
 )
-"""The lifecycle journal: `storage.events.EVENT_COLUMNS`."""
+"""The event log: `storage.events.EVENT_COLUMNS`."""
 
 STAGE: Final = Table(
     "stage",

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.http`: how fast the journal and a backlog come as Arrow over HTTP.
+"""`python -m tests.bench.http`: how fast the event log and a backlog come as Arrow over HTTP.
 
 A store in SQLite is filled, a broker started on it, and read by clients that take the bytes and
 make tables of them. Meanwhile the broker is asked whether it lives: how long that takes is how
@@ -42,7 +42,7 @@ port = 0
 
 
 def fill(database: Path, rows: int, messages: int, size: int) -> None:
-    """A store with so many rows of the journal, and messages in the queue `backlog`."""
+    """A store with so many rows of the event log, and messages in the queue `backlog`."""
     asyncio.run(_fill(SqliteStore(database), rows, messages, message(b"x" * size)))
 
 
@@ -151,9 +151,9 @@ def main() -> None:
         slices = [f"{url}/arrow/browse?address=backlog&slice={k}&slices=4" for k in range(4)]
         print("| what | rows | rows/s | MiB/s | /livez meanwhile |\n|---|---|---|---|---|")
         try:
-            measure("nothing", broker, lambda: pool.map(read, [f"{url}/arrow/journal?until=1"]))
+            measure("nothing", broker, lambda: pool.map(read, [f"{url}/arrow/events?until=1"]))
             for _ in range(3):
-                measure("journal", broker, lambda: pool.map(read, [f"{url}/arrow/journal"]))
+                measure("events", broker, lambda: pool.map(read, [f"{url}/arrow/events"]))
             for _ in range(3):
                 measure("browse", broker, lambda: pool.map(read, whole))
             measure("browse, 4 slices", broker, lambda: pool.map(read, slices))

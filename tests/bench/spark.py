@@ -87,7 +87,7 @@ def measure(options: argparse.Namespace) -> None:
         try:
             begun = time.perf_counter()
             site.messages()
-            site.journal()
+            site.events()
             say(f"stores filled in {time.perf_counter() - begun:.1f} s; starting Spark")
             _ = site.spark
             for row in ROWS:

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pyspark_amqp.jobs.archiving import Archiving
 from pyspark_amqp.jobs.auditing import Auditing
-from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES
+from pyspark_amqp.jobs.layout import EVENTS, MESSAGES
 from tests.bench.spark_site import BODY, QUEUE, Site
 from tests.bench.spark_table import LOOP, NO_AIM, Aim, Figure
 from tests.interop.broker_process import BrokerProcess
@@ -150,18 +150,18 @@ def _lease(run: Run, *, by_http: bool, schema: str | None = None) -> Measured:
         return _stream(run, rows.writeStream.format("noop").trigger(availableNow=True))
 
 
-def _journal(run: Run, given: dict[str, str]) -> Measured:
-    reader = run.site.spark.read.format("amqp").options(mode="journal", **given)
+def _events(run: Run, given: dict[str, str]) -> Measured:
+    reader = run.site.spark.read.format("amqp").options(mode="events", **given)
     return _noop(run, reader.load())
 
 
-def _journal_by_adbc(run: Run) -> Measured:
-    return _journal(run, {"storeUrl": run.site.journal_url})
+def _events_by_adbc(run: Run) -> Measured:
+    return _events(run, {"storeUrl": run.site.events_url})
 
 
-def _journal_by_http(run: Run) -> Measured:
-    with run.site.broker(run.site.journal()) as broker:
-        return _journal(run, _where(broker, by_http=True))
+def _events_by_http(run: Run) -> Measured:
+    with run.site.broker(run.site.events()) as broker:
+        return _events(run, _where(broker, by_http=True))
 
 
 class _Loop(MessagingHandler):
@@ -299,23 +299,23 @@ def _archive(run: Run) -> Measured:
         return _archived(run, MESSAGES, broker, _archive_of(run, MESSAGES))
 
 
-def _archive_journal(run: Run) -> Measured:
-    with run.site.broker(run.site.journal()) as broker:
-        return _archived(run, JOURNAL, broker, _archive_of(run, JOURNAL))
+def _archive_events(run: Run) -> Measured:
+    with run.site.broker(run.site.events()) as broker:
+        return _archived(run, EVENTS, broker, _archive_of(run, EVENTS))
 
 
 def _audit(run: Run) -> Measured:
-    place = _archive_of(run, JOURNAL)
+    place = _archive_of(run, EVENTS)
     if not place.exists():
-        run.say("archiving the journal, which does not count")
-        _archive_journal(run)
+        run.say("archiving the event log, which does not count")
+        _archive_events(run)
     job = Auditing(place, None, drained=True)
     spark = run.site.spark
     with run.bounded():
         begun = time.perf_counter()
         verdict, _ = job.run(spark, run.say)
         seconds = time.perf_counter() - begun
-    unfinished = run.site.rows % 3 != 0  # the last message of the journal has no end
+    unfinished = run.site.rows % 3 != 0  # the last message of the event log has no end
     if verdict.holds is unfinished:
         raise RuntimeError(f"the verdict is wrong: {verdict.broken}")
     return Measured(verdict.known.rows, seconds)
@@ -388,9 +388,9 @@ ROWS: Final = (
     _reads("lease", "lease stream", _lease, by_http=True, schema=NARROW),
     Row("sink-staged", "rate source, staged sink", partial(_sink, delivery="staged")),
     Row("sink-plain", "rate source, at-least-once sink", partial(_sink, delivery="at-least-once")),
-    Row("journal-adbc", "journal, ADBC, broker stopped", _journal_by_adbc, Aim(400_000)),
-    Row("journal-http", "journal, HTTP, broker running", _journal_by_http, Aim(400_000)),
+    Row("events-adbc", "event log, ADBC, broker stopped", _events_by_adbc, Aim(400_000)),
+    Row("events-http", "event log, HTTP, broker running", _events_by_http, Aim(400_000)),
     Row("archive", "archive of messages, HTTP, Parquet", _archive),
-    Row("archive-journal", "archive of the journal, HTTP, Parquet", _archive_journal),
+    Row("archive-events", "archive of the event log, HTTP, Parquet", _archive_events),
     Row("audit", "audit of that archive", _audit, Aim(seconds_a_million=10)),
 )

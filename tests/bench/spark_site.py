@@ -29,7 +29,7 @@ QUEUE: Final = "backlog"
 BODY: Final = "x" * 1024
 PROPERTIES: Final = 10
 KINDS: Final = ("enqueued", "delivered", "accepted")
-"""What the journal tells of each message, in this order."""
+"""What the event log tells of each message, in this order."""
 
 TOGETHER: Final = 10_000
 """Messages of one commit while a store is filled."""
@@ -37,7 +37,7 @@ TOGETHER: Final = 10_000
 SETTINGS: Final = """\
 store = "sqlite:///{database}"
 allow_anonymous = true
-journal_max_events = 1_000_000_000
+event_log_max_events = 1_000_000_000
 [http]
 port = 0
 """
@@ -95,7 +95,7 @@ async def _fill_messages(database: Path, count: int) -> None:
 
 
 def event(number: int, now_us: int) -> EventRow:
-    """Row `number` of a journal: messages come, are given to a consumer and accepted, in turn."""
+    """Return row `number` of an event log: each message is enqueued, delivered and accepted."""
     which, step = divmod(number - 1, len(KINDS))
     place = (which + 1) * 10 + 4
     consumer = "" if step == 0 else f"consumer-{which % 7}"
@@ -105,7 +105,7 @@ def event(number: int, now_us: int) -> EventRow:
     )
 
 
-async def _fill_journal(database: Path, count: int) -> None:
+async def _fill_events(database: Path, count: int) -> None:
     store = SqliteStore(database)
     await store.open()
     now_us = time.time_ns() // 1000
@@ -136,7 +136,7 @@ class Site:
             spark = session("bench", master="local[*]", configuration=settings, log=log)
             self._spark = spark
             spark.range(1_000_000).selectExpr("sum(id)").collect()
-            few = {"mode": "journal", "storeUrl": self.journal_url, "endingPosition": "2"}
+            few = {"mode": "events", "storeUrl": self.events_url, "endingPosition": "2"}
             spark.read.format("amqp").options(**few).load().collect()
         return self._spark
 
@@ -148,18 +148,18 @@ class Site:
             asyncio.run(_fill_messages(database, self.rows))
         return database
 
-    def journal(self) -> Path:
-        """The store with the journal."""
-        database = self.folder / "journal" / "store.db"
+    def events(self) -> Path:
+        """The store with the event log."""
+        database = self.folder / "events" / "store.db"
         if not database.exists():
             database.parent.mkdir()
-            asyncio.run(_fill_journal(database, self.rows))
+            asyncio.run(_fill_events(database, self.rows))
         return database
 
     @property
-    def journal_url(self) -> str:
+    def events_url(self) -> str:
         """That store for ADBC, which reads it where no broker runs on it."""
-        return f"sqlite:///{self.journal()}"
+        return f"sqlite:///{self.events()}"
 
     @contextmanager
     def broker(self, filled: Path | None = None) -> Iterator[BrokerProcess]:

@@ -42,8 +42,8 @@ def test_without_a_loop_nothing_is_compared_with_it() -> None:
 
 
 def test_what_reads_no_messages_is_not_compared_with_the_loop() -> None:
-    journal = Figure("journal-http", "x", 1_000_000, 1.0, is_of_messages=False)
-    assert "| 1,000,000 | 1.00 | 1,000,000 | - | - | - | - |" in table([journal, LOOP_FIGURE])
+    events = Figure("events-http", "x", 1_000_000, 1.0, is_of_messages=False)
+    assert "| 1,000,000 | 1.00 | 1,000,000 | - | - | - | - |" in table([events, LOOP_FIGURE])
 
 
 def test_what_went_wrong_reaches_no_aim() -> None:

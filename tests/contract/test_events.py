@@ -1,4 +1,4 @@
-"""The lifecycle journal, as every filling of `storage.api` keeps it."""
+"""The event log, as every filling of `storage.api` keeps it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

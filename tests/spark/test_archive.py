@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -13,10 +14,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_amqp.columns import MESSAGE_COLUMNS, ddl_of
-from pyspark_amqp.jobs.archive import ArchivedBatch, check_target, snapshot, stream
+from pyspark_amqp.jobs.archive import ArchivedBatch, check_target, snapshot, source_name, stream
 from pyspark_amqp.jobs.compact import compact
-from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES, Archive, ArchiveError, address_of
-from tests.spark.journals import Writer
+from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive, ArchiveError, address_of
+from tests.spark.event_logs import Writer
 
 NIGHT: Final = datetime(2026, 1, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 MORNING: Final = datetime(2026, 2, 1, tzinfo=UTC)
@@ -85,7 +86,7 @@ def test_what_was_archived_before_is_not_archived_again(
 
 
 class Incoming:
-    """A stream that a test fills: files of journal rows in a folder."""
+    """A stream that a test fills: files of event log rows in a folder."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
@@ -105,13 +106,13 @@ class Incoming:
         rows = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         told: list[ArchivedBatch] = []
         stream(
-            archive, rows.parquet(str(self.folder)), JOURNAL, "journal", tell=told.append
+            archive, rows.parquet(str(self.folder)), EVENTS, "events", tell=told.append
         ).awaitTermination()
         return told
 
 
 def ids(archive: Archive) -> list[int]:
-    return [int(str(row[0])) for row in read_by_duckdb(archive, JOURNAL, "id")]
+    return [int(str(row[0])) for row in read_by_duckdb(archive, EVENTS, "id")]
 
 
 @pytest.mark.requirement("PIP-60")
@@ -123,11 +124,11 @@ def test_a_batch_that_is_written_again_replaces_itself(spark: SparkSession, tmp_
     assert [each.rows for each in incoming.archive(archive)] == [5, 5]
     assert ids(archive) == list(range(1, 11))
     # as if the driver had been killed when the batch was written and Spark did not know yet
-    last = archive.checkpoint("journal") / "commits" / "1"
+    last = archive.checkpoint("events") / "commits" / "1"
     last.unlink()
     (last.parent / ".1.crc").unlink(missing_ok=True)
     # and as if it had got only half as far, with files that are not made this time
-    (written,) = [file for file in archive.files(JOURNAL) if "-b0000000001-" in file.name]
+    (written,) = [file for file in archive.files(EVENTS) if "-b0000000001-" in file.name]
     stray = written.with_name(written.name.replace("-0.parquet", "-7.parquet"))
     stray.write_bytes(written.read_bytes())
     written.unlink()
@@ -146,10 +147,10 @@ def test_a_batch_that_may_be_written_again_is_not_compacted(
     for _ in range(3):
         incoming.add(2)
     incoming.archive(archive)
-    done = compact(archive, [JOURNAL])
+    done = compact(archive, [EVENTS])
     assert (done.before, done.after, done.rows) == (3, 2, 4)
     assert ids(archive) == list(range(1, 7))
-    last = archive.checkpoint("journal") / "commits" / "2"
+    last = archive.checkpoint("events") / "commits" / "2"
     last.unlink()
     (last.parent / ".2.crc").unlink(missing_ok=True)
     incoming.archive(archive)
@@ -162,7 +163,7 @@ def test_who_deletes_the_checkpoint_loses_nothing(spark: SparkSession, tmp_path:
     incoming = Incoming(spark, tmp_path / "incoming")
     incoming.add(2)
     incoming.archive(archive)
-    shutil.rmtree(archive.checkpoint("journal"))
+    shutil.rmtree(archive.checkpoint("events"))
     incoming.archive(archive)
     assert ids(archive) == [1, 1, 2, 2], "what is read again comes again, in place of nothing"
 
@@ -174,12 +175,20 @@ def test_where_there_is_nothing_to_read_it_says_what_to_do(
     with pytest.raises(ArchiveError, match="is no folder"):
         Archive(tmp_path / "none").read(spark, MESSAGES)
     archive = Archive(tmp_path)
-    with pytest.raises(ArchiveError, match="has no journal: `jms-broker pipeline archive"):
-        archive.read(spark, JOURNAL)
+    with pytest.raises(ArchiveError, match="has no event log: `jms-broker pipeline archive"):
+        archive.read(spark, EVENTS)
     (tmp_path / "holiday.jpg").touch()
     with pytest.raises(ArchiveError, match="holiday"):
-        check_target(archive, [JOURNAL])
+        check_target(archive, [EVENTS])
     with pytest.raises(ArchiveError, match="is a file"):
-        check_target(Archive(tmp_path / "holiday.jpg"), [JOURNAL])
-    check_target(Archive(tmp_path / "new"), [JOURNAL])
-    assert (tmp_path / "new" / "journal").is_dir()
+        check_target(Archive(tmp_path / "holiday.jpg"), [EVENTS])
+    check_target(Archive(tmp_path / "new"), [EVENTS])
+    assert (tmp_path / "new" / "events").is_dir()
+
+
+def test_an_archive_of_an_earlier_version_keeps_its_checkpoint(tmp_path: Path) -> None:
+    given = {"mode": "events", "failOnDataLoss": "false"}
+    assert source_name(Archive(tmp_path), EVENTS, given).startswith("events-")
+    (tmp_path / "journal").mkdir()
+    digest = sha256(b"journal\n\n\n\n").hexdigest()[:12]  # as earlier versions made it
+    assert source_name(Archive(tmp_path), EVENTS, given) == f"journal-{digest}"

@@ -1,4 +1,4 @@
-"""The audit finds exactly what is wrong in a journal; DuckDB and a model agree with it."""
+"""The audit finds exactly what is wrong in an event log; DuckDB and a model agree with it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pyspark_amqp.jobs.audit import (
     bounds,
     judge,
 )
-from tests.spark.journals import START, Model, Writer
+from tests.spark.event_logs import START, Model, Writer
 
 pytestmark = pytest.mark.spark
 
@@ -244,8 +244,8 @@ def test_stories(spark: SparkSession) -> None:
     told = Writer()
     for story, _ in STORIES:
         story(told, story.__name__)
-    journal = told.frame(spark)
-    found = judge(journal, bounds(journal), look=DRAINED)[1].collect()
+    events = told.frame(spark)
+    found = judge(events, bounds(events), look=DRAINED)[1].collect()
     verdicts: dict[str, set[str]] = {story.__name__: set() for story, _ in STORIES}
     for row in found:
         verdicts[row["address"]].add(row["check"])
@@ -297,8 +297,8 @@ def test_stories_with_a_restart(spark: SparkSession) -> None:
     for story, _ in RESTARTED:
         story(told, story.__name__)
     told.note("purged", "", address="elsewhere", position=-1)
-    journal = told.frame(spark)
-    found = judge(journal, bounds(journal), look=DRAINED)[1].collect()
+    events = told.frame(spark)
+    found = judge(events, bounds(events), look=DRAINED)[1].collect()
     assert sorted((row["address"], row["check"]) for row in found) == [
         ("leased_before_and_given_after", EXCLUSIVE)
     ]
@@ -317,19 +317,19 @@ def test_what_is_open_is_lost_only_where_it_is_not_in_the_queue(spark: SparkSess
     told.note("enqueued", 4)
     told.note("delivered", 4)
     told.note("modified", 4)
-    journal = told.frame(spark)
-    known = bounds(journal)
+    events = told.frame(spark)
+    known = bounds(events)
     waiting = spark.createDataFrame(
         [("q", None, 14)], "address STRING, subscription STRING, position BIGINT"
     )
-    verdict, found = judge(journal, known, look=Look(waiting))
+    verdict, found = judge(events, known, look=Look(waiting))
     assert [(row["messageId"], row["check"]) for row in found.collect()] == [("ID:2", LOSS)]
     assert verdict.open == {"there": 1, "missing": 1, "given": 1, "held": 1}
     assert not verdict.holds
-    verdict, found = judge(journal, known, look=Look(waiting, last=1))
+    verdict, found = judge(events, known, look=Look(waiting, last=1))
     assert verdict.open == {"there": 1, "moving": 3}
     assert verdict.holds, "nobody has missed what came after the look"
-    verdict, found = judge(journal, known)
+    verdict, found = judge(events, known)
     assert verdict.holds
     assert found.count() == 0
     assert verdict.judged[LOSS] == 0, "nothing can be said about four open messages"
@@ -346,22 +346,22 @@ def test_where_a_look_proves_nothing_nothing_is_lost(spark: SparkSession) -> Non
         [("q", None, 5)], "address STRING, subscription STRING, position BIGINT"
     )
     look = Look(waiting, last=told.id, topics=frozenset({"topic"}))
-    journal = told.frame(spark)
-    verdict, found = judge(journal, bounds(journal), look=look)
+    events = told.frame(spark)
+    verdict, found = judge(events, bounds(events), look=look)
     assert [row["messageId"] for row in found.collect()] == ["ID:2"], "it has a name"
     assert verdict.open == {"unseen": 2, "missing": 1}
     assert verdict.judged[LOSS] == verdict.messages - 2
     told.now += timedelta(seconds=10)
     told.note("enqueued", 5)
-    journal = told.frame(spark)
-    later = judge(journal, bounds(journal), look=look)[1].collect()
+    events = told.frame(spark)
+    later = judge(events, bounds(events), look=look)[1].collect()
     assert {row["messageId"] for row in later} == {"ID:2", "ID:3", "ID:4"}, (
         "the broker that was looked into goes on, and what is scheduled is late"
     )
     told.restart()
     told.note("enqueued", 6)
-    journal = told.frame(spark)
-    later = judge(journal, bounds(journal), look=look)[1].collect()
+    events = told.frame(spark)
+    later = judge(events, bounds(events), look=look)[1].collect()
     assert {row["messageId"] for row in later} == {"ID:2", "ID:4"}, "it may have been another"
 
 
@@ -372,8 +372,8 @@ def test_only_what_is_asked_for_is_judged(spark: SparkSession) -> None:
     accepted_twice(told, "b")
     middle = told.now
     accepted_twice(told, "c")
-    journal = told.frame(spark)
-    known = bounds(journal)
+    events = told.frame(spark)
+    known = bounds(events)
     scopes = [
         (Scope(addresses=("a", "c")), {"a", "c"}),
         (Scope(since=middle), {"c"}),
@@ -381,7 +381,7 @@ def test_only_what_is_asked_for_is_judged(spark: SparkSession) -> None:
         (Scope(since=START + timedelta(days=1)), set()),
     ]
     for scope, expected in scopes:
-        found = judge(journal, known, scope=scope)[1].collect()
+        found = judge(events, known, scope=scope)[1].collect()
         assert {row["address"] for row in found} == expected, scope
 
 
@@ -393,14 +393,14 @@ def test_a_trimmed_journal_is_no_loss(spark: SparkSession) -> None:
         consumed_as(told, number)
     not_consumed(told, "after")
     told.rows.pop(5)
-    journal = told.frame(spark)
-    known = bounds(journal)
+    events = told.frame(spark)
+    known = bounds(events)
     assert (known.rows, known.missing) == (len(told.rows), 1)
     assert known.sees_from > 6, "where in a block of ids the gap is, is not looked for"
-    found = judge(journal, known, look=DRAINED)[1].collect()
+    found = judge(events, known, look=DRAINED)[1].collect()
     assert found == []
     exact = replace(known, sees_from=7)
-    found = judge(journal, exact, look=DRAINED)[1].collect()
+    found = judge(events, exact, look=DRAINED)[1].collect()
     assert [row["address"] for row in found] == ["after"]
 
 
@@ -417,10 +417,10 @@ def test_a_journal_whose_oldest_rows_are_gone_has_no_gap(spark: SparkSession) ->
 
 
 def test_an_empty_journal_holds(spark: SparkSession) -> None:
-    journal = Writer().frame(spark)
-    known = bounds(journal)
+    events = Writer().frame(spark)
+    known = bounds(events)
     assert known == Bounds(0, 0, 0, 0, 0, 0, None, 0, 0)
-    verdict, _ = judge(journal, known, look=DRAINED)
+    verdict, _ = judge(events, known, look=DRAINED)
     assert verdict.holds
     assert verdict.is_of_nothing
 
@@ -433,7 +433,7 @@ with trace as (
     count(*) filter (where kind in ('delivered', 'leased')) over
       (own rows between unbounded preceding and current row) as gifts,
     max(id) filter (where kind = 'enqueued') over own as enqueued_id
-  from read_parquet('{journal}') where position >= 0
+  from read_parquet('{events}') where position >= 0
   window own as (partition by address, subscription, position, messageId order by id)
 ), lives as (
   select address, messageId, count(*) filter (where kind = 'enqueued') as enqueued,
@@ -464,14 +464,14 @@ def test_planted_faults_are_found_exactly(spark: SparkSession, tmp_path: Path) -
     seed = 3
     plant = [check for check in CHECKS for _ in range(seed)]
     busy = Model(seed, plant).run(messages=700)
-    folder = str(tmp_path / "journal")
+    folder = str(tmp_path / "events")
     busy.told.frame(spark).coalesce(1).write.parquet(folder)
-    journal = spark.read.parquet(folder)
-    verdict, found = judge(journal, bounds(journal), look=DRAINED)
+    events = spark.read.parquet(folder)
+    verdict, found = judge(events, bounds(events), look=DRAINED)
     assert {(row["check"], row["messageId"]) for row in found.collect()} == busy.faults
     assert sum(verdict.broken.values()) == len(busy.faults) == 5 * seed
     with duckdb.connect() as other:
-        rows = other.execute(DUCKDB.format(journal=f"{folder}/*.parquet")).fetchall()
+        rows = other.execute(DUCKDB.format(events=f"{folder}/*.parquet")).fetchall()
     assert set(rows) == busy.faults
     assert len(rows) == len(busy.faults)
 
@@ -479,8 +479,8 @@ def test_planted_faults_are_found_exactly(spark: SparkSession, tmp_path: Path) -
 @pytest.mark.requirement("PIP-64")
 def test_a_sound_journal_has_no_faults(spark: SparkSession) -> None:
     busy = Model(7, []).run(messages=700)
-    journal = busy.told.frame(spark)
-    verdict, found = judge(journal, bounds(journal), look=DRAINED)
+    events = busy.told.frame(spark)
+    verdict, found = judge(events, bounds(events), look=DRAINED)
     assert verdict.holds
     assert found.count() == 0
     assert verdict.judged[LOSS] == 700

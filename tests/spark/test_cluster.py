@@ -19,14 +19,14 @@ from tests.spark.driver import running
 pytestmark = [pytest.mark.requirement("PIP-72"), pytest.mark.usefixtures("quick_drivers")]
 
 AUDIT_SECONDS = 600
-JOURNALED = """
+LOGGED = """
 [[address]]
 pattern = "in"
-journal = true
+event_log = true
 
 [[address]]
 pattern = "out"
-journal = true
+event_log = true
 """
 """Not of all: answers to requests of management go through queues, too."""
 
@@ -44,7 +44,7 @@ def settings() -> dict[str, str]:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    scene = Scene(tmp_path, settings=JOURNALED)
+    scene = Scene(tmp_path, settings=LOGGED)
     yield scene
     scene.close()
 

@@ -23,12 +23,12 @@ from tests.spark import session
 
 COUNT: Final = int(os.environ.get("QPID_JMS_MESSAGES", "260"))
 MINUTES: Final = 20
-JOURNALED: Final = """\
+LOGGED: Final = """\
 store = "sqlite:///store.db"
 
 [[address]]
 pattern = "in"
-journal = true
+event_log = true
 """
 
 
@@ -62,7 +62,7 @@ def phase(
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     folder = tmp_path / "broker"
     folder.mkdir()
-    process = BrokerProcess(folder, settings=JOURNALED)
+    process = BrokerProcess(folder, settings=LOGGED)
     yield process
     if process.running:
         process.stop()

@@ -17,7 +17,7 @@ from pyspark_amqp.broker_client import opened
 from pyspark_amqp.jobs.archiving import Archiving
 from pyspark_amqp.jobs.audit import LOSS
 from pyspark_amqp.jobs.auditing import Auditing, lines_of, notes_of, table_of
-from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES, Archive
+from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive
 from pyspark_amqp.jobs.replay import ReplayError
 from pyspark_amqp.jobs.replaying import Replaying
 from pyspark_amqp.jobs.report import gather, write
@@ -30,7 +30,7 @@ store = "sqlite:///store.db"
 
 [[address]]
 pattern = "*"
-journal = true
+event_log = true
 """
 
 COUNT: Final = 40
@@ -38,7 +38,7 @@ COUNT: Final = 40
 
 @pytest.fixture(scope="module")
 def journaling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker that keeps a journal of everything."""
+    """A broker that keeps an event log of everything."""
     process = BrokerProcess(tmp_path_factory.mktemp("journaling"), settings=SETTINGS)
     yield process
     assert process.running, f"the broker died, see {process.log}"
@@ -126,10 +126,10 @@ def test_from_the_broker_into_the_archive_and_back(
     assert summed["messages"] == COUNT - 10
     again = archive(spark, journaling, place, MESSAGES, address="invoices")
     assert again["messages"] == 0, "what stays in the broker is archived once"
-    summed = archive(spark, journaling, place, MESSAGES, JOURNAL, address="orders", mode="lease")
+    summed = archive(spark, journaling, place, MESSAGES, EVENTS, address="orders", mode="lease")
     assert summed["messages"] == COUNT
-    assert isinstance(summed["journal"], int)
-    assert summed["journal"] >= 5 * COUNT
+    assert isinstance(summed["events"], int)
+    assert summed["events"] >= 5 * COUNT
     again = archive(spark, journaling, place, MESSAGES, address="orders", mode="lease")
     assert again["messages"] == 0, "what was leased and archived is settled"
 
@@ -189,7 +189,7 @@ def test_some_of_it_again(spark: SparkSession, journaling: BrokerProcess, tmp_pa
 def test_what_waits_for_a_subscriber_without_a_name_is_not_lost(
     spark: SparkSession, journaling: BrokerProcess
 ) -> None:
-    options = read_options({"url": journaling.url, "mode": "journal"}, Use.BATCH)
+    options = read_options({"url": journaling.url, "mode": "events"}, Use.BATCH)
     with opened(options) as management:
         management.ask("CREATE", "topic", "news")
     connection = BlockingConnection(journaling.url, timeout=30)

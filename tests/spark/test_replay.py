@@ -16,7 +16,7 @@ from pyspark_amqp.jobs.archive import SAME, snapshot
 from pyspark_amqp.jobs.layout import MESSAGES, Archive
 from pyspark_amqp.jobs.replay import NUMBER, ReplayChoice, chosen, in_order, numbered, plan
 from pyspark_amqp.selector import condition
-from tests.spark.journals import START
+from tests.spark.event_logs import START
 
 DAY: Final = timedelta(days=1)
 COUNT: Final = 6

@@ -1,4 +1,4 @@
-"""The report's numbers are those of the journal; its files can be read."""
+"""The report's numbers are those of the event log; its files can be read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyspark_amqp.jobs.report import by_address, curves, gather, page, span_of, write
-from tests.spark.journals import START, Model, Writer
+from tests.spark.event_logs import START, Model, Writer
 
 
 def story() -> Writer:
@@ -37,13 +37,13 @@ def story() -> Writer:
 
 @pytest.mark.requirement("PIP-66")
 def test_curves_and_sums(spark: SparkSession) -> None:
-    journal = story().frame(spark)
-    span = span_of(journal)
+    events = story().frame(spark)
+    span = span_of(events)
     assert span is not None
     assert span.step == 1
     found = [
         (row["address"], (row["at"].timestamp() - START.timestamp()), *row[2:])
-        for row in curves(journal, 1).orderBy("address", "at").collect()
+        for row in curves(events, 1).orderBy("address", "at").collect()
     ]
     assert found == [
         ("a", 0, 2, 1, 0, 2),
@@ -51,7 +51,7 @@ def test_curves_and_sums(spark: SparkSession) -> None:
         ("b", 2, 3, 0, 0, 3),
         ("b", 4, 0, 0, 0, 0),
     ]
-    a, b = (row.asDict() for row in by_address(journal).orderBy("address").collect())
+    a, b = (row.asDict() for row in by_address(events).orderBy("address").collect())
     counts = ("enqueued", "given", "accepted", "released", "redelivered", "mostGiven")
     assert [a[name] for name in counts] == [2, 3, 2, 1, 1, 2]
     assert [b[name] for name in counts] == [3, 0, 0, 0, 0, 0]
@@ -66,7 +66,7 @@ DUCKDB: Final = """
 with messages as (
   select address, position, messageId, min("at") filter (where kind = 'enqueued') as came,
     max("at") filter (where kind = 'accepted') as went
-  from read_parquet('{journal}') group by all
+  from read_parquet('{events}') group by all
 )
 select address, count(came), count(went),
   quantile_disc(epoch_us(went) - epoch_us(came), [0.5, 0.9, 0.99, 1.0])
@@ -77,12 +77,12 @@ from messages group by address order by address
 @pytest.mark.requirement("PIP-65")
 @pytest.mark.requirement("PIP-66")
 def test_a_busy_broker_as_files(spark: SparkSession, tmp_path: Path) -> None:
-    folder = str(tmp_path / "journal")
+    folder = str(tmp_path / "events")
     Model(5, []).run(messages=500).told.frame(spark).coalesce(1).write.parquet(folder)
     report = gather(spark.read.parquet(folder))
     assert report is not None
     with duckdb.connect() as other:
-        expected = other.execute(DUCKDB.format(journal=f"{folder}/*.parquet")).fetchall()
+        expected = other.execute(DUCKDB.format(events=f"{folder}/*.parquet")).fetchall()
     by_name = sorted(report.addresses, key=lambda row: str(row["address"]))
     names = ("p50", "p90", "p99", "max")
     assert [

@@ -106,7 +106,7 @@ async def begin(path: str, reader: asyncio.StreamReader, writer: asyncio.StreamW
 
 
 def event(number: int, kind: str = "enqueued", address: str = "a") -> EventRow:
-    """A row of the lifecycle journal."""
+    """A row of the event log."""
     return (
         *(number, number * 1000, kind, "", address, "", f"ID:{number}", number * 10 + 4),
         *("client", "link", "1/0", 0, 0, "", "", "boot"),

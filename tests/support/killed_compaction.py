@@ -17,7 +17,7 @@ from typing import Final
 import pyarrow.parquet as pq
 
 from pyspark_amqp.jobs.compact import compact
-from pyspark_amqp.jobs.layout import JOURNAL, Archive
+from pyspark_amqp.jobs.layout import EVENTS, Archive
 
 OPERATIONS: Final = frozenset(
     {
@@ -29,7 +29,7 @@ OPERATIONS: Final = frozenset(
 
 def read(root: Path) -> dict[str, list[int]]:
     """The rows of each file that any reader of Parquet finds."""
-    files = sorted((root / JOURNAL).glob("date=*/*.parquet"))
+    files = sorted((root / EVENTS).glob("date=*/*.parquet"))
     return {
         f"{file.parent.name}/{file.name}": pq.read_table(file, partitioning=None)["id"].to_pylist()
         for file in files
@@ -52,7 +52,7 @@ def killed_at(number: int, root: Path) -> str:
                     os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(hook)
-        compact(Archive(root), [JOURNAL])
+        compact(Archive(root), [EVENTS])
         os._exit(0)
     os.close(writes)
     _, status = os.waitpid(child, 0)

@@ -15,6 +15,7 @@ from broker.routing.credit.commit_delay import CommitDelay
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.participants import QueueObserver
 from broker.routing.entries.redelivery import Disposal
+from broker.routing.queues.message_events import EventLogLimits
 from broker.routing.queues.paging import Load, Reader
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router

@@ -27,8 +27,8 @@ from tests.support.socket_client import SocketClient
 NEED_RESTART = {
     *("bind", "port", "store", "hold_ms", "store_loss_grace_ms", "disk_free_min", "http"),
     *("disk_ballast", "memory_max", "address_prefixes"),
-    *("pacing_backlog", "paging_window", "connection_loss_grace_ms", "journal_max_events"),
-    *("journal_max_age_ms", "stage_retention_s"),
+    *("pacing_backlog", "paging_window", "connection_loss_grace_ms", "event_log_max_events"),
+    *("event_log_max_age_ms", "stage_retention_s"),
 }
 
 

@@ -147,8 +147,8 @@ WRONG_FILES = [
     ),
     pytest.param("[[queue]]\n", ["queue[0].name", "required"], id="a queue without a name"),
     pytest.param(
-        '[[topic]]\nname = "a"\njornal = true',
-        ["topic[0].jornal", "did you mean journal?"],
+        '[[topic]]\nname = "a"\nevnt_log = true',
+        ["topic[0].evnt_log", "did you mean event_log?"],
         id="of topic",
     ),
     pytest.param(

@@ -38,7 +38,7 @@ class AddressPolicy:
         duplicate_window: int = 0,
         duplicate_window_ms: int = 0,
         deliver_before_commit: bool = True,
-        journal: bool = False,
+        event_log: bool = False,
         dead_letter_properties: bool = False,
     ) -> None:
         self.auto_create: Final = auto_create
@@ -56,7 +56,7 @@ class AddressPolicy:
         self.duplicate_window: Final[i64] = duplicate_window
         self.duplicate_window_ms: Final[i64] = duplicate_window_ms
         self.deliver_before_commit: Final = deliver_before_commit
-        self.journal: Final = journal
+        self.event_log: Final = event_log
         self.dead_letter_properties: Final = dead_letter_properties
 
     def is_limited(self) -> bool:

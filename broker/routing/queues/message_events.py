@@ -1,8 +1,8 @@
-"""The lifecycle journal: what has happened to each message, a row an event.
+"""The event log: what has happened to each message, a row an event.
 
 Addresses that ask for it have this witness in their queues. A row is noted in the batch of the
 change that it tells of, so the store has both or neither; nobody waits for rows. Those of
-messages that came and went in one batch stay. (`broker/journal.py` is the group commit.)
+messages that came and went in one batch stay. (`broker/event log.py` is the group commit.)
 """
 
 from __future__ import annotations

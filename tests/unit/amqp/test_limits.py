@@ -82,9 +82,9 @@ HITS: Final = {
     "duplicate_window": "routing/queues/test_duplicates.py::test_the_window_holds_the_latest_ids",
     "duplicate_window_ms": "routing/queues/test_duplicates.py"
     "::test_an_id_is_forgotten_when_it_is_old",
-    "journal_max_events": "routing/queues/test_message_events.py"
+    "event_log_max_events": "routing/queues/test_message_events.py"
     "::test_with_every_thousand_rows_some_go",
-    "journal_max_age_ms": "routing/queues/test_message_events.py"
+    "event_log_max_age_ms": "routing/queues/test_message_events.py"
     "::test_old_rows_go_while_nothing_comes",
     "stage_retention_s": "routing/batches/test_staging_area.py"
     "::test_what_nobody_commits_goes_when_it_is_old",
@@ -127,7 +127,7 @@ NO_LIMITS: Final = {
         "deliver_before_commit",
         "paging_window",
         "store_loss_grace_ms",
-        "journal",
+        "event_log",
     ),
 }
 """Settings that bound no peer."""

@@ -20,7 +20,7 @@ from tests.support.clock import WALL_START_MS
 from tests.support.frames import Transfer, attach_receiver
 from tests.support.http import Answer, ask, basic, event, note, served
 from tests.support.stores import GatedStore
-from tests.unit.http.test_journal import rows_in
+from tests.unit.http.test_events import rows_in
 from tests.unit.links.test_slices import lease_slice, said
 from tests.unit.management.test_leases import Driver, driver
 
@@ -45,7 +45,7 @@ async def test_rows_of_the_journal(query: str, ids: list[int]) -> None:
     rows = [event(1), event(2, address="b"), event(3, "accepted"), event(4, "accepted", "b")]
     await note(store, *rows)
     async with served(store) as url:
-        answer = await ask(f"{url}/arrow/journal?{query}")
+        answer = await ask(f"{url}/arrow/events?{query}")
     assert answer.headers["content-type"] == "application/vnd.apache.arrow.stream"
     assert answer.headers["transfer-encoding"] == "chunked"
     assert rows_in(answer.table()) == [row for row in rows if row[0] in ids]
@@ -55,9 +55,9 @@ async def test_rows_of_the_journal(query: str, ids: list[int]) -> None:
 async def test_the_bounds_of_the_journal() -> None:
     store = MemoryStore()
     async with served(store) as url:
-        empty = await ask(f"{url}/journal/bounds")
+        empty = await ask(f"{url}/events/bounds")
         await note(store, event(7), event(8))
-        filled = await ask(f"{url}/journal/bounds")
+        filled = await ask(f"{url}/events/bounds")
     assert json.loads(empty.body) == {"first": 0, "last": 0}
     assert json.loads(filled.body) == {"first": 7, "last": 8}
 
@@ -66,7 +66,7 @@ async def test_the_head_of_a_stream_alone() -> None:
     store = MemoryStore()
     await note(store, event(1))
     async with served(store) as url:
-        answer = await ask(f"{url}/arrow/journal", method="HEAD")
+        answer = await ask(f"{url}/arrow/events", method="HEAD")
     assert (answer.status, answer.body) == (200, b"")
 
 
@@ -74,13 +74,13 @@ async def test_the_head_of_a_stream_alone() -> None:
 @pytest.mark.parametrize(
     ("path", "status", "told"),
     [
-        pytest.param("/arrow/journal?behind=x", 400, "behind is a number from 0 to", id="number"),
-        pytest.param("/arrow/journal?until=-1", 400, "until is a number from 0 to", id="negative"),
-        pytest.param("/arrow/journal?kind=gone", 400, "no kind gone; known are enq", id="kind"),
-        pytest.param("/arrow/journal?adress=a", 400, "no argument adress; known", id="argument"),
-        pytest.param("/arrow/journal?kind=expired&kind=moved", 400, "kind is there twice", id="2"),
-        pytest.param("/arrow/journal?address=/queue/tmp/", 400, "lacks a name", id="address"),
-        pytest.param("/journal/bounds?x=1", 400, "no argument x; known are none", id="bounds"),
+        pytest.param("/arrow/events?behind=x", 400, "behind is a number from 0 to", id="number"),
+        pytest.param("/arrow/events?until=-1", 400, "until is a number from 0 to", id="negative"),
+        pytest.param("/arrow/events?kind=gone", 400, "no kind gone; known are enq", id="kind"),
+        pytest.param("/arrow/events?adress=a", 400, "no argument adress; known", id="argument"),
+        pytest.param("/arrow/events?kind=expired&kind=moved", 400, "kind is there twice", id="2"),
+        pytest.param("/arrow/events?address=/queue/tmp/", 400, "lacks a name", id="address"),
+        pytest.param("/events/bounds?x=1", 400, "no argument x; known are none", id="bounds"),
         pytest.param("/arrow/browse", 400, "address or subscription is needed, one", id="whose"),
         pytest.param(
             "/arrow/browse?address=a&subscription=b", 400, "one of them", id="address and another"
@@ -256,8 +256,8 @@ async def test_who_was_followed_by_another_is_told() -> None:
 
 async def test_nothing_can_be_changed() -> None:
     async with served(MemoryStore()) as url:
-        answer = await ask(f"{url}/journal/bounds", method="POST")
-    assert (answer.status, answer.error()) == (405, "POST /journal/bounds is not known here")
+        answer = await ask(f"{url}/events/bounds", method="POST")
+    assert (answer.status, answer.error()) == (405, "POST /events/bounds is not known here")
 
 
 class LostStore(GatedStore):
@@ -268,7 +268,7 @@ class LostStore(GatedStore):
 
 
 @pytest.mark.requirement("PIP-20")
-@pytest.mark.parametrize("path", ["/journal/bounds", "/arrow/journal"])
+@pytest.mark.parametrize("path", ["/events/bounds", "/arrow/events"])
 async def test_a_store_that_fails_is_told(path: str) -> None:
     async with served(LostStore()) as url:
         answer = await ask(url + path)
@@ -279,7 +279,7 @@ async def test_a_broker_that_stops_says_so() -> None:
     broker = Broker()
     async with served(MemoryStore(), broker=broker) as url:
         broker.container.closing = True
-        answer = await ask(f"{url}/journal/bounds")
+        answer = await ask(f"{url}/events/bounds")
     assert (answer.status, answer.error()) == (503, "the broker is stopping")
 
 
@@ -320,7 +320,7 @@ USERS = [
 
 @pytest.mark.requirement("PIP-20")
 @pytest.mark.parametrize(
-    "path", ["/journal/bounds", "/arrow/journal", "/arrow/browse?address=q", "/arrow/lease?lease=l"]
+    "path", ["/events/bounds", "/arrow/events", "/arrow/browse?address=q", "/arrow/lease?lease=l"]
 )
 @pytest.mark.parametrize(("headers", "status", "told"), USERS)
 async def test_the_users_are_those_of_amqp(

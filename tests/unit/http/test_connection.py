@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from broker.http import admission, connection, journal
+from broker.http import admission, connection, events
 from broker.http.limits import CONNECTIONS_PER_SOURCE_MAX
 from storage.memory import MemoryStore
 from tests.support.broker import Broker
@@ -85,17 +85,17 @@ async def test_a_peer_that_says_it_slowly_is_dropped() -> None:
 
 
 async def test_a_peer_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "ROWS_AT_ONCE", 1000)
+    monkeypatch.setattr(events, "ROWS_AT_ONCE", 1000)
     store = MemoryStore()
     await note(store, *[event(number, address="a" * 200) for number in range(1, 60_001)])
     async with (
         served(store, silence_max_ms=100, streams_max=1) as url,
         socket_to(url) as (reader, writer),
     ):
-        await begin("/arrow/journal", reader, writer)
+        await begin("/arrow/events", reader, writer)
         # as much as is read ahead is all that is taken
         for _ in range(1000):
-            answer = await ask(f"{url}/arrow/journal?behind=60000")
+            answer = await ask(f"{url}/arrow/events?behind=60000")
             if answer.status == 200:
                 return  # the other stream is over
             assert answer.status == 503
@@ -172,12 +172,12 @@ async def test_a_head_has_little_time_whatever_silence_is_allowed(
 async def test_only_so_many_peers_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is CONNECTIONS_MAX: who answers keeps a place, who waits gives way."""
     monkeypatch.setattr(admission, "CONNECTIONS_MAX", 1)
-    monkeypatch.setattr(journal, "ROWS_AT_ONCE", 1000)
+    monkeypatch.setattr(events, "ROWS_AT_ONCE", 1000)
     store = MemoryStore()
     await note(store, *[event(number, address="a" * 200) for number in range(1, 60_001)])
     async with served(store) as url:
         async with socket_to(url) as (reader, writer):
-            await begin("/arrow/journal", reader, writer)
+            await begin("/arrow/events", reader, writer)
             with pytest.raises(ConnectionError):
                 await ask(f"{url}/livez")
         for _ in range(100):  # until the server has seen that the first one is gone

@@ -30,7 +30,7 @@ async def test_it_listens_while_the_broker_runs(tmp_path: Path) -> None:
     assert app.http is not None
     url = app.http.url()
     assert ready_line(app).endswith(f" http={url}")
-    assert (await ask(f"{url}/journal/bounds")).status == 200
+    assert (await ask(f"{url}/events/bounds")).status == 200
     await app.stop()
     with pytest.raises(ConnectionRefusedError):
         await ask(f"{url}/livez")

@@ -5,14 +5,14 @@ import asyncio
 import pyarrow as pa
 import pytest
 
-from broker.http import journal
+from broker.http import events
 from broker.http.streams import PIECE, Encoder
 from storage.api import StoreError
 from storage.events import EventColumns, EventQuery
 from tests.support.broker import Broker
 from tests.support.http import ask, begin, event, note, served, socket_to
 from tests.support.stores import GatedStore
-from tests.unit.http.test_journal import rows_in
+from tests.unit.http.test_events import rows_in
 
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """A message of no length: `Encapsulated message format` of Arrow's specification."""
@@ -21,7 +21,7 @@ ROWS = [event(number) for number in range(1, 7)]
 
 
 class PacedStore(GatedStore):
-    """Gives two rows of the journal at a time, each but the first two when a test lets it."""
+    """Gives two rows of the event log at a time, each but the first two when a test lets it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class PacedStore(GatedStore):
 
 @pytest.fixture(autouse=True)
 def two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(events, "ROWS_AT_ONCE", 2)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_pieces_are_the_stream(sizes: list[int]) -> None:
 async def test_a_whole_stream_has_its_end(store: PacedStore) -> None:
     store.may_go_on.set()
     async with served(store) as url:
-        answer = await ask(f"{url}/arrow/journal")
+        answer = await ask(f"{url}/arrow/events")
     assert answer.is_whole
     assert answer.body.endswith(END_OF_STREAM)
     reader = pa.ipc.open_stream(answer.body)
@@ -107,7 +107,7 @@ async def test_one_that_fails_has_none(store: PacedStore, failure: Exception, to
     store.may_go_on.set()
     broker = Broker()
     async with served(store, broker=broker) as url:
-        answer = await ask(f"{url}/arrow/journal")
+        answer = await ask(f"{url}/arrow/events")
     assert (answer.status, answer.is_whole) == (200, False)
     assert not answer.body.endswith(END_OF_STREAM)
     reader = pa.ipc.open_stream(answer.body)
@@ -121,7 +121,7 @@ async def test_a_peer_that_goes_away_is_read_for_no_more(store: PacedStore) -> N
     broker = Broker()
     async with served(store, broker=broker) as url:
         async with socket_to(url) as (reader, writer):
-            await begin("/arrow/journal", reader, writer)
+            await begin("/arrow/events", reader, writer)
             await store.is_asked.wait()
         for _ in range(100):  # the server reads that the connection is closed
             await asyncio.sleep(0)
@@ -136,13 +136,13 @@ async def test_a_peer_that_goes_away_is_read_for_no_more(store: PacedStore) -> N
 @pytest.mark.requirement("PIP-20")
 async def test_only_so_many_streams_are_under_way(store: PacedStore) -> None:
     async with served(store, streams_max=1) as url, socket_to(url) as (reader, writer):
-        await begin("/arrow/journal", reader, writer)
+        await begin("/arrow/events", reader, writer)
         await store.is_asked.wait()
-        refused = await ask(f"{url}/arrow/journal")
-        bounds = await ask(f"{url}/journal/bounds")
+        refused = await ask(f"{url}/arrow/events")
+        bounds = await ask(f"{url}/events/bounds")
         store.may_go_on.set()
         assert await reader.readuntil(b"\r\n0\r\n\r\n")
-        again = await ask(f"{url}/arrow/journal")
+        again = await ask(f"{url}/arrow/events")
     assert (refused.status, refused.error()) == (503, "1 streams are under way; ask again later")
     assert bounds.status == 200
     assert again.table().num_rows == len(ROWS)
@@ -151,7 +151,7 @@ async def test_only_so_many_streams_are_under_way(store: PacedStore) -> None:
 @pytest.mark.requirement("PIP-20")
 async def test_a_stop_cuts_off_what_is_under_way(store: PacedStore) -> None:
     async with served(store) as url:
-        asking = asyncio.create_task(ask(f"{url}/arrow/journal"))
+        asking = asyncio.create_task(ask(f"{url}/arrow/events"))
         await store.is_asked.wait()
         asyncio.get_running_loop().call_later(0.01, store.may_go_on.set)
     # the server is stopped by now

@@ -13,9 +13,9 @@ from broker import Broker
 from broker.amqp.sections import split
 from broker.app import App
 from broker.message import opaque_message, read_message
-from pyspark_amqp import journal
+from pyspark_amqp import events
 from pyspark_amqp.broker_client import opened
-from pyspark_amqp.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS, schema_of
+from pyspark_amqp.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS, schema_of
 from pyspark_amqp.connection import connected
 from pyspark_amqp.errors import BrokerError, DataLossError, FencedError, GoneError, UnreachableError
 from pyspark_amqp.lease import Lease
@@ -43,7 +43,7 @@ COUNT: Final = 40
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     """With forty messages of all kinds in `orders`, in three groups."""
-    with Broker(http={"port": 0}, address=[{"pattern": "orders", "journal": True}]) as running:
+    with Broker(http={"port": 0}, address=[{"pattern": "orders", "event_log": True}]) as running:
         send(running.url, "orders", [message(at) for at in range(COUNT)])
         yield running
 
@@ -168,12 +168,12 @@ def test_slices_of_a_lease_are_the_same_by_both_ways_and_again(broker: Broker) -
 @pytest.mark.requirement("PIP-44")
 def test_the_journal_is_the_same_by_both_ways(broker: Broker) -> None:
     found = []
-    for options in both(broker, mode="journal"):
-        first, last = journal.bounds(options)
+    for options in both(broker, mode="events"):
+        first, last = events.bounds(options)
         assert (first, last) == (1, COUNT)
-        batches = journal.rows(options, list(JOURNAL_COLUMNS), 3, 33)
+        batches = events.rows(options, list(EVENT_LOG_COLUMNS), 3, 33)
         found.append(pa.Table.from_batches(batches).combine_chunks())
-        some = journal.rows(options, ["kind"], 0, last, since_ms=9_000_000_000_000)
+        some = events.rows(options, ["kind"], 0, last, since_ms=9_000_000_000_000)
         assert list(some) == []
     assert found[0] == found[1]
     assert found[0].column("id").to_pylist() == list(range(4, 34))
@@ -181,22 +181,22 @@ def test_the_journal_is_the_same_by_both_ways(broker: Broker) -> None:
 
 def test_an_empty_journal_is_empty_by_both_ways() -> None:
     with Broker(http={"port": 0}) as empty:
-        for options in both(empty, mode="journal"):
-            assert journal.bounds(options) == (0, 0)
-            assert list(journal.rows(options, ["id"], 0, 0)) == []
+        for options in both(empty, mode="events"):
+            assert events.bounds(options) == (0, 0)
+            assert list(events.rows(options, ["id"], 0, 0)) == []
 
 
 @pytest.mark.parametrize(("start", "behind"), [(None, 4), (5, 4), (7, 6), (2, None)])
 def test_rows_that_are_gone_are_told_of(start: int | None, behind: int | None) -> None:
-    options = source("amqp://h", mode="journal")
+    options = source("amqp://h", mode="events")
     wanted = Position(number=start)
     if behind is not None:
-        assert journal.first_behind(options, wanted, 5) == behind
+        assert events.first_behind(options, wanted, 5) == behind
         return
     with pytest.raises(DataLossError, match="begins at id 5, rows from 2 on were removed"):
-        journal.first_behind(options, wanted, 5)
-    careless = source("amqp://h", mode="journal", failOnDataLoss="false")
-    assert journal.first_behind(careless, wanted, 5) == 4
+        events.first_behind(options, wanted, 5)
+    careless = source("amqp://h", mode="events", failOnDataLoss="false")
+    assert events.first_behind(careless, wanted, 5) == 4
 
 
 @pytest.mark.requirement("PIP-46")

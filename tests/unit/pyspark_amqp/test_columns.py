@@ -46,7 +46,7 @@ from broker.jms import (
 from broker.jms.bodies import Body
 from pyspark_amqp.amqp_json import annotations_from_json, annotations_json, from_json, to_json
 from pyspark_amqp.buffers import Values
-from pyspark_amqp.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS, ddl_of, schema_of
+from pyspark_amqp.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS, ddl_of, schema_of
 from pyspark_amqp.options import OptionError
 from pyspark_amqp.outgoing import MessageMaker, RowError, check_columns
 from pyspark_amqp.rows import RowMaker, told_of
@@ -481,4 +481,4 @@ def test_columns_that_cannot_be_sent_are_named_before_anything_is(
 
 def test_the_schema_as_text_names_all_columns() -> None:
     assert ddl_of({"a": "INT", "b": "STRING"}) == "`a` INT, `b` STRING"
-    assert len(schema_of(JOURNAL_COLUMNS)) == len(JOURNAL_COLUMNS) == 16
+    assert len(schema_of(EVENT_LOG_COLUMNS)) == len(EVENT_LOG_COLUMNS) == 16

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from pyspark_amqp.columns import JOURNAL_COLUMNS, MESSAGE_COLUMNS
+from pyspark_amqp.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS
 from pyspark_amqp.option_kinds import Position
 from pyspark_amqp.options import MODES, TABLE, OptionError, Use, read_options
 from tests.support.tidy import ROOT
@@ -28,7 +28,7 @@ QUEUE: Final = {"address": "orders"}
             "'lease' is not allowed for read; allowed: browse, ",
         ),
         (Use.BATCH, QUEUE | {"mode": "tail"}, "'tail' is not allowed; allowed: lease, browse, "),
-        (Use.STREAM, QUEUE | {"mode": "browse"}, "for readStream; allowed: lease, journal"),
+        (Use.STREAM, QUEUE | {"mode": "browse"}, "for readStream; allowed: lease, events"),
         (Use.BATCH, QUEUE | {"leaseTtl": "1h"}, "option leaseTtl: it is for readStream, not for"),
         (Use.STREAM, QUEUE | {"leaseTtl": "0s"}, "allowed: a number with ms, s, m, h or d"),
         (Use.STREAM, QUEUE | {"leaseTtl": "soon"}, "'soon' is not allowed; allowed: a number"),
@@ -41,7 +41,7 @@ QUEUE: Final = {"address": "orders"}
             QUEUE | {"managementUrl": "https://admin:secret@host:99999"},
             "option managementUrl: what is given is not allowed; allowed: http://HOST[:PORT]",
         ),
-        (Use.BATCH, {"mode": "journal", "storeUrl": "secret" * 11_000}, "option storeUrl: what is"),
+        (Use.BATCH, {"mode": "events", "storeUrl": "secret" * 11_000}, "option storeUrl: what is"),
         (Use.STREAM, QUEUE | {"numPartitions": "0"}, "allowed: a whole number from 1 to 256"),
         (Use.STREAM, QUEUE | {"numPartitions": "two"}, "option numPartitions: 'two'"),
         (Use.STREAM, QUEUE | {"failOnLeaseLoss": "yes"}, "allowed: true, false"),
@@ -61,14 +61,14 @@ QUEUE: Final = {"address": "orders"}
             QUEUE | {"startingPosition": "latest"},
             "'latest' is not allowed for mode browse, which shows what waits; allowed: earliest, ",
         ),
-        (Use.STREAM, {"mode": "journal", "maxBytesPerTrigger": "9"}, "it is not for mode journal"),
-        (Use.STREAM, {"mode": "journal", "maxTriggerDelay": "9s"}, "it is not for mode journal"),
-        (Use.STREAM, {"mode": "journal", "partitionBy": "group"}, "it is not for mode journal"),
-        (Use.BATCH, {"mode": "journal", "selector": "a = 1"}, "selector: it is not for mode jour"),
-        (Use.BATCH, {"mode": "journal", "storeUrl": "mysql://h/d"}, "allowed: postgresql://…, sql"),
+        (Use.STREAM, {"mode": "events", "maxBytesPerTrigger": "9"}, "it is not for mode events"),
+        (Use.STREAM, {"mode": "events", "maxTriggerDelay": "9s"}, "it is not for mode events"),
+        (Use.STREAM, {"mode": "events", "partitionBy": "group"}, "it is not for mode events"),
+        (Use.BATCH, {"mode": "events", "selector": "a = 1"}, "selector: it is not for mode jour"),
+        (Use.BATCH, {"mode": "events", "storeUrl": "mysql://h/d"}, "allowed: postgresql://…, sql"),
         (
             Use.BATCH,
-            {"mode": "journal", "storeUrl": "sqlite:///a", "managementUrl": "http://h"},
+            {"mode": "events", "storeUrl": "sqlite:///a", "managementUrl": "http://h"},
             "option storeUrl: it cannot be beside the option managementUrl",
         ),
         (Use.SINK, {"selector": "a = 1"}, "option selector: it is for read, readStream, not for "),
@@ -153,5 +153,5 @@ def test_the_readme_tells_of_every_option_and_column() -> None:
         row = f"| `{option.name}` | {option.default or ''} | {option.kind.allowed} |"
         assert row in readme
         assert option.about in readme
-    for column in (*MESSAGE_COLUMNS, *JOURNAL_COLUMNS):
+    for column in (*MESSAGE_COLUMNS, *EVENT_LOG_COLUMNS):
         assert f"`{column}`" in readme

@@ -1,4 +1,4 @@
-"""Which rows of the lifecycle journal a query takes, and which a trim removes."""
+"""Which rows of the event log a query takes, and which a trim removes."""
 
 import pytest
 

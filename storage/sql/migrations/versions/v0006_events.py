@@ -1,4 +1,4 @@
-"""The lifecycle journal."""
+"""The event log."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -8,17 +8,17 @@ from typing import Final
 import pytest
 
 from pyspark_amqp.jobs.archiving import Archiving, use_of
-from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES, WHATS
+from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, WHATS
 from pyspark_amqp.options import OptionError, read_options
 
 URL: Final = "amqp://localhost:5672"
 
 GIVEN: Final = [
     ("leaseTtl", "6h", "lease", {MESSAGES}),
-    ("storeUrl", "sqlite:///s.db", "lease", {JOURNAL}),
-    ("pollTimeoutMs", "5", "browse", {JOURNAL}),
+    ("storeUrl", "sqlite:///s.db", "lease", {EVENTS}),
+    ("pollTimeoutMs", "5", "browse", {EVENTS}),
     ("pushdown", "true", "browse", {MESSAGES}),
-    ("numPartitions", "2", "lease", {MESSAGES, JOURNAL}),
+    ("numPartitions", "2", "lease", {MESSAGES, EVENTS}),
 ]
 
 

@@ -19,18 +19,18 @@ NOTES: Final = [
     (
         "nobody has looked",
         replace(SOUND, open={"missing": 1}, judged={**NONE, LOSS: 2}),
-        "1 have not ended: in a queue, by the journal; nobody has looked",
+        "1 have not ended: in a queue, by the event log; nobody has looked",
     ),
     ("it was looked", replace(SOUND, open={"missing": 1}), "1 have not ended: in no queue"),
     (
         "rows were trimmed",
         replace(SOUND, known=replace(KNOWN, missing=2, sees_from=7)),
-        "2 rows of the journal are missing before row 7",
+        "2 rows of the event log are missing before row 7",
     ),
     (
         "a group that moves is not told from a fault of order",
         replace(SOUND, broken={**NONE, ORDER: 1}),
-        "the journal has no groups",
+        "the event log has no groups",
     ),
 ]
 

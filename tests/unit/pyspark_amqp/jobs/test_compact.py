@@ -14,19 +14,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_amqp.columns import JOURNAL_COLUMNS, schema_of
+from pyspark_amqp.columns import EVENT_LOG_COLUMNS, schema_of
 from pyspark_amqp.jobs.compact import Compacted, compact, groups
-from pyspark_amqp.jobs.layout import FILE, JOURNAL, MESSAGES, Archive, ArchiveError, file_name
+from pyspark_amqp.jobs.layout import EVENTS, FILE, MESSAGES, Archive, ArchiveError, file_name
 from tests.support import killed_compaction
 
 ROOT: Final = Path(__file__).resolve().parents[4]
 AT: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
-SCHEMA: Final = schema_of(JOURNAL_COLUMNS)
+SCHEMA: Final = schema_of(EVENT_LOG_COLUMNS)
 
 
 def put(archive: Archive, day: int, name: str, ids: range, schema: pa.Schema = SCHEMA) -> Path:
-    """A file with journal rows of those ids."""
-    folder = archive.data(JOURNAL) / f"date=2026-01-{day:02}"
+    """A file with event log rows of those ids."""
+    folder = archive.data(EVENTS) / f"date=2026-01-{day:02}"
     folder.mkdir(parents=True, exist_ok=True)
     rows = [dict.fromkeys(schema.names) | {"id": id_, "kind": f"ä{id_}", "at": AT} for id_ in ids]
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / name)
@@ -53,9 +53,9 @@ def test_small_files_become_one(tmp_path: Path) -> None:
     archive = small_archive(tmp_path)
     before = killed_compaction.read(tmp_path)
     told: list[Path] = []
-    assert compact(archive, [MESSAGES, JOURNAL], tell=told.append) == Compacted(2, 7, 4, 13)
+    assert compact(archive, [MESSAGES, EVENTS], tell=told.append) == Compacted(2, 7, 4, 13)
     after = killed_compaction.read(tmp_path)
-    assert told == archive.folders(JOURNAL)
+    assert told == archive.folders(EVENTS)
     assert rows(after) == rows(before)
     assert sorted(map(len, after.values())) == [2, 3, 4, 9]
     kept = [file for file in after if FILE.fullmatch(Path(file).name)]
@@ -64,8 +64,8 @@ def test_small_files_become_one(tmp_path: Path) -> None:
         f"date=2026-01-31/{file_name('b', 1, 0)}",
     ]
     assert next(ids for ids in after.values() if len(ids) == 9) == list(range(9)), "in their order"
-    assert compact(archive, [JOURNAL]) == Compacted(0, 4, 4, 0), "nothing is left to do"
-    schemas = [pq.read_schema(file) for file in archive.files(JOURNAL)]
+    assert compact(archive, [EVENTS]) == Compacted(0, 4, 4, 0), "nothing is left to do"
+    schemas = [pq.read_schema(file) for file in archive.files(EVENTS)]
     assert all(schema.equals(SCHEMA) for schema in schemas)
 
 
@@ -80,13 +80,13 @@ def test_batches_that_come_meanwhile_stay_as_they_are(tmp_path: Path) -> None:
         for query, batch, number in (("a", 4, 0), ("a", 4, 1), ("c", 0, 0), ("c", 0, 1)):
             put(archive, 30, file_name(query, batch, number), range(2))
 
-    compact(archive, [JOURNAL], tell=archived_meanwhile)
-    kept = [file.name for file in archive.files(JOURNAL) if FILE.fullmatch(file.name)]
+    compact(archive, [EVENTS], tell=archived_meanwhile)
+    kept = [file.name for file in archive.files(EVENTS) if FILE.fullmatch(file.name)]
     assert kept == [
         *(file_name("a", batch, number) for batch, number in ((3, 0), (4, 0), (4, 1))),
         *(file_name("c", 0, number) for number in (0, 1)),
     ]
-    assert len(archive.files(JOURNAL)) == len(kept) + 1
+    assert len(archive.files(EVENTS)) == len(kept) + 1
 
 
 @pytest.mark.requirement("PIP-62")
@@ -123,11 +123,11 @@ def test_wherever_it_is_killed_there_is_all_of_the_old_or_all_of_the_new(tmp_pat
 
 def test_files_of_older_versions_may_lack_columns(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    names = [name for name in JOURNAL_COLUMNS if name != "boot"]
-    put(archive, 30, "part-x.parquet", range(2), schema_of(JOURNAL_COLUMNS, names))
+    names = [name for name in EVENT_LOG_COLUMNS if name != "boot"]
+    put(archive, 30, "part-x.parquet", range(2), schema_of(EVENT_LOG_COLUMNS, names))
     put(archive, 30, "part-y.parquet", range(2, 4))
-    assert compact(archive, [JOURNAL]).after == 1
-    (file,) = archive.files(JOURNAL)
+    assert compact(archive, [EVENTS]).after == 1
+    (file,) = archive.files(EVENTS)
     table = pq.read_table(file, partitioning=None)
     assert table["id"].to_pylist() == [0, 1, 2, 3]
     assert table["boot"].null_count == 4
@@ -146,7 +146,7 @@ def test_a_file_that_is_hidden_stays_beside_them(tmp_path: Path) -> None:
     first = put(archive, 30, "part-x.parquet", range(2))
     put(archive, 30, "part-y.parquet", range(2, 4))
     (first.parent / ".note").write_text("mine")
-    compact(archive, [JOURNAL])
+    compact(archive, [EVENTS])
     assert (first.parent / ".note").read_text() == "mine"
 
 
@@ -156,5 +156,5 @@ def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
     broken = put(archive, 30, "part-y.parquet", range(2))
     broken.write_bytes(b"no")
     with pytest.raises(ArchiveError, match=r"part-y\.parquet"):
-        compact(archive, [JOURNAL])
-    assert len(archive.files(JOURNAL)) == 2
+        compact(archive, [EVENTS])
+    assert len(archive.files(EVENTS)) == 2

@@ -8,30 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_amqp.jobs.layout import JOURNAL, MESSAGES, STALE_S, Archive, ArchiveError
+from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, STALE_S, Archive, ArchiveError
 
 
 @pytest.mark.requirement("PIP-60")
 def test_a_query_has_begun_when_it_knows_where_it_is(tmp_path: Path) -> None:
     """Spark makes the checkpoint, and its folders, before the first offset is in it."""
     archive = Archive(tmp_path)
-    assert not archive.has_begun("journal")
-    offsets = archive.checkpoint("journal") / "offsets"
+    assert not archive.has_begun("events")
+    offsets = archive.checkpoint("events") / "offsets"
     offsets.mkdir(parents=True)
     (offsets / ".0.crc").touch()
-    assert not archive.has_begun("journal")
+    assert not archive.has_begun("events")
     # the first ones are removed in the end
     (offsets / "117").touch()
-    assert archive.has_begun("journal")
+    assert archive.has_begun("events")
 
 
 @pytest.mark.requirement("PIP-60")
 def test_a_query_is_of_one_job_at_a_time(tmp_path: Path) -> None:
     one, other = Archive(tmp_path), Archive(tmp_path)
-    with one.reserved("journal-1", JOURNAL), one.reserved("messages-1", MESSAGES):
+    with one.reserved("event log-1", EVENTS), one.reserved("messages-1", MESSAGES):
         with (
-            pytest.raises(ArchiveError, match=r"same journal .*: say --what messages"),
-            other.reserved("journal-1", JOURNAL),
+            pytest.raises(ArchiveError, match=r"same event log .*: say --what messages"),
+            other.reserved("event log-1", EVENTS),
         ):
             raise AssertionError
         with (
@@ -41,7 +41,7 @@ def test_a_query_is_of_one_job_at_a_time(tmp_path: Path) -> None:
             raise AssertionError
         with other.reserved("messages-2", MESSAGES):
             pass
-    with other.reserved("journal-1", JOURNAL):
+    with other.reserved("event log-1", EVENTS):
         pass
 
 
@@ -59,3 +59,11 @@ def test_what_killed_jobs_left_is_deleted_when_it_is_old(tmp_path: Path) -> None
     (archive.staging / "young-0").mkdir()
     archive.sweep(now)
     assert {each.name for each in archive.staging.iterdir()} == {"at-work-0", "young-0"}
+
+
+def test_an_archive_of_an_earlier_version_keeps_its_names(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    assert archive.data(EVENTS) == tmp_path / "events"
+    (tmp_path / "journal").mkdir()
+    assert archive.data(EVENTS) == tmp_path / "journal"
+    assert archive.data(MESSAGES) == tmp_path / "messages"

@@ -213,7 +213,7 @@ def test_what_is_released_does_not() -> None:
     ],
 )
 def test_the_journal_tells_of_it(end: str, kind: str, reason: str) -> None:
-    routing = Routing(policy=AddressPolicy(journal=True), observer=RecordingWitness())
+    routing = Routing(policy=AddressPolicy(event_log=True), observer=RecordingWitness())
     routing.put(routing.queue(), b"1")
     lease = opened(routing, ttl_ms=1000)
     acquire(routing, lease)

@@ -153,7 +153,7 @@ def _subscribed(routing: Routing, address: str) -> Queue:
 
 @pytest.mark.requirement("PIP-13")
 def test_the_lifecycle_journal_tells_of_a_message_when_it_is_committed() -> None:
-    staging = Staging(Routing(policy=AddressPolicy(journal=True)))
+    staging = Staging(Routing(policy=AddressPolicy(event_log=True)))
     staging.send(task(), b"a")
     assert kinds(staging.routing) == []
     staging.commit((0, 0))

@@ -1,4 +1,4 @@
-"""The lifecycle journal: which rows a message leaves, in whose batch, and how long they stay."""
+"""The event log: which rows a message leaves, in whose batch, and how long they stay."""
 
 import pytest
 
@@ -14,6 +14,7 @@ from broker.routing.queues.message_events import (
     TRIM_EVERY,
     TRIM_PERIOD_MS,
     TRIM_STEP,
+    EventLogLimits,
     shown,
 )
 from broker.routing.queues.queue_inspection import purge
@@ -25,7 +26,7 @@ from tests.support.parties import RecordingConsumer, RecordingWitness
 from tests.support.routing import Routing, new_message
 from tests.unit.routing.queues.test_duplicates import sent
 
-JOURNALED = AddressPolicy(journal=True)
+LOGGED = AddressPolicy(event_log=True)
 
 
 class KnownConsumer(RecordingConsumer):
@@ -55,7 +56,7 @@ def kinds(routing: Routing) -> list[object]:
 
 
 def test_a_row_says_what_where_and_who() -> None:
-    routing = Routing(policy=JOURNALED)
+    routing = Routing(policy=LOGGED)
     queue = routing.queue()
     queue.put(sent("ID:1", durable=True), routing.batch)
     consumer = KnownConsumer()
@@ -96,7 +97,7 @@ def test_whoever_does_not_ask_has_no_rows() -> None:
 
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "not durable"])
 def test_rows_of_what_came_and_went_in_one_batch_stay(durable: bool) -> None:
-    routing = Routing(policy=JOURNALED)
+    routing = Routing(policy=LOGGED)
     routing.consumer(routing.queue(), 1, settles=True)
     routing.queue().put(new_message(durable=durable), routing.batch)
     routing.pump()
@@ -122,7 +123,7 @@ OUTCOMES = [
     ("disposal", "expected"), OUTCOMES, ids=[str(each[0]) for each in OUTCOMES]
 )
 def test_how_a_delivery_ends(disposal: Disposal, expected: list[tuple[str, str]]) -> None:
-    routing = Routing(policy=JOURNALED)
+    routing = Routing(policy=LOGGED)
     routing.put(routing.queue(), b"a")
     consumer = routing.consumer(routing.queue(), 1)
     told(routing)
@@ -144,7 +145,7 @@ CAUSES = [
 
 @pytest.mark.parametrize(("cause", "reason"), CAUSES)
 def test_what_a_consumer_says_of_a_rejection(cause: Cause, reason: str) -> None:
-    routing = Routing(policy=JOURNALED)
+    routing = Routing(policy=LOGGED)
     routing.put(routing.queue(), b"a")
     entry = routing.consumer(routing.queue(), 1).entries[0]
     told(routing)
@@ -153,7 +154,7 @@ def test_what_a_consumer_says_of_a_rejection(cause: Cause, reason: str) -> None:
 
 
 def test_a_message_that_fails_too_often() -> None:
-    routing = Routing(policy=AddressPolicy(journal=True, max_delivery_count=2, dead_letter=""))
+    routing = Routing(policy=AddressPolicy(event_log=True, max_delivery_count=2, dead_letter=""))
     routing.put(routing.queue(), b"a")
     consumer = routing.consumer(routing.queue(), 2)
     consumer.dispose(Disposal.FAIL, routing.batch)
@@ -172,7 +173,7 @@ def test_a_message_that_fails_too_often() -> None:
 
 @pytest.mark.requirement("DLY-03")
 def test_a_message_with_a_delivery_time() -> None:
-    routing = Routing(policy=JOURNALED)
+    routing = Routing(policy=LOGGED)
     later = WALL_START_MS + 1000
     routing.queue().put(new_message(deliver_at_ms=later), routing.batch)
     routing.queue().put(new_message(b"early"), routing.batch)
@@ -186,8 +187,8 @@ def test_a_message_with_a_delivery_time() -> None:
 
 @pytest.mark.requirement("PRD-04")
 def test_an_expired_message_goes_where_the_settings_say() -> None:
-    policy = AddressPolicy(journal=True, expiry="late")
-    routing = Routing(patterns=[("q", policy), ("late", JOURNALED)])
+    policy = AddressPolicy(event_log=True, expiry="late")
+    routing = Routing(patterns=[("q", policy), ("late", LOGGED)])
     routing.queue().put(new_message(expires_at_ms=WALL_START_MS + 5), routing.batch)
     routing.advance(1005)
     assert told(routing, "kind", "address") == [
@@ -198,7 +199,7 @@ def test_an_expired_message_goes_where_the_settings_say() -> None:
 
 
 def test_what_an_operator_takes_out() -> None:
-    routing = Routing(policy=JOURNALED)
+    routing = Routing(policy=LOGGED)
     routing.put(routing.queue(), b"a", b"b")
     told(routing)
     assert purge(routing.queue(), 1, routing.batch) == 1
@@ -210,7 +211,7 @@ def test_what_an_operator_takes_out() -> None:
 
 
 def test_what_had_to_make_room() -> None:
-    routing = Routing(policy=AddressPolicy(journal=True, max_messages=1, full=DROP_OLDEST))
+    routing = Routing(policy=AddressPolicy(event_log=True, max_messages=1, full=DROP_OLDEST))
     routing.put(routing.queue(), b"a", b"b")
     assert told(routing) == [
         ("enqueued", "not stored"),
@@ -223,7 +224,7 @@ def test_what_had_to_make_room() -> None:
     ("durable", "reason"), [(True, ""), (False, "not stored")], ids=["durable", "not durable"]
 )
 def test_whether_a_message_outlives_its_broker(durable: bool, reason: str) -> None:
-    routing = Routing(policy=JOURNALED)
+    routing = Routing(policy=LOGGED)
     later = WALL_START_MS + 1000
     routing.queue().put(new_message(durable=durable), routing.batch)
     routing.queue().put(new_message(durable=durable, deliver_at_ms=later), routing.batch)
@@ -232,7 +233,7 @@ def test_whether_a_message_outlives_its_broker(durable: bool, reason: str) -> No
 
 
 def test_a_topic_has_a_row_for_each_subscription() -> None:
-    routing = Routing(policy=JOURNALED)
+    routing = Routing(policy=LOGGED)
     topic = routing.topic()
     for _ in range(2):
         routing.consumer(topic, 0)
@@ -242,7 +243,7 @@ def test_a_topic_has_a_row_for_each_subscription() -> None:
 
 @pytest.mark.requirement("RCV-06")
 def test_what_a_transaction_does_has_its_id() -> None:
-    routing = Routing(policy=JOURNALED)
+    routing = Routing(policy=LOGGED)
     routing.put(routing.queue(), b"a", b"b")
     consumer = routing.consumer(routing.queue(), 2)
     told(routing)
@@ -266,7 +267,7 @@ def test_what_a_transaction_does_has_its_id() -> None:
 
 def test_another_witness_hears_the_same() -> None:
     observer = RecordingWitness()
-    routing = Routing(policy=JOURNALED, observer=observer)
+    routing = Routing(policy=LOGGED, observer=observer)
     routing.put(routing.queue(), b"a")
     routing.consumer(routing.queue(), 1, settles=True)
     assert observer.heard == [(b"a", 0, Disposal.REMOVE)]
@@ -301,7 +302,7 @@ def trim_in(routing: Routing) -> Trim | None:
 
 def limited(*, max_events: int = 0, max_age_ms: int = 0) -> Routing:
     limits = EventLogLimits(max_events=max_events, max_age_ms=max_age_ms)
-    return Routing(policy=JOURNALED, event_log_limits=limits)
+    return Routing(policy=LOGGED, event_log_limits=limits)
 
 
 def test_with_every_thousand_rows_some_go() -> None:

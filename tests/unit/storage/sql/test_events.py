@@ -1,4 +1,4 @@
-"""The lifecycle journal in SQL: over a restart, and how much one query looks at."""
+"""The event log in SQL: over a restart, and how much one query looks at."""
 
 from pathlib import Path
 

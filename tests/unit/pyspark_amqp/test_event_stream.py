@@ -1,4 +1,4 @@
-"""The journal's stream without Spark: what of it is lost is told, and nothing is skipped."""
+"""The event log's stream without Spark: what of it is lost is told, and nothing is skipped."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 import pytest
 
 from broker import Broker
-from pyspark_amqp import journal
+from pyspark_amqp import events
 from pyspark_amqp.errors import DataLossError
-from pyspark_amqp.journal_stream import JournalStreamReader
+from pyspark_amqp.event_stream import EventStreamReader
 from pyspark_amqp.options import Use, read_options
 from tests.unit.pyspark_amqp.sending import message, send
 
@@ -21,14 +21,14 @@ WAYS: Final = ("amqp", "http")
 
 
 def kept(**settings: object) -> Broker:
-    told = {"pattern": "told", "journal": True}
+    told = {"pattern": "told", "event_log": True}
     return Broker(http={"port": 0}, address=[told], **settings)  # type: ignore[arg-type]
 
 
-def reader(broker: Broker, way: str, **given: str) -> JournalStreamReader:
+def reader(broker: Broker, way: str, **given: str) -> EventStreamReader:
     ways = {} if way == "amqp" else {"managementUrl": broker.http_url}
-    options = {"mode": "journal", "url": broker.url, "pollTimeoutMs": "0", **ways, **given}
-    return JournalStreamReader(read_options(options, Use.STREAM), ["id"])
+    options = {"mode": "events", "url": broker.url, "pollTimeoutMs": "0", **ways, **given}
+    return EventStreamReader(read_options(options, Use.STREAM), ["id"])
 
 
 def add(broker: Broker, count: int) -> None:
@@ -63,10 +63,10 @@ def test_ids_that_went_back_end_the_query(way: str, careful: str) -> None:
 @pytest.mark.requirement("PIP-35")
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_that_were_trimmed_when_a_batch_is_planned_or_read_end_the_query(way: str) -> None:
-    with kept(journal_max_events=KEPT) as broker:
+    with kept(event_log_max_events=KEPT) as broker:
         add(broker, SOME)
         stream = reader(broker, way)
-        first, _ = journal.bounds(stream._options)
+        first, _ = events.bounds(stream._options)
         assert first > 1
         with pytest.raises(DataLossError, match=f"begins at id {first}, rows from 1 on"):
             stream.partitions(at(0), at(SOME))

@@ -1,4 +1,4 @@
-"""What the lifecycle journal tells of messages that went through a real broker, socket to disk."""
+"""What the event log tells of messages that went through a real broker, socket to disk."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def of(told: list[Row], message_id: str, *columns: str) -> list[tuple[object, ..
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "not durable"])
 async def test_from_the_producer_to_the_end(tmp_path: Path, durable: bool) -> None:
     store = f"sqlite:///{tmp_path}/store.db"
-    async with Broker(store=store, journal=True) as broker:
+    async with Broker(store=store, event_log=True) as broker:
         await publish(broker, message(message_id="ID:1", durable=durable))
         async with SocketClient(port_of(broker)) as client:
             await consume(client, "orders", count=1)
@@ -74,7 +74,7 @@ async def test_from_the_producer_to_the_end(tmp_path: Path, durable: bool) -> No
 
 async def test_released_rejected_and_expired(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/store.db"
-    async with Broker(store=store, journal=True, expiry="late") as broker:
+    async with Broker(store=store, event_log=True, expiry="late") as broker:
         await publish(broker, message(message_id="ID:1", durable=True))
         async with SocketClient(port_of(broker)) as client:
             await consume(client, "orders", count=1)
@@ -112,7 +112,7 @@ async def test_ids_go_on_after_a_restart(tmp_path: Path) -> None:
     boots = set()
     told: list[Row] = []
     for number in (1, 2):
-        async with Broker(store=store, journal=True) as broker:
+        async with Broker(store=store, event_log=True) as broker:
             await publish(broker, message(message_id=f"ID:{number}", durable=True))
             told = await rows(broker)
             boots.add(told[-1]["boot"])
@@ -122,7 +122,7 @@ async def test_ids_go_on_after_a_restart(tmp_path: Path) -> None:
 
 async def test_an_address_that_does_not_ask_has_no_rows(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/store.db"
-    async with Broker(store=store, address=[{"pattern": "orders", "journal": True}]) as broker:
+    async with Broker(store=store, address=[{"pattern": "orders", "event_log": True}]) as broker:
         await publish(broker, message(message_id="ID:1", durable=True), address="others")
         await publish(broker, message(message_id="ID:2", durable=True))
         assert [row["message_id"] for row in await rows(broker)] == ["ID:2"]

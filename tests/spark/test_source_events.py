@@ -1,4 +1,4 @@
-"""The journal as a table and as a stream, by every way that leads to it."""
+"""The event log as a table and as a stream, by every way that leads to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from pyspark_amqp.columns import (
-    JOURNAL_COLUMNS,
+    EVENT_LOG_COLUMNS,
     MESSAGE_COLUMNS,
     ddl_of,
     message_columns,
@@ -30,13 +30,13 @@ SETTINGS: Final = """
 store = "sqlite:///store.db"
 [[address]]
 pattern = "told*"
-journal = true
+event_log = true
 """
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> BrokerProcess:
-    """A broker that has seen three hundred messages come, and has a journal of that."""
+    """A broker that has seen three hundred messages come, and has an event log of that."""
     process = BrokerProcess(tmp_path_factory.mktemp("told"), settings=SETTINGS)
     send(process.url, "told", texts(MESSAGES - 100, address="told"))
     send(process.url, "told.too", texts(100, address="told.too"))
@@ -51,11 +51,11 @@ def store(told: BrokerProcess) -> str:
     return f"sqlite:///{told.log.parent / 'store.db'}"
 
 
-def journal(spark: SparkSession, **options: str) -> DataFrame:
-    return spark.read.format("amqp").options(mode="journal", **options).load()
+def events(spark: SparkSession, **options: str) -> DataFrame:
+    return spark.read.format("amqp").options(mode="events", **options).load()
 
 
-@pytest.mark.parametrize("columns", [MESSAGE_COLUMNS, message_columns("json"), JOURNAL_COLUMNS])
+@pytest.mark.parametrize("columns", [MESSAGE_COLUMNS, message_columns("json"), EVENT_LOG_COLUMNS])
 @pytest.mark.requirement("PIP-30")
 def test_the_schema_of_arrow_is_what_spark_makes_of_its_own(
     spark: SparkSession, columns: dict[str, str]
@@ -66,7 +66,7 @@ def test_the_schema_of_arrow_is_what_spark_makes_of_its_own(
 
 @pytest.mark.requirement("PIP-34")
 def test_a_running_broker_is_asked(spark: SparkSession, told: BrokerProcess) -> None:
-    rows = journal(spark, url=told.url, numPartitions="2").orderBy("id").collect()
+    rows = events(spark, url=told.url, numPartitions="2").orderBy("id").collect()
     assert [row.kind for row in rows] == ["enqueued"] * MESSAGES
     assert [row.id for row in rows] == list(range(1, MESSAGES + 1))
     assert {row.address for row in rows} == {"told", "told.too"}
@@ -77,11 +77,11 @@ def test_a_running_broker_is_asked(spark: SparkSession, told: BrokerProcess) -> 
 
 @pytest.mark.requirement("PIP-34")
 def test_rows_are_chosen_by_address_kind_and_id(spark: SparkSession, told: BrokerProcess) -> None:
-    assert journal(spark, url=told.url, address="told.too").count() == 100
-    assert journal(spark, url=told.url, kind="accepted").count() == 0
-    some = journal(spark, url=told.url, startingPosition="11", endingPosition="21")
+    assert events(spark, url=told.url, address="told.too").count() == 100
+    assert events(spark, url=told.url, kind="accepted").count() == 0
+    some = events(spark, url=told.url, startingPosition="11", endingPosition="21")
     assert sorted(row.id for row in some.select("id").collect()) == list(range(11, 21))
-    late = journal(spark, url=told.url, startingPosition='{"timestamp": 9000000000000}')
+    late = events(spark, url=told.url, startingPosition='{"timestamp": 9000000000000}')
     assert late.count() == 0
 
 
@@ -92,7 +92,7 @@ def test_a_stream_has_every_row_once_and_goes_on_where_it_was(
     def run() -> list[int]:
         stream = (
             spark.readStream.format("amqp")
-            .options(mode="journal", url=told.url, maxMessagesPerTrigger="120")
+            .options(mode="events", url=told.url, maxMessagesPerTrigger="120")
             .load()
         )
         query = (
@@ -104,7 +104,7 @@ def test_a_stream_has_every_row_once_and_goes_on_where_it_was(
         query.awaitTermination()
         return [batch["numInputRows"] for batch in query.recentProgress]
 
-    before = journal(spark, url=told.url).count()
+    before = events(spark, url=told.url).count()
     assert run()[:3] == [120, 120, before - 240]
     send(told.url, "told", texts(20, address="told", first=MESSAGES))
     assert run()[0] == 20
@@ -114,16 +114,16 @@ def test_a_stream_has_every_row_once_and_goes_on_where_it_was(
 
 @pytest.mark.requirement("PIP-36")
 def test_the_store_of_a_stopped_broker_gives_the_same_rows(spark: SparkSession, store: str) -> None:
-    rows = journal(spark, storeUrl=store).orderBy("id").collect()
+    rows = events(spark, storeUrl=store).orderBy("id").collect()
     assert len(rows) >= MESSAGES
     assert [row.id for row in rows] == list(range(1, len(rows) + 1))
     assert rows[0].messageId == "ID:told-0"
-    assert journal(spark, storeUrl=store, address="told.too", kind="enqueued").count() == 100
+    assert events(spark, storeUrl=store, address="told.too", kind="enqueued").count() == 100
 
 
 @pytest.mark.requirement("PIP-31")
 def test_a_schema_of_the_user_is_what_is_read(spark: SparkSession, store: str) -> None:
-    reader = spark.read.format("amqp").options(mode="journal", storeUrl=store)
+    reader = spark.read.format("amqp").options(mode="events", storeUrl=store)
     some = reader.schema("kind STRING, id BIGINT").load()
     assert some.columns == ["kind", "id"]
     assert some.where("id = 7").collect() == [("enqueued", 7)]
@@ -134,8 +134,8 @@ def test_a_schema_of_the_user_is_what_is_read(spark: SparkSession, store: str) -
     ("options", "told"),
     [
         ({"mode": "tail"}, "option mode: 'tail' is not allowed; allowed: lease, browse"),
-        ({"mode": "journal", "adress": "a"}, "did you mean address?"),
-        ({"mode": "journal", "selector": "a = 1"}, "option selector: it is not for mode"),
+        ({"mode": "events", "adress": "a"}, "did you mean address?"),
+        ({"mode": "events", "selector": "a = 1"}, "option selector: it is not for mode"),
     ],
 )
 def test_a_bad_option_is_told_before_there_is_a_plan(
@@ -157,7 +157,7 @@ def test_a_bad_option_is_told_before_there_is_a_plan(
 def test_a_bad_schema_is_told_while_the_query_is_planned(
     spark: SparkSession, schema: str, told: str
 ) -> None:
-    frame = spark.read.format("amqp").options(mode="journal").schema(schema).load()
+    frame = spark.read.format("amqp").options(mode="events").schema(schema).load()
     with pytest.raises(PySparkException) as raised:
         frame.count()
     assert told in str(raised.value)
@@ -180,4 +180,4 @@ def test_looking_for_sources_imports_nothing_before_this_one_is_meant(tmp_path: 
 
 
 def test_arrow_has_the_types_that_are_written_down() -> None:
-    assert schema_of(JOURNAL_COLUMNS).field("at").type == pa.timestamp("us", tz="UTC")
+    assert schema_of(EVENT_LOG_COLUMNS).field("at").type == pa.timestamp("us", tz="UTC")

@@ -1,4 +1,4 @@
-"""`jms-broker journal` as typed, against a running broker."""
+"""`jms-broker events` as typed, against a running broker."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.interop.typed import Client
 
 SETTINGS = """\
 store = "sqlite:///data/store.db"
-journal = true
+event_log = true
 
 [[address]]
 pattern = "silent"
-journal = false
+event_log = false
 """
 
 
@@ -29,7 +29,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
 
 
 def events(client: Client, *arguments: str) -> list[dict[str, object]]:
-    printed = client.prints("journal", *arguments, "--json")
+    printed = client.prints("events", *arguments, "--json")
     return [json.loads(line) for line in printed.splitlines()]
 
 
@@ -63,7 +63,7 @@ def test_what_happened_to_messages(client: Client) -> None:
     assert [each["id"] for each in events(client, "--behind", "8")] == [9, 10]
     assert len(events(client, "--since", "1h")) == 10
     assert events(client, "--until", "1h") == []
-    lines = client.prints("journal", "audit").decode().splitlines()
+    lines = client.prints("events", "audit").decode().splitlines()
     assert lines[0].split("\t")[:4] == ["id", "at", "kind", "address"]
     assert lines[1].split("\t")[2:4] == ["enqueued", "audit"]
 
@@ -74,6 +74,6 @@ def test_what_happened_to_messages(client: Client) -> None:
     ids=["no time", "no kind"],
 )
 def test_wrong_usage(client: Client, arguments: list[str], told: bytes) -> None:
-    done = client.run("journal", *arguments)
+    done = client.run("events", *arguments)
     assert done.returncode == 2
     assert told in done.stderr

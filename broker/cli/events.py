@@ -1,4 +1,4 @@
-"""`jms-broker journal`: what happened to messages, of a broker that runs."""
+"""`jms-broker events`: what happened to messages, of a broker that runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS: Final = (
 
 PAGE: Final = 500
 FOLLOW_S: Final = 0.5
-"""How often a journal that is followed is asked for more."""
+"""How often an event log that is followed is asked for more."""
 
 UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -72,7 +72,7 @@ def _moment(text: str | None, option: str) -> int:
 
 
 @at_broker
-def journal(
+def events(
     at: BrokerAt,
     address: Annotated[
         str | None, typer.Argument(help="Only what happened there.", show_default=False)
@@ -96,7 +96,7 @@ def journal(
 ) -> None:
     """Print what happened to messages, the oldest event first.
 
-    Addresses keep a journal where their settings say so: journal = true.
+    Addresses keep an event log where their settings say so: event_log = true.
     """
     chosen: dict[str, object] = {
         "address": address,
@@ -120,7 +120,7 @@ def _events(
             "QUERY",
             "org.amqp.management",
             "self",
-            properties={"entityType": "journal", "count": PAGE},
+            properties={"entityType": "events", "count": PAGE},
             more={**chosen, "behind": behind},
         )
         names, rows, on = body["attributeNames"], body["results"], body["next"]

@@ -1,4 +1,4 @@
-"""Rows of the lifecycle journal as record batches: columns from the store, never a row in Python.
+"""Rows of the event log as record batches: columns from the store, never a row in Python.
 
 The database puts each column of some thousand rows together as one text; Arrow takes it apart
 again, in a thread beside the loop, while the store reads what comes next.

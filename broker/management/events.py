@@ -1,4 +1,4 @@
-"""The lifecycle journal: what has happened to messages, page by page."""
+"""The event log: what has happened to messages, page by page."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from broker.routing.queues.message_events import KINDS
 from storage.api import Store
 from storage.events import EVENT_COLUMNS, EventPage, EventQuery
 
-JOURNAL: Final = "journal"
+EVENTS: Final = "events"
 
 NUMBER_MAX: Final = 2**63 - 1
 
 
 class Events(Entity):
-    """The rows of the lifecycle journal, by ascending id."""
+    """The rows of the event log, by ascending id."""
 
-    type = JOURNAL
+    type = EVENTS
     attributes = EVENT_COLUMNS
 
     def __init__(self, store: Store, prefixes: Prefixes) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_amqp.columns import JOURNAL_COLUMNS, ddl_of
+from pyspark_amqp.columns import EVENT_LOG_COLUMNS, ddl_of
 
 START: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MS: Final = timedelta(milliseconds=1)
@@ -58,12 +58,12 @@ class Writer:
         self.boot = f"b{int(self.boot[1:]) + 1}"
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        return spark.createDataFrame(self.rows, ddl_of(JOURNAL_COLUMNS))
+        return spark.createDataFrame(self.rows, ddl_of(EVENT_LOG_COLUMNS))
 
 
 @dataclass
 class Busy:
-    """A busy broker's journal, and the faults in it: which check, of which message."""
+    """A busy broker's event log, and the faults in it: which check, of which message."""
 
     told: Writer
     faults: set[tuple[str, str]]

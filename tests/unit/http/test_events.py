@@ -1,10 +1,10 @@
-"""Rows of the lifecycle journal as Arrow."""
+"""Rows of the event log as Arrow."""
 
 import pyarrow as pa
 import pytest
 
-from broker.http import journal
-from broker.http.journal import SCHEMA, batch_of, batch_of_rows
+from broker.http import events
+from broker.http.events import SCHEMA, batch_of, batch_of_rows
 from storage.events import EVENT_COLUMNS, EventRow, columns_of
 from storage.memory import MemoryStore
 from tests.support.http import event, note
@@ -50,11 +50,11 @@ def test_a_value_with_the_separator_is_seen() -> None:
 async def test_rows_come_in_order_whatever_is_in_them(
     monkeypatch: pytest.MonkeyPatch, rows_at_once: int
 ) -> None:
-    monkeypatch.setattr(journal, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(events, "ROWS_AT_ONCE", rows_at_once)
     store = MemoryStore()
     rows = [event(1), event(2, address="a\x1fb"), event(3, address="ä\U0001f6d2\n\0"), event(4)]
     await note(store, *rows)
     found = []
-    async for batch in journal.batches(store, behind=0, until=4, address="", kind=""):
+    async for batch in events.batches(store, behind=0, until=4, address="", kind=""):
         found += rows_in(batch)
     assert found == rows

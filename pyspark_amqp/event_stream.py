@@ -1,4 +1,4 @@
-"""The journal as a stream: an id is the offset, so every row comes once, in order."""
+"""The event log as a stream: an id is the offset, so every row comes once, in order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyspark_amqp import journal
+from pyspark_amqp import events
 from pyspark_amqp.options import Options
-from pyspark_amqp.readers import JournalPartition
+from pyspark_amqp.readers import EventPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ Offset = dict[str, int]
 VERSION: Final = 1
 
 
-class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets are `{"v": 1, "base": where the query began, "id": the last one read}`.
 
     Spark asks for the first offset again where the first batch was not committed, and by then it
@@ -46,7 +46,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.is_latest("startingPosition"):
             behind = last
         else:
-            behind = journal.first_behind(self._options, start, first)
+            behind = events.first_behind(self._options, start, first)
         return {"v": VERSION, "base": behind, "id": behind}
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -75,40 +75,40 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _last(self, start: Offset) -> int:
         self._last_known = max(self._last_known, start["id"])
         first, last = self._bounds()
-        journal.check_same(start["id"], last)
-        journal.check_loss(self._options, start["id"] + 1, first)
+        events.check_same(start["id"], last)
+        events.check_loss(self._options, start["id"] + 1, first)
         return last if self._stop_at is None else min(last, self._stop_at)
 
     def _bounds(self) -> tuple[int, int]:
-        first, last = journal.bounds(self._options, self._last_known)
+        first, last = events.bounds(self._options, self._last_known)
         self._last_known = last
         return first, last
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[JournalPartition]:
+    def partitions(self, start: Offset, end: Offset) -> Sequence[EventPartition]:
         """Ranges of ids. All of a batch that was planned before a restart must still be there:
         then this is the first that is asked for."""
         behind = start["id"] if start["base"] == end["base"] else end["base"]
         self._last_known = max(self._last_known, end["id"])
         first, last = self._bounds()
-        journal.check_same(end["id"], last)
+        events.check_same(end["id"], last)
         if behind < end["id"]:
-            journal.check_loss(self._options, behind + 1, first)
+            events.check_loss(self._options, behind + 1, first)
         parts = self._options.number("numPartitions")
-        return [JournalPartition(*each) for each in journal.ranges(behind, end["id"], parts)]
+        return [EventPartition(*each) for each in events.ranges(behind, end["id"], parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, JournalPartition)
+        assert isinstance(partition, EventPartition)
         since_ms = self._options.position("startingPosition").time_ms
-        yield from journal.rows(
+        yield from events.rows(
             self._options, self._names, partition.behind, partition.until, since_ms=since_ms
         )
         if self._options.is_set("failOnDataLoss"):
             # the broker goes on trimming: some may have gone before they were read here
-            first, _ = journal.bounds(self._options, partition.until)
-            journal.check_loss(self._options, partition.behind + 1, first)
+            first, _ = events.bounds(self._options, partition.until)
+            events.check_loss(self._options, partition.behind + 1, first)
 
     def commit(self, end: Offset) -> None:
-        """Nothing: the broker keeps the journal for as long as it is set to."""
+        """Nothing: the broker keeps the event log for as long as it is set to."""
 
     def stop(self) -> None:
         """Nothing is held open."""

@@ -1,4 +1,4 @@
-"""The lifecycle journal as an operator reads it, page by page."""
+"""The event log as an operator reads it, page by page."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -12,7 +12,7 @@ from tests.support.broker import Broker
 from tests.support.frames import message
 from tests.support.management import Manager, Reply, request
 
-JOURNALED = AddressPolicy(journal=True)
+LOGGED = AddressPolicy(event_log=True)
 
 
 class Work:
@@ -33,7 +33,7 @@ class Work:
 
 
 def reading(*, slow: bool = False) -> tuple[Broker, Work]:
-    broker = Broker(policy=JOURNALED)
+    broker = Broker(policy=LOGGED)
     work = Work(slow=slow)
     broker.container.service = Management(broker.container, broker.store, work.spawn)
     return broker, work
@@ -42,7 +42,7 @@ def reading(*, slow: bool = False) -> tuple[Broker, Work]:
 def ask(manager: Manager, **arguments: object) -> Reply:
     count = arguments.pop("count", 100)
     assert isinstance(count, int)
-    return manager.look("journal", arguments, count=count)
+    return manager.look("events", arguments, count=count)
 
 
 def test_what_happened_to_a_message() -> None:
@@ -91,7 +91,7 @@ def test_pages_and_filters() -> None:
 )
 def test_what_cannot_be_asked(arguments: dict[str, object], said: str) -> None:
     broker, _ = reading()
-    reply = Manager(broker).look("journal", arguments)
+    reply = Manager(broker).look("events", arguments)
     assert reply.status == 400
     assert said in reply.description
 
@@ -108,7 +108,7 @@ def test_a_response_comes_when_the_page_has_been_read() -> None:
 
 
 def _query() -> bytes:
-    return request("QUERY", "org.amqp.management", "self", properties={"entityType": "journal"})
+    return request("QUERY", "org.amqp.management", "self", properties={"entityType": "events"})
 
 
 def _replies(manager: Manager) -> list[Reply]:

@@ -1,10 +1,10 @@
-"""Times as the command `journal` takes and prints them, and the kinds that it knows."""
+"""Times as the command `events` takes and prints them, and the kinds that it knows."""
 
 from datetime import UTC, datetime
 
 import pytest
 
-from broker.cli.journal import Kind, moment, time_of
+from broker.cli.events import Kind, moment, time_of
 from broker.routing.queues.message_events import KINDS
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

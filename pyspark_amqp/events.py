@@ -1,4 +1,4 @@
-"""The lifecycle journal as rows, whichever way leads to it: HTTP, the store itself, or requests.
+"""The event log as rows, whichever way leads to it: HTTP, the store itself, or requests.
 
 Its ids ascend without end, and what has one never changes: a range of ids is a partition, and an
 id is an offset.
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_amqp import http_client, store_client
-from pyspark_amqp.columns import JOURNAL_COLUMNS, UTC_MICROSECONDS, schema_of
+from pyspark_amqp.columns import EVENT_LOG_COLUMNS, UTC_MICROSECONDS, schema_of
 from pyspark_amqp.errors import DataLossError
 from pyspark_amqp.option_kinds import LONG_MAX, Position
 from pyspark_amqp.options import Options
@@ -24,7 +24,7 @@ from storage.events import EVENT_COLUMNS
 if TYPE_CHECKING:
     from pyspark_amqp.broker_client import Management
 
-STORED: Final = dict(zip(JOURNAL_COLUMNS, EVENT_COLUMNS, strict=True))
+STORED: Final = dict(zip(EVENT_LOG_COLUMNS, EVENT_COLUMNS, strict=True))
 """By the name of a column, what the broker calls it."""
 
 PAGE: Final = 1000
@@ -32,12 +32,12 @@ PAGE: Final = 1000
 
 
 def bounds(options: Options, behind: int = 0) -> tuple[int, int]:
-    """The first and the last id there is, 0 and 0 of an empty journal.
+    """The first and the last id there is, 0 and 0 of an empty event log.
 
     `behind` is an id that has been there: the search for the last begins there, if it still is.
     """
     if options.management_url is not None:
-        told = http_client.fact(options, "/journal/bounds")
+        told = http_client.fact(options, "/events/bounds")
         return int(str(told["first"])), int(str(told["last"]))
     store = options.text("storeUrl")
     if store is not None:
@@ -49,7 +49,7 @@ def _asked_bounds(options: Options, behind: int) -> tuple[int, int]:
     from pyspark_amqp.broker_client import opened, pages
 
     with opened(options) as broker:
-        for _, rows, _ in pages(broker, "journal", count=1, attributeNames=["id"]):
+        for _, rows, _ in pages(broker, "events", count=1, attributeNames=["id"]):
             if rows:
                 first = int(str(rows[0][0]))
                 break
@@ -59,17 +59,17 @@ def _asked_bounds(options: Options, behind: int) -> tuple[int, int]:
             behind = 0
         last = max(first - 1, behind)
         # nothing is that late: the broker only tells how far it has looked
-        for _, _, body in pages(broker, "journal", count=1, behind=last, since_us=LONG_MAX):
+        for _, _, body in pages(broker, "events", count=1, behind=last, since_us=LONG_MAX):
             last = max(last, int(str(body["next"])))
         return first, last
 
 
 def _is_there(broker: Management, wanted: int) -> bool:
     """Whether there is a row from `wanted` on: the newest is never removed, so that without one
-    this is another journal."""
+    this is another event log."""
     from pyspark_amqp.broker_client import pages
 
-    _, found, _ = next(pages(broker, "journal", count=1, behind=wanted - 1, attributeNames=["id"]))
+    _, found, _ = next(pages(broker, "events", count=1, behind=wanted - 1, attributeNames=["id"]))
     return bool(found)
 
 
@@ -84,7 +84,7 @@ def rows(
 ) -> Iterator[pa.RecordBatch]:
     """The rows with ids above `behind` up to `until`, with the columns `names`."""
     keep_what_is_loaded()
-    schema = schema_of(JOURNAL_COLUMNS, names)
+    schema = schema_of(EVENT_LOG_COLUMNS, names)
     spanned = since_ms is not None or before_ms is not None
     needed = [*names, *(["at"] if spanned and "at" not in names else [])]
     for stored in _stored(options, [STORED[name] for name in needed], behind, until):
@@ -102,7 +102,7 @@ def _stored(
     address, kind = options.text("address"), options.text("kind")
     if options.management_url is not None:
         arguments = {"behind": behind, "until": until, "address": address, "kind": kind}
-        yield from http_client.batches(options, "/arrow/journal", arguments)
+        yield from http_client.batches(options, "/arrow/events", arguments)
         return
     store = options.text("storeUrl")
     if store is not None:
@@ -122,7 +122,7 @@ def _asked(
     with opened(options) as broker:
         found = pages(
             broker,
-            "journal",
+            "events",
             count=PAGE,
             behind=behind,
             attributeNames=wanted,
@@ -141,7 +141,7 @@ def _asked(
 
 def _named(stored: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     """By the names and types of our columns."""
-    schema = schema_of(JOURNAL_COLUMNS, names)
+    schema = schema_of(EVENT_LOG_COLUMNS, names)
     arrays = []
     for field in schema:
         array = stored.column(STORED[field.name])
@@ -187,7 +187,7 @@ def check_loss(options: Options, wanted: int, first: int) -> None:
     `first`."""
     if 0 < wanted < first and options.is_set("failOnDataLoss"):
         raise DataLossError(
-            f"the journal begins at id {first}, rows from {wanted} on were removed before they "
+            f"the event log begins at id {first}, rows from {wanted} on were removed before they "
             "were read (option failOnDataLoss=false goes on without them)"
         )
 
@@ -197,6 +197,6 @@ def check_same(behind: int, last: int) -> None:
     ids only ascend, and the newest row is never removed."""
     if last < behind:
         raise DataLossError(
-            f"the journal ends at id {last}, before id {behind} that the query has come to: it "
+            f"the event log ends at id {last}, before id {behind} that the query has come to: it "
             "is another store, or an older state of it; use a new checkpoint"
         )
