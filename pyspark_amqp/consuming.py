@@ -135,12 +135,14 @@ def _filters_of(link: Link) -> frozenset[str]:
     return frozenset(map(str, value)) if isinstance(value, dict) else frozenset()
 
 
-def lease_slice(lease: str, generation: int, epoch: int, part: int) -> dict[str, Described]:
+def lease_slice(
+    lease: str, fencing_token: int, batch_number: int, part: int
+) -> dict[str, Described]:
     """The filter for one slice of what a lease holds."""
     told: dict[Any, Any] = {
         "lease": lease,
-        "generation": generation,
-        "epoch": epoch,
+        "fencing_token": fencing_token,
+        "batch": batch_number,
         "slice": int32(part),
     }
     return {"lease-slice": Described(symbol("jms-broker:lease-slice:map"), told)}

@@ -1,6 +1,6 @@
 """A lease of messages, as the driver of a stream holds one.
 
-The broker hands messages to the lease in epochs, one for each micro-batch. An epoch that was made
+The broker hands messages to the lease in batches, one for each micro-batch. A batch that was made
 is the same whenever it is asked for, until it is settled; so a batch that Spark repeats has the
 rows that it had.
 """
@@ -25,8 +25,8 @@ LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Epoch:
-    """What an epoch has: messages by slice. Without any, none was made."""
+class LeaseBatch:
+    """What a batch has: messages by slice. Without any, none was made."""
 
     number: int
     slices: Sequence[int]
@@ -81,34 +81,34 @@ class Lease:
                 # a lease is begun where there is none, so it is the place that is not there
                 raise BrokerError(str(error)) from error
             raise
-        self.generation: Final = cast("int", told["generation"])
-        self.epoch = cast("int", told["epoch"])
+        self.fencing_token: Final = cast("int", told["fencing_token"])
+        self.batch_number = cast("int", told["batch"])
         self.now_ms: Final = cast("int", told["now_ms"])
         self.settled = cast("int", told["settled"])
-        self._heart: Final = Heart(options, name, self.generation, ttl_ms)
+        self._heart: Final = Heart(options, name, self.fencing_token, ttl_ms)
 
     def acquire(
-        self, epoch: int, *, max_messages: int, max_bytes: int, until_ms: int, wait_ms: int
-    ) -> Epoch:
-        """The epoch of that number: as it was made, or of what there is now, within limits."""
+        self, batch_number: int, *, max_messages: int, max_bytes: int, until_ms: int, wait_ms: int
+    ) -> LeaseBatch:
+        """The batch of that number: as it was made, or of what there is now, within limits."""
         told = self._asked(
             "ACQUIRE",
-            epoch=epoch,
+            batch=batch_number,
             max_messages=max_messages,
             max_bytes=max_bytes,
             slices=self._options.number("numPartitions"),
             arrived_until_ms=until_ms,
             wait_ms=wait_ms,
         )
-        made = Epoch(epoch, list(cast("Sequence[int]", told.get("slices") or [])))
+        made = LeaseBatch(batch_number, list(cast("Sequence[int]", told.get("slices") or [])))
         if made.messages:
-            self.epoch = max(self.epoch, epoch)
+            self.batch_number = max(self.batch_number, batch_number)
         return made
 
-    def settle(self, epoch: int) -> None:
-        """Accept all messages of all epochs up to that one; the answer says that it is durable."""
-        if epoch > self.settled:
-            self.settled = cast("int", self._asked("SETTLE", epoch=epoch)["settled"])
+    def settle(self, batch_number: int) -> None:
+        """Accept all messages of all batches up to that one; the answer says that it is durable."""
+        if batch_number > self.settled:
+            self.settled = cast("int", self._asked("SETTLE", batch=batch_number)["settled"])
 
     def _asked(self, operation: str, **arguments: Any) -> dict[str, object]:
         self._heart.check()
@@ -119,7 +119,7 @@ class Lease:
                 LEASE,
                 self.name,
                 patience_ms=wait_ms,
-                generation=self.generation,
+                fencing_token=self.fencing_token,
                 **arguments,
             )
         )
@@ -134,10 +134,10 @@ class Lease:
 class Heart:
     """Renews a lease from a thread of its own, however long a batch takes."""
 
-    def __init__(self, options: Options, name: str, generation: int, ttl_ms: int) -> None:
+    def __init__(self, options: Options, name: str, fencing_token: int, ttl_ms: int) -> None:
         self._options: Final = options
         self._name: Final = name
-        self._generation: Final = generation
+        self._fencing_token: Final = fencing_token
         self._every_s: Final = ttl_ms / 3000
         self._stopped: Final = threading.Event()
         self._failure: BrokerError | None = None
@@ -148,7 +148,7 @@ class Heart:
         management = Management(self._options)
         while not self._stopped.wait(self._every_s):
             try:
-                management.ask("RENEW", LEASE, self._name, generation=self._generation)
+                management.ask("RENEW", LEASE, self._name, fencing_token=self._fencing_token)
             except (GoneError, FencedError) as error:
                 self._failure = error
                 break

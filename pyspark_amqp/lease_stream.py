@@ -1,6 +1,6 @@
 """The stream that takes messages: exactly once into idempotent sinks, as long as its lease lives.
 
-An offset is the number of an epoch of a lease. Spark asks for what lies behind `start` only when
+An offset is the number of a batch of a lease. Spark asks for what lies behind `start` only when
 all up to `start` is in its log of commits, so that is when `start` is settled; `commit`, which
 comes later, and for the last batch never, settles what it names as well.
 """
@@ -23,9 +23,9 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from pyspark_amqp.errors import GoneError
-from pyspark_amqp.lease import Epoch, Lease, LeaseLostError, new_lease_id
+from pyspark_amqp.lease import Lease, LeaseBatch, LeaseLostError, new_lease_id
 from pyspark_amqp.messages import Place, rows, slice_of_lease
-from pyspark_amqp.options import EPOCH_MESSAGES_MAX, Options
+from pyspark_amqp.options import LEASE_BATCH_MESSAGES_MAX, Options
 from pyspark_amqp.places import subscribed, waiting
 
 if TYPE_CHECKING:
@@ -37,19 +37,19 @@ LOG: Final = logging.getLogger(__name__)
 
 
 Offset = dict[str, Any]
-"""`v`, `lease`, `base` and `epoch`. `base` is the epoch behind which the query began: Spark may
-ask for the first offset once more, and get another lease, while the end of its first batch is of
-the one before."""
+"""`v`, `lease`, `base` and `batch`, which older checkpoints call `epoch`. `base` is the batch behind
+which the query began: Spark may ask for the first offset once more, and get another lease, while
+the end of its first batch is of the one before."""
 
 
 @dataclass
 class SlicePartition(InputPartition):
-    """One slice of an epoch."""
+    """One slice of a batch."""
 
     place: Place
     lease: str
-    generation: int
-    epoch: int
+    fencing_token: int
+    batch_number: int
     part: int
 
 
@@ -65,7 +65,7 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._lease: Lease | None = None
         self._minted: str | None = None
         self._successors: dict[str, str] = {}
-        self._epochs: dict[tuple[str, int], Epoch] = {}
+        self._batches: dict[tuple[str, int], LeaseBatch] = {}
         self._available_now = False
         self._until_ms = 0
         self._few_since: float | None = None
@@ -83,10 +83,10 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         chosen = self._options.text("lease")
         if chosen is not None:
             lease = self._opened(chosen)
-            return _offset(chosen, base=lease.settled, epoch=lease.settled)
+            return _offset(chosen, base=lease.settled, batch_number=lease.settled)
         if self._minted is None:
             self._minted = new_lease_id(self._options)
-        return _offset(self._minted, base=0, epoch=0)
+        return _offset(self._minted, base=0, batch_number=0)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._options.number("maxMessagesPerTrigger"))
@@ -110,21 +110,23 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self._is_enough(lease):
             time.sleep(self._options.number("pollTimeoutMs") / 1000)
             return start
-        epoch = self._acquired(lease, start["epoch"] + 1 if is_same else 1, limit)
-        if not epoch.messages:
+        lease_batch = self._acquired(lease, _batch_of(start) + 1 if is_same else 1, limit)
+        if not lease_batch.messages:
             return start
-        self._epochs = {(lease.name, epoch.number): epoch}
-        return _offset(lease.name, base=start["base"] if is_same else 0, epoch=epoch.number)
+        self._batches = {(lease.name, lease_batch.number): lease_batch}
+        return _offset(
+            lease.name, base=start["base"] if is_same else 0, batch_number=lease_batch.number
+        )
 
     def _lease_behind(self, start: Offset) -> Lease:
         """The lease that goes on behind `start`, which is settled in it."""
         name = start["lease"]
         if name not in self._successors:
             lease = self._opened(name)
-            if lease.epoch >= start["epoch"]:
-                lease.settle(start["epoch"])
+            if lease.batch_number >= _batch_of(start):
+                lease.settle(_batch_of(start))
                 return lease
-            self._replace(name, f"it is at epoch {lease.epoch}, not {start['epoch']}")
+            self._replace(name, f"it is at batch {lease.batch_number}, not {_batch_of(start)}")
         return self._opened(self._successors[name])
 
     def _replace(self, name: str, why: str) -> None:
@@ -148,24 +150,28 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._until_ms = lease.now_ms
         return lease
 
-    def _acquired(self, lease: Lease, epoch: int, limit: ReadLimit) -> Epoch:
-        messages = min(self._options.number("maxMessagesPerTrigger"), EPOCH_MESSAGES_MAX)
+    def _acquired(self, lease: Lease, batch_number: int, limit: ReadLimit) -> LeaseBatch:
+        messages = min(self._options.number("maxMessagesPerTrigger"), LEASE_BATCH_MESSAGES_MAX)
         size = self._options.number("maxBytesPerTrigger")
         if isinstance(limit, ReadMaxRows):
-            messages = min(limit.max_rows, EPOCH_MESSAGES_MAX)
+            messages = min(limit.max_rows, LEASE_BATCH_MESSAGES_MAX)
         elif isinstance(limit, ReadMaxBytes):
             size = min(size or limit.max_bytes, limit.max_bytes)
         elif isinstance(limit, ReadAllAvailable):
-            messages = EPOCH_MESSAGES_MAX
+            messages = LEASE_BATCH_MESSAGES_MAX
         wait_ms = 0 if self._available_now else self._options.number("pollTimeoutMs")
         return lease.acquire(
-            epoch, max_messages=messages, max_bytes=size, until_ms=self._until_ms, wait_ms=wait_ms
+            batch_number,
+            max_messages=messages,
+            max_bytes=size,
+            until_ms=self._until_ms,
+            wait_ms=wait_ms,
         )
 
     def _is_enough(self, lease: Lease) -> bool:
         """Whether as many wait as `minMessagesPerTrigger` says, or have waited long enough."""
         least = self._options.number("minMessagesPerTrigger")
-        if not least or self._available_now or lease.epoch > lease.settled:
+        if not least or self._available_now or lease.batch_number > lease.settled:
             return True
         now = time.monotonic()
         count = waiting(self._options, lease.place)
@@ -195,19 +201,19 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _slices(self, start: Offset, end: Offset) -> Sequence[SlicePartition]:
         lease = self._opened(end["lease"])
-        behind = start["epoch"] if start["lease"] == end["lease"] else end["base"]
-        if lease.epoch < end["epoch"]:
-            self._replace(lease.name, f"it is at epoch {lease.epoch}, not {end['epoch']}")
+        behind = _batch_of(start) if start["lease"] == end["lease"] else end["base"]
+        if lease.batch_number < _batch_of(end):
+            self._replace(lease.name, f"it is at batch {lease.batch_number}, not {_batch_of(end)}")
             return []
         return [
-            SlicePartition(lease.place, lease.name, lease.generation, number, part)
-            for number in range(behind + 1, end["epoch"] + 1)
-            for part, count in enumerate(self._epoch(lease, number).slices)
+            SlicePartition(lease.place, lease.name, lease.fencing_token, number, part)
+            for number in range(behind + 1, _batch_of(end) + 1)
+            for part, count in enumerate(self._lease_batch(lease, number).slices)
             if count
         ]
 
-    def _epoch(self, lease: Lease, number: int) -> Epoch:
-        known = self._epochs.get((lease.name, number))
+    def _lease_batch(self, lease: Lease, number: int) -> LeaseBatch:
+        known = self._batches.get((lease.name, number))
         if known is not None:
             return known
         return lease.acquire(number, max_messages=1, max_bytes=0, until_ms=0, wait_ms=0)
@@ -216,7 +222,7 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The messages of a slice; any number of times, on any executor."""
         assert isinstance(partition, SlicePartition)
         part = slice_of_lease(
-            partition.lease, partition.generation, partition.epoch, partition.part
+            partition.lease, partition.fencing_token, partition.batch_number, partition.part
         )
         return rows(self._options, self._names, partition.place, part)
 
@@ -226,8 +232,8 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         try:
             lease = self._opened(end["lease"])
-            if lease.epoch >= end["epoch"]:
-                lease.settle(end["epoch"])
+            if lease.batch_number >= _batch_of(end):
+                lease.settle(_batch_of(end))
         except GoneError as error:
             self._replace(end["lease"], str(error))
 
@@ -237,5 +243,10 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._lease.close()
 
 
-def _offset(lease: str, *, base: int, epoch: int) -> Offset:
-    return {"v": VERSION, "lease": lease, "base": base, "epoch": epoch}
+def _batch_of(offset: Offset) -> int:
+    """Return the number of the batch that `offset` names, be it in an older checkpoint."""
+    return int(offset["batch"] if "batch" in offset else offset["epoch"])
+
+
+def _offset(lease: str, *, base: int, batch_number: int) -> Offset:
+    return {"v": VERSION, "lease": lease, "base": base, "batch": batch_number}

@@ -81,12 +81,12 @@ class Part:
         return browse_slice(part, parts, selector=self.selector, until_ms=until_ms)
 
 
-def slice_of_lease(lease: str, generation: int, epoch: int, part: int) -> Part:
-    """One slice of what a lease holds since that epoch."""
+def slice_of_lease(lease: str, fencing_token: int, batch_number: int, part: int) -> Part:
+    """One slice of what a lease holds since that batch."""
     return Part(
         "/arrow/lease",
-        {"lease": lease, "generation": generation, "epoch": epoch, "slice": part},
-        lease=(lease, generation, epoch, part),
+        {"lease": lease, "fencing_token": fencing_token, "batch": batch_number, "slice": part},
+        lease=(lease, fencing_token, batch_number, part),
     )
 
 

@@ -37,7 +37,7 @@ MODES: Final = {Use.BATCH: ("browse", "events"), Use.STREAM: ("lease", "events")
 """What may be read; the first is what is read where nothing is said."""
 
 
-EPOCH_MESSAGES_MAX: Final = 100_000
+LEASE_BATCH_MESSAGES_MAX: Final = 100_000
 """So many messages the broker leases at once."""
 
 
@@ -446,10 +446,13 @@ def _check_messages(options: Options) -> None:
             "option startingPosition: 'latest' is not allowed for mode browse, which shows what "
             'waits; allowed: earliest, a position, {"timestamp": MILLISECONDS}'
         )
-    if options.mode == "lease" and options.number("maxMessagesPerTrigger") > EPOCH_MESSAGES_MAX:
+    if (
+        options.mode == "lease"
+        and options.number("maxMessagesPerTrigger") > LEASE_BATCH_MESSAGES_MAX
+    ):
         raise OptionError(
             "option maxMessagesPerTrigger: in mode lease allowed: a whole number from 1 to "
-            f"{EPOCH_MESSAGES_MAX}"
+            f"{LEASE_BATCH_MESSAGES_MAX}"
         )
     topic = options.text("topic")
     if topic is not None and (subscription is None or "/" in subscription):

@@ -157,7 +157,7 @@ class Store:
 
     @abstractmethod
     async def leases(self) -> StoredLeases:
-        """Every lease with its epochs, in the order of their names."""
+        """Every lease with its batches, in the order of their names."""
 
     @property
     @abstractmethod

@@ -15,7 +15,7 @@ from storage.events import (
     columns_of,
 )
 from storage.ids import IdChanges
-from storage.leases import LeaseChanges, StoredEpoch, StoredLease, StoredLeases
+from storage.leases import LeaseChanges, StoredLease, StoredLeaseBatch, StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StageChanges, StoredSink, StoredStage
 
@@ -37,8 +37,8 @@ class MemoryStore(Store):
         self._stages: Final[dict[int, StoredStage]] = {}
         self._sinks: Final[dict[str, StoredSink]] = {}
         self._leases: Final[dict[str, StoredLease]] = {}
-        self._epochs: Final[dict[tuple[str, int], StoredEpoch]] = {}
-        self._generation = 0
+        self._batches: Final[dict[tuple[str, int], StoredLeaseBatch]] = {}
+        self._fencing_token = 0
 
     @property
     def name(self) -> str:
@@ -132,20 +132,20 @@ class MemoryStore(Store):
         self._sinks.update(changes.sinks)
 
     def _change_leases(self, changes: LeaseChanges) -> None:
-        self._generation = max(self._generation, int(changes.generation))
-        for key in list(self._epochs):
+        self._fencing_token = max(self._fencing_token, int(changes.fencing_token))
+        for key in list(self._batches):
             if key[0] in changes.ended:
-                del self._epochs[key]
+                del self._batches[key]
         for name, lease in changes.leases.items():
             if lease is None:
                 self._leases.pop(name, None)
             else:
                 self._leases[name] = lease
-        for key, epoch in changes.epochs.items():
-            if epoch is None:
-                self._epochs.pop(key, None)
+        for key, lease_batch in changes.batches.items():
+            if lease_batch is None:
+                self._batches.pop(key, None)
             else:
-                self._epochs[key] = epoch
+                self._batches[key] = lease_batch
 
     def _change_ids(self, changes: IdChanges) -> None:
         for stored in changes.remembered:
@@ -222,8 +222,8 @@ class MemoryStore(Store):
 
     async def leases(self) -> StoredLeases:
         leases = [lease for _, lease in sorted(self._leases.items())]
-        epochs = [epoch for _, epoch in sorted(self._epochs.items())]
-        return StoredLeases(leases, epochs, generation=self._generation)
+        batches = [lease_batch for _, lease_batch in sorted(self._batches.items())]
+        return StoredLeases(leases, batches, fencing_token=self._fencing_token)
 
     async def read_chunk(self, content: int, index: int) -> bytes:
         found = self._chunks.get(content, {}).get(index)

@@ -17,7 +17,7 @@ leases = Commands(
     no_args_is_help=True,
 )
 
-COLUMNS = ("name", "address", "subscription", "messages", "epoch", "settled", "expires_at_ms")
+COLUMNS = ("name", "address", "subscription", "messages", "batch", "settled", "expires_at_ms")
 
 Name = Annotated[str, typer.Argument(help="The lease, as in the list.", show_default=False)]
 

@@ -25,7 +25,7 @@ from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import (
     LeaseFenced,
     LeaseGone,
-    NoSuchEpoch,
+    NoSuchLeaseBatch,
     NoSuchNode,
     RoutingError,
 )
@@ -39,7 +39,7 @@ NODE: Final = ("address", "subscription")
 
 STATUS: Final[dict[type[Exception], int]] = {
     NoSuchNode: NOT_FOUND,
-    NoSuchEpoch: NOT_FOUND,
+    NoSuchLeaseBatch: NOT_FOUND,
     LeaseFenced: CONFLICT,
     LeaseGone: GONE,
 }
@@ -107,11 +107,11 @@ class Readings:
         return ArrowStream(self._streams, events.SCHEMA, batches)
 
     async def _lease(self, request: Request) -> Response:
-        asked = _arguments(request, "lease", "generation", "epoch", "slice")
+        asked = _arguments(request, "lease", "fencing_token", "batch", "slice")
         entries = self._container.router.leases.slice_of(
             asked.text("lease"),
-            asked.number("generation"),
-            asked.number("epoch"),
+            asked.number("fencing_token"),
+            asked.number("batch"),
             index=asked.number("slice", high=SLICES_MAX - 1),
         )
         return ArrowStream(self._streams, messages.SCHEMA, self._reading.held(entries))

@@ -1,4 +1,4 @@
-"""Leases come back at a start, with what they had: in the same epochs, slices and order."""
+"""Leases come back at a start, with what they had: in the same batches, slices and order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import parse_selector
 from storage.batch import Batch
-from storage.leases import StoredEpoch, StoredLease
+from storage.leases import StoredLease, StoredLeaseBatch
 from storage.records import StoredMessage
 
 NOBODY: Final = 0
@@ -21,15 +21,15 @@ NOBODY: Final = 0
 
 @final
 class LeasedMessages:
-    """Takes leases, then epochs, then messages in any order.
+    """Takes leases, then batches, then messages in any order.
 
-    A lease ends whose queue has gone, or of which an epoch cannot be read: what it had waits again.
+    A lease ends whose queue has gone, or of which a batch cannot be read: what it had waits again.
     """
 
     def __init__(self, router: Router, batch: Batch) -> None:
         self._router: Final = router
         self._batch: Final = batch
-        self._epochs: Final[list[tuple[BatchLease, StoredEpoch]]] = []
+        self._batches: Final[list[tuple[BatchLease, StoredLeaseBatch]]] = []
         self._numbers: Final[set[int]] = set()
         self._entries: Final[dict[int, QueueEntry]] = {}
         self._queue_of: Final[dict[int, Queue]] = {}
@@ -46,9 +46,9 @@ class LeasedMessages:
             subscription=self._router.subscriptions.of.get(queue),
             selector=parse_selector(stored.selector) if stored.selector else None,
         )
-        lease.generation = stored.generation
+        lease.fencing_token = stored.fencing_token
         lease.ttl_ms = stored.ttl_ms
-        lease.epoch = stored.epoch
+        lease.batch_number = stored.batch_number
         lease.settled = stored.settled
 
     def damaged(self, name: str) -> None:
@@ -58,11 +58,11 @@ class LeasedMessages:
             self._router.notices.append(f"lease {name} is damaged, and has ended")
             leases.release(name, self._batch)
 
-    def epoch(self, stored: StoredEpoch) -> None:
-        """An epoch of a lease."""
+    def lease_batch(self, stored: StoredLeaseBatch) -> None:
+        """A batch of a lease."""
         lease = self._router.leases.named.get(stored.lease)
         if lease is not None:
-            self._epochs.append((lease, stored))
+            self._batches.append((lease, stored))
             for number in stored.numbers:
                 self._queue_of[number] = lease.queue
 
@@ -85,16 +85,16 @@ class LeasedMessages:
 
     def finish(self) -> None:
         """Let the leases hold them, as they did. One that has nothing rests until it is needed."""
-        holding = {lease for lease, _ in self._epochs}
+        holding = {lease for lease, _ in self._batches}
         for lease in self._router.leases.named.values():
             self._router.leases.come_back(lease, holds=lease in holding)
-        for lease, stored in self._epochs:
-            epoch = LeaseBatch(stored.epoch, stored.slice_count, list(stored.slices))
+        for lease, stored in self._batches:
+            lease_batch = LeaseBatch(stored.batch_number, stored.slice_count, list(stored.slices))
             lost = 0
             for index, number in enumerate(stored.numbers):
                 entry = self._entries.get(number)
                 if entry is None:
-                    epoch.leave_out()
+                    lease_batch.leave_out()
                     lost += 1
                     continue
                 count = stored.counts[index]
@@ -102,12 +102,12 @@ class LeasedMessages:
                 if count & 1:
                     entry.history = DeliveryHistory(NOBODY, None)
                 hold_again(lease, entry)
-                epoch.add(entry)
-            lease.epochs[int(stored.epoch)] = epoch
+                lease_batch.add(entry)
+            lease.batches[int(stored.batch_number)] = lease_batch
             if lost > 0:
                 self._router.notices.append(
-                    f"{lost} messages of epoch {stored.epoch} of lease {lease.name} could not be"
-                    " read, and are left out"
+                    f"{lost} messages of batch {stored.batch_number} of lease {lease.name} could not"
+                    " be read, and are left out"
                 )
-        self._epochs.clear()
+        self._batches.clear()
         self._entries.clear()

@@ -73,13 +73,13 @@ class Recovery:
     def leases(self, stored: StoredLeases) -> None:
         """The leases, which know by number what they have."""
         leases = self._router.leases
-        leases.generation = max(leases.generation, stored.generation)
+        leases.fencing_token = max(leases.fencing_token, stored.fencing_token)
         for lease in stored.leases:
             self._leased.lease(lease, self._queue(lease.queue))
         for name in stored.damaged:
             self._leased.damaged(name)
-        for epoch in stored.epochs:
-            self._leased.epoch(epoch)
+        for lease_batch in stored.batches:
+            self._leased.lease_batch(lease_batch)
 
     def remembered_id(self, stored: StoredId) -> None:
         """The id of a message that came to a node; forgotten where that detects none any more."""

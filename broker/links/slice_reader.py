@@ -27,7 +27,9 @@ def read_slice(peer: Peer, request: ConsumeRequest, wanted: LeaseSlice) -> Slice
     if not container.authenticator.is_administrator(peer.user):
         raise LinkFault(UNAUTHORIZED_ACCESS, "only an administrator may read what is leased")
     leases = container.router.leases
-    entries = leases.slice_of(wanted.lease, wanted.generation, wanted.epoch, index=wanted.index)
+    entries = leases.slice_of(
+        wanted.lease, wanted.fencing_token, wanted.batch_number, index=wanted.index
+    )
     lease = leases.find(wanted.lease)
     subscription = lease.subscription
     address = lease.queue.address

@@ -1,4 +1,4 @@
-"""Filters of this broker's own: a slice of an epoch of a lease, and a part of what waits.
+"""Filters of this broker's own: a slice of a batch of a lease, and a part of what waits.
 
 Both are for receivers that get copies, and both tell of each message where it is in its queue and
 when it came: in the delivery-annotations, for these are the broker's and not the sender's. There
@@ -41,25 +41,25 @@ NUMBER_MAX: Final = 2**63 - 1
 
 @final
 class LeaseSlice:
-    """Which slice of which epoch a receiver wants to read."""
+    """Which slice of which batch a receiver wants to read."""
 
-    def __init__(self, *, lease: str, generation: i64, epoch: i64, index: i64) -> None:
+    def __init__(self, *, lease: str, fencing_token: i64, batch_number: i64, index: i64) -> None:
         self.lease: Final = lease
-        self.generation: Final[i64] = generation
-        self.epoch: Final[i64] = epoch
+        self.fencing_token: Final[i64] = fencing_token
+        self.batch_number: Final[i64] = batch_number
         self.index: Final[i64] = index
 
 
 def lease_slice_of(stated: SourceFilter) -> LeaseSlice:
     """The slice that a filter names; LinkFault where it names none."""
-    said = _map_of(stated, ["lease", "generation", "epoch", "slice"])
+    said = _map_of(stated, ["lease", "fencing_token", "batch", "slice"])
     lease = said.get("lease")
     if not isinstance(lease, str):
         raise LinkFault(INVALID_FIELD, "lease of lease-slice is a string")
     return LeaseSlice(
         lease=lease,
-        generation=_number(said, "generation", NUMBER_MAX),
-        epoch=_number(said, "epoch", NUMBER_MAX),
+        fencing_token=_number(said, "fencing_token", NUMBER_MAX),
+        batch_number=_number(said, "batch", NUMBER_MAX),
         index=_number(said, "slice", int(SLICES_MAX) - 1),
     )
 

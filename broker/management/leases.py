@@ -23,7 +23,7 @@ from broker.management.response import Response
 from broker.routing.addresses.identity import identity_of
 from broker.routing.batches.lease import Acquirer, BatchLease, Wanted
 from broker.routing.batches.lease_batch import SLICES_MAX, LeaseBatch
-from broker.routing.errors import LeaseFenced, LeaseGone, NoSuchEpoch, RoutingError
+from broker.routing.errors import LeaseFenced, LeaseGone, NoSuchLeaseBatch, RoutingError
 from broker.routing.queues.node import QUEUE
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
@@ -35,8 +35,8 @@ LEASE: Final = "lease"
 NAME_BYTES_MAX: Final = 255
 """Keys of any store take it."""
 
-EPOCH_MESSAGES_MAX: Final = 100_000
-"""Messages of one epoch: they are in memory, and settled in one commit."""
+LEASE_BATCH_MESSAGES_MAX: Final = 100_000
+"""Messages of one batch: they are in memory, and settled in one commit."""
 
 WAIT_MAX_MS: Final = 30_000
 """So long at most a request waits for messages; one a lease does."""
@@ -45,7 +45,7 @@ TTL_DEFAULT_MS: Final = 3_600_000
 TTL_MAX_MS: Final = 10 * 365 * 24 * 3_600_000
 NUMBER_MAX: Final = 2**63 - 1
 
-STATUS: Final = {LeaseGone: GONE, LeaseFenced: CONFLICT, NoSuchEpoch: NOT_FOUND}
+STATUS: Final = {LeaseGone: GONE, LeaseFenced: CONFLICT, NoSuchLeaseBatch: NOT_FOUND}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +55,10 @@ class LeaseRecord(EntityRecord):
     address: str
     subscription: str | None
     selector: str | None
-    generation: int
+    fencing_token: int
     ttl_ms: int
     expires_at_ms: int
-    epoch: int
+    batch: int
     settled: int
     messages: int
 
@@ -74,31 +74,31 @@ def record_of(lease: BatchLease, router: Router) -> LeaseRecord:
         address=lease.queue.address,
         subscription=None if identity is None else identity_of(identity),
         selector=None if lease.selector is None else lease.selector.text,
-        generation=int(lease.generation),
+        fencing_token=int(lease.fencing_token),
         ttl_ms=int(lease.ttl_ms),
         expires_at_ms=int(router.leases.expires_at_ms(lease)),
-        epoch=int(lease.epoch),
+        batch=int(lease.batch_number),
         settled=int(lease.settled),
         messages=int(lease.held()),
     )
 
 
 class LeaseRequester(Acquirer):
-    """Whoever has asked for an epoch, and is told."""
+    """Whoever has asked for a batch, and is told."""
 
     def __init__(self, number: int, tell: Callable[[Response], None]) -> None:
         self._number: Final = number
         self._tell: Final = tell
 
-    def acquired(self, epoch: LeaseBatch | None) -> None:
-        sizes = [] if epoch is None else epoch.sizes()
+    def acquired(self, lease_batch: LeaseBatch | None) -> None:
+        sizes = [] if lease_batch is None else lease_batch.sizes()
         self._tell(
             Response(
                 body={
-                    "epoch": self._number,
+                    "batch": self._number,
                     "messages": sum(sizes),
                     "slices": sizes,
-                    "bytes": 0 if epoch is None else int(epoch.bytes),
+                    "bytes": 0 if lease_batch is None else int(lease_batch.bytes),
                 }
             )
         )
@@ -155,8 +155,8 @@ class LeaseEntity(Entity):
         )
         return Response(
             body={
-                "generation": int(lease.generation),
-                "epoch": int(lease.epoch),
+                "fencing_token": int(lease.fencing_token),
+                "batch": int(lease.batch_number),
                 "settled": int(lease.settled),
                 "now_ms": int(self._router.clock.wall_ms()),
             }
@@ -177,14 +177,16 @@ class LeaseEntity(Entity):
         raise Refused(NOT_FOUND, f"no subscription {identity}")
 
     def _acquire(self, request: Request, caller: Caller) -> Told:
-        """Have an epoch made, or told again."""
+        """Have a batch made, or told again."""
         request.only(
-            *("generation", "epoch", "max_messages", "max_bytes"),
+            *("fencing_token", "batch", "max_messages", "max_bytes"),
             *("slices", "arrived_until_ms", "wait_ms"),
         )
-        epoch = _required(request, "epoch", low=1)
+        batch_number = _required(request, "batch", low=1)
         wanted = Wanted(
-            max_messages=request.number("max_messages", 10_000, low=1, high=EPOCH_MESSAGES_MAX),
+            max_messages=request.number(
+                "max_messages", 10_000, low=1, high=LEASE_BATCH_MESSAGES_MAX
+            ),
             max_bytes=request.number("max_bytes", 0, high=NUMBER_MAX),
             slices=request.number("slices", 4, low=1, high=int(SLICES_MAX)),
             arrived_until_ms=request.number("arrived_until_ms", 0, high=NUMBER_MAX),
@@ -192,37 +194,37 @@ class LeaseEntity(Entity):
         )
         self._router.leases.acquire(
             request.subject(),
-            _required(request, "generation"),
-            epoch,
+            _required(request, "fencing_token"),
+            batch_number,
             wanted=wanted,
-            acquirer=LeaseRequester(epoch, caller.tell),
+            acquirer=LeaseRequester(batch_number, caller.tell),
         )
         return Told()
 
     def _settle(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Accept everything up to an epoch, in one commit."""
-        request.only("generation", "epoch")
+        """Accept everything up to a batch, in one commit."""
+        request.only("fencing_token", "batch")
         settled = self._router.leases.settle(
             request.subject(),
-            _required(request, "generation"),
-            _required(request, "epoch"),
+            _required(request, "fencing_token"),
+            _required(request, "batch"),
             batch=self._journal.batch,
         )
         return Response(body={"settled": int(settled)})
 
     def _renew(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Show that whoever has it lives. Nothing is stored: a restart gives it its whole time."""
-        request.only("generation")
+        request.only("fencing_token")
         leases = self._router.leases
-        lease = leases.renew(request.subject(), _required(request, "generation"))
+        lease = leases.renew(request.subject(), _required(request, "fencing_token"))
         return Response(body={"expires_at_ms": int(leases.expires_at_ms(lease))})
 
     def _release(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """End it: what it has returns to its places, uncounted."""
-        request.only("generation")
-        generation = request.number("generation", -1, high=NUMBER_MAX)
+        request.only("fencing_token")
+        fencing_token = request.number("fencing_token", -1, high=NUMBER_MAX)
         returned = self._router.leases.release(
-            request.subject(), self._journal.batch, generation=generation
+            request.subject(), self._journal.batch, fencing_token=fencing_token
         )
         return Response(body={"messages": int(returned)})
 
@@ -238,7 +240,7 @@ def _telling(operation: Operation) -> Operation:
     def told(request: Request, caller: Caller) -> Response | Later | Told:
         try:
             return operation(request, caller)
-        except (LeaseGone, LeaseFenced, NoSuchEpoch) as why:
+        except (LeaseGone, LeaseFenced, NoSuchLeaseBatch) as why:
             raise Refused(STATUS[type(why)], str(why)) from None
 
     return told

@@ -29,12 +29,12 @@ class LimitReached(RoutingError):
     """The broker as a whole, or this connection, may not have more of these."""
 
 
-class NoSuchEpoch(RoutingError):
-    """A lease has no such epoch, or an epoch no such slice."""
+class NoSuchLeaseBatch(RoutingError):
+    """A lease has no such batch, or a batch no such slice."""
 
 
 class LeaseGone(RoutingError):
-    """There is no such lease, or not any more; or an epoch of it is settled."""
+    """There is no such lease, or not any more; or a batch of it is settled."""
 
 
 class LeaseFenced(RoutingError):

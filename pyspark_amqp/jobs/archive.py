@@ -2,10 +2,10 @@
 
 A batch is written by Spark into `_staging`, and its files are then renamed to their places, under
 names that tell query and batch. Spark may run the last batch once more, after a kill or because
-its own log was not written: the same rows come again (a lease's epoch, a range of the event log),
+its own log was not written: the same rows come again (a lease's batch, a range of the event log),
 the same names are taken again, and what else that batch had written before is deleted. Spark's own
-file sink would list its files in `_spark_metadata`, which no other reader looks at: DuckDB would see
-rows twice.
+file sink would list its files in `_spark_metadata`, which no other reader looks at: DuckDB would
+see rows twice.
 """
 
 from __future__ import annotations

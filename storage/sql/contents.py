@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.sql import chunks, delivered, reading
 from storage.sql.index import AUTO_CREATED, NUMBERS, QUEUES, TIDY, Index, mark_of
-from storage.sql.leases import GENERATIONS
+from storage.sql.leases import FENCING_TOKENS
 from storage.sql.packing import Sifting
 from storage.sql.quarantine import forget_gone
 from storage.sql.rows import subscription_of
@@ -41,7 +41,7 @@ def load(connection: Connection, texts: Texts) -> Index:
     queues = max(mark(connection, QUEUES), highest)  # no mark: by a broker that had none
     index.speak_for(numbers=mark(connection, NUMBERS), queues=queues)
     marks = ((NUMBERS, index.numbers_up_to), (QUEUES, queues))
-    for name, value in (*marks, (GENERATIONS, mark(connection, GENERATIONS))):
+    for name, value in (*marks, (FENCING_TOKENS, mark(connection, FENCING_TOKENS))):
         set_mark(connection, name, value)
     return index
 

@@ -1,6 +1,6 @@
-"""Leases in SQL: a row each, and one for each epoch that is not settled, in columns packed small.
+"""Leases in SQL: a row each, and one for each batch that is not settled, in columns packed small.
 
-Numbers of messages ascend, mostly by one, so an epoch of 10,000 takes some hundreds of bytes.
+Numbers of messages ascend, mostly by one, so a batch of 10,000 takes some hundreds of bytes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, delete, insert, select
 from sqlalchemy.sql.expression import ClauseElement
 
-from storage.leases import LeaseChanges, StoredEpoch, StoredLease, StoredLeases
+from storage.leases import LeaseChanges, StoredLease, StoredLeaseBatch, StoredLeases
 from storage.sql.statements import SET_MARK
-from storage.sql.tables import LEASE, LEASE_EPOCH, MARK
+from storage.sql.tables import LEASE, LEASE_BATCH, MARK
 
-GENERATIONS: Final = "generations"
-"""The mark up to which generations have been given: none comes again, its lease may be gone."""
+FENCING_TOKENS: Final = "generations"
+"""The mark up to which fencing tokens have been given: none comes again, its lease may be gone."""
 
 HEAD: Final = 6
 """Bytes before the columns: how many slices there are, and how many messages."""
@@ -30,16 +30,16 @@ DELETE: Final = delete(LEASE).where(LEASE.c.name == bindparam("which"))
 INSERT: Final = insert(LEASE)
 """The columns of LEASE, in their order."""
 
-DELETE_EPOCHS: Final = delete(LEASE_EPOCH).where(LEASE_EPOCH.c.lease == bindparam("which"))
+DELETE_LEASE_BATCHES: Final = delete(LEASE_BATCH).where(LEASE_BATCH.c.lease == bindparam("which"))
 """lease"""
 
-DELETE_EPOCH: Final = delete(LEASE_EPOCH).where(
-    LEASE_EPOCH.c.lease == bindparam("which"), LEASE_EPOCH.c.epoch == bindparam("at")
+DELETE_LEASE_BATCH: Final = delete(LEASE_BATCH).where(
+    LEASE_BATCH.c.lease == bindparam("which"), LEASE_BATCH.c.epoch == bindparam("at")
 )
-"""lease, epoch"""
+"""lease, batch"""
 
-INSERT_EPOCH: Final = insert(LEASE_EPOCH)
-"""lease, epoch, members"""
+INSERT_LEASE_BATCH: Final = insert(LEASE_BATCH)
+"""lease, batch, members"""
 
 Statements = list[tuple[ClauseElement, Sequence[tuple[object, ...]]]]
 
@@ -47,20 +47,20 @@ Statements = list[tuple[ClauseElement, Sequence[tuple[object, ...]]]]
 def statements_of(changes: LeaseChanges) -> Statements:
     """What is to be written for `changes`."""
     leases = [_row_of(each) for each in changes.leases.values() if each is not None]
-    epochs = [
-        (each.lease, int(each.epoch), packed(each))
-        for each in changes.epochs.values()
+    batches = [
+        (each.lease, int(each.batch_number), packed(each))
+        for each in changes.batches.values()
         if each is not None
     ]
     written: Statements = [
-        (DELETE_EPOCHS, [(name,) for name in changes.ended]),
+        (DELETE_LEASE_BATCHES, [(name,) for name in changes.ended]),
         (DELETE, [(name,) for name in changes.leases]),
-        (DELETE_EPOCH, list(changes.epochs)),
+        (DELETE_LEASE_BATCH, list(changes.batches)),
         (INSERT, leases),
-        (INSERT_EPOCH, epochs),
+        (INSERT_LEASE_BATCH, batches),
     ]
-    if changes.generation > 0:
-        written.append((SET_MARK, [(int(changes.generation), GENERATIONS)]))
+    if changes.fencing_token > 0:
+        written.append((SET_MARK, [(int(changes.fencing_token), FENCING_TOKENS)]))
     return [(statement, rows) for statement, rows in written if rows]
 
 
@@ -69,27 +69,31 @@ def _row_of(lease: StoredLease) -> tuple[object, ...]:
         lease.name,
         lease.queue,
         lease.selector.encode(),
-        int(lease.generation),
+        int(lease.fencing_token),
         int(lease.ttl_ms),
-        int(lease.epoch),
+        int(lease.batch_number),
         int(lease.settled),
     )
 
 
-def packed(epoch: StoredEpoch) -> bytes:
-    """The messages of `epoch`. Whoever unpacks it notices damage."""
+def packed(lease_batch: StoredLeaseBatch) -> bytes:
+    """The messages of `batch`. Whoever unpacks it notices damage."""
     previous = 0
     steps = array("q")
-    for number in epoch.numbers:
+    for number in lease_batch.numbers:
         steps.append(number - previous)
         previous = number
-    head = int(epoch.slice_count).to_bytes(2, "little") + len(steps).to_bytes(4, "little")
-    columns = (_little(steps).tobytes(), epoch.slices, _little(array("q", epoch.counts)).tobytes())
+    head = int(lease_batch.slice_count).to_bytes(2, "little") + len(steps).to_bytes(4, "little")
+    columns = (
+        _little(steps).tobytes(),
+        lease_batch.slices,
+        _little(array("q", lease_batch.counts)).tobytes(),
+    )
     return zlib.compress(head + b"".join(columns), 1)
 
 
-def unpacked(lease: str, number: int, members: bytes) -> StoredEpoch | None:
-    """The epoch of that number; None where its row is damaged."""
+def unpacked(lease: str, number: int, members: bytes) -> StoredLeaseBatch | None:
+    """The batch of that number; None where its row is damaged."""
     try:
         data = zlib.decompress(members)
     except zlib.error:
@@ -103,9 +107,9 @@ def unpacked(lease: str, number: int, members: bytes) -> StoredEpoch | None:
     for step in _column(data[HEAD:steps]):
         previous += step
         numbers.append(previous)
-    return StoredEpoch(
+    return StoredLeaseBatch(
         lease=lease,
-        epoch=number,
+        batch_number=number,
         slice_count=int.from_bytes(data[:2], "little"),
         numbers=numbers,
         slices=data[steps:behind],
@@ -133,21 +137,23 @@ def load(connection: Connection) -> StoredLeases:
             name=row.name,
             queue=row.queue,
             selector=row.selector.decode(),
-            generation=row.generation,
+            fencing_token=row.generation,
             ttl_ms=row.ttl_ms,
-            epoch=row.epoch,
+            batch_number=row.epoch,
             settled=row.settled,
         )
         for row in connection.execute(select(LEASE).order_by(LEASE.c.name))
     ]
-    epochs: list[StoredEpoch] = []
+    batches: list[StoredLeaseBatch] = []
     damaged: list[str] = []
-    order = (LEASE_EPOCH.c.lease, LEASE_EPOCH.c.epoch)
-    for row in connection.execute(select(LEASE_EPOCH).order_by(*order)):
-        epoch = unpacked(row.lease, row.epoch, row.members)
-        if epoch is None:
+    order = (LEASE_BATCH.c.lease, LEASE_BATCH.c.epoch)
+    for row in connection.execute(select(LEASE_BATCH).order_by(*order)):
+        lease_batch = unpacked(row.lease, row.epoch, row.members)
+        if lease_batch is None:
             damaged.append(row.lease)
         else:
-            epochs.append(epoch)
-    given = connection.execute(select(MARK.c.value).where(MARK.c.name == GENERATIONS)).scalar() or 0
-    return StoredLeases(leases, epochs, generation=given, damaged=damaged)
+            batches.append(lease_batch)
+    given = (
+        connection.execute(select(MARK.c.value).where(MARK.c.name == FENCING_TOKENS)).scalar() or 0
+    )
+    return StoredLeases(leases, batches, fencing_token=given, damaged=damaged)

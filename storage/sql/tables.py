@@ -143,14 +143,14 @@ LEASE: Final = Table(
     Column("settled", BigInteger, nullable=False),
 )
 
-LEASE_EPOCH: Final = Table(
+LEASE_BATCH: Final = Table(
     "lease_epoch",
     METADATA,
     Column("lease", String, primary_key=True),
     Column("epoch", BigInteger, primary_key=True, autoincrement=False),
     Column("members", LargeBinary, nullable=False),
 )
-"""The messages of an epoch that is not settled, packed: `storage.sql.leases`."""
+"""The messages of a batch of a lease that is not settled, packed: `storage.sql.leases`."""
 
 EVENT: Final = Table(
     "event",

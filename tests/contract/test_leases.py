@@ -1,4 +1,4 @@
-"""Leases and their epochs, as every filling of `storage.api` keeps them."""
+"""Leases and their batches, as every filling of `storage.api` keeps them."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from storage.api import Store
 from storage.batch import Batch
-from storage.leases import StoredEpoch, StoredLease, StoredLeases
+from storage.leases import StoredLease, StoredLeaseBatch, StoredLeases
 from tests.contract.test_store import STORES
 
 pytestmark = pytest.mark.requirement("PIP-10")
@@ -22,23 +22,28 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 def lease(
-    name: str = "a", *, generation: int = 1, epoch: int = 0, settled: int = 0, selector: str = ""
+    name: str = "a",
+    *,
+    fencing_token: int = 1,
+    batch_number: int = 0,
+    settled: int = 0,
+    selector: str = "",
 ) -> StoredLease:
     return StoredLease(
         name=name,
         queue="q",
         selector=selector,
-        generation=generation,
+        fencing_token=fencing_token,
         ttl_ms=3_600_000,
-        epoch=epoch,
+        batch_number=batch_number,
         settled=settled,
     )
 
 
-def epoch(number: int, *numbers: int, of: str = "a") -> StoredEpoch:
-    return StoredEpoch(
+def lease_batch(number: int, *numbers: int, of: str = "a") -> StoredLeaseBatch:
+    return StoredLeaseBatch(
         lease=of,
-        epoch=number,
+        batch_number=number,
         slice_count=3,
         numbers=list(numbers),
         slices=bytes(each % 3 for each in numbers),
@@ -48,17 +53,17 @@ def epoch(number: int, *numbers: int, of: str = "a") -> StoredEpoch:
 
 def told(found: StoredLeases) -> tuple[list[str], list[str], int]:
     leases = [
-        f"{each.name} {each.queue} {each.selector!r} {each.generation} {each.ttl_ms}"
-        f" {each.epoch} {each.settled}"
+        f"{each.name} {each.queue} {each.selector!r} {each.fencing_token} {each.ttl_ms}"
+        f" {each.batch_number} {each.settled}"
         for each in found.leases
     ]
-    epochs = [
-        f"{each.lease} {each.epoch} {each.slice_count} {each.numbers} {list(each.slices)}"
+    batches = [
+        f"{each.lease} {each.batch_number} {each.slice_count} {each.numbers} {list(each.slices)}"
         f" {each.counts}"
-        for each in found.epochs
+        for each in found.batches
     ]
     assert not found.damaged
-    return leases, epochs, int(found.generation)
+    return leases, batches, int(found.fencing_token)
 
 
 async def test_a_store_has_no_leases_at_first(store: Store) -> None:
@@ -71,9 +76,9 @@ async def test_a_lease_is_kept_with_its_epochs(store: Store) -> None:
     assert not batch.is_empty()
     assert batch.is_urgent
     changes.keep(lease("b", selector="text = 'a\0\N{SNOWMAN}'"))
-    changes.keep(lease("a", generation=2, epoch=2))
-    changes.acquire(epoch(1, 7, 5, 2**62, 6))
-    changes.acquire(epoch(2, 8))
+    changes.keep(lease("a", fencing_token=2, batch_number=2))
+    changes.acquire(lease_batch(1, 7, 5, 2**62, 6))
+    changes.acquire(lease_batch(2, 8))
     await store.commit(batch)
     assert told(await store.leases()) == (
         ["a q '' 2 3600000 2 0", "b q \"text = 'a\\x00\N{SNOWMAN}'\" 1 3600000 0 0"],
@@ -87,57 +92,57 @@ async def test_a_lease_is_kept_with_its_epochs(store: Store) -> None:
 
 async def test_a_lease_is_changed_and_settled_epochs_are_forgotten(store: Store) -> None:
     batch = Batch()
-    batch.lease_changes().keep(lease(epoch=2))
-    batch.lease_changes().acquire(epoch(1, 1))
-    batch.lease_changes().acquire(epoch(2, 2))
+    batch.lease_changes().keep(lease(batch_number=2))
+    batch.lease_changes().acquire(lease_batch(1, 1))
+    batch.lease_changes().acquire(lease_batch(2, 2))
     await store.commit(batch)
     batch = Batch()
-    batch.lease_changes().keep(lease(epoch=3, settled=1))
+    batch.lease_changes().keep(lease(batch_number=3, settled=1))
     batch.lease_changes().settle("a", 1)
     batch.lease_changes().settle("a", 1)
-    batch.lease_changes().acquire(epoch(3, 3))
+    batch.lease_changes().acquire(lease_batch(3, 3))
     await store.commit(batch)
-    leases, epochs, _ = told(await store.leases())
+    leases, batches, _ = told(await store.leases())
     assert leases == ["a q '' 1 3600000 3 1"]
-    assert [each[:4] for each in epochs] == ["a 2 ", "a 3 "]
+    assert [each[:4] for each in batches] == ["a 2 ", "a 3 "]
 
 
 async def test_a_lease_that_ends_takes_its_epochs_along(store: Store) -> None:
     batch = Batch()
     for name in ("a", "b"):
-        batch.lease_changes().keep(lease(name, generation=7))
-        batch.lease_changes().acquire(epoch(1, 1, of=name))
+        batch.lease_changes().keep(lease(name, fencing_token=7))
+        batch.lease_changes().acquire(lease_batch(1, 1, of=name))
     await store.commit(batch)
     batch = Batch()
-    batch.lease_changes().acquire(epoch(2, 2))
+    batch.lease_changes().acquire(lease_batch(2, 2))
     batch.lease_changes().end("a")
     batch.lease_changes().end("gone")
     await store.commit(batch)
-    leases, epochs, generation = told(await store.leases())
+    leases, batches, fencing_token = told(await store.leases())
     assert leases == ["b q '' 7 3600000 0 0"]
-    assert [each[:4] for each in epochs] == ["b 1 "]
-    assert generation == 7, "none is given again, though its lease may be gone"
+    assert [each[:4] for each in batches] == ["b 1 "]
+    assert fencing_token == 7, "none is given again, though its lease may be gone"
 
 
 async def test_a_lease_may_begin_anew_in_the_batch_of_its_end(store: Store) -> None:
     batch = Batch()
-    batch.lease_changes().keep(lease(epoch=1))
-    batch.lease_changes().acquire(epoch(1, 1))
+    batch.lease_changes().keep(lease(batch_number=1))
+    batch.lease_changes().acquire(lease_batch(1, 1))
     await store.commit(batch)
     batch = Batch()
     batch.lease_changes().end("a")
-    batch.lease_changes().keep(lease(generation=2, epoch=1))
-    batch.lease_changes().acquire(epoch(1, 9))
+    batch.lease_changes().keep(lease(fencing_token=2, batch_number=1))
+    batch.lease_changes().acquire(lease_batch(1, 9))
     await store.commit(batch)
-    leases, epochs, _ = told(await store.leases())
+    leases, batches, _ = told(await store.leases())
     assert leases == ["a q '' 2 3600000 1 0"]
-    assert [each[:12] for each in epochs] == ["a 1 3 [9] [0"]
+    assert [each[:12] for each in batches] == ["a 1 3 [9] [0"]
 
 
 async def test_an_epoch_that_comes_and_goes_in_one_batch_leaves_no_trace(store: Store) -> None:
     batch = Batch()
-    batch.lease_changes().keep(lease(epoch=1, settled=1))
-    batch.lease_changes().acquire(epoch(1, 1))
+    batch.lease_changes().keep(lease(batch_number=1, settled=1))
+    batch.lease_changes().acquire(lease_batch(1, 1))
     batch.lease_changes().settle("a", 1)
     await store.commit(batch)
     assert told(await store.leases())[1] == []

@@ -37,7 +37,7 @@ DURING_S: Final = 0.02
 """A request has an answer within this, mostly."""
 
 Slices = list[list[bytes]]
-"""What was read of an epoch: payloads, with all that they tell of themselves."""
+"""What was read of a batch: payloads, with all that they tell of themselves."""
 
 
 @dataclass
@@ -47,21 +47,21 @@ class Driver:
     queue: str
     name: str
     sent: list[bytes] = field(default_factory=list)
-    generation: int = 0
-    epoch: int = 0
+    fencing_token: int = 0
+    batch_number: int = 0
     settled: int = 0
     read: dict[int, Slices] = field(default_factory=dict)
     done: list[bytes] = field(default_factory=list)
 
     def body(self, **more: object) -> dict[str, object]:
-        return {"generation": self.generation, **more}
+        return {"fencing_token": self.fencing_token, **more}
 
-    def is_settled_up_to(self, epoch: int) -> None:
-        """What was in epochs up to that one is done with."""
-        for number in range(self.settled + 1, epoch + 1):
+    def is_settled_up_to(self, batch_number: int) -> None:
+        """What was in batches up to that one is done with."""
+        for number in range(self.settled + 1, batch_number + 1):
             for part in self.read.pop(number):
                 self.done += [body_of(payload) for payload in part]
-        self.settled = epoch
+        self.settled = batch_number
 
 
 def durable(body: bytes, group: str) -> bytes:
@@ -86,10 +86,12 @@ async def send(client: Client, driver: Driver, count: int) -> None:
         assert is_accepted(await outcome)
 
 
-async def read_slice(client: Client, driver: Driver, epoch: int, index: int) -> list[Delivery]:
+async def read_slice(
+    client: Client, driver: Driver, batch_number: int, index: int
+) -> list[Delivery]:
     """All of a slice, in order."""
-    said = [("lease", driver.name), ("generation", driver.generation)]
-    value = Map([*said, ("epoch", epoch), ("slice", index)])
+    said = [("lease", driver.name), ("fencing_token", driver.fencing_token)]
+    value = Map([*said, ("batch", batch_number), ("slice", index)])
     out = BytesWriter()
     put_value(out, Described(Symbol(LEASE_SLICE), value))
     wanted = SourceFilter(
@@ -100,34 +102,37 @@ async def read_slice(client: Client, driver: Driver, epoch: int, index: int) -> 
     return await receiver.all()
 
 
-async def read(client: Client, driver: Driver, epoch: int, report: Report) -> None:
-    """Read all of an epoch; what was read of it before must be there as it was."""
+async def read(client: Client, driver: Driver, batch_number: int, report: Report) -> None:
+    """Read all of a batch; what was read of it before must be there as it was."""
     found: Slices = []
     for index in range(SLICES):
-        deliveries = await read_slice(client, driver, epoch, index)
+        deliveries = await read_slice(client, driver, batch_number, index)
         found.append([delivery.payload for delivery in deliveries])
-    before = driver.read.setdefault(epoch, found)
-    report.check(before == found, f"F29: epoch {epoch} is not as it was")
+    before = driver.read.setdefault(batch_number, found)
+    report.check(before == found, f"F29: batch {batch_number} is not as it was")
 
 
-def acquire_of(driver: Driver, epoch: int) -> dict[str, object]:
-    return driver.body(epoch=epoch, slices=SLICES, max_messages=ROWS_MAX)
+def acquire_of(driver: Driver, batch_number: int) -> dict[str, object]:
+    return driver.body(batch_number=batch_number, slices=SLICES, max_messages=ROWS_MAX)
 
 
 async def reopened(asking: Asking, driver: Driver, report: Report) -> None:
     """Open the lease: it goes on where it was, or further on where an answer was lost."""
     reply = await asking.ask("OPEN", "lease", driver.name, {"address": driver.queue})
     told = numbers_in(reply)
-    report.check(told["generation"] > driver.generation, "F29: a generation was given twice")
     report.check(
-        driver.epoch <= told["epoch"] <= driver.epoch + 1, f"F29: epoch {driver.epoch}, then {told}"
+        told["fencing_token"] > driver.fencing_token, "F29: a fencing token was given twice"
     )
     report.check(
-        driver.settled <= told["settled"] <= driver.epoch,
+        driver.batch_number <= told["batch"] <= driver.batch_number + 1,
+        f"F29: batch {driver.batch_number}, then {told}",
+    )
+    report.check(
+        driver.settled <= told["settled"] <= driver.batch_number,
         f"F29: settled {driver.settled}, then {told}",
     )
-    driver.generation = told["generation"]
-    driver.epoch = told["epoch"]
+    driver.fencing_token = told["fencing_token"]
+    driver.batch_number = told["batch"]
     driver.is_settled_up_to(told["settled"])
 
 
@@ -139,14 +144,16 @@ def numbers_in(reply: Reply) -> dict[str, int]:
 
 
 async def go_on(client: Client, asking: Asking, driver: Driver, report: Report) -> None:
-    """Read again what is not settled; acquire the next epoch, and read that."""
-    for epoch in range(driver.settled + 1, driver.epoch + 1):
+    """Read again what is not settled; acquire the next batch, and read that."""
+    for lease_batch in range(driver.settled + 1, driver.batch_number + 1):
         again = numbers_in(
-            await asking.ask("ACQUIRE", "lease", driver.name, acquire_of(driver, epoch))
+            await asking.ask("ACQUIRE", "lease", driver.name, acquire_of(driver, lease_batch))
         )
-        await read(client, driver, epoch, report)
-        count = sum(len(part) for part in driver.read[epoch])
-        report.check(again["messages"] == count, f"F29: epoch {epoch} has {count}, not {again}")
+        await read(client, driver, lease_batch, report)
+        count = sum(len(part) for part in driver.read[lease_batch])
+        report.check(
+            again["messages"] == count, f"F29: batch {lease_batch} has {count}, not {again}"
+        )
 
 
 async def killed_at(
@@ -160,9 +167,9 @@ async def killed_at(
         await send(client, driver, chosen.randint(1, ROWS_MAX))
         operation = moment.split()[-1]
         if operation == "ACQUIRE":
-            request = acquire_of(driver, driver.epoch + 1)
+            request = acquire_of(driver, driver.batch_number + 1)
         else:
-            request = driver.body(epoch=driver.epoch)
+            request = driver.body(batch_number=driver.batch_number)
         if moment != "before":
             await asking.send(operation, "lease", driver.name, request)
         if moment.startswith("during"):
@@ -174,8 +181,8 @@ async def killed_at(
             if operation == "SETTLE":
                 driver.is_settled_up_to(told["settled"])
             elif told["messages"] > 0:
-                driver.epoch += 1
-                await read(client, driver, driver.epoch, report)
+                driver.batch_number += 1
+                await read(client, driver, driver.batch_number, report)
         await server.kill()
 
 
@@ -187,15 +194,15 @@ async def finished(port: int, driver: Driver, report: Report) -> None:
         await go_on(client, asking, driver, report)
         while True:
             settled = await asking.ask(
-                "SETTLE", "lease", driver.name, driver.body(epoch=driver.epoch)
+                "SETTLE", "lease", driver.name, driver.body(batch_number=driver.batch_number)
             )
             driver.is_settled_up_to(numbers_in(settled)["settled"])
-            request = acquire_of(driver, driver.epoch + 1)
+            request = acquire_of(driver, driver.batch_number + 1)
             told = numbers_in(await asking.ask("ACQUIRE", "lease", driver.name, request))
             if told["messages"] == 0:
                 break
-            driver.epoch += 1
-            await read(client, driver, driver.epoch, report)
+            driver.batch_number += 1
+            await read(client, driver, driver.batch_number, report)
         record = (await asking.ask("READ", "queue", driver.queue)).map
         report.check(record["messages"] == 0, f"F29: what is left is {record}")
         released = await asking.ask("RELEASE", "lease", driver.name, driver.body())
@@ -203,7 +210,7 @@ async def finished(port: int, driver: Driver, report: Report) -> None:
 
 
 async def leases_killed(plan: Plan) -> Report:
-    """F29: every message is in one epoch, read alike each time, and settled once."""
+    """F29: every message is in one batch, read alike each time, and settled once."""
     chosen = random.Random(plan.seed)
     report = Report()
     moments: Counter[str] = Counter()
@@ -229,6 +236,6 @@ async def leases_killed(plan: Plan) -> Report:
     report.check(not missing, f"F29: {len(missing)} of {len(driver.sent)} are lost")
     report.lines.append(
         f"F29 kill around a lease's requests: {plan.cycles} times, {len(driver.done)} messages in"
-        f" {driver.epoch} epochs, {dict(sorted(moments.items()))}"
+        f" {driver.batch_number} batches, {dict(sorted(moments.items()))}"
     )
     return report

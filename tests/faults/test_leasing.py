@@ -21,4 +21,4 @@ async def test_a_lease_goes_on_where_it_was(tmp_path: Path) -> None:
 async def test_a_broker_that_keeps_nothing_is_found_out(tmp_path: Path) -> None:
     """A negative control: with the broker its leases have gone, and all messages."""
     report = await leases_killed(Plan(place=Place(tmp_path, store="memory"), cycles=2))
-    assert any("generation" in problem for problem in report.problems)
+    assert any("fencing_token" in problem for problem in report.problems)

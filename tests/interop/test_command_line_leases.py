@@ -47,23 +47,23 @@ def test_a_lease_from_its_beginning_to_the_end(own_broker: BrokerProcess) -> Non
         sender.send(Message(body=f"m{number}", durable=True))
     connection.close()
     with managed(url, 10) as broker:
-        generation = broker.ask("OPEN", "lease", "spark", address="q")["generation"]
-        asked = {"generation": generation, "epoch": 1, "max_messages": 4, "slices": 2}
+        fencing_token = broker.ask("OPEN", "lease", "spark", address="q")["fencing_token"]
+        asked = {"fencing_token": fencing_token, "batch": 1, "max_messages": 4, "slices": 2}
         told = broker.ask("ACQUIRE", "lease", "spark", more=asked)
         assert (told["messages"], told["slices"]) == (4, [2, 2])
-    wanted = {"lease": "spark", "generation": generation, "epoch": 1}
+    wanted = {"lease": "spark", "fencing_token": fencing_token, "batch": 1}
     assert read_slice(url, "q", **wanted, slice=0) == [("m0", 4), ("m1", 14)]
     assert read_slice(url, "q", **wanted, slice=1) == [("m2", 24), ("m3", 34)]
     assert client.prints("browse", "q").split() == [b"m4"]
     (record,) = _records(client, "list")
     assert (record["name"], record["address"], record["messages"]) == ("spark", "q", 4)
-    assert b"epoch          1\n" in client.prints("lease", "show", "spark")
+    assert b"batch          1\n" in client.prints("lease", "show", "spark")
     told_line = client.prints("lease", "release", "spark")
     assert told_line == b"released spark: 4 messages wait again\n"
     assert client.prints("browse", "q").split() == [b"m0", b"m1", b"m2", b"m3", b"m4"]
     assert _records(client, "list") == []
     with managed(url, 10) as broker, pytest.raises(RefusalError) as gone:
-        broker.ask("RENEW", "lease", "spark", generation=generation)
+        broker.ask("RENEW", "lease", "spark", fencing_token=fencing_token)
     assert gone.value.status == 410
 
 
@@ -80,17 +80,17 @@ def test_a_large_message_is_leased_over_a_restart(tmp_path: Path) -> None:
         sender.send(Message(body=body, durable=False))
     connection.close()
     with managed(broker.url, 10) as asking:
-        generation = asking.ask("OPEN", "lease", "spark", address="q")["generation"]
-        asked = {"generation": generation, "epoch": 1, "slices": 1}
+        fencing_token = asking.ask("OPEN", "lease", "spark", address="q")["fencing_token"]
+        asked = {"fencing_token": fencing_token, "batch": 1, "slices": 1}
         assert asking.ask("ACQUIRE", "lease", "spark", more=asked)["messages"] == 3
-    wanted = {"lease": "spark", "generation": generation, "epoch": 1, "slice": 0}
+    wanted = {"lease": "spark", "fencing_token": fencing_token, "batch": 1, "slice": 0}
     before = read_slice(broker.url, "q", **wanted)
     assert before == [("small", 4), ("x" * LARGE, 14), ("last", 24)]
     assert broker.stop() == 0
     again = BrokerProcess(tmp_path, settings=settings)
     assert read_slice(again.url, "q", **wanted) == before
     with managed(again.url, 10) as asking:
-        asking.ask("SETTLE", "lease", "spark", generation=generation, epoch=1)
+        asking.ask("SETTLE", "lease", "spark", fencing_token=fencing_token, batch_number=1)
         assert asking.ask("READ", "queue", "q")["messages"] == 0
     assert again.stop() == 0
 

@@ -103,7 +103,7 @@ class FaultyReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, inner: Any, fault: Fault) -> None:
         self.inner = inner
         self.fault = fault
-        self.epochs = 0
+        self.batches = 0
 
     def initialOffset(self) -> Offset:
         return self.inner.initialOffset()  # type: ignore[no-any-return]
@@ -118,11 +118,11 @@ class FaultyReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.inner.reportLatestOffset()  # type: ignore[no-any-return]
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        self.fault.at("asking", self.epochs)
+        self.fault.at("asking", self.batches)
         end: Offset = self.inner.latestOffset(start, limit)
         if end != start:
-            self.fault.at("acquired", self.epochs)
-            self.epochs += 1
+            self.fault.at("acquired", self.batches)
+            self.batches += 1
         return end
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:

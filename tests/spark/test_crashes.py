@@ -112,7 +112,7 @@ def test_a_broker_killed_between_batches(scene: Scene, tell: dict[str, Count]) -
 
 
 def test_a_lease_that_runs_out_is_not_lost(scene: Scene, tell: dict[str, Count]) -> None:
-    """At least once, from there on: what the sink had of the lost epoch may come again. Where
+    """At least once, from there on: what the sink had of the lost batch may come again. Where
     that is not wanted, the query ends with an error: `test_lease_stream`."""
     fault = scene.fault("committed", 2, "kill-driver")
     with running(scene.plan(fault, leaseTtl="1s")) as driver:

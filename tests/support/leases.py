@@ -1,4 +1,4 @@
-"""Whoever waits for epochs, without a request."""
+"""Whoever waits for batches, without a request."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class RecordingAcquirer(Acquirer):
     """Remembers what it was told."""
 
     def __init__(self) -> None:
-        self.epochs: list[LeaseBatch | None] = []
+        self.batches: list[LeaseBatch | None] = []
         self.refusals: list[RoutingError] = []
 
-    def acquired(self, epoch: LeaseBatch | None) -> None:
-        self.epochs.append(epoch)
+    def acquired(self, lease_batch: LeaseBatch | None) -> None:
+        self.batches.append(lease_batch)
 
     def refused(self, why: RoutingError) -> None:
         self.refusals.append(why)
@@ -44,23 +44,27 @@ def opened(
     )
 
 
-def ask(routing: Routing, lease: BatchLease, epoch: int = 0, **wanted: int) -> RecordingAcquirer:
-    """Ask for an epoch, the next one unless it is said which, and wait for nothing."""
+def ask(
+    routing: Routing, lease: BatchLease, batch_number: int = 0, **wanted: int
+) -> RecordingAcquirer:
+    """Ask for a batch, the next one unless it is said which, and wait for nothing."""
     acquirer = RecordingAcquirer()
     routing.router.leases.acquire(
         lease.name,
-        lease.generation,
-        epoch or lease.epoch + 1,
+        lease.fencing_token,
+        batch_number or lease.batch_number + 1,
         wanted=Wanted(**wanted),
         acquirer=acquirer,
     )
     return acquirer
 
 
-def acquire(routing: Routing, lease: BatchLease, epoch: int = 0, **wanted: int) -> list[bytes]:
-    """What is in that epoch, once queues have dispatched."""
-    acquirer = ask(routing, lease, epoch, **wanted)
+def acquire(
+    routing: Routing, lease: BatchLease, batch_number: int = 0, **wanted: int
+) -> list[bytes]:
+    """What is in that batch, once queues have dispatched."""
+    acquirer = ask(routing, lease, batch_number, **wanted)
     routing.pump()
-    assert len(acquirer.epochs) == 1, acquirer.refusals
-    found = acquirer.epochs[0]
+    assert len(acquirer.batches) == 1, acquirer.refusals
+    found = acquirer.batches[0]
     return [] if found is None else bodies(found.entries)

@@ -1,7 +1,7 @@
-"""A lease: a consumer that outlives its connection, and acquires in epochs.
+"""A lease: a consumer that outlives its connection, and acquires in batches.
 
 It takes part in its queue like any other consumer: selector, priority, groups, exclusivity. It
-has room only while somebody waits for the next epoch (`Gathering`).
+has room only while somebody waits for the next batch (`Gathering`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from broker.routing.errors import RoutingError
 from broker.routing.queues.selection import begin_selection
 from broker.routing.selector import Selector
 from broker.routing.timer_queue import TimerCallback, TimerQueue
-from storage.leases import StoredEpoch, StoredLease
+from storage.leases import StoredLease, StoredLeaseBatch
 
 if TYPE_CHECKING:
     from broker.routing.batches.leases import Leases
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from broker.routing.topics.subscription import Subscription
 
 UNSETTLED_MAX: Final = 16
-"""Epochs of a lease that are not settled: their messages are in memory."""
+"""Batches of a lease that are not settled: their messages are in memory."""
 
-EPOCH_BYTES_MAX: Final[i64] = 256 * 1024 * 1024
-"""An epoch ends with the message that reaches this, whatever is asked for."""
+LEASE_BATCH_BYTES_MAX: Final[i64] = 256 * 1024 * 1024
+"""A batch ends with the message that reaches this, whatever is asked for."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Acquirer:
-    """Waits for an epoch. One of the two is called, once."""
+    """Waits for a batch. One of the two is called, once."""
 
     @abstractmethod
-    def acquired(self, epoch: LeaseBatch | None) -> None:
-        """The epoch is noted for the store; None where nothing came, so that none was made."""
+    def acquired(self, lease_batch: LeaseBatch | None) -> None:
+        """The batch is noted for the store; None where nothing came, so that none was made."""
 
     @abstractmethod
     def refused(self, why: RoutingError) -> None:
@@ -51,7 +51,7 @@ class Acquirer:
 
 @final
 class Wanted:
-    """What an epoch is to be. `max_bytes` 0 is no limit but EPOCH_BYTES_MAX."""
+    """What a batch is to be. `max_bytes` 0 is no limit but LEASE_BATCH_BYTES_MAX."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Wanted:
         arrived_until_ms: i64 = WHENEVER,
         wait_ms: i64 = 0,
     ) -> None:
-        most = EPOCH_BYTES_MAX
+        most = LEASE_BATCH_BYTES_MAX
         self.max_messages: Final[i64] = max_messages
         self.max_bytes: Final[i64] = min(max_bytes, most) if max_bytes > 0 else most
         self.slices: Final[i64] = slices
@@ -72,7 +72,7 @@ class Wanted:
 
 @final
 class Gathering:
-    """An epoch in the making, for `acquirer`. What comes is waited for until `until_ms`.
+    """A batch in the making, for `acquirer`. What comes is waited for until `until_ms`.
 
     `is_draining`: the queue will say when nothing more waits for it. `is_awake`: it did, and then
     something came. `is_over`: it is as large as it may be.
@@ -102,8 +102,8 @@ class Gathering:
 class BatchLease(Consumer):
     """What `Leases` knows of one lease.
 
-    `epoch` is the last one that was acquired, all up to `settled` are settled; `epochs` has the
-    others. Who has a `generation` that was followed by another is fenced off. With a `ttl_ms`
+    `batch` is the last one that was acquired, all up to `settled` are settled; `batches` has the
+    others. Who has a `fencing_token` that was followed by another is fenced off. With a `ttl_ms`
     it runs out `ttl_ms` after the last sign of life, on the steady clock. `until_ms`: what came
     later is not wanted now. While it `rests` it has nothing, and takes no part in its queue.
     """
@@ -123,12 +123,12 @@ class BatchLease(Consumer):
         self.subscription: Final = subscription
         self.selector: Selector | None = selector
         self.filter = None if selector is None else ConsumerFilter(selector)
-        self.generation: i64 = 0
+        self.fencing_token: i64 = 0
         self.ttl_ms: i64 = 0
         self.deadline_ms: i64 = 0
-        self.epoch: i64 = 0
+        self.batch_number: i64 = 0
         self.settled: i64 = 0
-        self.epochs: Final[dict[int, LeaseBatch]] = {}
+        self.batches: Final[dict[int, LeaseBatch]] = {}
         self.gathering: Gathering | None = None
         self.is_over = False
         self.rests = True
@@ -163,7 +163,7 @@ class BatchLease(Consumer):
             self._leases.look_at(self)
 
     def label(self) -> Label:
-        return Label(self.name, "lease", str(int(self.generation)))
+        return Label(self.name, "lease", str(int(self.fencing_token)))
 
     def node_deleted(self) -> None:
         self._leases.lost(self)
@@ -195,13 +195,13 @@ class BatchLease(Consumer):
     def held(self) -> i64:
         """How many messages."""
         count: i64 = 0
-        for epoch in self.epochs.values():
-            count += len(epoch.entries)
+        for lease_batch in self.batches.values():
+            count += len(lease_batch.entries)
         return count
 
     def entries(self) -> list[QueueEntry]:
         """Return the entries that it holds, or is about to."""
-        found = [entry for epoch in self.epochs.values() for entry in epoch.entries]
+        found = [entry for lease_batch in self.batches.values() for entry in lease_batch.entries]
         return found if self.gathering is None else found + self.gathering.entries
 
     def as_stored(self) -> StoredLease:
@@ -210,9 +210,9 @@ class BatchLease(Consumer):
             name=self.name,
             queue=self.queue.stored_as,
             selector="" if self.selector is None else self.selector.text,
-            generation=self.generation,
+            fencing_token=self.fencing_token,
             ttl_ms=self.ttl_ms,
-            epoch=self.epoch,
+            batch_number=self.batch_number,
             settled=self.settled,
         )
 
@@ -241,17 +241,17 @@ class LeaseTimer(TimerCallback):
             lease.tell_due()
 
 
-def as_stored_epoch(lease: BatchLease, epoch: LeaseBatch) -> StoredEpoch:
-    """What the store keeps of an epoch: counts are kept since slices are to be as they were."""
-    return StoredEpoch(
+def as_stored_lease_batch(lease: BatchLease, lease_batch: LeaseBatch) -> StoredLeaseBatch:
+    """What the store keeps of a batch: counts are kept since slices are to be as they were."""
+    return StoredLeaseBatch(
         lease=lease.name,
-        epoch=epoch.number,
-        slice_count=epoch.slice_count,
-        numbers=[int(entry.stored_number) for entry in epoch.entries],
-        slices=bytes(epoch.slices),
+        batch_number=lease_batch.number,
+        slice_count=lease_batch.slice_count,
+        numbers=[int(entry.stored_number) for entry in lease_batch.entries],
+        slices=bytes(lease_batch.slices),
         counts=[
             int(entry.delivery_count) * 2 + int(entry.history is not None)
-            for entry in epoch.entries
+            for entry in lease_batch.entries
         ],
     )
 

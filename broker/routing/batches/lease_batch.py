@@ -1,4 +1,4 @@
-"""An epoch of a lease: messages that were acquired together, cut into slices once and for all.
+"""A batch of a lease: messages that were acquired together, cut into slices once and for all.
 
 A slice can be read by anybody, any number of times, and has the same messages in the same order
 each time. So which message is in which is stored; nothing of it depends on how it was found out.
@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from broker.routing.entries.entry import QueueEntry
 
 SLICES_MAX: Final[i64] = 256
-"""Slices of one epoch: each is a task of whoever reads them, and takes one byte in the store."""
+"""Slices of one batch: each is a task of whoever reads them, and takes one byte in the store."""
 
 
 def cut(groups: list[str], slices: i64) -> list[int]:
@@ -72,10 +72,10 @@ class LeaseBatch:
         return [self.entries[at] for at in range(len(self.entries)) if self.slices[at] == index]
 
 
-def new_epoch(number: i64, slice_count: i64, entries: list[QueueEntry]) -> LeaseBatch:
-    """An epoch of `entries`, cut."""
+def new_lease_batch(number: i64, slice_count: i64, entries: list[QueueEntry]) -> LeaseBatch:
+    """A batch of `entries`, cut."""
     groups = [entry.message.group for entry in entries]
-    epoch = LeaseBatch(number, slice_count, cut(groups, slice_count))
+    lease_batch = LeaseBatch(number, slice_count, cut(groups, slice_count))
     for entry in entries:
-        epoch.add(entry)
-    return epoch
+        lease_batch.add(entry)
+    return lease_batch

@@ -1,7 +1,7 @@
 """All leases: who opens, acquires, settles, renews, releases them, and which run out.
 
 What is told of a lease is noted in the batch of that moment, so whoever answers waits for its
-commit. Epochs are completed at the end of a round, when queues have dispatched (`go_on`).
+commit. Batches are completed at the end of a round, when queues have dispatched (`go_on`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from broker.routing.batches.lease import (
     BatchLease,
     Gathering,
     Wanted,
-    as_stored_epoch,
+    as_stored_lease_batch,
 )
-from broker.routing.batches.lease_batch import new_epoch
+from broker.routing.batches.lease_batch import new_lease_batch
 from broker.routing.credit.memory import RECORD_BYTES
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.record_mapping import as_stored
@@ -29,7 +29,7 @@ from broker.routing.errors import (
     LeaseFenced,
     LeaseGone,
     LimitReached,
-    NoSuchEpoch,
+    NoSuchLeaseBatch,
 )
 from broker.routing.selector import Selector
 from broker.routing.topics.lifetime import Ending
@@ -53,12 +53,12 @@ day, or a week, finds how far it came."""
 class Leases:
     """The leases of one broker, by name.
 
-    `any`: there is something for `go_on` to look at. `generation` is the last that was given.
+    `any`: there is something for `go_on` to look at. `fencing_token` is the last that was given.
     """
 
     def __init__(self, router: Router, leases_max: int = LEASES_MAX) -> None:
         self.any = False
-        self.generation: i64 = 0
+        self.fencing_token: i64 = 0
         self.named: Final[dict[str, BatchLease]] = {}
         self._router: Final = router
         self._max: Final = leases_max
@@ -77,7 +77,7 @@ class Leases:
         ttl_ms: i64,
         batch: Batch,
     ) -> BatchLease:
-        """The lease of that name on `queue`, begun where there is none: of a new generation.
+        """The lease of that name on `queue`, begun where there is none: of a new fencing token.
 
         Whoever had it before is fenced off. HeldExclusively where it is a lease of another queue.
         """
@@ -89,11 +89,13 @@ class Leases:
             raise HeldExclusively(f"lease {name:.50} is one of {lease.queue.address}")
         self.join(lease)
         self.named[name] = lease
-        self.generation += 1
+        self.fencing_token += 1
         if lease.gathering is not None:
-            self._call_off(lease, self._fenced(lease, lease.generation, self.generation), batch)
+            self._call_off(
+                lease, self._fenced(lease, lease.fencing_token, self.fencing_token), batch
+            )
         lease.aim(selector, lease.until_ms)
-        lease.generation = self.generation
+        lease.fencing_token = self.fencing_token
         lease.ttl_ms = ttl_ms
         self._renew(lease)
         batch.lease_changes().keep(lease.as_stored())
@@ -159,9 +161,10 @@ class Leases:
             )
             self._router.subscriptions.leave(lease.subscription, lease, batch, how=how)
 
-    def _fenced(self, lease: BatchLease, generation: i64, latest: i64) -> LeaseFenced:
+    def _fenced(self, lease: BatchLease, fencing_token: i64, latest: i64) -> LeaseFenced:
         return LeaseFenced(
-            f"fenced: generation {generation} of lease {lease.name:.255} was followed by {latest}"
+            f"fenced: fencing token {fencing_token} of lease {lease.name:.255} was followed by"
+            f" {latest}"
         )
 
     def find(self, name: str) -> BatchLease:
@@ -196,38 +199,50 @@ class Leases:
             count += lease.held()
         return count * RECORD_BYTES
 
-    def checked(self, name: str, generation: i64) -> BatchLease:
-        """The same for whoever has that generation; LeaseFenced where another one came after."""
+    def checked(self, name: str, fencing_token: i64) -> BatchLease:
+        """The same for whoever has that fencing token; LeaseFenced where another one came after."""
         lease = self.find(name)
-        if generation < lease.generation:
-            raise self._fenced(lease, generation, lease.generation)
-        if generation > lease.generation:
-            raise LeaseGone(f"gone: generation {generation} of lease {name:.255} is not known")
+        if fencing_token < lease.fencing_token:
+            raise self._fenced(lease, fencing_token, lease.fencing_token)
+        if fencing_token > lease.fencing_token:
+            raise LeaseGone(
+                f"gone: fencing token {fencing_token} of lease {name:.255} is not known"
+            )
         return lease
 
     def acquire(
-        self, name: str, generation: i64, epoch: i64, *, wanted: Wanted, acquirer: Acquirer
+        self,
+        name: str,
+        fencing_token: i64,
+        batch_number: i64,
+        *,
+        wanted: Wanted,
+        acquirer: Acquirer,
     ) -> None:
-        """Have `acquirer` get that epoch: the one that is there, or else the next one.
+        """Have `acquirer` get that batch: the one that is there, or else the next one.
 
-        Raises as `checked`, LeaseGone where it is settled, NoSuchEpoch where it is not the next
-        one, LimitReached where too many are not settled.
+        Raises as `checked`, LeaseGone where it is settled, NoSuchLeaseBatch where it is not the
+        next one, LimitReached where too many are not settled.
         """
-        lease = self.checked(name, generation)
+        lease = self.checked(name, fencing_token)
         self._renew(lease)
-        if epoch <= lease.settled:
-            raise LeaseGone(f"gone: epoch {epoch} of lease {name:.255} is settled")
-        known = lease.epochs.get(int(epoch))
+        if batch_number <= lease.settled:
+            raise LeaseGone(f"gone: batch {batch_number} of lease {name:.255} is settled")
+        known = lease.batches.get(int(batch_number))
         if known is not None:
             acquirer.acquired(known)
             return
-        if epoch != lease.epoch + 1:
-            raise NoSuchEpoch(f"the next epoch of lease {name:.255} is {lease.epoch + 1}")
-        if len(lease.epochs) >= UNSETTLED_MAX:
-            raise LimitReached(f"lease {name:.255} has {UNSETTLED_MAX} epochs that are not settled")
+        if batch_number != lease.batch_number + 1:
+            raise NoSuchLeaseBatch(
+                f"the next batch of lease {name:.255} is {lease.batch_number + 1}"
+            )
+        if len(lease.batches) >= UNSETTLED_MAX:
+            raise LimitReached(
+                f"lease {name:.255} has {UNSETTLED_MAX} batches that are not settled"
+            )
         before = lease.gathering
         if before is not None:
-            before.acquirer.refused(HeldExclusively("the same epoch was asked for again"))
+            before.acquirer.refused(HeldExclusively("the same batch was asked for again"))
             before.acquirer = acquirer
             return
         self._renew(lease, ahead_ms=wanted.wait_ms)
@@ -236,46 +251,50 @@ class Leases:
         lease.aim(lease.selector, wanted.arrived_until_ms)
         lease.queue.consumer_ready(lease, drain=True)
 
-    def settle(self, name: str, generation: i64, epoch: i64, *, batch: Batch) -> i64:
-        """Accept what is in epochs up to that one; up to which all are settled now."""
-        lease = self.checked(name, generation)
+    def settle(self, name: str, fencing_token: i64, batch_number: i64, *, batch: Batch) -> i64:
+        """Accept what is in batches up to that one; up to which all are settled now."""
+        lease = self.checked(name, fencing_token)
         if not lease.rests:
             self._renew(lease)
-        if epoch > lease.epoch:
-            raise NoSuchEpoch(f"the last epoch of lease {name:.255} is {lease.epoch}")
-        if epoch > lease.settled:
+        if batch_number > lease.batch_number:
+            raise NoSuchLeaseBatch(f"the last batch of lease {name:.255} is {lease.batch_number}")
+        if batch_number > lease.settled:
             changes = batch.lease_changes()
-            for number in [each for each in lease.epochs if each <= epoch]:
-                for entry in lease.epochs.pop(number).entries:
+            for number in [each for each in lease.batches if each <= batch_number]:
+                for entry in lease.batches.pop(number).entries:
                     entry.queue.accept(entry, batch)
                 changes.settle(name, number)
-            lease.settled = epoch
+            lease.settled = batch_number
             changes.keep(lease.as_stored())
         return lease.settled
 
-    def renew(self, name: str, generation: i64) -> BatchLease:
+    def renew(self, name: str, fencing_token: i64) -> BatchLease:
         """Put the end of the lease off."""
-        lease = self.checked(name, generation)
+        lease = self.checked(name, fencing_token)
         self._renew(lease)
         return lease
 
-    def release(self, name: str, batch: Batch, *, generation: i64 = -1) -> i64:
-        """End the lease; how many messages wait again. Without `generation`, whoever has it."""
-        lease = self.find(name) if generation < 0 else self.checked(name, generation)
+    def release(self, name: str, batch: Batch, *, fencing_token: i64 = -1) -> i64:
+        """End the lease; how many messages wait again. Without `fencing_token`, whoever has it."""
+        lease = self.find(name) if fencing_token < 0 else self.checked(name, fencing_token)
         held = lease.held()
         self._end(lease, Disposal.RELEASE, batch, why="was released")
         return held
 
-    def slice_of(self, name: str, generation: i64, epoch: i64, *, index: i64) -> list[QueueEntry]:
-        """What is in a slice, in order. NoSuchEpoch where there is none."""
-        lease = self.checked(name, generation)
-        if epoch <= lease.settled:
-            raise LeaseGone(f"gone: epoch {epoch} of lease {name:.255} is settled")
-        found = lease.epochs.get(int(epoch))
+    def slice_of(
+        self, name: str, fencing_token: i64, batch_number: i64, *, index: i64
+    ) -> list[QueueEntry]:
+        """What is in a slice, in order. NoSuchLeaseBatch where there is none."""
+        lease = self.checked(name, fencing_token)
+        if batch_number <= lease.settled:
+            raise LeaseGone(f"gone: batch {batch_number} of lease {name:.255} is settled")
+        found = lease.batches.get(int(batch_number))
         if found is None:
-            raise NoSuchEpoch(f"lease {name:.255} has no epoch {epoch}")
+            raise NoSuchLeaseBatch(f"lease {name:.255} has no batch {batch_number}")
         if not 0 <= index < found.slice_count:
-            raise NoSuchEpoch(f"epoch {epoch} of lease {name:.255} has no slice {index}")
+            raise NoSuchLeaseBatch(
+                f"batch {batch_number} of lease {name:.255} has no slice {index}"
+            )
         return found.slice(index)
 
     # -- time
@@ -327,7 +346,7 @@ class Leases:
         self.any = True
 
     def go_on(self, batch: Batch) -> None:
-        """Queues have dispatched: complete epochs, and end what has run out or lost its queue."""
+        """Queues have dispatched: complete batches, and end what has run out or lost its queue."""
         self.any = False
         self._forget_lost(batch)
         touched = self._touched
@@ -365,7 +384,7 @@ class Leases:
         """Where `lease` has nothing and got nothing, anybody may have what comes of its groups:
         it may be long until its program asks again."""
         queue = lease.queue
-        if queue.groups is not None and not lease.epochs:
+        if queue.groups is not None and not lease.batches:
             queue.groups.left(lease.number, queue)
 
     def _may_get_more(self, gathering: Gathering) -> bool:
@@ -373,7 +392,7 @@ class Leases:
         return gathering.is_draining or gathering.is_awake
 
     def _complete(self, lease: BatchLease, gathering: Gathering, batch: Batch) -> None:
-        """Make an epoch of what has been gathered."""
+        """Make a batch of what has been gathered."""
         lease.gathering = None
         changes = batch.lease_changes()
         for entry in gathering.entries:
@@ -384,17 +403,19 @@ class Leases:
                 entry.is_volatile = False
                 entry.stored_number = self._router.next_stored_number()
                 batch.append(as_stored(entry))
-        lease.epoch += 1
-        epoch = new_epoch(lease.epoch, gathering.wanted.slices, gathering.entries)
-        lease.epochs[int(lease.epoch)] = epoch
+        lease.batch_number += 1
+        lease_batch = new_lease_batch(
+            lease.batch_number, gathering.wanted.slices, gathering.entries
+        )
+        lease.batches[int(lease.batch_number)] = lease_batch
         changes.keep(lease.as_stored())
-        changes.acquire(as_stored_epoch(lease, epoch))
-        gathering.acquirer.acquired(epoch)
+        changes.acquire(as_stored_lease_batch(lease, lease_batch))
+        gathering.acquirer.acquired(lease_batch)
 
     # -- ends
 
     def _call_off(self, lease: BatchLease, why: LeaseFenced | LeaseGone, batch: Batch) -> None:
-        """Nobody waits for the epoch in the making any more: what it has returns, uncounted."""
+        """Nobody waits for the batch in the making any more: what it has returns, uncounted."""
         gathering = lease.gathering
         lease.gathering = None
         if gathering is not None:
@@ -419,15 +440,15 @@ class Leases:
         lease.is_over = True
         del self.named[lease.name]
         self._call_off(lease, LeaseGone(f"gone: lease {lease.name:.255} {why}"), batch)
-        for epoch in lease.epochs.values():
-            for entry in epoch.entries:
+        for lease_batch in lease.batches.values():
+            for entry in lease_batch.entries:
                 entry.queue.dispose(entry, disposal, batch)
         self._leave(lease, batch)
         self._let_go(lease, batch)
 
     def _let_go(self, lease: BatchLease, batch: Batch) -> None:
         lease.timer.lease = None
-        lease.epochs.clear()
+        lease.batches.clear()
         batch.lease_changes().end(lease.name)
 
     def _forget_lost(self, batch: Batch) -> None:

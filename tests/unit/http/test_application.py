@@ -154,7 +154,7 @@ async def test_what_waits_in_a_subscription() -> None:
 
 
 def leased(count: int = 10) -> tuple[Broker, Driver]:
-    """A lease `l` with an epoch of two slices."""
+    """A lease `l` with a batch of two slices."""
     broker, lead = driver(count)
     lead.open()
     assert lead.acquire(slices=2).status == 200
@@ -162,7 +162,7 @@ def leased(count: int = 10) -> tuple[Broker, Driver]:
 
 
 def lease_url(url: str, **changes: object) -> str:
-    asked = {"lease": "l", "generation": 1, "epoch": 1, "slice": 0, **changes}
+    asked = {"lease": "l", "fencing_token": 1, "batch": 1, "slice": 0, **changes}
     return f"{url}/arrow/lease?{urlencode(asked)}"
 
 
@@ -188,7 +188,7 @@ async def test_a_message_is_what_a_link_gets() -> None:
     source = Source(
         address="q",
         distribution_mode=COPY,
-        filter=[lease_slice(said(lease="l", generation=1, epoch=1, slice=1))],
+        filter=[lease_slice(said(lease="l", fencing_token=1, batch_number=1, slice=1))],
     )
     client.send(attach_receiver(source=source))
     client.flow(handle=0, credit=100, delivery_count=0, drain=True)
@@ -218,12 +218,16 @@ async def test_an_empty_slice_is_a_stream_without_rows() -> None:
 
 LEASE_ERRORS = [
     pytest.param({"lease": "x"}, 410, "gone: there is no lease x", id="no such lease"),
-    pytest.param({"epoch": 2}, 404, "lease l has no epoch 2", id="no such epoch"),
-    pytest.param({"slice": 2}, 404, "epoch 1 of lease l has no slice 2", id="no such slice"),
+    pytest.param({"batch": 2}, 404, "lease l has no batch 2", id="no such batch"),
+    pytest.param({"slice": 2}, 404, "batch 1 of lease l has no slice 2", id="no such slice"),
     pytest.param({"slice": 256}, 400, "slice is a number from 0 to 255", id="no slice at all"),
-    pytest.param({"generation": ""}, 400, "generation is a number from 0 to", id="no generation"),
-    pytest.param({"generation": 9}, 410, "gone: generation 9 of lease l is not", id="of tomorrow"),
-    pytest.param({"epoch": "x"}, 400, "epoch is a number from 0 to", id="no number"),
+    pytest.param(
+        {"fencing_token": ""}, 400, "fencing token is a number from 0 to", id="no fencing token"
+    ),
+    pytest.param(
+        {"fencing_token": 9}, 410, "gone: fencing token 9 of lease l is not", id="of tomorrow"
+    ),
+    pytest.param({"batch": "x"}, 400, "batch is a number from 0 to", id="no number"),
     pytest.param({"lease": ""}, 400, "lease is needed", id="no name"),
     pytest.param({"address": "q"}, 400, "no argument address; known are lease", id="an address"),
 ]
@@ -246,12 +250,12 @@ async def test_who_was_followed_by_another_is_told() -> None:
     lead.open()
     async with served(MemoryStore(), broker=broker) as url:
         fenced = await ask(lease_url(url))
-        lead.settle(1, generation=2)
-        settled = await ask(lease_url(url, generation=2))
+        lead.settle(1, fencing_token=2)
+        settled = await ask(lease_url(url, fencing_token=2))
     assert fenced.status == 409
-    assert fenced.error() == "fenced: generation 1 of lease l was followed by 2"
+    assert fenced.error() == "fenced: fencing token 1 of lease l was followed by 2"
     assert settled.status == 410
-    assert settled.error() == "gone: epoch 1 of lease l is settled"
+    assert settled.error() == "gone: batch 1 of lease l is settled"
 
 
 async def test_nothing_can_be_changed() -> None:

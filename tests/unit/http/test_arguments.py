@@ -69,5 +69,5 @@ def test_what_is_wrong_is_named(pairs: list[tuple[str, str]], told: str) -> None
 
 
 def test_a_number_without_default_must_be_there() -> None:
-    with pytest.raises(Refused, match=f"epoch is a number from 0 to {NUMBER_MAX}"):
-        Arguments([], "epoch").number("epoch")
+    with pytest.raises(Refused, match=f"batch is a number from 0 to {NUMBER_MAX}"):
+        Arguments([], "batch").number("batch")

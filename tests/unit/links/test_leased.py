@@ -3,7 +3,7 @@
 import pytest
 
 from broker.links.leased import LeasedMessages
-from storage.leases import StoredEpoch, StoredLease
+from storage.leases import StoredLease, StoredLeaseBatch
 from tests.support.leases import HOUR_MS, acquire, opened
 from tests.support.routing import Routing, bodies, counts, encoded, new_message
 from tests.unit.links.test_recovery import put, restarted, taken, text
@@ -11,10 +11,13 @@ from tests.unit.links.test_recovery import put, restarted, taken, text
 pytestmark = pytest.mark.requirement("PIP-10")
 
 
-def slices(routing: Routing, epoch: int = 1, *, count: int = 4) -> list[list[bytes]]:
+def slices(routing: Routing, batch_number: int = 1, *, count: int = 4) -> list[list[bytes]]:
     leases = routing.router.leases
-    generation = leases.named["l"].generation
-    return [bodies(leases.slice_of("l", generation, epoch, index=index)) for index in range(count)]
+    fencing_token = leases.named["l"].fencing_token
+    return [
+        bodies(leases.slice_of("l", fencing_token, batch_number, index=index))
+        for index in range(count)
+    ]
 
 
 def test_epochs_slices_and_members_are_as_they_were() -> None:
@@ -32,7 +35,7 @@ def test_epochs_slices_and_members_are_as_they_were() -> None:
     new = restarted(old)
     assert (slices(new), slices(new, 2, count=3)) == before
     found = new.router.leases.named["l"]
-    assert (found.generation, found.epoch, found.settled, found.held()) == (1, 2, 0, 20)
+    assert (found.fencing_token, found.batch_number, found.settled, found.held()) == (1, 2, 0, 20)
     assert counts(new.queue()) == counts(old.queue())
     again = restarted(new)
     assert (slices(again), slices(again, 2, count=3)) == before
@@ -75,7 +78,7 @@ def test_its_next_epoch_is_the_next_one() -> None:
     acquire(old, opened(old), max_messages=1)
     new = restarted(old)
     lease = opened(new)
-    assert (lease.generation, lease.epoch) == (2, 1)
+    assert (lease.fencing_token, lease.batch_number) == (2, 1)
     assert acquire(new, lease) == [text(2)]
     assert acquire(new, lease, 1) == [text(1)]
 
@@ -130,7 +133,7 @@ def test_generations_go_on_though_a_lease_has_gone() -> None:
     old.router.leases.release("l", old.batch)
     old.commit()
     new = restarted(old)
-    assert opened(new).generation == 2
+    assert opened(new).fencing_token == 2
 
 
 def test_a_lease_without_its_queue_is_gone() -> None:
@@ -145,7 +148,7 @@ def test_a_lease_without_its_queue_is_gone() -> None:
 
 def stored_lease(name: str, queue: str = "q") -> StoredLease:
     return StoredLease(
-        name=name, queue=queue, selector="", generation=5, ttl_ms=0, epoch=1, settled=0
+        name=name, queue=queue, selector="", fencing_token=5, ttl_ms=0, batch_number=1, settled=0
     )
 
 
@@ -156,9 +159,9 @@ def test_what_is_lost_of_an_epoch_is_told() -> None:
     changes = old.batch.lease_changes()
     changes.keep(stored_lease("l"))
     changes.acquire(
-        StoredEpoch(
+        StoredLeaseBatch(
             lease="l",
-            epoch=1,
+            batch_number=1,
             slice_count=2,
             numbers=[1, 77, 2],
             slices=b"\0\1\1",
@@ -168,7 +171,7 @@ def test_what_is_lost_of_an_epoch_is_told() -> None:
     new = restarted(old)
     assert slices(new, count=2) == [[text(1)], [text(2)]]
     assert new.router.notices == [
-        "1 messages of epoch 1 of lease l could not be read, and are left out"
+        "1 messages of batch 1 of lease l could not be read, and are left out"
     ]
     (entry,) = new.router.leases.slice_of("l", 5, 1, index=1)
     assert entry.delivery_count == 2
@@ -199,4 +202,4 @@ def test_a_lease_that_had_nothing_rests() -> None:
     new = restarted(old)
     assert new.queue().consumers == []
     lease = opened(new)
-    assert (lease.generation, lease.epoch, lease.settled) == (2, 1, 1)
+    assert (lease.fencing_token, lease.batch_number, lease.settled) == (2, 1, 1)

@@ -1,7 +1,7 @@
 """A lease, another consumer and restarts in any order, against a model of some lines.
 
-Every message is in one place at a time: waiting, in an epoch, with the other consumer, or done;
-an epoch is what it was, whatever happens, until it is settled or its lease ends.
+Every message is in one place at a time: waiting, in a batch, with the other consumer, or done;
+a batch is what it was, whatever happens, until it is settled or its lease ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Model:
         self.routing = Routing(paging_window=64)
         self.sent = 0
         self.done: list[bytes] = []
-        self.epochs: dict[int, list[list[tuple[bytes, int]]]] = {}
+        self.batches: dict[int, list[list[tuple[bytes, int]]]] = {}
         self.groups: dict[str, list[bytes]] = {}
         self.lease = opened(self.routing)
 
@@ -49,16 +49,16 @@ class Model:
         self.routing.pump()
 
     def acquire(self, amount: int) -> None:
-        number = int(self.lease.epoch) + 1
-        if len(self.epochs) < 10 and acquire(
+        number = int(self.lease.batch_number) + 1
+        if len(self.batches) < 10 and acquire(
             self.routing, self.lease, max_messages=amount * 20, slices=SLICES
         ):
-            self.epochs[number] = self.read(number)
+            self.batches[number] = self.read(number)
 
     def read(self, number: int) -> list[list[tuple[bytes, int]]]:
         leases = self.routing.router.leases
         parts = [
-            leases.slice_of("l", self.lease.generation, number, index=index)
+            leases.slice_of("l", self.lease.fencing_token, number, index=index)
             for index in range(SLICES)
         ]
         return [
@@ -66,18 +66,23 @@ class Model:
         ]
 
     def settle(self, amount: int) -> None:
-        upto = min(int(self.lease.settled) + amount % 3, int(self.lease.epoch))
+        upto = min(int(self.lease.settled) + amount % 3, int(self.lease.batch_number))
         self.routing.router.leases.settle(
-            "l", self.lease.generation, upto, batch=self.routing.batch
+            "l", self.lease.fencing_token, upto, batch=self.routing.batch
         )
-        for number in [each for each in self.epochs if each <= upto]:
-            for part in self.epochs.pop(number):
+        for number in [each for each in self.batches if each <= upto]:
+            for part in self.batches.pop(number):
                 self.done += [body for body, _ in part]
 
     def consume(self, amount: int) -> None:
         """Somebody else takes some, accepts half and goes."""
         other = self.routing.consumer(self.routing.queue(), amount)
-        leased = {body for epoch in self.epochs.values() for part in epoch for body, _ in part}
+        leased = {
+            body
+            for lease_batch in self.batches.values()
+            for part in lease_batch
+            for body, _ in part
+        }
         for members in self.groups.values():
             if leased.intersection(members):
                 assert not set(other.taken).intersection(members), "a group has one consumer"
@@ -101,13 +106,13 @@ class Model:
             self.begin_anew()
 
     def begin_anew(self) -> None:
-        before = self.lease.generation
+        before = self.lease.fencing_token
         gone = "l" not in self.routing.router.leases.named
         self.lease = opened(self.routing)
-        assert self.lease.generation > before
+        assert self.lease.fencing_token > before
         if gone:
-            self.epochs.clear()
-            assert self.lease.epoch == 0
+            self.batches.clear()
+            assert self.lease.batch_number == 0
 
     def restart(self, amount: int) -> None:
         self.routing.pump()
@@ -115,16 +120,16 @@ class Model:
         if amount % 2:
             page_out(self.routing.queue())
         found = self.routing.router.leases.find("l")
-        assert (found.epoch, found.settled) == (self.lease.epoch, self.lease.settled)
+        assert (found.batch_number, found.settled) == (self.lease.batch_number, self.lease.settled)
         self.lease = opened(self.routing)
 
     # -- what must hold
 
     def check(self) -> None:
-        for number, before in self.epochs.items():
+        for number, before in self.batches.items():
             assert self.read(number) == before
         queue = self.routing.queue()
-        held = sum(len(part) for epoch in self.epochs.values() for part in epoch)
+        held = sum(len(part) for lease_batch in self.batches.values() for part in lease_batch)
         assert (queue.acquired, queue.waiting) == (held, self.sent - held - len(self.done))
         assert len(set(self.done)) == len(self.done)
 
@@ -132,12 +137,12 @@ class Model:
         """Everything there is comes, each once."""
         self.settle(0)
         while True:
-            upto = int(self.lease.epoch)
+            upto = int(self.lease.batch_number)
             leases = self.routing.router.leases
-            leases.settle("l", self.lease.generation, upto, batch=self.routing.batch)
-            for epoch in self.epochs.values():
-                self.done += [body for part in epoch for body, _ in part]
-            self.epochs.clear()
+            leases.settle("l", self.lease.fencing_token, upto, batch=self.routing.batch)
+            for lease_batch in self.batches.values():
+                self.done += [body for part in lease_batch for body, _ in part]
+            self.batches.clear()
             taken = acquire(self.routing, self.lease, slices=SLICES)
             if not taken:
                 break

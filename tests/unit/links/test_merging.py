@@ -369,9 +369,9 @@ def test_a_queue_with_a_lease_is_merged_once_that_is_gone(tmp_path: Path) -> Non
                 name="job",
                 queue="queue://a",
                 selector="",
-                generation=1,
+                fencing_token=1,
                 ttl_ms=60_000,
-                epoch=0,
+                batch_number=0,
                 settled=0,
             )
         )

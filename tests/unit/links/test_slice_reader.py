@@ -17,13 +17,13 @@ def attach(
     client: Client,
     *,
     lease: str = "l",
-    generation: int = 1,
-    epoch: int = 1,
+    fencing_token: int = 1,
+    batch_number: int = 1,
     index: int = 0,
     address: str = "q",
     mode: str = COPY,
 ) -> None:
-    value = said(lease=lease, generation=generation, epoch=epoch, slice=index)
+    value = said(lease=lease, fencing_token=fencing_token, batch_number=batch_number, slice=index)
     source = Source(address=address, distribution_mode=mode, filter=[lease_slice(value)])
     client.send(attach_receiver(source=source, name=f"slice {index}"))
 
@@ -103,9 +103,9 @@ def test_the_source_that_is_answered_echoes_the_filter() -> None:
 
 REFUSED = [
     pytest.param({"lease": "m"}, NOT_FOUND, id="another lease"),
-    pytest.param({"epoch": 2}, NOT_FOUND, id="an epoch to come"),
+    pytest.param({"batch": 2}, NOT_FOUND, id="a batch to come"),
     pytest.param({"index": 4}, NOT_FOUND, id="a slice that there is not"),
-    pytest.param({"generation": 2}, NOT_FOUND, id="a generation to come"),
+    pytest.param({"fencing_token": 2}, NOT_FOUND, id="a fencing token to come"),
     pytest.param({"address": "other"}, NOT_FOUND, id="another address"),
     pytest.param({"mode": MOVE}, INVALID_FIELD, id="not copies"),
 ]

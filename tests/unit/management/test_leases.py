@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.management.leases import EPOCH_MESSAGES_MAX, NAME_BYTES_MAX, WAIT_MAX_MS
+from broker.management.leases import LEASE_BATCH_MESSAGES_MAX, NAME_BYTES_MAX, WAIT_MAX_MS
 from broker.routing.batches.lease_batch import SLICES_MAX
 from tests.support.broker import Broker
 from tests.support.frames import Transfer, body_of
@@ -33,15 +33,21 @@ class Driver(Manager):
             arguments = {"address": "q", **arguments}
         reply = self.tell("OPEN", arguments, name)
         assert reply.status == 200, reply.description
-        generation = reply.map["generation"]
-        assert isinstance(generation, int)
-        return generation
+        fencing_token = reply.map["fencing_token"]
+        assert isinstance(fencing_token, int)
+        return fencing_token
 
-    def acquire(self, epoch: int = 1, *, generation: int = 1, **arguments: object) -> Reply:
-        return self.tell("ACQUIRE", {"generation": generation, "epoch": epoch, **arguments})
+    def acquire(
+        self, batch_number: int = 1, *, fencing_token: int = 1, **arguments: object
+    ) -> Reply:
+        return self.tell(
+            "ACQUIRE", {"fencing_token": fencing_token, "batch": batch_number, **arguments}
+        )
 
-    def settle(self, epoch: int, *, generation: int = 1) -> Reply:
-        return self.ask("SETTLE", "lease", "l", generation=generation, epoch=epoch)
+    def settle(self, batch_number: int, *, fencing_token: int = 1) -> Reply:
+        return self.ask(
+            "SETTLE", "lease", "l", fencing_token=fencing_token, batch_number=batch_number
+        )
 
     def replies(self) -> list[Reply]:
         """What has come since, unasked."""
@@ -70,7 +76,7 @@ def test_a_lease_is_opened() -> None:
     reply = lead.ask("OPEN", "lease", "l", address="q")
     assert told(reply) == (
         200,
-        {"generation": 1, "epoch": 0, "settled": 0, "now_ms": broker.clock.wall_ms()},
+        {"fencing_token": 1, "batch": 0, "settled": 0, "now_ms": broker.clock.wall_ms()},
     )
 
 
@@ -82,8 +88,8 @@ def test_who_opens_it_again_goes_on_where_it_was() -> None:
     lead.acquire(2)
     lead.settle(1)
     assert lead.open() == 2
-    assert lead.ask("READ", "lease", "l").map["epoch"] == 1
-    assert told(lead.acquire(2, generation=2))[0] == 200
+    assert lead.ask("READ", "lease", "l").map["batch"] == 1
+    assert told(lead.acquire(2, fencing_token=2))[0] == 200
 
 
 @pytest.mark.requirement("PIP-01")
@@ -92,21 +98,21 @@ def test_an_older_generation_is_fenced_off(operation: str) -> None:
     _, lead = driver(1)
     lead.open()
     lead.open()
-    body: dict[str, object] = {"generation": 1}
+    body: dict[str, object] = {"fencing_token": 1}
     if operation in ("ACQUIRE", "SETTLE"):
-        body["epoch"] = 1
+        body["batch"] = 1
     reply = lead.tell(operation, body)
-    assert told(reply) == (409, "fenced: generation 1 of lease l was followed by 2")
-    assert told(lead.acquire(generation=2))[0] == 200
+    assert told(reply) == (409, "fenced: fencing token 1 of lease l was followed by 2")
+    assert told(lead.acquire(fencing_token=2))[0] == 200
 
 
 @pytest.mark.requirement("PIP-01")
 @pytest.mark.parametrize("operation", ["ACQUIRE", "SETTLE", "RENEW", "RELEASE", "READ"])
 def test_of_a_lease_that_is_not_there_all_is_gone(operation: str) -> None:
     _, lead = driver(1)
-    body: dict[str, object] = {"generation": 1}
+    body: dict[str, object] = {"fencing_token": 1}
     if operation in ("ACQUIRE", "SETTLE"):
-        body["epoch"] = 1
+        body["batch"] = 1
     if operation == "READ":
         body = {}
     reply = lead.tell(operation, body)
@@ -119,10 +125,10 @@ def test_a_generation_is_never_given_twice() -> None:
     assert lead.open() == 1
     lead.ask("RELEASE", "lease", "l")
     assert lead.open() == 2
-    reply = lead.ask("RENEW", "lease", "l", generation=1)
+    reply = lead.ask("RENEW", "lease", "l", fencing_token=1)
     assert reply.status == 409
-    reply = lead.ask("RENEW", "lease", "l", generation=3)
-    assert told(reply) == (410, "gone: generation 3 of lease l is not known")
+    reply = lead.ask("RENEW", "lease", "l", fencing_token=3)
+    assert told(reply) == (410, "gone: fencing token 3 of lease l is not known")
 
 
 REFUSED = [
@@ -188,13 +194,13 @@ def test_an_epoch_is_acquired_and_told_again() -> None:
     broker, lead = driver(5)
     lead.open()
     first = lead.acquire(max_messages=3, slices=2)
-    assert told(first) == (200, {"epoch": 1, "messages": 3, "slices": [2, 1], "bytes": 18})
+    assert told(first) == (200, {"batch": 1, "messages": 3, "slices": [2, 1], "bytes": 18})
     assert waiting(broker) == (2, 3)
     assert told(lead.acquire(max_messages=9, slices=7)) == told(first)
     assert waiting(broker) == (2, 3)
     assert told(lead.acquire(2, slices=1)) == (
         200,
-        {"epoch": 2, "messages": 2, "slices": [2], "bytes": 12},
+        {"batch": 2, "messages": 2, "slices": [2], "bytes": 12},
     )
 
 
@@ -202,19 +208,19 @@ def test_an_epoch_is_acquired_and_told_again() -> None:
 def test_epochs_count_one_after_another() -> None:
     _, lead = driver(2)
     lead.open()
-    assert told(lead.acquire(2)) == (404, "the next epoch of lease l is 1")
+    assert told(lead.acquire(2)) == (404, "the next batch of lease l is 1")
     lead.acquire(1)
     lead.settle(1)
-    assert told(lead.acquire(1)) == (410, "gone: epoch 1 of lease l is settled")
-    assert told(lead.settle(2)) == (404, "the last epoch of lease l is 1")
+    assert told(lead.acquire(1)) == (410, "gone: batch 1 of lease l is settled")
+    assert told(lead.settle(2)) == (404, "the last batch of lease l is 1")
 
 
 @pytest.mark.requirement("PIP-04")
 def test_where_nothing_waits_no_epoch_is_made() -> None:
     _, lead = driver()
     lead.open()
-    assert told(lead.acquire()) == (200, {"epoch": 1, "messages": 0, "slices": [], "bytes": 0})
-    assert lead.ask("READ", "lease", "l").map["epoch"] == 0
+    assert told(lead.acquire()) == (200, {"batch": 1, "messages": 0, "slices": [], "bytes": 0})
+    assert lead.ask("READ", "lease", "l").map["batch"] == 0
 
 
 @pytest.mark.requirement("PIP-04")
@@ -237,7 +243,11 @@ def test_an_epoch_has_limits(limits: dict[str, object], messages: int) -> None:
 @pytest.mark.requirement("PIP-04")
 @pytest.mark.parametrize(
     ("argument", "most"),
-    [("max_messages", EPOCH_MESSAGES_MAX), ("slices", int(SLICES_MAX)), ("wait_ms", WAIT_MAX_MS)],
+    [
+        ("max_messages", LEASE_BATCH_MESSAGES_MAX),
+        ("slices", int(SLICES_MAX)),
+        ("wait_ms", WAIT_MAX_MS),
+    ],
 )
 def test_what_may_be_asked_of_an_epoch_is_bounded(argument: str, most: int) -> None:
     _, lead = driver(1)
@@ -250,11 +260,11 @@ def test_what_may_be_asked_of_an_epoch_is_bounded(argument: str, most: int) -> N
 
 
 @pytest.mark.requirement("PIP-04")
-@pytest.mark.parametrize("missing", ["generation", "epoch"])
+@pytest.mark.parametrize("missing", ["fencing_token", "batch"])
 def test_a_request_says_of_what_it_speaks(missing: str) -> None:
     _, lead = driver(1)
     lead.open()
-    body = {"generation": 1, "epoch": 1}
+    body = {"fencing_token": 1, "batch": 1}
     del body[missing]
     assert told(lead.tell("ACQUIRE", body)) == (400, f"ACQUIRE needs {missing}")
 
@@ -263,14 +273,16 @@ def test_a_request_says_of_what_it_speaks(missing: str) -> None:
 def test_a_request_waits_until_something_comes() -> None:
     broker, lead = driver()
     lead.open()
-    lead.send(request("ACQUIRE", "lease", "l", body={"generation": 1, "epoch": 1, "wait_ms": 500}))
+    lead.send(
+        request("ACQUIRE", "lease", "l", body={"fencing_token": 1, "batch": 1, "wait_ms": 500})
+    )
     assert lead.replies() == []
     broker.advance(499)
     assert lead.replies() == []
-    assert lead.ask("RENEW", "lease", "l", generation=1).status == 200, "others are not held up"
+    assert lead.ask("RENEW", "lease", "l", fencing_token=1).status == 200, "others are not held up"
     broker.fill(count=2)
     (reply,) = lead.replies()
-    assert reply.map["messages"] == 1, "what comes first is an epoch, the rest is for the next"
+    assert reply.map["messages"] == 1, "what comes first is a batch, the rest is for the next"
     assert waiting(broker) == (1, 1)
 
 
@@ -278,12 +290,14 @@ def test_a_request_waits_until_something_comes() -> None:
 def test_a_request_waits_no_longer_than_it_wanted_to() -> None:
     broker, lead = driver()
     lead.open()
-    lead.send(request("ACQUIRE", "lease", "l", body={"generation": 1, "epoch": 1, "wait_ms": 500}))
+    lead.send(
+        request("ACQUIRE", "lease", "l", body={"fencing_token": 1, "batch": 1, "wait_ms": 500})
+    )
     broker.advance(499)
     assert lead.replies() == []
     broker.advance(1)
     (reply,) = lead.replies()
-    assert told(reply) == (200, {"epoch": 1, "messages": 0, "slices": [], "bytes": 0})
+    assert told(reply) == (200, {"batch": 1, "messages": 0, "slices": [], "bytes": 0})
     broker.fill(count=1)
     assert waiting(broker) == (1, 0), "nobody waits any more"
 
@@ -292,11 +306,11 @@ def test_a_request_waits_no_longer_than_it_wanted_to() -> None:
 def test_one_request_waits_at_a_time() -> None:
     broker, lead = driver()
     lead.open()
-    body = {"generation": 1, "epoch": 1, "wait_ms": 500}
+    body = {"fencing_token": 1, "batch": 1, "wait_ms": 500}
     lead.send(request("ACQUIRE", "lease", "l", body=body))
     lead.send(request("ACQUIRE", "lease", "l", body=body))
     (earlier,) = lead.replies()
-    assert told(earlier) == (409, "the same epoch was asked for again")
+    assert told(earlier) == (409, "the same batch was asked for again")
     broker.fill(count=1)
     (reply,) = lead.replies()
     assert reply.map["messages"] == 1
@@ -306,12 +320,14 @@ def test_one_request_waits_at_a_time() -> None:
 def test_who_waits_is_fenced_off_too() -> None:
     broker, lead = driver()
     lead.open()
-    lead.send(request("ACQUIRE", "lease", "l", body={"generation": 1, "epoch": 1, "wait_ms": 500}))
+    lead.send(
+        request("ACQUIRE", "lease", "l", body={"fencing_token": 1, "batch": 1, "wait_ms": 500})
+    )
     assert lead.replies() == []
     lead.send(request("OPEN", "lease", "l", body={"address": "q"}))
     fenced, opened = lead.replies()
-    assert told(fenced) == (409, "fenced: generation 1 of lease l was followed by 2")
-    assert opened.map["generation"] == 2
+    assert told(fenced) == (409, "fenced: fencing token 1 of lease l was followed by 2")
+    assert opened.map["fencing_token"] == 2
     broker.fill(count=1)
     assert waiting(broker) == (1, 0)
 
@@ -323,8 +339,8 @@ def test_who_waits_is_fenced_off_too() -> None:
 def test_epochs_are_settled_up_to_one() -> None:
     broker, lead = driver(3)
     lead.open()
-    for epoch in (1, 2, 3):
-        lead.acquire(epoch, max_messages=1)
+    for lease_batch in (1, 2, 3):
+        lead.acquire(lease_batch, max_messages=1)
     assert waiting(broker) == (0, 3)
     assert told(lead.settle(2)) == (200, {"settled": 2})
     assert waiting(broker) == (0, 1)
@@ -355,13 +371,13 @@ async def test_an_answer_waits_for_the_commit_of_what_it_tells() -> None:
 
     assert (await answered(request("OPEN", "lease", "l", body={"address": "q"}))).status == 200
     broker.fill(count=3)
-    numbers = {"generation": 1, "epoch": 1}
+    numbers = {"fencing_token": 1, "batch": 1}
     reply = await answered(request("ACQUIRE", "lease", "l", body=numbers))
     assert reply.map["messages"] == 3
     stored = await store.leases()
-    assert [list(each.numbers) for each in stored.epochs] == [[1, 2, 3]]
+    assert [list(each.numbers) for each in stored.batches] == [[1, 2, 3]]
     assert (await answered(request("SETTLE", "lease", "l", body=numbers))).map == {"settled": 1}
-    assert (await store.leases()).epochs == []
+    assert (await store.leases()).batches == []
     assert await store.messages(0) == []
     assert (await answered(request("RELEASE", "lease", "l"))).status == 200
     assert (await store.leases()).leases == []
@@ -374,13 +390,13 @@ def test_a_lease_runs_out_unless_it_is_renewed() -> None:
     lead.open(ttl_ms=1000)
     lead.acquire()
     broker.advance(900)
-    reply = lead.ask("RENEW", "lease", "l", generation=1)
+    reply = lead.ask("RENEW", "lease", "l", fencing_token=1)
     assert reply.map == {"expires_at_ms": broker.clock.wall_ms() + 1000}
     broker.advance(999)
     assert waiting(broker) == (0, 2)
     broker.advance(1)
     assert waiting(broker) == (2, 0)
-    assert lead.ask("RENEW", "lease", "l", generation=1).status == 410
+    assert lead.ask("RENEW", "lease", "l", fencing_token=1).status == 410
     assert "noticed lease l of q has run out: 2 messages wait again" in broker.watcher.events
     receiver = broker.session("other")
     receiver.attach_receiver(credit=2)
@@ -393,9 +409,9 @@ def test_what_is_asked_of_a_lease_shows_that_its_owner_lives() -> None:
     broker, lead = driver(2)
     lead.open(ttl_ms=1000)
     lead.acquire(max_messages=1)
-    for operation, epoch in (("ACQUIRE", 1), ("ACQUIRE", 2), ("SETTLE", 1)):
+    for operation, lease_batch in (("ACQUIRE", 1), ("ACQUIRE", 2), ("SETTLE", 1)):
         broker.advance(900)
-        assert lead.tell(operation, {"generation": 1, "epoch": epoch}).status == 200
+        assert lead.tell(operation, {"fencing_token": 1, "batch": lease_batch}).status == 200
     broker.advance(1000)
     assert not broker.router.leases.named
 
@@ -405,14 +421,14 @@ def test_a_lease_without_a_time_never_runs_out() -> None:
     broker, lead = driver(1)
     lead.open(ttl_ms=0)
     lead.acquire()
-    assert lead.ask("RENEW", "lease", "l", generation=1).map == {"expires_at_ms": 0}
+    assert lead.ask("RENEW", "lease", "l", fencing_token=1).map == {"expires_at_ms": 0}
     broker.advance(1000 * HOUR_MS)
     assert "l" in broker.router.leases.named
     assert waiting(broker) == (0, 1)
 
 
 @pytest.mark.requirement("PIP-09")
-@pytest.mark.parametrize("arguments", [{"generation": 1}, {}], ids=["its owner", "an operator"])
+@pytest.mark.parametrize("arguments", [{"fencing_token": 1}, {}], ids=["its owner", "an operator"])
 def test_a_lease_is_released(arguments: dict[str, object]) -> None:
     broker, lead = driver(3)
     lead.open()
@@ -456,7 +472,7 @@ def test_leases_are_listed() -> None:
     broker, lead = driver(2)
     lead.open("b", selector="a = 1", ttl_ms=0)
     lead.open()
-    lead.acquire(generation=2, max_messages=1)
+    lead.acquire(fencing_token=2, max_messages=1)
     rows = lead.query("lease").rows
     assert [row["name"] for row in rows] == ["b", "l"]
     assert rows[0]["selector"] == "a = 1"
@@ -467,10 +483,10 @@ def test_leases_are_listed() -> None:
         "address": "q",
         "subscription": None,
         "selector": None,
-        "generation": 2,
+        "fencing_token": 2,
         "ttl_ms": HOUR_MS,
         "expires_at_ms": broker.clock.wall_ms() + HOUR_MS,
-        "epoch": 1,
+        "batch": 1,
         "settled": 0,
         "messages": 1,
     }

@@ -43,17 +43,17 @@ def test_a_lease_that_rested_does_not_join_the_consumer_who_has_come(operation: 
     subscriber = broker.session("c")
     subscriber.attach(attach_receiver(name="s", source=source))
     subscriber.hang_up()
-    generation = lead.open(subscription="durable/c/s", ttl_ms=1000)
+    fencing_token = lead.open(subscription="durable/c/s", ttl_ms=1000)
     broker.advance(1000)
     subscriber = broker.session("c")
     subscriber.attach(attach_receiver(name="s", source=source))
     asked: dict[str, dict[str, object]] = {
         "OPEN": {"subscription": "durable/c/s"},
-        "RENEW": {"generation": generation},
-        "ACQUIRE": {"generation": generation, "epoch": 1},
+        "RENEW": {"fencing_token": fencing_token},
+        "ACQUIRE": {"fencing_token": fencing_token, "batch": 1},
     }
     reply = lead.tell(operation, asked[operation])
     assert told(reply) == (409, "s is not shared, and has its consumer")
-    assert lead.settle(0, generation=generation).status == 200
+    assert lead.settle(0, fencing_token=fencing_token).status == 200
     subscriber.hang_up()
-    assert lead.tell("RENEW", {"generation": generation}).status == 200
+    assert lead.tell("RENEW", {"fencing_token": fencing_token}).status == 200

@@ -135,27 +135,27 @@ def test_slices_of_a_lease_are_the_same_by_both_ways_and_again(broker: Broker) -
     place = Place("leased")
     lease = Lease(amqp, "by-both", place)
     limits = {"max_messages": 25, "max_bytes": 0, "until_ms": 0, "wait_ms": 0}
-    epoch = lease.acquire(1, **limits)
-    assert epoch.messages == 25
+    lease_batch = lease.acquire(1, **limits)
+    assert lease_batch.messages == 25
     seen = []
-    for part, count in enumerate(epoch.slices):
+    for part, count in enumerate(lease_batch.slices):
         if not count:
             continue
-        wanted = slice_of_lease("by-both", lease.generation, 1, part)
+        wanted = slice_of_lease("by-both", lease.fencing_token, 1, part)
         tables = [read(options, place, wanted) for options in (amqp, http, amqp)]
         assert tables[0] == tables[1] == tables[2]
         assert tables[0].num_rows == count
         seen += tables[0].column("JMSMessageID").to_pylist()
     assert len(set(seen)) == 25
-    # another process opens the same lease: it has the epoch, this one has nothing any more
+    # another process opens the same lease: it has the batch, this one has nothing any more
     heir = Lease(amqp, "by-both", place)
-    assert (heir.epoch, heir.settled) == (1, 0)
-    assert heir.acquire(1, **limits) == epoch
+    assert (heir.batch_number, heir.settled) == (1, 0)
+    assert heir.acquire(1, **limits) == lease_batch
     for options in (amqp, http):
         with pytest.raises(FencedError, match="fenced"):
-            read(options, place, slice_of_lease("by-both", lease.generation, 1, 0))
+            read(options, place, slice_of_lease("by-both", lease.fencing_token, 1, 0))
         with pytest.raises(GoneError):
-            read(options, place, slice_of_lease("by-both", heir.generation, 7, 0))
+            read(options, place, slice_of_lease("by-both", heir.fencing_token, 7, 0))
     with pytest.raises(FencedError, match="fenced"):
         lease.settle(1)
     heir.settle(1)

@@ -47,7 +47,7 @@ def test_a_queue_that_is_not_there_is_no_lost_lease() -> None:
 @pytest.mark.requirement("PIP-42")
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_batch_whose_lease_is_lost_fails_or_comes_again(broker: Broker, fails: bool) -> None:
-    """Of a batch of two epochs the first is not known to this process any more."""
+    """Of a batch of two batches the first is not known to this process any more."""
     address = f"lost-{fails}"
     send(broker.url, address, [message(at, address) for at in range(COUNT)])
     given = options(broker, address=address, failOnLeaseLoss=str(fails))
@@ -55,7 +55,7 @@ def test_a_batch_whose_lease_is_lost_fails_or_comes_again(broker: Broker, fails:
     start = stream.initialOffset()
     first = stream.latestOffset(start, FEW)
     end = stream.latestOffset(first, FEW)
-    assert [offset["epoch"] for offset in (start, first, end)] == [0, 1, 2]
+    assert [offset["batch"] for offset in (start, first, end)] == [0, 1, 2]
     with opened(given) as asked:
         asked.ask("RELEASE", "lease", end["lease"])
     if fails:
@@ -68,3 +68,11 @@ def test_a_batch_whose_lease_is_lost_fails_or_comes_again(broker: Broker, fails:
     assert again["lease"] != end["lease"]
     assert len(stream.partitions(end, again)) > 0
     stream.stop()
+
+
+def test_an_offset_of_an_older_checkpoint_is_read(broker: Broker) -> None:
+    send(broker.url, "older", [message(at, "older") for at in range(COUNT)])
+    stream = LeaseStreamReader(options(broker, address="older"), ["position"])
+    first = stream.latestOffset(stream.initialOffset(), FEW)
+    older = {name: first[name] for name in ("v", "lease", "base")} | {"epoch": first["batch"]}
+    assert stream.latestOffset(older, FEW) == {**first, "batch": first["batch"] + 1}

@@ -84,5 +84,5 @@ def test_both_ways_are_told_the_same_of_a_part() -> None:
     assert whole.arguments["subscription"] == subscription.source == "durable//s"
     assert whole.needed_filters == []
     held = slice_of_lease("l", 2, 3, 1)
-    assert held.arguments == {"lease": "l", "generation": 2, "epoch": 3, "slice": 1}
+    assert held.arguments == {"lease": "l", "fencing_token": 2, "batch": 3, "slice": 1}
     assert held.needed_filters == list(held.filters()) == ["lease-slice"]

@@ -3,27 +3,27 @@
 import pytest
 
 from storage.leases import LeaseChanges
-from tests.contract.test_leases import epoch, lease
+from tests.contract.test_leases import lease, lease_batch
 
 pytestmark = pytest.mark.requirement("PIP-10")
 
 
 def test_what_is_noted_last_counts() -> None:
     changes = LeaseChanges()
-    changes.keep(lease(generation=3))
-    changes.keep(lease(generation=4))
-    changes.acquire(epoch(1, 1))
+    changes.keep(lease(fencing_token=3))
+    changes.keep(lease(fencing_token=4))
+    changes.acquire(lease_batch(1, 1))
     changes.settle("a", 1)
-    assert [each.generation for each in changes.leases.values() if each is not None] == [4]
-    assert changes.epochs == {("a", 1): None}
-    assert changes.generation == 4
+    assert [each.fencing_token for each in changes.leases.values() if each is not None] == [4]
+    assert changes.batches == {("a", 1): None}
+    assert changes.fencing_token == 4
 
 
 def test_an_end_takes_epochs_of_the_batch_along() -> None:
     changes = LeaseChanges()
-    changes.acquire(epoch(1, 1))
-    changes.acquire(epoch(1, 1, of="b"))
+    changes.acquire(lease_batch(1, 1))
+    changes.acquire(lease_batch(1, 1, of="b"))
     changes.end("a")
-    assert list(changes.epochs) == [("b", 1)]
+    assert list(changes.batches) == [("b", 1)]
     assert list(changes.ended) == ["a"]
     assert changes.leases == {"a": None}

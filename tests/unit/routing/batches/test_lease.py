@@ -3,7 +3,7 @@
 import pytest
 
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.batches.lease import EPOCH_BYTES_MAX, Wanted
+from broker.routing.batches.lease import LEASE_BATCH_BYTES_MAX, Wanted
 from broker.routing.entries.redelivery import Disposal
 from tests.support.leases import acquire, ask, opened
 from tests.support.routing import Routing, bodies, counts, encoded, new_message
@@ -44,9 +44,9 @@ def test_others_have_their_turn() -> None:
     acquirer = ask(routing, opened(routing))
     routing.put(queue, b"1", b"2", b"3", b"4")
     routing.pump()
-    (epoch,) = acquirer.epochs
-    assert epoch is not None
-    assert len(epoch.entries) == len(other.entries) == 2
+    (lease_batch,) = acquirer.batches
+    assert lease_batch is not None
+    assert len(lease_batch.entries) == len(other.entries) == 2
 
 
 def test_it_takes_what_its_selector_takes() -> None:
@@ -106,7 +106,7 @@ def test_a_group_goes_to_another_once_a_lease_is_through(
     acquire(routing, lease)
     other = routing.consumer(queue, 9)
     if settles:
-        routing.router.leases.settle("l", lease.generation, 1, batch=routing.batch)
+        routing.router.leases.settle("l", lease.fencing_token, 1, batch=routing.batch)
     if comes_back_empty:
         assert acquire(routing, lease) == []
     routing.put_grouped(queue, "a2")
@@ -144,7 +144,7 @@ def test_what_is_leased_does_not_expire() -> None:
     acquire(routing, lease)
     routing.advance(5000)
     assert counts(queue) == (0, 1, 1)
-    routing.router.leases.settle("l", lease.generation, 1, batch=routing.batch)
+    routing.router.leases.settle("l", lease.fencing_token, 1, batch=routing.batch)
     assert routing.stats.expired == 0
     assert routing.stats.acknowledged == 1
 
@@ -181,17 +181,17 @@ def test_what_comes_from_the_store_in_windows_is_leased_whole() -> None:
     routing.shelf.is_slow = True
     acquirer = ask(routing, opened(routing))
     routing.pump()
-    assert acquirer.epochs == []
-    while not acquirer.epochs:
+    assert acquirer.batches == []
+    while not acquirer.batches:
         assert routing.shelf.loads, "it waits for nothing"
         routing.shelf.bring()
         routing.pump()
-    (epoch,) = acquirer.epochs
-    assert epoch is not None
-    assert len(epoch.entries) == 500
+    (lease_batch,) = acquirer.batches
+    assert lease_batch is not None
+    assert len(lease_batch.entries) == 500
 
 
 def test_an_epoch_has_a_limit_of_its_own() -> None:
-    assert Wanted().max_bytes == EPOCH_BYTES_MAX
-    assert Wanted(max_bytes=EPOCH_BYTES_MAX + 1).max_bytes == EPOCH_BYTES_MAX
+    assert Wanted().max_bytes == LEASE_BATCH_BYTES_MAX
+    assert Wanted(max_bytes=LEASE_BATCH_BYTES_MAX + 1).max_bytes == LEASE_BATCH_BYTES_MAX
     assert Wanted(max_bytes=5).max_bytes == 5

@@ -1,8 +1,8 @@
-"""How an epoch is cut into slices."""
+"""How a batch is cut into slices."""
 
 import pytest
 
-from broker.routing.batches.lease_batch import LeaseBatch, cut, new_epoch
+from broker.routing.batches.lease_batch import LeaseBatch, cut, new_lease_batch
 from tests.support.routing import Routing, bodies, new_message
 
 pytestmark = pytest.mark.requirement("PIP-05")
@@ -30,15 +30,15 @@ def test_a_slice_has_its_messages_in_the_order_of_their_acquisition() -> None:
     for name in ("a1", "x1", "b1", "a2", "x2", "b2"):
         group = "" if name[0] == "x" else name[0]
         queue.put(new_message(name.encode(), group=group), routing.batch)
-    epoch = new_epoch(1, 4, routing.consumer(queue, 6).entries)
-    assert [bodies(epoch.slice(index)) for index in range(4)] == [
+    lease_batch = new_lease_batch(1, 4, routing.consumer(queue, 6).entries)
+    assert [bodies(lease_batch.slice(index)) for index in range(4)] == [
         [b"x1"],
         [b"b1", b"b2"],
         [b"x2"],
         [b"a1", b"a2"],
     ]
-    assert epoch.sizes() == [1, 2, 1, 2]
-    assert epoch.bytes == 12
+    assert lease_batch.sizes() == [1, 2, 1, 2]
+    assert lease_batch.bytes == 12
 
 
 def test_sizes_tell_of_empty_slices_too() -> None:
@@ -50,11 +50,11 @@ def test_what_is_lost_leaves_its_slice() -> None:
     queue = routing.queue()
     routing.put(queue, b"0", b"1", b"2", b"3")
     entries = routing.consumer(queue, 4).entries
-    epoch = LeaseBatch(1, 2, [0, 0, 1, 1])
-    epoch.add(entries[0])
-    epoch.leave_out()
-    epoch.add(entries[2])
-    epoch.add(entries[3])
-    assert epoch.sizes() == [1, 2]
-    assert bodies(epoch.slice(1)) == [b"2", b"3"]
-    assert epoch.bytes == 3
+    lease_batch = LeaseBatch(1, 2, [0, 0, 1, 1])
+    lease_batch.add(entries[0])
+    lease_batch.leave_out()
+    lease_batch.add(entries[2])
+    lease_batch.add(entries[3])
+    assert lease_batch.sizes() == [1, 2]
+    assert bodies(lease_batch.slice(1)) == [b"2", b"3"]
+    assert lease_batch.bytes == 3

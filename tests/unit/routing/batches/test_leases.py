@@ -13,7 +13,7 @@ from broker.routing.errors import (
     LeaseFenced,
     LeaseGone,
     LimitReached,
-    NoSuchEpoch,
+    NoSuchLeaseBatch,
 )
 from storage.leases import StoredLeases
 from tests.support.leases import acquire, ask, opened
@@ -36,11 +36,11 @@ def test_what_is_leased_is_stored_whatever_its_header_says() -> None:
     lease = opened(routing)
     acquire(routing, lease)
     assert [each.encoded for each in routing.stored()] == [b"durable", b"not"]
-    (epoch,) = stored(routing).epochs
-    assert epoch.numbers == [1, 2]
-    routing.router.leases.settle("l", lease.generation, 1, batch=routing.batch)
+    (lease_batch,) = stored(routing).batches
+    assert lease_batch.numbers == [1, 2]
+    routing.router.leases.settle("l", lease.fencing_token, 1, batch=routing.batch)
     assert routing.stored() == []
-    assert stored(routing).epochs == []
+    assert stored(routing).batches == []
 
 
 @pytest.mark.requirement("PIP-01", "PIP-07", "PIP-09")
@@ -49,18 +49,18 @@ def test_a_lease_is_stored_as_it_is() -> None:
     lease = opened(routing, selector="a = 1", ttl_ms=5)
     (kept,) = stored(routing).leases
     assert (kept.name, kept.queue, kept.selector) == ("l", "q", "a = 1")
-    assert (kept.generation, kept.ttl_ms, kept.epoch, kept.settled) == (1, 5, 0, 0)
+    assert (kept.fencing_token, kept.ttl_ms, kept.batch_number, kept.settled) == (1, 5, 0, 0)
     lease = opened(routing)
     routing.put(routing.queue(), b"1", b"2")
     acquire(routing, lease, max_messages=1)
     acquire(routing, lease)
     routing.router.leases.settle("l", 2, 1, batch=routing.batch)
     (kept,) = stored(routing).leases
-    assert (kept.selector, kept.generation, kept.epoch, kept.settled) == ("", 2, 2, 1)
-    assert [each.epoch for each in stored(routing).epochs] == [2]
+    assert (kept.selector, kept.fencing_token, kept.batch_number, kept.settled) == ("", 2, 2, 1)
+    assert [each.batch_number for each in stored(routing).batches] == [2]
     routing.router.leases.release("l", routing.batch)
     assert stored(routing).leases == []
-    assert stored(routing).epochs == []
+    assert stored(routing).batches == []
 
 
 @pytest.mark.requirement("PIP-06")
@@ -75,18 +75,18 @@ def test_a_slice_is_read_any_number_of_times() -> None:
 WRONG = [
     pytest.param("m", 1, 1, 0, LeaseGone, id="another lease"),
     pytest.param("l", 1, 1, 0, LeaseFenced, id="fenced"),
-    pytest.param("l", 3, 1, 0, LeaseGone, id="a generation to come"),
+    pytest.param("l", 3, 1, 0, LeaseGone, id="a fencing token to come"),
     pytest.param("l", 2, 1, 0, LeaseGone, id="settled"),
-    pytest.param("l", 2, 3, 0, NoSuchEpoch, id="not acquired"),
-    pytest.param("l", 2, 2, 2, NoSuchEpoch, id="no such slice"),
-    pytest.param("l", 2, 2, -1, NoSuchEpoch, id="a negative slice"),
+    pytest.param("l", 2, 3, 0, NoSuchLeaseBatch, id="not acquired"),
+    pytest.param("l", 2, 2, 2, NoSuchLeaseBatch, id="no such slice"),
+    pytest.param("l", 2, 2, -1, NoSuchLeaseBatch, id="a negative slice"),
 ]
 
 
 @pytest.mark.requirement("PIP-06")
-@pytest.mark.parametrize(("name", "generation", "epoch", "index", "error"), WRONG)
+@pytest.mark.parametrize(("name", "fencing_token", "batch", "index", "error"), WRONG)
 def test_a_slice_that_is_not_there(
-    name: str, generation: int, epoch: int, index: int, error: type[Exception]
+    name: str, fencing_token: int, batch_number: int, index: int, error: type[Exception]
 ) -> None:
     routing = Routing()
     routing.put(routing.queue(), b"1", b"2")
@@ -97,7 +97,7 @@ def test_a_slice_that_is_not_there(
     leases = routing.router.leases
     leases.settle("l", 2, 1, batch=routing.batch)
     with pytest.raises(error):
-        leases.slice_of(name, generation, epoch, index=index)
+        leases.slice_of(name, fencing_token, batch_number, index=index)
 
 
 @pytest.mark.requirement("PIP-04")
@@ -154,8 +154,8 @@ def test_a_queue_takes_its_leases_along() -> None:
     routing.pump()
     assert isinstance(waiting.refusals[0], LeaseGone)
     (kept,) = stored(routing).leases
-    assert kept.generation == again.generation == 2
-    assert stored(routing).epochs == []
+    assert kept.fencing_token == again.fencing_token == 2
+    assert stored(routing).batches == []
     assert routing.stored() == []
 
 
@@ -173,7 +173,7 @@ def test_what_is_being_gathered_returns_with_the_rest() -> None:
     routing.router.leases.release("l", routing.batch)
     assert isinstance(acquirer.refusals[0], LeaseGone)
     assert (queue.waiting, queue.acquired) == (500, 0)
-    assert stored(routing).epochs == []
+    assert stored(routing).batches == []
 
 
 @pytest.mark.requirement("PIP-08")
@@ -252,7 +252,7 @@ def test_a_lease_that_has_nothing_rests_when_its_time_is_over() -> None:
     assert queue.consumers == []
     assert routing.router.leases.find("l") is lease
     again = opened(routing, ttl_ms=1000)
-    assert (again.epoch, again.settled, queue.consumers) == (1, 1, [again])
+    assert (again.batch_number, again.settled, queue.consumers) == (1, 1, [again])
     routing.put(queue, b"2")
     assert acquire(routing, again) == [b"2"]
 
@@ -287,7 +287,7 @@ def test_a_lease_that_rests_ends_with_its_queue_too() -> None:
     routing.advance(1000)
     routing.router.delete(routing.queue(), routing.batch)
     again = opened(routing)
-    assert (again.generation, again.queue) == (2, routing.queue())
+    assert (again.fencing_token, again.queue) == (2, routing.queue())
     routing.advance(1000)
     routing.router.delete(routing.queue(), routing.batch)
     assert routing.router.leases.all() == {}
@@ -304,7 +304,7 @@ def test_while_a_request_waits_its_lease_does_not_run_out() -> None:
     acquirer = ask(routing, lease, wait_ms=5000)
     routing.pump()
     routing.advance(5000)
-    assert acquirer.epochs == [None]
+    assert acquirer.batches == [None]
     routing.advance(999)
     assert "l" in routing.router.leases.named
     routing.advance(1)
@@ -319,7 +319,7 @@ def test_a_sign_of_life_puts_no_end_to_a_request_that_waits() -> None:
     acquire(routing, lease)
     acquirer = ask(routing, lease, wait_ms=5000)
     routing.pump()
-    routing.router.leases.renew("l", lease.generation)
+    routing.router.leases.renew("l", lease.fencing_token)
     routing.advance(4999)
-    assert acquirer.epochs == []
+    assert acquirer.batches == []
     assert "l" in routing.router.leases.named

@@ -1,27 +1,27 @@
-"""How epochs lie in rows; what the statements do is said in tests/contract."""
+"""How batches lie in rows; what the statements do is said in tests/contract."""
 
 import pytest
 
 from storage.sql.leases import packed, unpacked
-from tests.contract.test_leases import epoch
+from tests.contract.test_leases import lease_batch
 
 pytestmark = pytest.mark.requirement("PIP-10")
 
 
 def test_an_epoch_that_came_in_order_is_small() -> None:
-    assert len(packed(epoch(1, *range(5000, 15_000)))) < 10_000 * 2
+    assert len(packed(lease_batch(1, *range(5000, 15_000)))) < 10_000 * 2
 
 
 def test_an_epoch_comes_back() -> None:
-    before = epoch(7, 9, 3, 2**62)
+    before = lease_batch(7, 9, 3, 2**62)
     after = unpacked("a", 7, packed(before))
     assert after is not None
-    assert (after.numbers, after.slices, after.counts, after.slice_count, after.epoch) == (
+    assert (after.numbers, after.slices, after.counts, after.slice_count, after.batch_number) == (
         before.numbers,
         before.slices,
         before.counts,
         before.slice_count,
-        before.epoch,
+        before.batch_number,
     )
 
 
@@ -35,4 +35,4 @@ def test_an_epoch_comes_back() -> None:
 )
 def test_damage_is_noticed(damage: object) -> None:
     assert callable(damage)
-    assert unpacked("a", 1, damage(packed(epoch(1, *range(100))))) is None
+    assert unpacked("a", 1, damage(packed(lease_batch(1, *range(100))))) is None
