@@ -183,15 +183,15 @@ class App:
             self.contents = LargeBodyStore(self.journal, store)
             self.container.contents = router.contents = self.contents
         await recover(store, router, self.journal.batch)
-        self._tell_damaged()
+        self._tell_quarantined()
 
-    def _tell_damaged(self) -> None:
+    def _tell_quarantined(self) -> None:
         """Tell of messages that have been found damaged since the last time."""
         found = self.store.quarantined
         if found > self.stats.quarantined:
             self.container.watcher.noticed(
                 f"{found} stored messages are damaged and will not be delivered;"
-                " `jms-broker store damaged` shows them"
+                " `jms-broker store quarantined` shows them"
             )
         self.stats.quarantined = found
 
@@ -202,7 +202,7 @@ class App:
         self.container.run_round()
 
     def _after_load(self) -> None:
-        self._tell_damaged()
+        self._tell_quarantined()
         self.container.run_round()
 
     def _work_ended(self, task: asyncio.Task[None]) -> None:
@@ -327,7 +327,7 @@ async def _queues_in_quarantine(store: Store) -> set[str]:
     """The names of the queues that quarantined messages belong to."""
     queues: set[str] = set()
     behind = 0
-    while page := await store.set_aside(behind, LOADED_AT_ONCE):
+    while page := await store.quarantined_messages(behind, LOADED_AT_ONCE):
         behind = page[-1].number
         queues.update(each.queue for each in page)
     return queues

@@ -30,8 +30,8 @@ PAGE_BYTES_MAX: Final[i64] = 4 * 1024 * 1024
 CROWDED_FROM: Final[i64] = PAGE_BYTES_MAX // 2
 """Bytes on a page from which producers get less headway, so that consumers empty it in time."""
 
-BREATH: Final[i64] = 64
-"""So many messages come or go between two breaths: some 0.2 ms (`storage.md` 3.6)."""
+YIELD_EVERY: Final[i64] = 64
+"""Messages in or out between two calls of `yield_to_writer`: some 0.2 ms (`storage.md` 3.6)."""
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """So long a thread asks for the interpreter before it insists, where there is one that commits."""
@@ -283,10 +283,11 @@ class Journal:
 
     # -- committing
 
-    def breathe(self) -> None:
-        """Called every BREATH messages: let the thread that commits have the interpreter.
+    def yield_to_writer(self) -> None:
+        """Release the interpreter for a moment, so that the commit thread can run.
 
-        Compiled code gives it up to nobody, so a commit would wait for the end of a long round.
+        Links call it every YIELD_EVERY messages: compiled code does not release the interpreter by
+        itself, and a commit would wait for the end of a long round.
         """
         if self.is_committing:
             sleep(0)

@@ -37,9 +37,9 @@ LOG: Final = logging.getLogger(__name__)
 
 
 Offset = dict[str, Any]
-"""`v`, `lease`, `base` and `batch`, which older checkpoints call `epoch`. `base` is the batch behind
-which the query began: Spark may ask for the first offset once more, and get another lease, while
-the end of its first batch is of the one before."""
+"""`v`, `lease`, `base` and `batch`, which older checkpoints call `epoch`. `base` is the batch
+behind which the query began: Spark may ask for the first offset once more, and get another lease,
+while the end of its first batch is of the one before."""
 
 
 @dataclass

@@ -13,7 +13,7 @@ from mypy_extensions import mypyc_attr
 
 from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
-from storage.facts import SetAside, StoreFacts
+from storage.facts import QuarantinedMessage, StoreFacts
 from storage.leases import StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StoredSink, StoredStage
@@ -61,7 +61,7 @@ class Store:
 
     @property
     def quarantined(self) -> int:
-        """How many messages are set aside, because they were found damaged."""
+        """How many messages are quarantined, because they were found damaged."""
         return 0
 
     @property
@@ -88,7 +88,7 @@ class Store:
         """Sizes and counts. Costs no commit any time."""
         return StoreFacts()
 
-    async def set_aside(self, behind: int, at_most: int) -> list[SetAside]:  # noqa: ARG002
+    async def quarantined_messages(self, behind: int, at_most: int) -> list[QuarantinedMessage]:  # noqa: ARG002
         """Damaged messages with numbers above `behind`, ascending."""
         return []
 

@@ -25,7 +25,7 @@ class ContentChanges:
         self.chunks: Final[list[tuple[int, int, bytes]]] = []
         self.held: Final[list[int]] = []
         self.let_go: Final[list[int]] = []
-        self.set_aside: Final[list[tuple[int, str]]] = []
+        self.quarantined: Final[list[tuple[int, str]]] = []
         """Messages whose contents are damaged, by their numbers, and in what way."""
 
     def write(self, content: int, index: int, data: bytes) -> None:

@@ -28,8 +28,8 @@ class StoreFacts:
 
 
 @dataclass(frozen=True)
-class SetAside:
-    """A message that is set aside: `queue` is empty where that is not known, either."""
+class QuarantinedMessage:
+    """A message that is quarantined: `queue` is empty where that is not known, either."""
 
     number: int
     queue: str

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from broker.cli.requests import Requests
-    from storage.facts import SetAside
+    from storage.facts import QuarantinedMessage
     from storage.sql.check import Findings
     from storage.sql.salvage import Part, Salvaged
 
@@ -59,7 +59,7 @@ Place = Annotated[
     ),
 ]
 Numbers = Annotated[list[int] | None, typer.Argument(help="Which, as listed.", show_default=False)]
-All = Annotated[bool, typer.Option("--all", help="All that are set aside.")]
+All = Annotated[bool, typer.Option("--all", help="All that are quarantined.")]
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def _print_findings(database: Path, size: int, found: Findings) -> None:
         if count:
             typer.echo(f"left over, deleted at the next start: {count} {name}")
     if found.quarantined:
-        typer.echo(f"set aside before: {found.quarantined} messages")
+        typer.echo(f"quarantined before: {found.quarantined} messages")
     for complaint in [*found.complaints, *found.examples]:
         typer.echo(complaint)
     if found.is_sound():
@@ -151,7 +151,7 @@ def _print_salvaged(target: Path, saved: Salvaged) -> None:
     if saved.adopted:
         typer.echo(f"messages whose queues were lost are in {saved.adopted} queues `salvaged.…`")
     if saved.damaged:
-        typer.echo(f"{saved.damaged} of the messages are damaged: a broker will set them aside")
+        typer.echo(f"{saved.damaged} of the messages are damaged: a broker will quarantine them")
     typer.echo(f"{'everything' if saved.is_whole() else 'what can be read'} is in {target}")
 
 
@@ -196,17 +196,17 @@ def info(at: BrokerAt, json: Json = False) -> None:
 
 @store.command()
 @at_broker
-def damaged(at: BrokerAt, count: Count = None, json: Json = False) -> None:
-    """Print the damaged messages that a running broker has set aside."""
+def quarantined(at: BrokerAt, count: Count = None, json: Json = False) -> None:
+    """Print the damaged messages that a running broker has quarantined."""
     with at.opened() as broker:
-        print_records(_damaged(broker, count), COLUMNS, as_json=json)
+        print_records(_quarantined(broker, count), COLUMNS, as_json=json)
 
 
-def _damaged(broker: Requests, count: int | None) -> Iterator[Mapping[str, object]]:
+def _quarantined(broker: Requests, count: int | None) -> Iterator[Mapping[str, object]]:
     behind, left = -1, count
     while left is None or left > 0:
         wanted = LISTED_TOGETHER if left is None else min(left, LISTED_TOGETHER)
-        some, _ = broker.part("damaged-message", count=wanted, after=behind)
+        some, _ = broker.part("quarantined-message", count=wanted, after=behind)
         for each in some:
             behind = int(str(each["name"]))
             yield {**each, "number": behind, "found": _moment(number_in(each, "found_ms"))}
@@ -215,16 +215,16 @@ def _damaged(broker: Requests, count: int | None) -> Iterator[Mapping[str, objec
         left = None if left is None else left - len(some)
 
 
-# -- messages that are set aside
+# -- messages that are quarantined
 
 
 @quarantine.command("list")
-def list_set_aside(place: Place, json: Json = False) -> None:
-    """Print the messages that are set aside, and what is wrong with each."""
+def list_quarantined(place: Place, json: Json = False) -> None:
+    """Print the messages that are quarantined, and what is wrong with each."""
     from storage.sql.offline import database_of, reading
 
     with told(), reading(database_of(place)) as connection:
-        print_records(map(_record, _all_set_aside(connection)), COLUMNS, as_json=json)
+        print_records(map(_record, _all_quarantined(connection)), COLUMNS, as_json=json)
 
 
 @quarantine.command()
@@ -237,7 +237,7 @@ def restore(place: Place, numbers: Numbers = None, everything: All = False) -> N
 
 @quarantine.command()
 def drop(place: Place, numbers: Numbers = None, everything: All = False) -> None:
-    """Delete messages that are set aside."""
+    """Delete messages that are quarantined."""
     from storage.sql.quarantine import drop as delete
 
     _each(place, numbers or [], delete, everything=everything, done="dropped")
@@ -255,7 +255,7 @@ def _each(place: str, numbers: list[int], change: Change, *, everything: bool, d
     changed = 0
     with told(), writing(present(database_of(place))) as connection:
         if everything:
-            numbers = [each.number for each in _all_set_aside(connection)]
+            numbers = [each.number for each in _all_quarantined(connection)]
         for number in numbers:
             why_not = change(connection, number)
             changed += not why_not
@@ -266,16 +266,16 @@ def _each(place: str, numbers: list[int], change: Change, *, everything: bool, d
         raise typer.Exit(EXIT_FAILURE)
 
 
-def _all_set_aside(connection: Connection) -> list[SetAside]:
+def _all_quarantined(connection: Connection) -> list[QuarantinedMessage]:
     from storage.sql.quarantine import listed
 
-    found: list[SetAside] = []
+    found: list[QuarantinedMessage] = []
     while some := listed(connection, found[-1].number if found else -1, LISTED_TOGETHER):
         found += some
     return found
 
 
-def _record(message: SetAside) -> dict[str, object]:
+def _record(message: QuarantinedMessage) -> dict[str, object]:
     return {**asdict(message), "found": _moment(message.found_ms)}
 
 

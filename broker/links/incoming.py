@@ -23,7 +23,7 @@ from broker.amqp.sections import Sections
 from broker.amqp.terminus import LINK_DETACH, Target
 from broker.amqp.types import Symbol
 from broker.jms.destinations import is_topic, type_of_number, type_of_words
-from broker.journal import BREATH, Waiter
+from broker.journal import YIELD_EVERY, Waiter
 from broker.large_body import LargeBody
 from broker.links.attach import PublishRequest, delete_policy, may_reject, offered_to_sender
 from broker.links.credited_producer import LARGE_FROM, CreditedProducer
@@ -250,8 +250,8 @@ class ProducerEndpoint(IncomingOwner):
         journal, stats = self._container.journal, self._container.stats
         stats.published += 1
         stats.published_bytes += size
-        if stats.published % BREATH == 0:
-            journal.breathe()
+        if stats.published % YIELD_EVERY == 0:
+            journal.yield_to_writer()
         if settled:
             return
         if not message.durable and not node.stores_all:

@@ -106,8 +106,8 @@ class LeasedMessages:
             lease.batches[int(stored.batch_number)] = lease_batch
             if lost > 0:
                 self._router.notices.append(
-                    f"{lost} messages of batch {stored.batch_number} of lease {lease.name} could not"
-                    " be read, and are left out"
+                    f"{lost} messages of batch {stored.batch_number} of lease {lease.name}"
+                    " could not be read, and are left out"
                 )
         self._batches.clear()
         self._entries.clear()

@@ -13,7 +13,7 @@ from broker.amqp.outcomes import DeliveryState, Modified, Outcome, Received, Tra
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
-from broker.journal import BREATH
+from broker.journal import YIELD_EVERY
 from broker.links.attach import KINDS, OUTCOMES, ConsumeRequest, delete_policy, in_force
 from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
 from broker.links.ending import ending_of
@@ -81,8 +81,8 @@ class CreditedConsumer(Consumer):
         message = entry.message
         container = self._container
         container.stats.delivered += 1
-        if container.stats.delivered % BREATH == 0:
-            container.journal.breathe()
+        if container.stats.delivered % YIELD_EVERY == 0:
+            container.journal.yield_to_writer()
         header = message.header(
             entry.delivery_count, container.clock, acquired_before=entry.history is not None
         )
@@ -147,16 +147,16 @@ class CreditedConsumer(Consumer):
         if isinstance(delivery, QueueEntry):
             if owner is not None:
                 owner.withdraw(delivery)
-            self._set_aside(delivery, fault.description)
+            self._quarantine(delivery, fault.description)
 
-    def _set_aside(self, entry: QueueEntry, reason: str) -> None:
+    def _quarantine(self, entry: QueueEntry, reason: str) -> None:
         container = self._container
         batch = container.journal.batch
         if entry.stored_number != NOT_STORED:
-            batch.content_changes().set_aside.append((int(entry.stored_number), reason))
+            batch.content_changes().quarantined.append((int(entry.stored_number), reason))
             container.stats.quarantined += 1
         container.router.notices.append(
-            f"a message of {entry.queue.address} is set aside: {reason}"
+            f"a message of {entry.queue.address} is quarantined: {reason}"
         )
         # it leaves the queue as if it had been consumed, but its rows stay
         entry.stored_number = NOT_STORED

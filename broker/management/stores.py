@@ -13,10 +13,10 @@ from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.response import Response
 from broker.routing.router import Router
 from storage.api import Store
-from storage.facts import SetAside
+from storage.facts import QuarantinedMessage
 
 STORE: Final = "store"
-DAMAGED: Final = "damaged-message"
+QUARANTINED: Final = "quarantined-message"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class StoreRecord(EntityRecord):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DamagedRecord(EntityRecord):
+class QuarantinedRecord(EntityRecord):
     """A stored message that is damaged, and will not be delivered. Its name is its number."""
 
     queue: str
@@ -121,10 +121,10 @@ class Stores(Entity):
 
 
 class DamagedMessages(Entity):
-    """Those that are set aside."""
+    """Those that are quarantined."""
 
-    type = DAMAGED
-    attributes = attributes_of(DamagedRecord)
+    type = QUARANTINED
+    attributes = attributes_of(QuarantinedRecord)
 
     def __init__(self, store: Store) -> None:
         self._store: Final = store
@@ -140,17 +140,17 @@ class DamagedMessages(Entity):
         after = request.number("after", -1, low=-1, high=2**63 - 1)
 
         async def answer() -> Response:
-            found = await self._store.set_aside(after, page.count)
-            return page.response(_damaged(each).as_map() for each in found)
+            found = await self._store.quarantined_messages(after, page.count)
+            return page.response(_record_of(each).as_map() for each in found)
 
         return Later(answer)
 
 
-def _damaged(message: SetAside) -> DamagedRecord:
-    return DamagedRecord(
+def _record_of(message: QuarantinedMessage) -> QuarantinedRecord:
+    return QuarantinedRecord(
         name=str(message.number),
         identity=str(message.number),
-        type=DAMAGED,
+        type=QUARANTINED,
         queue=message.queue,
         found_ms=message.found_ms,
         reason=message.reason,

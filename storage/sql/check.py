@@ -45,7 +45,7 @@ class Findings:
     left_over: dict[str, int] = field(default_factory=lambda: {"messages": 0, "bodies": 0})
 
     def is_sound(self) -> bool:
-        """Whether everything in the store can be served: what was set aside before is known."""
+        """Whether everything in the store can be served: what was quarantined before is known."""
         return not self.complaints and self.damaged == 0 and self.damaged_chunks == 0
 
 
@@ -82,7 +82,7 @@ def _look(connection: Connection, found: Findings, advance: Advance) -> None:
         return
     if connection.dialect.name == "sqlite":
         found.complaints += _integrity(connection)
-    known = _set_aside(connection) if QUARANTINE.name in tables else set()
+    known = _quarantined(connection) if QUARANTINE.name in tables else set()
     found.quarantined = len(known)
     _look_at_messages(connection, found, known, advance=advance)
     if CHUNK.name in tables:
@@ -101,7 +101,7 @@ def _integrity(connection: Connection) -> list[str]:
     return [] if told == ["ok"] else told
 
 
-def _set_aside(connection: Connection) -> set[int]:
+def _quarantined(connection: Connection) -> set[int]:
     return set(connection.execute(select(QUARANTINE.c.number)).scalars())
 
 

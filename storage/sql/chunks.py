@@ -65,7 +65,7 @@ class Chunks:
         gone += self.uses.remove(batch.removed)
         statements.append((DELETE_LARGE, [(number,) for number in gone]))
         if changes is not None:
-            statements.append((INSERT_QUARANTINE, _set_aside(changes)))
+            statements.append((INSERT_QUARANTINE, _quarantined(changes)))
             for content in changes.let_go:
                 self.uses.let_go(content)
         return [(statement, rows) for statement, rows in statements if rows]
@@ -180,9 +180,9 @@ def _present(connection: Connection) -> list[int]:
         behind = (found[-1] + 1) * CHUNKS_MAX
 
 
-def _set_aside(changes: ContentChanges) -> list[tuple[int, int, str]]:
+def _quarantined(changes: ContentChanges) -> list[tuple[int, int, str]]:
     found_ms = time.time_ns() // 1_000_000
-    return [(number, found_ms, reason) for number, reason in changes.set_aside]
+    return [(number, found_ms, reason) for number, reason in changes.quarantined]
 
 
 def _chunk(content: int, index: int, data: bytes) -> tuple[int, int, bytes]:

@@ -1,4 +1,4 @@
-"""Messages that are damaged: set aside where they are found, and never loaded again (P10).
+"""Messages that are damaged: quarantined where they are found, and never loaded again (P10).
 
 A row of the table `quarantine` names the message. Its record and bytes stay where
 they lie, so nothing more is written to a file that has shown to be unreliable than has to be.
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, delete, func, insert, select
 
-from storage.facts import SetAside
+from storage.facts import QuarantinedMessage
 from storage.sql.packing import numbers_of
 from storage.sql.reading import holding
 from storage.sql.segment import (
@@ -30,7 +30,7 @@ NOBODYS: Final = 0
 """No queue has this id."""
 
 
-def set_aside(connection: Connection, damaged: list[Damage]) -> None:
+def quarantine(connection: Connection, damaged: list[Damage]) -> None:
     """Keep these messages from being loaded again."""
     found_ms = time.time_ns() // 1_000_000
     connection.execute(
@@ -40,7 +40,7 @@ def set_aside(connection: Connection, damaged: list[Damage]) -> None:
 
 
 def count(connection: Connection) -> int:
-    """How many messages are set aside."""
+    """How many messages are quarantined."""
     return connection.execute(select(func.count()).select_from(QUARANTINE)).scalar() or 0
 
 
@@ -85,7 +85,7 @@ def find(connection: Connection, texts: Texts, number: int) -> Found | None:
     return None
 
 
-def listed(connection: Connection, behind: int, at_most: int) -> list[SetAside]:
+def listed(connection: Connection, behind: int, at_most: int) -> list[QuarantinedMessage]:
     """Those with numbers above `behind`, ascending."""
     texts = Texts(connection.dialect)
     rows = connection.execute(
@@ -97,18 +97,18 @@ def listed(connection: Connection, behind: int, at_most: int) -> list[SetAside]:
     return [_told(connection, texts, row) for row in rows]
 
 
-def _told(connection: Connection, texts: Texts, row: Row[Any]) -> SetAside:
+def _told(connection: Connection, texts: Texts, row: Row[Any]) -> QuarantinedMessage:
     found = find(connection, texts, row.number)
     named = select(QUEUE.c.name).where(QUEUE.c.id == (NOBODYS if found is None else found.queue()))
     queue = connection.execute(named).scalar() or ""
     size = 0 if found is None else len(found.encoded())
-    return SetAside(row.number, queue, row.found_ms, row.reason, size)
+    return QuarantinedMessage(row.number, queue, row.found_ms, row.reason, size)
 
 
 def restore(connection: Connection, number: int) -> str:
     """Take a message as it is now for what was stored; why not, where that cannot be."""
     if connection.execute(select(QUARANTINE).where(QUARANTINE.c.number == number)).first() is None:
-        return "is not set aside"
+        return "is not quarantined"
     texts = Texts(connection.dialect)
     found = find(connection, texts, number)
     if found is None:
@@ -126,10 +126,10 @@ def restore(connection: Connection, number: int) -> str:
 
 
 def drop(connection: Connection, number: int) -> str:
-    """Delete a message that is set aside; why not, where that cannot be."""
+    """Delete a message that is quarantined; why not, where that cannot be."""
     gone = connection.execute(delete(QUARANTINE).where(QUARANTINE.c.number == number))
     if gone.rowcount == 0:
-        return "is not set aside"
+        return "is not quarantined"
     texts = Texts(connection.dialect)
     found = find(connection, texts, number)
     if found is not None:

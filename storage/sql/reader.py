@@ -17,9 +17,9 @@ from sqlalchemy import Connection, event, func, select
 from sqlalchemy.engine import URL
 
 from storage.api import StoreError
-from storage.facts import SetAside, StoreFacts
+from storage.facts import QuarantinedMessage, StoreFacts
 from storage.sql import sqlite
-from storage.sql.quarantine import count as count_set_aside
+from storage.sql.quarantine import count as count_quarantined
 from storage.sql.quarantine import listed
 from storage.sql.schema import version_of
 from storage.sql.segment import RECORD
@@ -60,10 +60,10 @@ class Reader:
             unused_bytes=unused,
             free_bytes=sqlite.free_on_disk(self._database) + unused,
             messages=await self._messages(),
-            quarantined=await self.do(count_set_aside),
+            quarantined=await self.do(count_quarantined),
         )
 
-    async def set_aside(self, behind: int, at_most: int) -> list[SetAside]:
+    async def quarantined_messages(self, behind: int, at_most: int) -> list[QuarantinedMessage]:
         """Damaged messages with numbers above `behind`, ascending."""
         return await self.do(lambda connection: listed(connection, behind, at_most))
 

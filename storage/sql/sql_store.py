@@ -20,7 +20,7 @@ from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, S
 from storage.sql import chunks, contents, delivered, events, ids, leases, stages
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
-from storage.sql.quarantine import count, set_aside
+from storage.sql.quarantine import count, quarantine
 from storage.sql.segment import Damage
 from storage.sql.statements import Texts
 from storage.stages import StoredSink, StoredStage
@@ -95,10 +95,10 @@ class SqlStore(Store):
         raise StoreError(f"{self.name} has to be waited for")
 
     def _committed(self, batch: Batch) -> None:
-        """Count what is set aside now, and forget what is large: a batch is remembered longer."""
+        """Count what is quarantined now, and forget what is large: a batch is remembered longer."""
         if batch.contents is not None:
-            self._index.left_out.update(number for number, _ in batch.contents.set_aside)
-            self._quarantined += len(batch.contents.set_aside)
+            self._index.left_out.update(number for number, _ in batch.contents.quarantined)
+            self._quarantined += len(batch.contents.quarantined)
             batch.contents.chunks.clear()
 
     # -- what is there
@@ -128,10 +128,10 @@ class SqlStore(Store):
         raise StoreError(f"{self.name} has to be waited for")
 
     def _sound(self, find: Callable[[Connection], Found[T]], connection: Connection) -> T:
-        """What `find` found; what is damaged is set aside."""
+        """What `find` found; what is damaged is quarantined."""
         sound, damaged = find(connection)
         if damaged:
-            self._at_once(connection, partial(set_aside, damaged=damaged))
+            self._at_once(connection, partial(quarantine, damaged=damaged))
             self._index.left_out.update(number for number, _ in damaged)
             self._quarantined += len(damaged)
         return sound

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from storage.api import StoreError
 from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
-from storage.facts import SetAside, StoreFacts
+from storage.facts import QuarantinedMessage, StoreFacts
 from storage.sql import contents, events, sqlite
 from storage.sql.backup import back_up
 from storage.sql.ballast import Ballast, with_room
@@ -274,8 +274,8 @@ class SqliteStore(SqlStore):
     async def event_bounds(self) -> tuple[int, int]:
         return await self._reader.do(events.bounds)
 
-    async def set_aside(self, behind: int, at_most: int) -> list[SetAside]:
-        return await self._reader.set_aside(behind, at_most)
+    async def quarantined_messages(self, behind: int, at_most: int) -> list[QuarantinedMessage]:
+        return await self._reader.quarantined_messages(behind, at_most)
 
     async def back_up(self, target: str, told: Callable[[int, int], None]) -> None:
         if self._copying.locked() or self._ending.is_set():

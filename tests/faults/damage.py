@@ -213,7 +213,7 @@ def _compare(held: Told, quarantined: int, sample: Sample, outcome: Outcome) -> 
         elif _facts(message) != _facts(stored):
             outcome.add("other facts", f"message {number}: {_facts(message)}")
     if quarantined:
-        outcome.counts["set aside"] += quarantined
+        outcome.counts["quarantined"] += quarantined
         outcome.counts["noticed"] += 1
     elif missing := len(newest.keys() - held.keys()):
         outcome.add("gone without a word", f"{missing} of {len(newest)} messages")

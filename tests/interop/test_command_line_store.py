@@ -1,4 +1,4 @@
-"""`jms-broker backup`, `store info` and `store damaged` as typed, against a running broker."""
+"""`jms-broker backup`, `store info` and `store quarantined` as typed, against a running broker."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def test_what_a_running_broker_says_of_its_store(tmp_path: Path) -> None:
     assert client.prints("browse", "kept") == b"a\nc\n"
     told = json.loads(client.prints("store", "info", "--json"))
     assert (told["messages"], told["quarantined"]) == (3, 1)
-    (line,) = client.prints("store", "damaged", "--json").splitlines()
+    (line,) = client.prints("store", "quarantined", "--json").splitlines()
     found = json.loads(line)
     assert (found["number"], found["queue"]) == (2, "kept")
-    assert client.prints("store", "damaged", "--count", "1").decode().count("\n") == 2
+    assert client.prints("store", "quarantined", "--count", "1").decode().count("\n") == 2
     used = client.run("store", "check", str(tmp_path / "store.db"))
     assert used.returncode == 1
     assert b"in use by process" in used.stderr

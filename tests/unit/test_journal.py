@@ -247,7 +247,7 @@ async def test_while_a_commit_is_under_way_the_interpreter_is_given_up() -> None
     try:
         asked.set()
         for _ in range(100_000):
-            awaited.journal.breathe()
+            awaited.journal.yield_to_writer()
             if seen:
                 break
         in_time = bool(seen)

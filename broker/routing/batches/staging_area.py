@@ -42,8 +42,8 @@ LOOK_EVERY_MS: Final[i64] = 60_000
 
 NOT_AS_SENT: Final = (
     "nothing is committed. Others came since, or some were dropped (ABORT, FORGET, the deletion of "
-    "a queue, stage_retention_s) or are damaged (`jms-broker store damaged`): ABORT the batch, and "
-    "do it again with new attempts"
+    "a queue, stage_retention_s) or are damaged (`jms-broker store quarantined`): ABORT the batch, "
+    "and do it again with new attempts"
 )
 
 Key = tuple[int, int, int, str, str]

@@ -21,7 +21,7 @@ def run(*arguments: str | Path) -> Result:
 
 @pytest.fixture
 async def database(tmp_path: Path) -> Path:
-    """A store with five messages, of which the broker has set aside 4 and 5."""
+    """A store with five messages, of which the broker has quarantined 4 and 5."""
     await filled(tmp_path / "store.db", 5)
     flip(tmp_path / "store.db", 4, 5)
     store = SqliteStore(tmp_path / "store.db")
@@ -37,7 +37,7 @@ async def test_a_sound_store(database: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[0].endswith(f"schema {HEAD}")
     assert "message  5" in lines
-    assert "set aside before: 2 messages" in lines
+    assert "quarantined before: 2 messages" in lines
     assert lines[-1] == "sound"
 
 
@@ -105,7 +105,7 @@ def test_migrating(tmp_path: Path) -> None:
     assert "a newer jms-broker made it" in done.stderr
 
 
-async def test_what_is_set_aside(database: Path) -> None:
+async def test_what_is_quarantined(database: Path) -> None:
     header, first, second = run("quarantine", "list", database).stdout.splitlines()
     assert header.split("\t") == ["number", "queue", "found", "reason", "size"]
     assert first.startswith("4\tq\t20")
@@ -121,7 +121,7 @@ async def test_restoring_and_dropping(database: Path) -> None:
     assert run("quarantine", "drop", database, "4", "--all").exit_code == 2
     done = run("quarantine", "restore", database, "4", "7")
     assert (done.exit_code, done.stdout) == (1, "restored 1\n")
-    assert done.stderr == "jms-broker: message 7 is not set aside\n"
+    assert done.stderr == "jms-broker: message 7 is not quarantined\n"
     done = run("quarantine", "drop", database, "--all")
     assert (done.exit_code, done.stdout) == (0, "dropped 1\n")
     assert rows(database, "SELECT count(*) FROM quarantine") == [(0,)]

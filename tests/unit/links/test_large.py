@@ -367,11 +367,11 @@ async def test_a_damaged_chunk_ends_the_link_and_nobody_gets_the_message() -> No
         assert detach.error.condition == INTERNAL_ERROR
         queue = streaming.broker.queue()
         assert (queue.waiting, queue.acquired) == (1, 0)
-        noted = [each.contents.set_aside for each in streaming.store.commits if each.contents]
+        noted = [each.contents.quarantined for each in streaming.store.commits if each.contents]
         assert [number for notes in noted for number, _ in notes] == [1]
         assert streaming.broker.stats.quarantined == 1
         streaming.broker.container.run_round()
-        assert any("set aside" in event for event in streaming.broker.watcher.events)
+        assert any("quarantined" in event for event in streaming.broker.watcher.events)
         assert body_of(bytes_of(await received(streaming, receiver(streaming)))) == b"sound"
 
 
@@ -394,7 +394,7 @@ async def test_one_that_was_settled_too_early_is_gone_though_it_is_damaged() -> 
         assert isinstance(last, Detach)
         queue = streaming.broker.queue()
         assert (queue.waiting, queue.acquired) == (0, 0)
-        noted = [each.contents.set_aside for each in streaming.store.commits if each.contents]
+        noted = [each.contents.quarantined for each in streaming.store.commits if each.contents]
         assert not any(noted)
         assert await streaming.swept() == 0
 

@@ -180,7 +180,7 @@ def test_damaged_messages_stay_in_quarantine_under_the_old_name(tmp_path: Path) 
     async def quarantined() -> list[str]:
         store = SqliteStore(tmp_path / "store.db")
         await store.open()
-        found = await store.set_aside(0, 10)
+        found = await store.quarantined_messages(0, 10)
         await store.close()
         return [each.queue for each in found]
 

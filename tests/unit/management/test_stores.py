@@ -54,7 +54,7 @@ class Setting:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> SqliteStore:
-    """With five messages, of which 4 and 5 are set aside."""
+    """With five messages, of which 4 and 5 are quarantined."""
     await filled(tmp_path / "store.db", 5)
     flip(tmp_path / "store.db", 4, 5)
     store = SqliteStore(tmp_path / "store.db")
@@ -86,9 +86,11 @@ async def test_the_ballast_of_the_store(tmp_path: Path) -> None:
 
 async def test_damaged_messages(store: SqliteStore) -> None:
     setting = Setting(store)
-    found = (await setting.query("damaged-message")).rows
+    found = (await setting.query("quarantined-message")).rows
     assert [(row["name"], row["queue"]) for row in found] == [("4", "q"), ("5", "q")]
-    assert [row["name"] for row in (await setting.query("damaged-message", after=4)).rows] == ["5"]
+    assert [row["name"] for row in (await setting.query("quarantined-message", after=4)).rows] == [
+        "5"
+    ]
     await store.close()
 
 
@@ -96,7 +98,7 @@ async def test_a_store_in_memory_has_nothing_to_tell() -> None:
     setting = Setting(MemoryStore())
     told = (await setting.ask("READ", "store", "store")).map
     assert (told["name"], told["file_bytes"], told["free_bytes"]) == ("memory", 0, -1)
-    assert (await setting.query("damaged-message")).rows == []
+    assert (await setting.query("quarantined-message")).rows == []
 
 
 async def test_who_has_gone_gets_no_answer() -> None:

@@ -52,7 +52,7 @@ async def test_a_chunk_in_the_place_of_another_is_not_given_out(
         await store.read_chunk(1, 5)
 
 
-async def test_a_message_whose_content_is_unclear_is_set_aside(
+async def test_a_message_whose_content_is_unclear_is_quarantined(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     await write(store, 1, 1)
@@ -69,7 +69,7 @@ async def test_a_message_that_was_found_damaged_is_not_loaded_again(tmp_path: Pa
     await write(store, 1, 1)
     await append(store, large(1, 1), large(2, 1))
     batch = Batch()
-    batch.content_changes().set_aside.append((2, "chunk 0 is damaged"))
+    batch.content_changes().quarantined.append((2, "chunk 0 is damaged"))
     await store.commit(batch)
     assert store.quarantined == 1
     assert [int(each.number) for each in await stored_messages(store, "a")] == [1]

@@ -137,7 +137,7 @@ def test_what_is_wanted_is_taken() -> None:
     sifting = Sifting({7: "q"}, {3})
     sifting.take(segment, [2, 3, 4])
     assert [int(message.number) for message in sifting.sound] == [2], (
-        "3 was set aside, 4 is nobody's"
+        "3 was quarantined, 4 is nobody's"
     )
     assert sifting.damaged == []
 

@@ -1,4 +1,4 @@
-"""Damaged rows: found when they are loaded, set aside once, and everything else is served."""
+"""Damaged rows: found when they are loaded, quarantined once, and everything else is served."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(("damage", "lost"), DAMAGES)
-async def test_what_is_damaged_is_set_aside(
+async def test_what_is_damaged_is_quarantined(
     tmp_path: Path, damage: Callable[[Path], None], lost: list[int]
 ) -> None:
     database = tmp_path / "store.db"
@@ -76,7 +76,7 @@ async def test_more_damage_than_one_part_of_a_load_hides_nothing(tmp_path: Path)
     await store.close()
 
 
-async def test_what_is_set_aside_goes_with_its_queue(tmp_path: Path) -> None:
+async def test_what_is_quarantined_goes_with_its_queue(tmp_path: Path) -> None:
     database = tmp_path / "store.db"
     await filled(database, 4)
     flip(database, 4)
@@ -123,7 +123,7 @@ async def test_filters_that_cannot_be_read_stop_the_start(tmp_path: Path) -> Non
     await again.close()
 
 
-async def set_aside(database: Path) -> None:
+async def quarantined_store(database: Path) -> None:
     """Message 2 with a record that is damaged, 4 and 5 with other bytes than were stored."""
     await filled(database, 6)
     flip(database, 2, record_at=POSITION)
@@ -134,8 +134,8 @@ async def set_aside(database: Path) -> None:
     await store.close()
 
 
-async def test_an_operator_sees_what_is_set_aside(tmp_path: Path) -> None:
-    await set_aside(tmp_path / "store.db")
+async def test_an_operator_sees_what_is_quarantined(tmp_path: Path) -> None:
+    await quarantined_store(tmp_path / "store.db")
     with writing(tmp_path / "store.db") as connection:
         found = listed(connection, -1, 2)
         assert [(each.number, each.queue, each.size) for each in found] == [
@@ -147,14 +147,14 @@ async def test_an_operator_sees_what_is_set_aside(tmp_path: Path) -> None:
 
 async def test_an_operator_restores_and_drops(tmp_path: Path) -> None:
     database = tmp_path / "store.db"
-    await set_aside(database)
+    await quarantined_store(database)
     with writing(database) as connection:
         assert restore(connection, 2) == "its record is not as it was written"
         assert restore(connection, 4) == ""
-        assert restore(connection, 4) == "is not set aside"
-        assert restore(connection, 40) == "is not set aside"
+        assert restore(connection, 4) == "is not quarantined"
+        assert restore(connection, 40) == "is not quarantined"
         assert drop(connection, 5) == ""
-        assert drop(connection, 5) == "is not set aside"
+        assert drop(connection, 5) == "is not quarantined"
     store = SqliteStore(database)
     await store.open()
     served = {int(each.number): each.encoded for each in await stored_messages(store, "q")}
@@ -166,7 +166,7 @@ async def test_an_operator_restores_and_drops(tmp_path: Path) -> None:
 
 async def test_what_has_no_bytes_or_no_row_is_not_restored(tmp_path: Path) -> None:
     database = tmp_path / "store.db"
-    await set_aside(database)
+    await quarantined_store(database)
     change(database, "DELETE FROM body")
     with writing(database) as connection:
         assert restore(connection, 4) == "its bytes are missing"

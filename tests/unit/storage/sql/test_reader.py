@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from storage.api import StoreError
-from storage.facts import SetAside
+from storage.facts import QuarantinedMessage
 from storage.sql import reader as module
 from storage.sql.reader import Reader
 from storage.sql.schema import HEAD
@@ -30,13 +30,13 @@ async def test_the_facts_of_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert facts.file_bytes == database.stat().st_size
     assert facts.log_bytes == (tmp_path / "store.db-wal").stat().st_size
     assert facts.free_bytes > 0
-    found = await store.set_aside(18, 5)
+    found = await store.quarantined_messages(18, 5)
     assert [(each.number, each.queue, each.size) for each in found] == [
         (19, "q", 20),
         (20, "q", 20),
     ]
-    assert isinstance(found[0], SetAside)
-    assert [each.number for each in await store.set_aside(-1, 1)] == [19]
+    assert isinstance(found[0], QuarantinedMessage)
+    assert [each.number for each in await store.quarantined_messages(-1, 1)] == [19]
     await store.close()
 
 

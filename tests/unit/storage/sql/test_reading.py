@@ -43,5 +43,5 @@ async def test_a_damaged_message_has_its_place_and_is_not_loaded(tmp_path: Path)
     await again.open()
     assert (await again.places(0)).numbers == [1, 2]
     assert [int(message.number) for message in await again.load([2])] == []
-    assert (await again.places(0)).numbers == [1], "it has been set aside"
+    assert (await again.places(0)).numbers == [1], "it has been quarantined"
     await again.close()

@@ -109,7 +109,7 @@ async def test_a_store_that_was_killed_is_read_with_its_log(tmp_path: Path) -> N
     assert numbers(await served(tmp_path / "new.db", "other")) == [1, 2, 3, 4, 5]
 
 
-async def test_damaged_messages_are_kept_for_the_broker_to_set_aside(tmp_path: Path) -> None:
+async def test_damaged_messages_are_kept_for_the_broker_to_quarantine(tmp_path: Path) -> None:
     await filled(tmp_path / "store.db", 5)
     flip(tmp_path / "store.db", 4)
     result = saved(tmp_path)
