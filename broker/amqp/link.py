@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Link:
     """What both directions share. `handle` is the peer's number for it, `our_handle` ours.
 
-    `parting` is what our answer to the peer's detach complains of; the owner sets it while
+    `detach_error` is what our answer to the peer's detach complains of; the owner sets it while
     the link ends.
     """
 
@@ -34,7 +34,7 @@ class Link:
         self.handle: Final[i64] = attach.handle
         self.our_handle: Final[i64] = our_handle
         self.asked: Attach | None = attach
-        self.parting: Fault | None = None
+        self.detach_error: Fault | None = None
         self.state: LinkState = link_after(LinkState.DETACHED, LinkEvent.ATTACH_IN)
 
     def refuse(self, fault: Fault) -> None:
@@ -96,8 +96,8 @@ class Link:
         if answer:
             self.end(closed=detach.closed)
             self.session.flush_accepted()
-            parting = self.parting
-            error = None if parting is None else error_of(parting)
+            detach_error = self.detach_error
+            error = None if detach_error is None else error_of(detach_error)
             self.session.put(Detach(handle=self.our_handle, closed=detach.closed, error=error))
 
     def lost(self) -> None:

@@ -46,7 +46,7 @@ class DynamicTerminus(Expiring):
     ) -> None:
         self.node: Final = node
         self.policy: Final = policy
-        self.lease: Final = Expiry(self, terms)
+        self.expiry: Final = Expiry(self, terms)
         self.key: tuple[str, bool] | None = None
         self._home: Final = home
 
@@ -68,7 +68,7 @@ class DynamicNodes:
         node = self._router.create_temporary(kind or QUEUE, self._connection)
         return DynamicTerminus(self, node, policy=policy, terms=terms)
 
-    def claimed(
+    def claim(
         self,
         link: Link,
         node: Node | None,
@@ -87,17 +87,17 @@ class DynamicNodes:
             return made
         earlier.key = None
         expiries = self._router.expiries
-        expiries.resume(earlier.lease)
+        expiries.resume(earlier.expiry)
         if not self._exists(earlier.node):
-            expiries.end(earlier.lease)
+            expiries.end(earlier.expiry)
             return made
         if made is not None and made.node.kind == earlier.node.kind:
-            expiries.end(made.lease)
+            expiries.end(made.expiry)
             self._router.delete(made.node, batch)
             return earlier
         if made is None and node is earlier.node:
             return earlier
-        expiries.end(earlier.lease)
+        expiries.end(earlier.expiry)
         earlier.expired(batch)
         return made
 
@@ -106,13 +106,13 @@ class DynamicNodes:
     ) -> None:
         """The link that made a node has ended: for good, or for as long as its terms say."""
         if not self._exists(creation.node):
-            self._router.expiries.end(creation.lease)
+            self._router.expiries.end(creation.expiry)
             return
         key = (link.name, incoming)
         creation.key = key
         self._suspended[key] = creation
         self._router.expiries.link_ended(
-            creation.lease,
+            creation.expiry,
             ending_of(link, closed=closed),
             batch,
             connection=self._connection,
@@ -131,7 +131,7 @@ class DynamicNodes:
     def connection_ended(self) -> None:
         """No link can come back."""
         for creation in self._suspended.values():
-            self._router.expiries.end(creation.lease)
+            self._router.expiries.end(creation.expiry)
         self._suspended.clear()
 
     def suspended(self) -> int:

@@ -101,12 +101,12 @@ class ProducerEndpoint(IncomingOwner):
                     router.stages.check(request.task, self._node, address)
         self._may_reject = may_reject(attach.source)
         self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
-        made = self._peer.dynamic.claimed(self._link, self._node, batch, made=made, incoming=True)
+        made = self._peer.dynamic.claim(self._link, self._node, batch, made=made, incoming=True)
         self._creation = made
         if made is not None:
             self._node = made.node
         if self._node is not None:
-            self._node = self._joined(self._node)
+            self._node = self._join(self._node)
             self._credit.node = self._node
             self._credit_pool = self._node.credit_pool
         if isinstance(self._node, ServiceNode):
@@ -121,7 +121,7 @@ class ProducerEndpoint(IncomingOwner):
         )
         self._credit.resume()
 
-    def _joined(self, node: Node) -> Node:
+    def _join(self, node: Node) -> Node:
         """Count as a producer of `node`, or of a stage for it: whichever takes the messages."""
         task, given = self._request.task, self._request.address
         if task is None or given is None:
@@ -144,8 +144,8 @@ class ProducerEndpoint(IncomingOwner):
             )
         return Target(
             address=made.node.address,
-            expiry_policy=made.lease.terms.policy,
-            timeout=made.lease.terms.timeout_s,
+            expiry_policy=made.expiry.terms.policy,
+            timeout=made.expiry.terms.timeout_s,
             dynamic=asked.dynamic,
             dynamic_node_properties=dynamic_properties(made.policy) if asked.dynamic else None,
             capabilities=asked.capabilities,

@@ -83,7 +83,7 @@ class Lookup(OutgoingOwner):
         try:
             ended = container.router.subscriptions.unsubscribe(identity, container.journal.batch)
         except HeldExclusively as refusal:
-            self._link.parting = as_link_fault(refusal)
+            self._link.detach_error = as_link_fault(refusal)
             return
         if not ended:  # whoever has ended it may still wait for the disk
             self._peer.withhold()

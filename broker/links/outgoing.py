@@ -248,8 +248,8 @@ class ConsumerEndpoint(OutgoingOwner):
         made = self._creation
         return Source(
             address=address,
-            expiry_policy=LINK_DETACH if made is None else made.lease.terms.policy,
-            timeout=0 if made is None else made.lease.terms.timeout_s,
+            expiry_policy=LINK_DETACH if made is None else made.expiry.terms.policy,
+            timeout=0 if made is None else made.expiry.terms.timeout_s,
             dynamic=asked.dynamic,
             dynamic_node_properties=(
                 dynamic_properties(made.policy) if made is not None and asked.dynamic else None
@@ -294,7 +294,7 @@ class ConsumerEndpoint(OutgoingOwner):
         claimed = None if self._is_of_subscription(node) else node
         self._container.claim_link(self._peer.container_id, self._link, claimed, incoming=False)
         batch = self._container.journal.batch
-        made = self._peer.dynamic.claimed(self._link, node, batch, made=made, incoming=False)
+        made = self._peer.dynamic.claim(self._link, node, batch, made=made, incoming=False)
         if made is not None:
             node = made.node
         assert isinstance(node, Consumable)
@@ -465,7 +465,7 @@ class ConsumerEndpoint(OutgoingOwner):
         try:
             subscriptions.leave(subscription, self._feed, batch, how=how)
         except HeldExclusively as refusal:
-            link.parting = as_link_fault(refusal)
+            link.detach_error = as_link_fault(refusal)
 
     def _leave(self, queue: Queue, closed: bool) -> None:
         router = self._container.router

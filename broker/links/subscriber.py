@@ -59,7 +59,7 @@ def subscribe(
     container.steal(peer.container_id, link, incoming=False)
     if joined is not None and joined.is_over:
         raise NoSuchNode("the topic has ended with the link that was stolen")
-    goes_on = peer.dynamic.claimed(link, topic, batch, made=made, incoming=False)
+    goes_on = peer.dynamic.claim(link, topic, batch, made=made, incoming=False)
     if joined is None:
         assert goes_on is not None
         joined = _own(peer, link.name, request, made=goes_on)
@@ -123,7 +123,7 @@ def _own(
     kept = _kept(peer, link_name, interest)
     if kept is not None:
         return kept
-    lasting = made.lease.terms
+    lasting = made.expiry.terms
     terms = SubscriptionExpiry(expiry_policy=lasting.policy, timeout_s=lasting.timeout_s)
     container = peer.container
     return container.router.subscriptions.begin(
@@ -159,8 +159,8 @@ def source_of(
     return Source(
         address=address or subscription.interest.address,
         durable=terms.durability,
-        expiry_policy=terms.expiry_policy if made is None else made.lease.terms.policy,
-        timeout=terms.timeout_s if made is None else made.lease.terms.timeout_s,
+        expiry_policy=terms.expiry_policy if made is None else made.expiry.terms.policy,
+        timeout=terms.timeout_s if made is None else made.expiry.terms.timeout_s,
         dynamic=made is not None,
         dynamic_node_properties=None if made is None else dynamic_properties(made.policy),
         distribution_mode=MOVE,

@@ -50,7 +50,7 @@ class Chunks:
         self.first = 1
         """The lowest number that no content has."""
 
-    def changes(self, batch: Batch) -> list[tuple[UpdateBase, Rows]]:
+    def apply(self, batch: Batch) -> list[tuple[UpdateBase, Rows]]:
         """What is to be written for `batch`, which is counted as written from now on."""
         statements: list[tuple[UpdateBase, Rows]] = []
         changes = batch.contents

@@ -80,10 +80,10 @@ class Index:
             self._names = {queue: name for name, queue in self.queue_ids.items()}
         return self._names
 
-    def changes(self, batch: Batch) -> Changes:
-        """What is to be written for `batch`, which is counted as written from now on.
+    def apply(self, batch: Batch) -> Changes:
+        """Apply `batch` to the index and return the rows to write. Call once per batch.
 
-        `segments` has learned what it wanted to know.
+        `segments` must have learned before what it wants to know (`wanted`).
         """
         changes = Changes()
         if batch.nodes_removed or batch.subscriptions_removed:
@@ -95,13 +95,13 @@ class Index:
         if batch.last_number() > self.numbers_up_to:
             self.numbers_up_to = batch.last_number() + NUMBERS_AT_ONCE
             changes.statements.append((SET_MARK, [(self.numbers_up_to, NUMBERS)]))
-        changes.segments = self.segments.changes(batch, self.queue_ids)
+        changes.segments = self.segments.apply(batch, self.queue_ids)
         if batch.delivered:
             changes.statements.extend(delivered.statements_of(batch.delivered, self.queue_ids))
         if batch.ids is not None:
             changes.statements.extend(ids.statements_of(batch.ids))
         if batch.contents is not None or self.chunks.uses.any():
-            changes.statements.extend(self.chunks.changes(batch))
+            changes.statements.extend(self.chunks.apply(batch))
         if batch.events is not None:
             changes.statements.extend(events.statements_of(batch.events))
         if batch.stages is not None:

@@ -179,7 +179,7 @@ class PostgresStore(SqlStore):
                     partial(learn, texts=self._texts(), segments=segments, wanted=wanted)
                 )
                 session = self._ready()
-            changes = self._index.changes(batch)
+            changes = self._index.apply(batch)
             self._number += 1
             self._waits_since = asyncio.get_running_loop().time()
             try:

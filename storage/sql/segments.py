@@ -129,8 +129,8 @@ class Segments:
                 if segment is None and number < coming:
                     wanted.append(number)
 
-    def changes(self, batch: Batch, queue_ids: dict[str, int]) -> SegmentChanges:
-        """What is to be written of a batch, which is counted as written from now on."""
+    def apply(self, batch: Batch, queue_ids: dict[str, int]) -> SegmentChanges:
+        """Apply `batch` to the segments and return the changes to write. Call once per batch."""
         added = segments_of(batch.appended, queue_ids)
         for segment in added:
             self.learn(segment)

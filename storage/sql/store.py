@@ -229,7 +229,7 @@ class SqliteStore(SqlStore):
         wanted = self._index.segments.wanted(batch)
         if wanted.any():
             learn(connection, texts, segments=self._index.segments, wanted=wanted)
-        changes = self._index.changes(batch)  # once: from now on they count as written
+        changes = self._index.apply(batch)  # once: from now on they count as written
         write = partial(sqlite.write, self._driver(), texts, changes)
         self._with_room(write, bytes_of(batch))
         self._checkpoints.written(batch)

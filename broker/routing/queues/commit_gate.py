@@ -64,7 +64,7 @@ class CommitGate:
         self._barred_up_to = entry.stored_number
         self._gates.add(queue)
         if queue.consumers and entry.position + AHEAD > self._noted:
-            self._raise(entry, batch)
+            self._advance(entry, batch)
 
     def passes(self, entry: QueueEntry, batch: Batch) -> bool:
         """Whether `entry`, which is stored, may leave now. Where not, the queue is woken later."""
@@ -73,12 +73,15 @@ class CommitGate:
             return False
         if entry.is_volatile:
             return True  # no start brings it back
-        return entry.position <= self._passes_up_to or self._raised(entry, batch)
+        return entry.position <= self._passes_up_to or self._advance_if_due(entry, batch)
 
-    def _raised(self, entry: QueueEntry, batch: Batch) -> bool:
-        """Raise the position where it is time to; whether `entry` need not wait for that."""
+    def _advance_if_due(self, entry: QueueEntry, batch: Batch) -> bool:
+        """Advance the delivered mark if `entry` is within AHEAD of it.
+
+        Return True if `entry` may be delivered before that mark is committed.
+        """
         if entry.position + AHEAD > self._noted:
-            self._raise(entry, batch)
+            self._advance(entry, batch)
         # what is not written yet itself comes to the disk no earlier than that
         if entry.position <= self._durable or batch.has(entry.stored_number):
             return True
@@ -86,8 +89,8 @@ class CommitGate:
         batch.is_urgent = True
         return False
 
-    def _raise(self, entry: QueueEntry, batch: Batch) -> None:
-        """Have the store know that what lies up to a block beyond `entry` may have left."""
+    def _advance(self, entry: QueueEntry, batch: Batch) -> None:
+        """Mark positions up to a block beyond `entry` as possibly delivered, in the store."""
         queue = entry.queue
         self._noted = entry.position + BLOCK
         self._noted_on = batch.page

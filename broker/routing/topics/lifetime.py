@@ -54,7 +54,7 @@ class ExpiryPolicy:
         self.grace_ms: Final[i64] = grace_ms
 
 
-def fate(policy: str, ending: Ending) -> ExpiryDecision:
+def decide_expiry(policy: str, ending: Ending) -> ExpiryDecision:
     """What `ending` means under an expiry-policy; a closed link ends its terminus (2.6.4)."""
     if ending is Ending.LINK_CLOSED:
         return ExpiryDecision.ENDS
@@ -93,9 +93,9 @@ class Expiry:
     or for its deadline, or for nothing at all.
     """
 
-    def __init__(self, mortal: Expiring, terms: ExpiryPolicy) -> None:
+    def __init__(self, expiring: Expiring, terms: ExpiryPolicy) -> None:
         self.terms = terms
-        self.mortal: Expiring | None = mortal
+        self.expiring: Expiring | None = expiring
         self.connection: i64 = -1
         self.session: i64 = -1
         self.deadline_ms: i64 = NEVER_ENDS
@@ -118,44 +118,44 @@ class Expiries(TimerCallback):
     # -- what happens to links
 
     def link_ended(
-        self, lease: Expiry, ending: Ending, batch: Batch, *, connection: i64, session: i64
+        self, expiry: Expiry, ending: Ending, batch: Batch, *, connection: i64, session: i64
     ) -> None:
-        """The last link that held `lease` has ended; it was in that session of that connection.
+        """The last link that held `expiry` has ended; it was in that session of that connection.
 
         The numbers need to be unique only while the connection, or the session in it, lives.
         """
-        self.resume(lease)
-        if self._has_begun(lease, ending, batch) or lease.terms.policy == NEVER:
+        self.resume(expiry)
+        if self._start_expiry(expiry, ending, batch) or expiry.terms.policy == NEVER:
             return
-        lease.connection = connection
-        lease.session = session
-        self._waiting.setdefault(int(connection), {})[lease] = None
+        expiry.connection = connection
+        expiry.session = session
+        self._waiting.setdefault(int(connection), {})[expiry] = None
 
     def session_ended(self, connection: i64, session: i64, batch: Batch) -> None:
         """A session has ended while its connection goes on; its links were reported before."""
-        for lease in list(self._waiting.get(int(connection), {})):
-            if lease.session == session:
-                self._has_begun(lease, Ending.SESSION_ENDED, batch)
+        for expiry in list(self._waiting.get(int(connection), {})):
+            if expiry.session == session:
+                self._start_expiry(expiry, Ending.SESSION_ENDED, batch)
 
     def connection_ended(self, connection: i64, ending: Ending, batch: Batch) -> None:
         """A connection has ended; its links were reported before."""
         waiting = self._waiting.pop(int(connection), None)
         if waiting is not None:
-            for lease in waiting:
-                lease.connection = -1
-                self._has_begun(lease, ending, batch)
+            for expiry in waiting:
+                expiry.connection = -1
+                self._start_expiry(expiry, ending, batch)
 
-    def resume(self, lease: Expiry) -> None:
-        """A link holds `lease` again, or its thing has ended otherwise: nothing runs any more."""
-        self._stop_waiting(lease)
-        if lease.deadline_ms != NEVER_ENDS:
-            lease.deadline_ms = NEVER_ENDS
+    def resume(self, expiry: Expiry) -> None:
+        """A link holds `expiry` again, or its thing has ended otherwise: nothing runs any more."""
+        self._stop_waiting(expiry)
+        if expiry.deadline_ms != NEVER_ENDS:
+            expiry.deadline_ms = NEVER_ENDS
             self._running -= 1
 
-    def end(self, lease: Expiry) -> None:
+    def end(self, expiry: Expiry) -> None:
         """Its thing is gone: `expired` is not called any more."""
-        self.resume(lease)
-        lease.mortal = None
+        self.resume(expiry)
+        expiry.expiring = None
 
     def waiting(self) -> i64:
         """How many leases nobody holds, other than those that go on for ever."""
@@ -170,39 +170,39 @@ class Expiries(TimerCallback):
 
     # -- what follows
 
-    def _has_begun(self, lease: Expiry, ending: Ending, batch: Batch) -> bool:
-        """Let the lease end or its timeout run, as `ending` says; False where it stays."""
-        destiny = fate(lease.terms.policy, ending)
-        if destiny is ExpiryDecision.STAYS:
+    def _start_expiry(self, expiry: Expiry, ending: Ending, batch: Batch) -> bool:
+        """End what `expiry` is of, or start its timeout, as `ending` says; False if it stays."""
+        decision = decide_expiry(expiry.terms.policy, ending)
+        if decision is ExpiryDecision.STAYS:
             return False
-        self._stop_waiting(lease)
-        respite = respite_ms(lease.terms, ending) if destiny is ExpiryDecision.EXPIRES else i64(0)
+        self._stop_waiting(expiry)
+        respite = respite_ms(expiry.terms, ending) if decision is ExpiryDecision.EXPIRES else i64(0)
         if respite <= 0:
-            self._finish(lease, batch)
+            self._finish(expiry, batch)
         else:
-            self._run_out(lease, self._clock.now_ms() + respite)
+            self._run_out(expiry, self._clock.now_ms() + respite)
         return True
 
-    def _finish(self, lease: Expiry, batch: Batch) -> None:
-        mortal = lease.mortal
-        self.end(lease)
-        if mortal is not None:
-            mortal.expired(batch)
+    def _finish(self, expiry: Expiry, batch: Batch) -> None:
+        expiring = expiry.expiring
+        self.end(expiry)
+        if expiring is not None:
+            expiring.expired(batch)
 
-    def _stop_waiting(self, lease: Expiry) -> None:
-        if lease.connection >= 0:
-            waiting = self._waiting.get(int(lease.connection))
+    def _stop_waiting(self, expiry: Expiry) -> None:
+        if expiry.connection >= 0:
+            waiting = self._waiting.get(int(expiry.connection))
             if waiting is not None:
-                waiting.pop(lease, None)
+                waiting.pop(expiry, None)
                 if not waiting:
-                    del self._waiting[int(lease.connection)]
-            lease.connection = -1
+                    del self._waiting[int(expiry.connection)]
+            expiry.connection = -1
 
-    def _run_out(self, lease: Expiry, deadline_ms: i64) -> None:
-        lease.deadline_ms = deadline_ms
+    def _run_out(self, expiry: Expiry, deadline_ms: i64) -> None:
+        expiry.deadline_ms = deadline_ms
         self._running += 1
         self._order += 1
-        heappush(self._deadlines, (int(deadline_ms), self._order, lease))
+        heappush(self._deadlines, (int(deadline_ms), self._order, expiry))
         if len(self._deadlines) > 2 * self._running + STALE_FREE:
             self._deadlines = [entry for entry in self._deadlines if is_live(entry)]
             heapify(self._deadlines)

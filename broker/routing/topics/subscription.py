@@ -290,7 +290,7 @@ class Subscription(Expiring):
         self.interest: Final = interest
         self.terms: Final = terms
         self.queue: Final = queue
-        self.lease: Final = Expiry(
+        self.expiry: Final = Expiry(
             self, ExpiryPolicy(terms.expiry_policy, timeout_s=terms.timeout_s, grace_ms=grace_ms)
         )
         self.begun_on: Final[i64] = begun_on

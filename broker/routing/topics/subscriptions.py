@@ -189,7 +189,7 @@ class Subscriptions:
         self.of[queue] = subscription
         self.named[identity] = subscription
         self._router.expiries.link_ended(
-            subscription.lease, Ending.CONNECTION_LOST, batch, connection=-1, session=-1
+            subscription.expiry, Ending.CONNECTION_LOST, batch, connection=-1, session=-1
         )
         return subscription
 
@@ -210,7 +210,7 @@ class Subscriptions:
         """`consumer` takes part, and what was to end for want of one goes on."""
         subscription.queue.attach_consumer(consumer)
         self.kept.forget(subscription)
-        self._router.expiries.resume(subscription.lease)
+        self._router.expiries.resume(subscription.expiry)
 
     def leave(
         self, subscription: Subscription, consumer: Consumer, batch: Batch, *, how: ConsumerDetach
@@ -236,7 +236,7 @@ class Subscriptions:
                 return
             self.kept.keep(subscription, how.key)
         self._router.expiries.link_ended(
-            subscription.lease, how.ending, batch, connection=how.connection, session=how.session
+            subscription.expiry, how.ending, batch, connection=how.connection, session=how.session
         )
 
     # -- ends
@@ -280,7 +280,7 @@ class Subscriptions:
             if identity[2]:
                 batch.remove_subscription(queue.stored_as)
         self.kept.forget(subscription)
-        self._router.expiries.end(subscription.lease)
+        self._router.expiries.end(subscription.expiry)
         self._router.unbind(queue)
         del self.of[queue]
         queue.delete(batch)

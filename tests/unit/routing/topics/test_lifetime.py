@@ -14,7 +14,7 @@ from broker.routing.topics.lifetime import (
     Expiry,
     ExpiryDecision,
     ExpiryPolicy,
-    fate,
+    decide_expiry,
     respite_ms,
 )
 from storage.batch import Batch
@@ -44,7 +44,7 @@ FATES = [
     ],
 )
 def test_what_an_ending_means(policy: str, ending: Ending, expected: str) -> None:
-    assert fate(policy, ending) is ExpiryDecision[expected.upper()]
+    assert decide_expiry(policy, ending) is ExpiryDecision[expected.upper()]
 
 
 RESPITES = [
@@ -93,13 +93,13 @@ class World:
         self.batch = Batch()
         self.expiries = Expiries(self.timer_queue, self.clock)
 
-    def lease(self, policy: str, timeout_s: int = 0, grace_ms: int = 0) -> tuple[Expiry, Thing]:
+    def expiry(self, policy: str, timeout_s: int = 0, grace_ms: int = 0) -> tuple[Expiry, Thing]:
         thing = Thing()
         return Expiry(thing, ExpiryPolicy(policy, timeout_s=timeout_s, grace_ms=grace_ms)), thing
 
-    def link(self, lease: Expiry, ending: Ending, session: int = 0) -> None:
-        """The link of `lease` ends, in that session of connection 1."""
-        self.expiries.link_ended(lease, ending, self.batch, connection=1, session=session)
+    def link(self, expiry: Expiry, ending: Ending, session: int = 0) -> None:
+        """The link of `expiry` ends, in that session of connection 1."""
+        self.expiries.link_ended(expiry, ending, self.batch, connection=1, session=session)
 
     def session(self, session: int = 0, connection: int = 1) -> None:
         self.expiries.session_ended(connection, session, self.batch)
@@ -118,8 +118,8 @@ class World:
 def test_a_link_that_is_closed_ends_it_at_once_whatever_the_policy() -> None:
     world = World()
     for policy in ("link-detach", "session-end", "connection-close", "never"):
-        lease, thing = world.lease(policy, timeout_s=10)
-        world.link(lease, CLOSED)
+        expiry, thing = world.expiry(policy, timeout_s=10)
+        world.link(expiry, CLOSED)
         assert thing.ends == 1
     assert world.expiries.waiting() == 0
 
@@ -127,8 +127,8 @@ def test_a_link_that_is_closed_ends_it_at_once_whatever_the_policy() -> None:
 @pytest.mark.requirement("SUB-25")
 def test_a_timeout_counts_from_the_detach() -> None:
     world = World()
-    lease, thing = world.lease("link-detach", timeout_s=2)
-    world.link(lease, DETACHED)
+    expiry, thing = world.expiry("link-detach", timeout_s=2)
+    world.link(expiry, DETACHED)
     world.advance(1999)
     world.connection()
     assert thing.ends == 0
@@ -140,8 +140,8 @@ def test_a_timeout_counts_from_the_detach() -> None:
 @pytest.mark.requirement("SUB-25")
 def test_a_timeout_counts_from_the_end_of_the_session() -> None:
     world = World()
-    lease, thing = world.lease("session-end", timeout_s=2)
-    world.link(lease, DETACHED, session=7)
+    expiry, thing = world.expiry("session-end", timeout_s=2)
+    world.link(expiry, DETACHED, session=7)
     world.advance(10_000)
     world.session(8)
     world.session(7, connection=2)
@@ -158,8 +158,8 @@ def test_a_timeout_counts_from_the_end_of_the_session() -> None:
 @pytest.mark.parametrize("ending", [DETACHED, ENDED], ids=lambda ending: ending.value)
 def test_a_timeout_counts_from_the_end_of_the_connection(ending: Ending) -> None:
     world = World()
-    lease, thing = world.lease("connection-close", timeout_s=2)
-    world.link(lease, ending)
+    expiry, thing = world.expiry("connection-close", timeout_s=2)
+    world.link(expiry, ending)
     world.session()
     world.connection(connection=2)
     world.advance(10_000)
@@ -174,11 +174,11 @@ def test_a_timeout_counts_from_the_end_of_the_connection(ending: Ending) -> None
 @pytest.mark.requirement("SUB-25")
 def test_without_a_timeout_the_end_is_the_end() -> None:
     world = World()
-    detached, first = world.lease("link-detach")
-    ended, second = world.lease("session-end")
-    gone, third = world.lease("connection-close")
-    for lease in (detached, ended, gone):
-        world.link(lease, DETACHED)
+    detached, first = world.expiry("link-detach")
+    ended, second = world.expiry("session-end")
+    gone, third = world.expiry("connection-close")
+    for expiry in (detached, ended, gone):
+        world.link(expiry, DETACHED)
     assert (first.ends, second.ends, third.ends) == (1, 0, 0)
     world.session()
     assert (first.ends, second.ends, third.ends) == (1, 1, 0)
@@ -190,8 +190,8 @@ def test_without_a_timeout_the_end_is_the_end() -> None:
 @pytest.mark.requirement("SUB-25")
 def test_what_never_expires_waits_for_nothing() -> None:
     world = World()
-    lease, thing = world.lease("never", timeout_s=1, grace_ms=1)
-    world.link(lease, DETACHED)
+    expiry, thing = world.expiry("never", timeout_s=1, grace_ms=1)
+    world.link(expiry, DETACHED)
     assert world.expiries.waiting() == 0
     world.session()
     world.connection(LOST)
@@ -203,16 +203,16 @@ def test_what_never_expires_waits_for_nothing() -> None:
 @pytest.mark.parametrize("policy", ["link-detach", "session-end", "connection-close"])
 def test_a_re_attach_cancels(policy: str) -> None:
     world = World()
-    lease, thing = world.lease(policy, timeout_s=2)
-    world.link(lease, DETACHED)
+    expiry, thing = world.expiry(policy, timeout_s=2)
+    world.link(expiry, DETACHED)
     world.advance(1999)
-    world.expiries.resume(lease)
+    world.expiries.resume(expiry)
     assert world.expiries.waiting() == 0
     world.session()
     world.connection(LOST)
     world.advance(10_000)
     assert thing.ends == 0
-    world.link(lease, LOST)
+    world.link(expiry, LOST)
     world.advance(1999)
     assert thing.ends == 0, "the timeout counts anew"
     world.advance(1)
@@ -222,8 +222,8 @@ def test_a_re_attach_cancels(policy: str) -> None:
 @pytest.mark.requirement("DST-12")
 def test_a_lost_connection_leaves_a_grace_and_a_closed_one_does_not() -> None:
     world = World()
-    lost, kept = world.lease("link-detach", grace_ms=300)
-    closed, ended = world.lease("link-detach", grace_ms=300)
+    lost, kept = world.expiry("link-detach", grace_ms=300)
+    closed, ended = world.expiry("link-detach", grace_ms=300)
     world.link(lost, LOST)
     world.link(closed, GONE)
     assert (kept.ends, ended.ends) == (0, 1)
@@ -236,8 +236,8 @@ def test_a_lost_connection_leaves_a_grace_and_a_closed_one_does_not() -> None:
 @pytest.mark.requirement("DST-12")
 def test_a_grace_is_given_to_what_waited_for_the_connection() -> None:
     world = World()
-    lease, thing = world.lease("connection-close", grace_ms=300)
-    world.link(lease, DETACHED)
+    expiry, thing = world.expiry("connection-close", grace_ms=300)
+    world.link(expiry, DETACHED)
     world.connection(LOST)
     assert thing.ends == 0
     world.advance(300)
@@ -246,10 +246,10 @@ def test_a_grace_is_given_to_what_waited_for_the_connection() -> None:
 
 def test_what_has_ended_otherwise_is_not_told() -> None:
     world = World()
-    lease, thing = world.lease("link-detach", timeout_s=1)
-    world.link(lease, DETACHED)
-    world.expiries.end(lease)
-    waiting, other = world.lease("session-end")
+    expiry, thing = world.expiry("link-detach", timeout_s=1)
+    world.link(expiry, DETACHED)
+    world.expiries.end(expiry)
+    waiting, other = world.expiry("session-end")
     world.link(waiting, DETACHED)
     world.expiries.end(waiting)
     world.session()
@@ -262,9 +262,9 @@ def test_each_ends_at_its_own_moment() -> None:
     world = World()
     things = []
     for timeout in (3, 1, 2):
-        lease, thing = world.lease("link-detach", timeout_s=timeout)
+        expiry, thing = world.expiry("link-detach", timeout_s=timeout)
         things.append(thing)
-        world.link(lease, DETACHED)
+        world.link(expiry, DETACHED)
     seen = []
     for _ in range(3):
         world.advance(1000)
@@ -274,8 +274,8 @@ def test_each_ends_at_its_own_moment() -> None:
 
 def test_a_far_deadline_is_met_though_the_agenda_looks_no_further_than_its_horizon() -> None:
     world = World()
-    lease, thing = world.lease("link-detach", timeout_s=150)
-    world.link(lease, DETACHED)
+    expiry, thing = world.expiry("link-detach", timeout_s=150)
+    world.link(expiry, DETACHED)
     assert world.timer_queue.next_deadline_ms() == world.clock.now_ms() + HORIZON_MS
     for _ in range(149):
         world.advance(1000)
@@ -287,12 +287,12 @@ def test_a_far_deadline_is_met_though_the_agenda_looks_no_further_than_its_horiz
 def test_detaching_and_attaching_over_and_over_leaves_nothing_behind() -> None:
     """A peer chooses the timeout: neither heap may keep an entry for every detach (R3)."""
     world = World()
-    leases = [world.lease("link-detach", timeout_s=2**32 - 1)[0] for _ in range(10)]
+    expiries = [world.expiry("link-detach", timeout_s=2**32 - 1)[0] for _ in range(10)]
     for _ in range(100):
-        for lease in leases:
-            world.link(lease, DETACHED)
-            world.expiries.resume(lease)
-    world.link(leases[0], DETACHED)
+        for expiry in expiries:
+            world.link(expiry, DETACHED)
+            world.expiries.resume(expiry)
+    world.link(expiries[0], DETACHED)
     assert world.expiries.waiting() == 1
     assert world.expiries.deadlines() <= STALE_FREE + 2
     timer_queue = 0

@@ -248,7 +248,7 @@ async def test_a_batch_is_written_again_with_the_same_rows(tmp_path: Path) -> No
         assert isinstance(driver, sqlite3.Connection)
         (pages,) = driver.execute("PRAGMA page_count").fetchone()
         driver.execute(f"PRAGMA max_page_count={pages}")
-        changes = store._index.changes(batch)
+        changes = store._index.apply(batch)
 
         def more_pages() -> bool:
             driver.execute("PRAGMA max_page_count=10000")

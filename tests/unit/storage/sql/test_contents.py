@@ -35,7 +35,7 @@ def load(connection: Connection) -> Index:
 def write(connection: Connection, index: Index, batch: Batch) -> None:
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
-    sqlite.write(driver, Texts(connection.dialect), index.changes(batch))
+    sqlite.write(driver, Texts(connection.dialect), index.apply(batch))
 
 
 def numbers(connection: Connection, behind: int) -> list[int]:

@@ -15,7 +15,7 @@ def test_numbers_and_ids_are_spoken_for_in_blocks() -> None:
     index.speak_for(numbers=10, queues=3)
     batch = Batch()
     batch.append(stored(11))
-    changes = index.changes(batch)
+    changes = index.apply(batch)
     assert changes.statements == [
         (SET_MARK, [(4 + QUEUES_AT_ONCE, "queues")]),
         (INSERT_QUEUE, [(4, "q")]),
@@ -23,7 +23,7 @@ def test_numbers_and_ids_are_spoken_for_in_blocks() -> None:
     ]
     batch = Batch()
     batch.append(stored(12, "r"))
-    assert index.changes(batch).statements == [(INSERT_QUEUE, [(5, "r")])]
+    assert index.apply(batch).statements == [(INSERT_QUEUE, [(5, "r")])]
 
 
 def test_a_queue_that_is_made_anew_has_another_id() -> None:
@@ -31,12 +31,12 @@ def test_a_queue_that_is_made_anew_has_another_id() -> None:
     index.speak_for(numbers=100, queues=100)
     batch = Batch()
     batch.add_node(QUEUE)
-    index.changes(batch)
+    index.apply(batch)
     again = Batch()
     again.remove_node(QUEUE)
     again.add_node(QUEUE)
     again.append(stored(1))
-    changes = index.changes(again)
+    changes = index.apply(again)
     by_statement = dict(changes.statements)
     assert by_statement[DELETE_QUEUE] == [("q",)]
     assert by_statement[INSERT_QUEUE] == [(102, "q")]

@@ -125,15 +125,15 @@ def test_one_statement_takes_what_comes_and_goes() -> None:
     index.speak_for(numbers=1000, queues=100)
     batch = Batch()
     batch.append(stored(1))
-    assert not is_plain(index.changes(batch)), "its queue is new"
+    assert not is_plain(index.apply(batch)), "its queue is new"
     batch = Batch()
     batch.append(stored(2))
     batch.append(stored(3))
     batch.remove(1)
-    assert is_plain(index.changes(batch))
+    assert is_plain(index.apply(batch))
     batch = Batch()
     batch.count(2, 1)
-    assert is_plain(index.changes(batch)), "a record is written anew"
+    assert is_plain(index.apply(batch)), "a record is written anew"
     batch = Batch()
     batch.append(stored(4).with_bytes(bytes(postgres.STATEMENT_BYTES_MAX + 1)))
-    assert not is_plain(index.changes(batch)), "too large for one value"
+    assert not is_plain(index.apply(batch)), "too large for one value"

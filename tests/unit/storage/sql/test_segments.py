@@ -13,7 +13,7 @@ def added(segments: Segments, *numbers: int, size: int = 10) -> SegmentChanges:
     batch = Batch()
     for number in numbers:
         batch.append(stored(number).with_bytes(bytes([number % 256]) * size))
-    return segments.changes(batch, IDS)
+    return segments.apply(batch, IDS)
 
 
 def removing(*numbers: int) -> Batch:
@@ -39,9 +39,9 @@ def test_a_segment_is_made_changed_and_removed() -> None:
     assert [number for number, _, _ in changes.bodies] == [1]
     batch = removing(1, 3)
     assert not segments.wanted(batch).any()
-    changes = segments.changes(batch, IDS)
+    changes = segments.apply(batch, IDS)
     assert left(changes) == [[2]]
-    changes = segments.changes(removing(2), IDS)
+    changes = segments.apply(removing(2), IDS)
     assert (changes.removed, changes.changed) == ([(1, 3)], [])
     assert told(segments.wanted(removing(2))) == ([2], []), "it is forgotten"
 
@@ -49,8 +49,8 @@ def test_a_segment_is_made_changed_and_removed() -> None:
 def test_what_is_gone_changes_nothing() -> None:
     segments = Segments()
     added(segments, 1, 2, 3)
-    segments.changes(removing(2), IDS)
-    changes = segments.changes(removing(2), IDS)
+    segments.apply(removing(2), IDS)
+    changes = segments.apply(removing(2), IDS)
     assert (changes.changed, changes.removed) == ([], [])
 
 
@@ -64,7 +64,7 @@ def test_what_is_not_remembered_is_asked_for() -> None:
     assert told(segments.wanted(batch)) == ([5, 11, 12], [13])
     segments.learn(Segment(number, size, facts))
     assert told(segments.wanted(removing(11, 2, 10))) == ([], [])
-    assert left(segments.changes(removing(11, 2), IDS)) == [[1, 3], [10]]
+    assert left(segments.apply(removing(11, 2), IDS)) == [[1, 3], [10]]
 
 
 def test_what_comes_in_the_batch_is_not_asked_for() -> None:
@@ -75,7 +75,7 @@ def test_what_comes_in_the_batch_is_not_asked_for() -> None:
     batch.count(5, 2)
     batch.rewrite(4, b"new")
     assert not segments.wanted(batch).any()
-    changes = segments.changes(batch, IDS)
+    changes = segments.apply(batch, IDS)
     assert (changes.changed, changes.rebuilt) == ([], [])
     assert changes.bodies == [(4, b"newx", None)]
 
@@ -87,7 +87,7 @@ def test_what_was_said_last_counts() -> None:
     for count in (1, 2):
         batch.count(1, count)
         batch.fall_due(2, 70 + count)
-    ((size, facts, number),) = segments.changes(batch, IDS).changed
+    ((size, facts, number),) = segments.apply(batch, IDS).changed
     assert (facts[52], facts[76 + 8]) == (2, 72)
     assert (size, number) == (20, 1)
 
@@ -99,7 +99,7 @@ def test_what_is_looked_for_does_not_go() -> None:
     batch.count(2, 1)
     batch.fall_due(3, 7)
     assert not segments.wanted(batch).any()
-    assert left(segments.changes(batch, IDS)) == [[2, 3]]
+    assert left(segments.apply(batch, IDS)) == [[2, 3]]
 
 
 def test_one_that_is_rewritten_and_goes() -> None:
@@ -108,7 +108,7 @@ def test_one_that_is_rewritten_and_goes() -> None:
     segments.learn(Segment(number, size, facts, body=bytes(size)))
     batch = removing(1)
     batch.rewrite(2, b"new")
-    changes = segments.changes(batch, IDS)
+    changes = segments.apply(batch, IDS)
     assert left(changes) == [[2]]
     assert [each for _, each in changes.rebuilt] == [1]
 
@@ -124,7 +124,7 @@ def test_the_oldest_are_forgotten() -> None:
 def test_little_that_is_left_is_packed_anew_after_a_while() -> None:
     segments = Segments()
     ((number, size, facts),) = added(segments, *range(1, 11), size=1000).segments
-    segments.changes(removing(*range(1, 10)), IDS)
+    segments.apply(removing(*range(1, 10)), IDS)
     for later in range(int(PATIENCE) - 1):
         assert not segments.wanted(Batch()).any(), "the rest may follow"
         added(segments, 11 + later)
@@ -132,7 +132,7 @@ def test_little_that_is_left_is_packed_anew_after_a_while() -> None:
     kept = Segment(number, size, facts, body=b"".join(bytes([n]) * 1000 for n in range(1, 11)))
     kept.remove(list(range(1, 10)))
     segments.learn(kept)
-    changes = segments.changes(Batch(), IDS)
+    changes = segments.apply(Batch(), IDS)
     assert changes.rebuilt == [(bytes([10]) * 1000, 1)]
     assert [(size, number) for size, _, number in changes.changed] == [(1000, 1)]
     assert not segments.wanted(Batch()).any()
