@@ -25,37 +25,37 @@ class DefaultSource(DataSource):
     """The data source `amqp`; `pyspark_amqp/README.md` has its options and columns."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        from pyspark_amqp import source
+        from pyspark_amqp import data_source
 
         super().__init__(options)
         self._given: Final = dict(options)
-        source.check(self._given)
+        data_source.check(self._given)
 
     @classmethod
     def name(cls) -> str:
         return "amqp"
 
     def schema(self) -> str:
-        from pyspark_amqp import source
+        from pyspark_amqp import data_source
 
-        return source.schema(self._given)
+        return data_source.schema(self._given)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from pyspark_amqp import source
+        from pyspark_amqp import data_source
 
-        return source.reader(self._given, schema)
+        return data_source.reader(self._given, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from pyspark_amqp import source
+        from pyspark_amqp import data_source
 
-        return source.stream_reader(self._given, schema)
+        return data_source.stream_reader(self._given, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's
-        from pyspark_amqp import source
+        from pyspark_amqp import data_source
 
-        return source.writer(self._given, schema, overwrite=overwrite)
+        return data_source.writer(self._given, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001
-        from pyspark_amqp import source
+        from pyspark_amqp import data_source
 
-        return source.stream_writer(self._given, schema, overwrite=overwrite)
+        return data_source.stream_writer(self._given, schema, overwrite=overwrite)

@@ -96,8 +96,8 @@ class Archiving:
 
     def check(self) -> None:
         """Whatever can be wrong before Spark is started: OptionError, ArchiveError, BrokerError."""
-        from pyspark_amqp.connection import connected
         from pyspark_amqp.jobs.archive import check_target
+        from pyspark_amqp.wire.connection import connected
 
         checked = []
         for what, given in self.sources.items():

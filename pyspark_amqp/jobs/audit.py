@@ -1,6 +1,6 @@
 """The audit: five things that the event log must prove, and the messages that break them.
 
-Pure functions from frames to frames. `events` has the columns of `pyspark_amqp.columns.EVENTS`.
+Pure functions from frames to frames. `events` has the columns of `rows.columns.EVENT_LOG_COLUMNS`.
 
 - no loss: each life that began has ended, or the message is where it should be. Not judged where
   it began before the event log, or before a gap in it, or was not stored and the broker restarted,

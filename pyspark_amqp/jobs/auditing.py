@@ -39,8 +39,8 @@ class Auditing:
 
     def check(self, out: Path | None = None) -> None:
         """Whatever can be wrong before Spark is started; `out` is what will be written."""
-        from pyspark_amqp.connection import connected
         from pyspark_amqp.options import Use, read_options
+        from pyspark_amqp.wire.connection import connected
 
         if out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -79,8 +79,8 @@ class Auditing:
         return self._with_looks(spark, known, scope, say)
 
     def _events(self, spark: SparkSession) -> DataFrame:
-        from pyspark_amqp.columns import EVENT_LOG_COLUMNS
         from pyspark_amqp.jobs.looking import live_events
+        from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS
 
         if self.place is None:
             assert self.broker is not None

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from pyspark_amqp.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS, ddl_of
+from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS, ddl_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from pyspark_amqp.columns import EVENT_LOG_COLUMNS, ddl_of
 from pyspark_amqp.errors import GoneError
 from pyspark_amqp.options import Options, Use, read_options
+from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, ddl_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +71,7 @@ def waiting(
 
 def knows(options: Options, kind: str, name: str) -> bool:
     """Whether the broker has that. It makes queues for whoever asks; none is made here."""
-    from pyspark_amqp.broker_client import opened
+    from pyspark_amqp.wire.broker_client import opened
 
     with opened(options) as management:
         try:

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from pyspark_amqp.jobs.archive import SAME
-from pyspark_amqp.outgoing import RAW_COLUMNS
+from pyspark_amqp.sink.encoding import RAW_COLUMNS
 from pyspark_amqp.spark import utc
 
 if TYPE_CHECKING:

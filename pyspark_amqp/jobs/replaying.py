@@ -34,8 +34,8 @@ class Replaying:
 
     def check(self, *, dry_run: bool) -> None:
         """Whatever can be wrong before Spark is started."""
-        from pyspark_amqp.connection import connected
         from pyspark_amqp.options import Use, read_options
+        from pyspark_amqp.wire.connection import connected
 
         Archive(self.place).check(MESSAGES)
         given = {
@@ -61,7 +61,7 @@ class Replaying:
         from pyspark import StorageLevel
 
         from pyspark_amqp.jobs.replay import ReplayChoice, chosen, plan
-        from pyspark_amqp.selector import condition
+        from pyspark_amqp.jobs.selector import condition
 
         choice = ReplayChoice(
             self.since,

@@ -106,7 +106,7 @@ def spark_for(
 ) -> Iterator[SparkSession]:
     """Spark, for the block. What it says of a failure becomes one line: the cause."""
     from pyspark_amqp.jobs.replay import ReplayError
-    from pyspark_amqp.selector import SelectorError
+    from pyspark_amqp.jobs.selector import SelectorError
     from pyspark_amqp.spark import session
 
     progress.say("starting Spark")

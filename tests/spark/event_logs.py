@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_amqp.columns import EVENT_LOG_COLUMNS, ddl_of
+from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, ddl_of
 
 START: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MS: Final = timedelta(milliseconds=1)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from broker.jms import Destination, JmsMessage, TextBody, encode, stamp
 from broker.jms.bodies import Body
-from pyspark_amqp.connection import connected
 from pyspark_amqp.options import Use, read_options
-from pyspark_amqp.publishing import Publisher
+from pyspark_amqp.wire.connection import connected
+from pyspark_amqp.wire.publishing import Publisher
 
 SENT_MS = 1_700_000_000_000
 

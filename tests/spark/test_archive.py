@@ -13,10 +13,10 @@ import duckdb
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_amqp.columns import MESSAGE_COLUMNS, ddl_of
 from pyspark_amqp.jobs.archive import ArchivedBatch, check_target, snapshot, source_name, stream
 from pyspark_amqp.jobs.compact import compact
 from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive, ArchiveError, address_of
+from pyspark_amqp.rows.columns import MESSAGE_COLUMNS, ddl_of
 from tests.spark.event_logs import Writer
 
 NIGHT: Final = datetime(2026, 1, 31, 23, 59, 59, 999_999, tzinfo=UTC)

@@ -13,7 +13,6 @@ from proton import Message
 from proton.utils import BlockingConnection
 from pyspark.sql import SparkSession
 
-from pyspark_amqp.broker_client import opened
 from pyspark_amqp.jobs.archiving import Archiving
 from pyspark_amqp.jobs.audit import LOSS
 from pyspark_amqp.jobs.auditing import Auditing, lines_of, notes_of, table_of
@@ -22,6 +21,7 @@ from pyspark_amqp.jobs.replay import ReplayError
 from pyspark_amqp.jobs.replaying import Replaying
 from pyspark_amqp.jobs.report import gather, write
 from pyspark_amqp.options import Use, read_options
+from pyspark_amqp.wire.broker_client import opened
 from tests.interop.broker_process import BrokerProcess
 from tests.spark.test_archive import read_by_duckdb
 

@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyspark_amqp.columns import MESSAGE_COLUMNS, V_DDL, ddl_of
 from pyspark_amqp.jobs.archive import SAME, snapshot
 from pyspark_amqp.jobs.layout import MESSAGES, Archive
 from pyspark_amqp.jobs.replay import NUMBER, ReplayChoice, chosen, in_order, numbered, plan
-from pyspark_amqp.selector import condition
+from pyspark_amqp.jobs.selector import condition
+from pyspark_amqp.rows.columns import MESSAGE_COLUMNS, V_DDL, ddl_of
 from tests.spark.event_logs import START
 
 DAY: Final = timedelta(days=1)

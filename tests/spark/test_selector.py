@@ -15,9 +15,9 @@ from broker.jms import encode as encode_jms
 from broker.message import read_message
 from broker.routing.errors import InvalidSelector
 from broker.routing.selector import parse_selector
-from pyspark_amqp.columns import MESSAGE_COLUMNS
-from pyspark_amqp.rows import RowMaker, told_of
-from pyspark_amqp.selector import SelectorError, condition
+from pyspark_amqp.jobs.selector import SelectorError, condition
+from pyspark_amqp.rows.columns import MESSAGE_COLUMNS
+from pyspark_amqp.rows.decoding import RowMaker, told_of
 from tests.support.clock import SimulatedClock
 
 

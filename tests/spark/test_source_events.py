@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pyspark_amqp.columns import (
+from pyspark_amqp.rows.columns import (
     EVENT_LOG_COLUMNS,
     MESSAGE_COLUMNS,
     ddl_of,

@@ -18,9 +18,9 @@ from broker.jms import (
     stamp,
 )
 from broker.jms.bodies import Body
-from pyspark_amqp.connection import connected
 from pyspark_amqp.options import Use, read_options
-from pyspark_amqp.publishing import Publisher
+from pyspark_amqp.wire.connection import connected
+from pyspark_amqp.wire.publishing import Publisher
 
 BODIES: Final[list[Body]] = [
     NoBody(),

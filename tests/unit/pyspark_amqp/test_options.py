@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from pyspark_amqp.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS
 from pyspark_amqp.option_kinds import Position
 from pyspark_amqp.options import MODES, TABLE, OptionError, Use, read_options
+from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS
 from tests.support.tidy import ROOT
 
 QUEUE: Final = {"address": "orders"}

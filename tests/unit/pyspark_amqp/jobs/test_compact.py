@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_amqp.columns import EVENT_LOG_COLUMNS, schema_of
 from pyspark_amqp.jobs.compact import Compacted, compact, groups
 from pyspark_amqp.jobs.layout import EVENTS, FILE, MESSAGES, Archive, ArchiveError, file_name
+from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, schema_of
 from tests.support import killed_compaction
 
 ROOT: Final = Path(__file__).resolve().parents[4]

@@ -6,7 +6,7 @@ from pyspark_amqp.jobs.running import cause_of
 
 LOST = """Traceback (most recent call last):
   File "worker.py", line 1, in main
-pyspark_amqp.lease.LeaseLostError: the lease l is gone: it ran out
+pyspark_amqp.source.lease.LeaseLostError: the lease l is gone: it ran out
 SQLSTATE: 38000
 org.apache.spark.SparkException: Job aborted due to stage failure
 """

@@ -1,0 +1,193 @@
+"""Encoded messages as rows of Arrow.
+
+A batch is made column by column: each message is decoded once, then every column that is wanted
+takes what is its own from all of them. What nobody wants is not decoded: the schema that a user
+gives is what the rows have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker.jms import Destination
+from pyspark_amqp.rows.amqp_json import plain_json
+from pyspark_amqp.rows.buffers import Maps
+from pyspark_amqp.rows.columns import (
+    ID_TYPE,
+    LIST_TYPE,
+    MAP_TYPE,
+    UTC_MICROSECONDS,
+    message_columns,
+    schema_of,
+)
+from pyspark_amqp.rows.plain import (
+    ID_FIELDS,
+    JSON_READERS,
+    READERS,
+    Decoded,
+    is_constant,
+)
+from pyspark_amqp.rows.typed import lists, map_array, maps
+
+BROKER_COLUMNS: Final = frozenset(
+    {"address", "subscription", "position", "enqueuedAt", "amqp", "messageFormat"}
+)
+"""What is known of a message without decoding it."""
+
+BODY_COLUMNS: Final = frozenset(
+    {"bodyType", "bodySection", "bodyText", "bodyBytes", "bodyMap", "bodyList", "bodyJson"}
+)
+
+Maker = Callable[[list[Any]], pa.Array]
+
+TOLD: Final = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("enqueuedAt", UTC_MICROSECONDS),
+        ("message", pa.binary()),
+        ("messageFormat", pa.int64()),
+    ]
+)
+"""What the broker tells of messages; all but the message may be null."""
+
+
+def told_of(
+    messages: Sequence[bytes],
+    *,
+    positions: Sequence[int | None],
+    enqueued_us: Sequence[int | None],
+    formats: Sequence[int | None] | None = None,
+) -> pa.RecordBatch:
+    """That of some messages; all lists are of one length. Without `formats` all are AMQP's own."""
+    if formats is None:
+        formats = [None] * len(messages)
+    return pa.record_batch([positions, enqueued_us, messages, formats], schema=TOLD)
+
+
+@final
+class RowMaker:
+    """Makes rows of the columns `names`, of messages from one place.
+
+    `consumer` is where a message that says no destination has come from. A message that is none to
+    JMS is a row as well: what the broker knows of it, `amqp` with its bytes in any case, and the
+    reason in `bodyJson`; `bodyType` is null.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        *,
+        address: str | None,
+        subscription: str | None = None,
+        consumer: Destination | None = None,
+        include_body: bool = True,
+        include_raw: bool = False,
+        properties_as: str = "typed",
+    ) -> None:
+        self.schema: Final = schema_of(message_columns(properties_as), names)
+        # once: to name fields, and to hash types, takes Arrow a tenth of a small batch
+        self._types: Final = {field.name: field.type for field in self.schema}
+        self._makers: Final = {name: MAKERS.get(kind) for name, kind in self._types.items()}
+        self._constants: Final = {"address": address, "subscription": subscription}
+        self._readers: Final = READERS | (JSON_READERS if properties_as == "json" else {})
+        self._include_raw: Final = include_raw
+        self._consumer: Final = consumer
+        # a column that is asked for by its name alone is meant
+        self._body: Final = include_body and not BODY_COLUMNS.isdisjoint(names)
+        self._properties: Final = "properties" in names
+        self._decodes: Final = not BROKER_COLUMNS.issuperset(names)
+
+    def batch(self, told: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of messages of which that is told (TOLD), in their order."""
+        decoded = self._decoded(told) if self._decodes else None
+        arrays = [self._column(name, told, decoded) for name in self._types]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _decoded(self, told: pa.RecordBatch) -> Decoded:
+        as_maps = self._properties and "properties" not in self._readers
+        decoded = Decoded(
+            consumer=self._consumer,
+            properties=self._properties and not as_maps,
+            maps=Maps() if as_maps else None,
+            body=self._body,
+        )
+        messages = told.column("message")
+        _, offsets, data = messages.buffers()
+        first = messages.offset
+        received_ms = pc.divide(told.column("enqueuedAt").cast(pa.int64()), 1000).fill_null(0)
+        decoded.add(
+            b"" if data is None else data.to_pybytes(),
+            memoryview(offsets).cast("i")[first : first + len(messages) + 1].tolist(),
+            received_ms.to_pylist(),
+        )
+        return decoded
+
+    def _column(self, name: str, told: pa.RecordBatch, decoded: Decoded | None) -> pa.Array:
+        if name in self._constants:
+            constant = self._constants[name]
+            return pa.repeat(pa.scalar(constant, pa.string()), told.num_rows)
+        if name in told.schema.names:
+            return told.column(name)
+        if name == "amqp":
+            return self._raw(told.column("message"), decoded)
+        assert decoded is not None
+        if name in BODY_COLUMNS and not self._body:
+            return pa.nulls(told.num_rows, self._types[name])
+        array = self._array(name, decoded)
+        if decoded.errors:
+            array = _emptied(array, decoded.errors)
+            if name == "bodyJson":
+                texts = array.to_pylist()
+                for at, error in decoded.errors.items():
+                    texts[at] = plain_json({"error": error})
+                array = pa.array(texts, pa.string())
+        return array
+
+    def _array(self, name: str, decoded: Decoded) -> pa.Array:
+        """What the messages have in one column."""
+        if name == "properties" and decoded.maps is not None:
+            return map_array(decoded.maps)
+        values = self._readers[name](decoded.messages)
+        return _array(values, self._types[name], self._makers[name])
+
+    def _raw(self, messages: pa.Array, decoded: Decoded | None) -> pa.Array:
+        """All messages where they are wanted, else those that are none to JMS."""
+        if self._include_raw:
+            return messages
+        if decoded is None or not decoded.errors:
+            return pa.nulls(len(messages), pa.binary())
+        places = [at if at in decoded.errors else None for at in range(len(messages))]
+        return messages.take(pa.array(places, pa.int64()))
+
+
+def _emptied(array: pa.Array, without: dict[int, str]) -> pa.Array:
+    """`array` with nulls at those places."""
+    return array.take(pa.array([None if at in without else at for at in range(len(array))]))
+
+
+def _array(values: list[Any], kind: pa.DataType, make: Maker | None = None) -> pa.Array:
+    """Many columns have the same in all rows, most often null."""
+    if values and is_constant(values):
+        if values[0] is None:
+            return pa.nulls(len(values), kind)
+        if make is None:
+            return pa.repeat(pa.scalar(values[0], kind), len(values))
+    return pa.array(values, kind) if make is None else make(values)
+
+
+def _ids(values: list[object]) -> pa.Array:
+    """Identifiers as structs; null where there is none."""
+    children = [_array(ID_FIELDS[field.name](values), field.type) for field in ID_TYPE]
+    return pa.StructArray.from_arrays(children, fields=list(ID_TYPE), mask=children[0].is_null())
+
+
+MAKERS: Final[dict[pa.DataType, Maker]] = {
+    ID_TYPE: _ids,
+    LIST_TYPE: lists,
+    MAP_TYPE: maps,
+}
+"""What makes arrays of values that Arrow does not know."""

@@ -1,0 +1,108 @@
+"""The bodies of messages, out of the columns that a row has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, final
+
+from broker.jms import (
+    BytesBody,
+    MapBody,
+    NoBody,
+    ObjectBody,
+    SerializedBody,
+    StreamBody,
+    TextBody,
+)
+from broker.jms.bodies import Body
+from pyspark_amqp.rows.amqp_json import from_json
+from pyspark_amqp.rows.typed import Unreadable
+from pyspark_amqp.sink.values import Columns, binary_in, map_in, text_in
+
+VALUE: Final = "value"
+"""A column that is the body, text or bytes by its type: what Kafka's sink calls it."""
+
+
+def _text_body(row: Mapping[str, object]) -> Body:
+    text = row.get("bodyText")
+    return TextBody(None if text is None else text_in("bodyText", text))
+
+
+def _bytes_body(row: Mapping[str, object]) -> Body:
+    return BytesBody(binary_in("bodyBytes", row.get("bodyBytes", b"")))
+
+
+def _map_body(row: Mapping[str, object]) -> Body:
+    return MapBody(map_in("bodyMap", row.get("bodyMap", {})))
+
+
+def _stream_body(row: Mapping[str, object]) -> Body:
+    items = row.get("bodyList", [])
+    if isinstance(items, list):
+        return StreamBody(items)
+    raise items.error if isinstance(items, Unreadable) else ValueError("bodyList is no list")
+
+
+def _object_body(row: Mapping[str, object]) -> Body:
+    if "bodyBytes" in row:
+        return SerializedBody(binary_in("bodyBytes", row["bodyBytes"]))
+    if "bodyJson" in row:
+        return ObjectBody(from_json(text_in("bodyJson", row["bodyJson"])))
+    return SerializedBody()
+
+
+def _no_body(row: Mapping[str, object]) -> Body:  # noqa: ARG001 - of all kinds the only one
+    return NoBody()
+
+
+BODIES: Final = {
+    "bodyText": "text",
+    "bodyBytes": "bytes",
+    "bodyMap": "map",
+    "bodyList": "stream",
+    "bodyJson": "object",
+}
+"""By the column that is filled, the kind of a message that does not say it."""
+
+MAKERS: Final[dict[str, Callable[[Mapping[str, object]], Body]]] = {
+    "text": _text_body,
+    "bytes": _bytes_body,
+    "map": _map_body,
+    "stream": _stream_body,
+    "object": _object_body,
+    "message": _no_body,
+}
+"""By the kind."""
+
+
+@final
+class Bodies:
+    """What the rows of a batch have for bodies."""
+
+    def __init__(self, columns: Columns, body_type: str | None) -> None:
+        self._body_type: Final = body_type
+        self._kinds: Final = columns.get("bodyType")
+        self._columns: Final = {name: columns[name] for name in BODIES if name in columns}
+        values = columns.get(VALUE, ())
+        for name, kind in (("bodyText", str), ("bodyBytes", bytes)):
+            if any(isinstance(value, kind) for value in values):
+                there = self._columns.get(name, values)
+                self._columns[name] = [
+                    value if other is None else other
+                    for other, value in zip(there, values, strict=True)
+                ]
+
+    def of(self, at: int) -> Body:
+        row = {name: values[at] for name, values in self._columns.items() if values[at] is not None}
+        kind = self._body_type
+        if self._kinds is not None and self._kinds[at]:
+            kind = text_in("bodyType", self._kinds[at])
+        if kind is None:
+            kinds = [BODIES[name] for name in row]
+            if len(kinds) > 1:
+                raise ValueError(f"it has several bodies, and no bodyType: {', '.join(kinds)}")
+            kind = kinds[0] if kinds else "message"
+        make = MAKERS.get(kind)
+        if make is None:
+            raise ValueError(f"bodyType {kind!r} is none of {', '.join(MAKERS)}")
+        return make(row)

@@ -1,0 +1,258 @@
+"""Rows of Arrow as encoded messages: what the sink sends."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, final
+
+import pyarrow as pa
+
+from broker.amqp.types import ULong
+from broker.jms import (
+    BytesBody,
+    Destination,
+    DestinationType,
+    JmsMessage,
+    MappingError,
+    encode,
+)
+from broker.jms.ids import correlation_id_text, message_id_text
+from pyspark_amqp.options import OptionError
+from pyspark_amqp.rows.amqp_json import annotations_from_json
+from pyspark_amqp.rows.columns import MESSAGE_COLUMNS
+from pyspark_amqp.sink.bodies import VALUE, Bodies
+from pyspark_amqp.sink.values import Columns, binary_in, columns_of, map_in, text_in, whole_in
+
+MICROSECONDS: Final = 1000
+"""Of a millisecond."""
+
+RAW_COLUMNS: Final = ("address", "amqp", "messageFormat")
+"""What is looked at of rows whose column amqp is sent as it is."""
+
+Put = Callable[[JmsMessage, Any], None]
+Encoded = Callable[[int], bytes]
+"""The message of a row, by the row's place in its batch."""
+
+
+class RowError(ValueError):
+    """A row is no message; the text says which row and why."""
+
+
+def check_columns(names: list[str], *, raw: bool, address: str | None) -> None:
+    """OptionError where rows of those columns cannot be sent. To be asked as a query is planned."""
+    if raw and "amqp" not in names:
+        raise OptionError("option replay: raw needs the column amqp")
+    if address is None and "address" not in names:
+        raise OptionError("option address: it must be given where rows have no column address")
+    allowed = [*MESSAGE_COLUMNS, VALUE]
+    strangers = [name for name in names if name not in allowed]
+    if strangers:
+        raise OptionError(
+            f"the sink has no column {', '.join(strangers)}; allowed: {', '.join(allowed)}"
+        )
+
+
+@final
+class Outgoing:
+    """One message to be sent."""
+
+    def __init__(self, address: str, data: bytes) -> None:
+        self.address: Final = address
+        self.data: Final = data
+
+
+@final
+class MessageMaker:
+    """Makes messages of rows; all of one partition, whose `name` begins the ids of those that
+    have none, `NAME/ROW`: a partition that is written again gives them again."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        address: str | None,
+        body_type: str | None = None,
+        raw: bool = False,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._name: Final = name
+        self._address: Final = address
+        self._body_type: Final = body_type
+        self._raw: Final = raw
+        self._now_ms: Final = now_ms
+        self._count = 0
+
+    def messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
+        """A message for each row. RowError names the row that is none."""
+        if self._raw:
+            needed = {"amqp", "messageFormat"} if self._address else {*RAW_COLUMNS}
+            batch = batch.select([name for name in batch.schema.names if name in needed])
+        columns = columns_of(batch)
+        formats = columns.get("messageFormat", [None] * batch.num_rows)
+        addresses: Sequence[str | None] = [self._address] * batch.num_rows
+        if not self._address:
+            addresses = columns.get("address", addresses)
+        encoded = _raw(columns) if self._raw else self._encoded(columns, addresses)
+        for at, address in enumerate(addresses):
+            try:
+                if address is None:
+                    raise ValueError("its address is null")
+                _check_format(formats[at])
+                made = Outgoing(text_in("address", address), encoded(at))
+            except (MappingError, ValueError, TypeError, OverflowError) as error:
+                raise RowError(
+                    f"row {self._count} of {self._name} is no message: {error}"
+                ) from error
+            yield made
+            self._count += 1
+
+    def _encoded(self, columns: Columns, addresses: Sequence[str | None]) -> Encoded:
+        bodies = Bodies(columns, self._body_type)
+        headers = _headers(columns, addresses)
+
+        def encoded(at: int) -> bytes:
+            message = JmsMessage(bodies.of(at))
+            for put, values in headers:
+                value = values[at]
+                if value is not None:
+                    put(message, value)
+            if not message.message_id:
+                message.message_id = f"ID:{self._name}/{self._count}"
+            if not message.timestamp:
+                message.timestamp = self._now_ms()
+            if message.expiration:
+                # what is over is sent as such: the broker says what becomes of it
+                message.time_to_live = max(1, message.expiration - self._now_ms())
+            return encode(message)
+
+        return encoded
+
+
+def _check_format(message_format: object) -> None:
+    """ValueError for one that is not AMQP's own: as that it would be another message."""
+    if message_format:
+        number = whole_in("messageFormat", message_format)
+        raise ValueError(f"its messageFormat {number:#x} cannot be sent, only AMQP's own (0)")
+
+
+def _raw(columns: Columns) -> Encoded:
+    messages = columns.get("amqp")
+
+    def encoded(at: int) -> bytes:
+        data = None if messages is None else messages[at]
+        if data is None:
+            raise ValueError("its column amqp is null")
+        return binary_in("amqp", data)
+
+    return encoded
+
+
+def _texts(column: str, header: str) -> Put:
+    def put(message: JmsMessage, value: object) -> None:
+        setattr(message, header, text_in(column, value))
+
+    return put
+
+
+def _numbers(column: str, header: str, unit: int = 1) -> Put:
+    def put(message: JmsMessage, value: object) -> None:
+        setattr(message, header, whole_in(column, value) // unit)
+
+    return put
+
+
+def _ids(column: str, header: str, text_of: Callable[[object], str | None]) -> Put:
+    """Identifiers by their types, for messages that have not got JMS' text of them."""
+
+    def put(message: JmsMessage, typed: dict[str, object]) -> None:
+        if getattr(message, header) is None:
+            setattr(message, header, text_of(_identifier(column, typed)))
+
+    return put
+
+
+def _identifier(column: str, typed: dict[str, object]) -> object:
+    kind = typed.get("type")
+    value = typed.get(str(kind))
+    if kind == "uuid":
+        return uuid.UUID(str(value))
+    if kind == "ulong":
+        return ULong(int(str(value)))
+    if kind in ("string", "binary") and value is not None:
+        return value
+    raise ValueError(f"{column} is none: {typed!r:.100}")
+
+
+def _property(name: str) -> Put:
+    return lambda message, value: message.set_property(name, value)
+
+
+def _put_properties(message: JmsMessage, value: object) -> None:
+    for name, each in map_in("properties", value).items():
+        message.set_property(name, each)
+
+
+def _put_destination(message: JmsMessage, told: tuple[str, str]) -> None:
+    address, kind = told
+    message.destination = Destination(address, DestinationType(kind))
+
+
+def _put_reply_to(message: JmsMessage, told: tuple[str, str | None]) -> None:
+    address, kind = told
+    message.reply_to = Destination(
+        text_in("JMSReplyTo", address), DestinationType(kind or DestinationType.QUEUE.value)
+    )
+
+
+def _put_content_type(message: JmsMessage, value: object) -> None:
+    if isinstance(message.body, BytesBody) and value:
+        message.content_type = text_in("contentType", value)
+
+
+def _put_annotations(message: JmsMessage, value: object) -> None:
+    message.annotations = annotations_from_json(text_in("messageAnnotations", value))
+
+
+HEADERS: Final[dict[str, Put]] = {
+    "JMSMessageID": _texts("JMSMessageID", "message_id"),
+    "messageId": _ids("messageId", "message_id", message_id_text),
+    "JMSCorrelationID": _texts("JMSCorrelationID", "correlation_id"),
+    "correlationId": _ids("correlationId", "correlation_id", correlation_id_text),
+    "JMSTimestamp": _numbers("JMSTimestamp", "timestamp", MICROSECONDS),
+    "JMSDestinationType": _put_destination,
+    "JMSReplyTo": _put_reply_to,
+    "JMSType": _texts("JMSType", "type"),
+    "JMSPriority": _numbers("JMSPriority", "priority"),
+    "JMSDeliveryMode": _numbers("JMSDeliveryMode", "delivery_mode"),
+    "JMSExpiration": _numbers("JMSExpiration", "expiration", MICROSECONDS),
+    "JMSDeliveryTime": _numbers("JMSDeliveryTime", "delivery_time", MICROSECONDS),
+    "JMSXUserID": _texts("JMSXUserID", "user_id"),
+    "JMSXGroupID": _texts("JMSXGroupID", "group_id"),
+    "JMSXGroupSeq": _property("JMSXGroupSeq"),
+    "JMS_AMQP_TTL": _property("JMS_AMQP_TTL"),
+    "JMS_AMQP_REPLY_TO_GROUP_ID": _texts("JMS_AMQP_REPLY_TO_GROUP_ID", "reply_to_group_id"),
+    "contentType": _put_content_type,
+    "contentEncoding": _texts("contentEncoding", "content_encoding"),
+    "properties": _put_properties,
+    "messageAnnotations": _put_annotations,
+}
+"""What puts into a message what its row has in a column; done in this order."""
+
+
+def _headers(columns: Columns, addresses: Sequence[str | None]) -> list[tuple[Put, Sequence[Any]]]:
+    """The columns that are not empty, and what puts their values into messages."""
+    told = dict(columns)
+    if "JMSDestinationType" in columns:
+        kinds = columns["JMSDestinationType"]
+        told["JMSDestinationType"] = [
+            None if kind is None else (address, kind)
+            for address, kind in zip(addresses, kinds, strict=True)
+        ]
+    if "JMSReplyTo" in columns:
+        kinds = columns.get("JMSReplyToType", [None] * len(addresses))
+        told["JMSReplyTo"] = [
+            None if address is None else (address, kind)
+            for address, kind in zip(columns["JMSReplyTo"], kinds, strict=True)
+        ]
+    return [(put, told[name]) for name, put in HEADERS.items() if name in told]

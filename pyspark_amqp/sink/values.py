@@ -1,0 +1,118 @@
+"""Columns of Arrow as lists of Python's values, which the sink makes messages of.
+
+A row of Arrow's own costs several times as much as its place in such lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_amqp.rows.typed import Unreadable, is_typed, value_of, values_of
+
+Columns = Mapping[str, Sequence[Any]]
+"""The rows of a batch, column by column."""
+
+
+def columns_of(batch: pa.RecordBatch) -> Columns:
+    """The columns by their names, without those that are empty.
+
+    Times are microseconds: datetime reaches less far than JMS' times. Entries of maps and lists
+    that are V are the values that those tell; a row with one that tells none is an `Unreadable`.
+    """
+    return {
+        name: _listed(array)
+        for name, array in zip(batch.schema.names, batch.columns, strict=True)
+        if array.null_count < len(array)
+    }
+
+
+def _listed(array: pa.Array) -> list[Any]:
+    kind = array.type
+    if pa.types.is_map(kind):
+        return _maps(array)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _lists(array)
+    if pa.types.is_timestamp(kind):
+        array = array.cast(pa.timestamp("us", tz=kind.tz)).cast(pa.int64())
+    listed: list[Any] = array.to_pylist()
+    if pa.types.is_struct(kind) and any(pa.types.is_nested(field.type) for field in kind):
+        rows = [row and {name: _read(value) for name, value in row.items()} for row in listed]
+        return [row and _readable(row) for row in rows]
+    return listed
+
+
+def _maps(array: pa.MapArray) -> list[Any]:
+    names, values = array.keys.to_pylist(), _entries(array.items)
+    rows = [
+        dict(zip(names[begin:end], values[begin:end], strict=False)) if is_there else None
+        for begin, end, is_there in _spans(array)
+    ]
+    return rows if _are_readable(values) else [row and _readable(row) for row in rows]
+
+
+def _lists(array: pa.ListArray) -> list[Any]:
+    values = _entries(array.values)
+    rows = [values[begin:end] if is_there else None for begin, end, is_there in _spans(array)]
+    return rows if _are_readable(values) else [row and _readable(row) for row in rows]
+
+
+def _spans(array: pa.MapArray | pa.ListArray) -> Iterable[tuple[int, int, bool]]:
+    """Where the entries of each row begin and end, and whether the row is there at all."""
+    offsets = array.offsets.to_pylist()
+    return zip(offsets, offsets[1:], array.is_valid().to_pylist(), strict=False)
+
+
+def _entries(array: pa.Array) -> list[Any]:
+    if is_typed(array.type):
+        return values_of(array)
+    values: list[Any] = array.to_pylist(maps_as_pydicts="strict")
+    return [_read(value) for value in values] if pa.types.is_nested(array.type) else values
+
+
+def _read(value: object) -> object:
+    try:
+        return value_of(value) if isinstance(value, dict) else value
+    except ValueError as error:
+        return Unreadable(error)
+
+
+def _are_readable(values: Iterable[object]) -> bool:
+    return Unreadable not in set(map(type, values))
+
+
+def _readable(row: dict[str, object] | list[object]) -> object:
+    """The row, or the first of its values that is none."""
+    values = row.values() if isinstance(row, dict) else row
+    return next((value for value in values if isinstance(value, Unreadable)), row)
+
+
+# ---- what a column has to have
+
+
+def text_in(column: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise ValueError(f"{column} is no text")
+
+
+def whole_in(column: str, value: object) -> int:
+    if isinstance(value, int):
+        return value
+    raise ValueError(f"{column} is no whole number")
+
+
+def binary_in(column: str, value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    raise ValueError(f"{column} is not binary")
+
+
+def map_in(column: str, value: object) -> dict[str, object]:
+    if isinstance(value, Unreadable):
+        raise value.error
+    if isinstance(value, dict):
+        return value
+    raise ValueError(f"{column} is no map")

@@ -1,0 +1,255 @@
+"""Spark's writers. What a batch sends is staged at the broker, seen by nobody, until one request
+of the driver shows all of it: once, however often the batch or that request is repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from pyspark_amqp.errors import BrokerError, GoneError
+from pyspark_amqp.options import Options
+from pyspark_amqp.sink.encoding import MessageMaker, Outgoing
+from pyspark_amqp.wire.broker_client import Management, opened
+from pyspark_amqp.wire.connection import Connection, connected
+from pyspark_amqp.wire.publishing import Publisher
+from pyspark_amqp.worker import keep_what_is_loaded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SINK: Final = "sink"
+
+QUERY_PROPERTY: Final = "sql.streaming.queryId"
+BATCH_PROPERTY: Final = "streaming.sql.batchId"
+"""Spark's own names, of no public interface: a test holds it to them."""
+
+ATTEMPT_BITS: Final = 63
+
+FULL: Final = "amqp:resource-limit-exceeded"
+FULL_ADVICE: Final = (
+    "a batch is staged whole before any of it is shown: smaller ones (maxBytesPerTrigger or "
+    "maxMessagesPerTrigger of a stream, --rate of a replay) may have room"
+)
+
+LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one task writes: a partition of a batch. No attempt at it has the number of another,
+    which Spark's own numbers do not promise: they begin anew with each driver."""
+
+    query: str
+    batch: int
+    partition: int
+    attempt: int
+
+    @property
+    def name(self) -> str:
+        """What its messages are called: the same for every attempt."""
+        return f"{self.query}/{self.batch}/{self.partition}"
+
+    def properties(self) -> dict[str, object]:
+        """How a link says that what it sends is for the stage of this task."""
+        from proton import int32
+
+        return {
+            "stage-query": self.query,
+            "stage-batch": self.batch,
+            "stage-partition": int32(self.partition),
+            "stage-attempt": self.attempt,
+        }
+
+
+@dataclass
+class SinkCommit(WriterCommitMessage):
+    """What a task has sent."""
+
+    task: Task
+    messages: int
+
+
+class _Sending:
+    """A connection with a link for each address that is sent to."""
+
+    def __init__(self, connection: Connection, properties: Mapping[str, object] | None) -> None:
+        self._connection: Final = connection
+        self._properties: Final = properties
+        self._publishers: Final[dict[str, Publisher]] = {}
+
+    def send(self, address: str, data: bytes) -> None:
+        publisher = self._publishers.get(address)
+        if publisher is None:
+            publisher = Publisher(self._connection, address, self._properties)
+            self._publishers[address] = publisher
+        publisher.send(data)
+
+    def flush(self) -> None:
+        for publisher in self._publishers.values():
+            publisher.flush()
+
+
+class Writing:
+    """What both writers do."""
+
+    def __init__(self, options: Options) -> None:
+        self._options: Final = options
+
+    @property
+    def _is_staged(self) -> bool:
+        return self._options.text("delivery") == "staged"
+
+    def task(self) -> Task:
+        """The task that this is run by."""
+        raise NotImplementedError
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
+        """Send all rows; when this returns, the broker has them on disk."""
+        keep_what_is_loaded()
+        task = self.task()
+        options = self._options
+        maker = MessageMaker(
+            name=task.name,
+            address=options.text("address"),
+            body_type=options.text("bodyType"),
+            raw=options.text("replay") == "raw",
+            now_ms=lambda: time.time_ns() // 1_000_000,
+        )
+        properties = task.properties() if self._is_staged else None
+        try:
+            count = sum(self._send(maker.messages(batch), properties) for batch in iterator)
+        except BrokerError as error:
+            if self._is_staged and FULL in str(error):
+                raise BrokerError(f"{error}; {FULL_ADVICE}") from error
+            raise
+        return SinkCommit(task, count)
+
+    def _send(self, messages: Iterator[Outgoing], properties: Mapping[str, object] | None) -> int:
+        """Send what a batch of Arrow's has, by a connection of its own: the next one may be long
+        in coming, and the broker ends a connection on which nobody says anything. A stage takes
+        what comes by a later link of the same attempt behind what it has."""
+        first = next(messages, None)
+        if first is None:
+            return 0
+        count = 0
+        with connected(self._options) as connection:
+            sending = _Sending(connection, properties)
+            for message in chain([first], messages):
+                sending.send(message.address, message.data)
+                count += 1
+            sending.flush()
+        return count
+
+    def _staged(self, written: Sequence[WriterCommitMessage | None]) -> list[SinkCommit]:
+        """Of the tasks that are done, those that have something in a stage."""
+        if not self._is_staged:
+            return []
+        return [each for each in written if isinstance(each, SinkCommit) and each.messages]
+
+    def show(self, written: Sequence[WriterCommitMessage | None]) -> None:
+        """Show what those tasks have staged, if nobody has done it yet."""
+        done = self._staged(written)
+        if not done:
+            return
+        first = done[0].task
+        with opened(self._options) as broker:
+            told = broker.ask(
+                "COMMIT",
+                SINK,
+                first.query,
+                batch=first.batch,
+                partitions=[each.task.partition for each in done],
+                attempts=[each.task.attempt for each in done],
+                counts=[each.messages for each in done],
+            )
+            if told.get("committed") is False:
+                _check_shown(broker, first)
+
+    def drop(self, written: Sequence[WriterCommitMessage | None]) -> None:
+        """Drop what those tasks have staged. Of one that failed nothing is known here: what it
+        staged goes with the query's next commit, or when the broker has kept it long enough."""
+        done = self._staged(written)
+        if not done:
+            return
+        first = done[0].task
+        with opened(self._options) as broker, suppress(GoneError):  # it may be gone already
+            broker.ask("ABORT", SINK, first.query, batch=first.batch)
+
+
+def _check_shown(broker: Management, task: Task) -> None:
+    """BrokerError where it was not this batch that has been shown before. Spark only ever repeats
+    its last one, so where a later one was shown these messages are others, and were dropped."""
+    last = int(str(broker.ask("READ", SINK, task.query)["batch"]))
+    if last > task.batch:
+        raise BrokerError(
+            f"the broker has shown batch {last} of query {task.query}, this is batch {task.batch}: "
+            "the checkpoint is older than what was shown, and nothing of this batch is; use a new "
+            f"checkpoint, or `jms-broker sink forget {task.query}` to have all batches from this "
+            "one on shown again"
+        )
+
+
+class StreamWriter(Writing, DataSourceStreamArrowWriter):
+    """For `writeStream`: Spark's query and batch are what the broker remembers."""
+
+    def task(self) -> Task:
+        context = TaskContext.get()
+        assert context is not None
+        query = context.getLocalProperty(QUERY_PROPERTY)
+        batch = context.getLocalProperty(BATCH_PROPERTY)
+        if query is None or batch is None:
+            raise BrokerError("Spark does not tell which batch of which query this is")
+        return Task(query, int(batch), context.partitionId(), secrets.randbits(ATTEMPT_BITS))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002 - tasks know it
+        self.show(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002
+        self.drop(messages)
+
+
+class SinkBatchWriter(Writing, DataSourceArrowWriter):
+    """For `write`: a query of one batch, whose name is forgotten when that is shown."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self._job: Final = f"batch-{uuid.uuid4()}"
+
+    def task(self) -> Task:
+        context = TaskContext.get()
+        assert context is not None
+        return Task(self._job, 0, context.partitionId(), secrets.randbits(ATTEMPT_BITS))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.show(messages)
+        if self._is_staged:
+            self._forget()
+
+    def _forget(self) -> None:
+        try:
+            with opened(self._options) as broker, suppress(GoneError):  # nothing was staged
+                broker.ask("FORGET", SINK, self._job)
+        except BrokerError as error:
+            # all is shown: a write that failed now would be done again, and be there twice
+            LOG.warning(
+                "the broker still remembers %s: %s (`jms-broker sink forget %s`)",
+                *(self._job, error, self._job),
+            )
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.drop(messages)

@@ -1,0 +1,114 @@
+"""The event log as a stream: an id is the offset, so every row comes once, in order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from pyspark_amqp.options import Options
+from pyspark_amqp.source import events
+from pyspark_amqp.source.readers import EventPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Offset = dict[str, int]
+
+VERSION: Final = 1
+
+
+class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are `{"v": 1, "base": where the query began, "id": the last one read}`.
+
+    Spark asks for the first offset again where the first batch was not committed, and by then it
+    may be another: what `base` of the end says is what was planned.
+    """
+
+    def __init__(self, options: Options, names: Sequence[str]) -> None:
+        self._options: Final = options
+        self._names: Final = list(names)
+        self._most: Final = options.number("maxMessagesPerTrigger")
+        self._last_known = 0
+        self._stop_at: int | None = None
+
+    def initialOffset(self) -> Offset:
+        first, last = self._bounds()
+        start = self._options.position("startingPosition")
+        if self._options.is_latest("startingPosition"):
+            behind = last
+        else:
+            behind = events.first_behind(self._options, start, first)
+        return {"v": VERSION, "base": behind, "id": behind}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._stop_at = self._bounds()[1]
+
+    def reportLatestOffset(self) -> Offset | None:
+        return {"v": VERSION, "base": 0, "id": self._last_known}
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """Up to `limit` rows on. Without news it waits, once, and says the same again."""
+        last = self._last(start)
+        if last <= start["id"] and self._stop_at is None:
+            time.sleep(self._options.number("pollTimeoutMs") / 1000)
+            last = self._last(start)
+        if last <= start["id"]:
+            return start
+        if isinstance(limit, ReadMaxRows):
+            last = min(last, start["id"] + limit.max_rows)
+        elif not isinstance(limit, ReadAllAvailable):
+            last = min(last, start["id"] + self._most)
+        return {**start, "id": last}
+
+    def _last(self, start: Offset) -> int:
+        self._last_known = max(self._last_known, start["id"])
+        first, last = self._bounds()
+        events.check_same(start["id"], last)
+        events.check_loss(self._options, start["id"] + 1, first)
+        return last if self._stop_at is None else min(last, self._stop_at)
+
+    def _bounds(self) -> tuple[int, int]:
+        first, last = events.bounds(self._options, self._last_known)
+        self._last_known = last
+        return first, last
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[EventPartition]:
+        """Ranges of ids. All of a batch that was planned before a restart must still be there:
+        then this is the first that is asked for."""
+        behind = start["id"] if start["base"] == end["base"] else end["base"]
+        self._last_known = max(self._last_known, end["id"])
+        first, last = self._bounds()
+        events.check_same(end["id"], last)
+        if behind < end["id"]:
+            events.check_loss(self._options, behind + 1, first)
+        parts = self._options.number("numPartitions")
+        return [EventPartition(*each) for each in events.ranges(behind, end["id"], parts)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, EventPartition)
+        since_ms = self._options.position("startingPosition").time_ms
+        yield from events.rows(
+            self._options, self._names, partition.behind, partition.until, since_ms=since_ms
+        )
+        if self._options.is_set("failOnDataLoss"):
+            # the broker goes on trimming: some may have gone before they were read here
+            first, _ = events.bounds(self._options, partition.until)
+            events.check_loss(self._options, partition.behind + 1, first)
+
+    def commit(self, end: Offset) -> None:
+        """Nothing: the broker keeps the event log for as long as it is set to."""
+
+    def stop(self) -> None:
+        """Nothing is held open."""

@@ -1,0 +1,207 @@
+"""Messages of the broker as rows: of one part of a queue, or of one slice of a lease.
+
+By HTTP where the option managementUrl is given, else by AMQP; the rows are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from broker.jms import Destination, DestinationType
+from pyspark_amqp.option_kinds import Position
+from pyspark_amqp.options import Options
+from pyspark_amqp.rows.columns import MESSAGE_COLUMNS
+from pyspark_amqp.rows.decoding import TOLD, RowMaker, told_of
+from pyspark_amqp.wire.http_client import batches
+from pyspark_amqp.worker import keep_what_is_loaded
+
+if TYPE_CHECKING:
+    from proton import Described
+
+    from pyspark_amqp.wire.consuming import Received
+
+ROWS_MAX: Final = 2000
+BYTES_MAX: Final = 1 << 20
+"""With so much read by AMQP there is a record batch; one message may be larger. By HTTP the broker
+says."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where messages are read: a queue's address, or a subscription and its topic."""
+
+    address: str
+    subscription: str | None = None
+
+    @property
+    def source(self) -> str:
+        """The address to read from by AMQP."""
+        return self.subscription or self.address
+
+    @property
+    def consumer(self) -> Destination:
+        """What a JMS consumer there takes for the destination of a message that names none."""
+        kind = DestinationType.QUEUE if self.subscription is None else DestinationType.TOPIC
+        return Destination(self.address, kind)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the messages at a place, in the words of both ways that lead there."""
+
+    path: str
+    arguments: Mapping[str, object]
+    lease: tuple[str, int, int, int] | None = None
+    browse: tuple[int, int, int] | None = None
+    selector: str | None = None
+
+    @property
+    def needed_filters(self) -> list[str]:
+        """Those without which the broker would send what is not of this part.
+
+        A queue that is not divided can be browsed at any broker.
+        """
+        if self.lease is not None:
+            return ["lease-slice"]
+        whole = self.browse is not None and self.browse[1] == 1
+        return [*([] if whole else ["browse-slice"]), *(["selector"] if self.selector else [])]
+
+    def filters(self) -> dict[str, Described]:
+        """The same for AMQP."""
+        from pyspark_amqp.wire.consuming import browse_slice, lease_slice
+
+        if self.lease is not None:
+            return lease_slice(*self.lease)
+        assert self.browse is not None
+        part, parts, until_ms = self.browse
+        return browse_slice(part, parts, selector=self.selector, until_ms=until_ms)
+
+
+def slice_of_lease(lease: str, fencing_token: int, batch_number: int, part: int) -> Part:
+    """One slice of what a lease holds since that batch."""
+    return Part(
+        "/arrow/lease",
+        {"lease": lease, "fencing_token": fencing_token, "batch": batch_number, "slice": part},
+        lease=(lease, fencing_token, batch_number, part),
+    )
+
+
+def part_of_queue(
+    place: Place, part: int, parts: int, *, selector: str | None, until_ms: int
+) -> Part:
+    """One of the `parts` of what waits at `place` and came no later than `until_ms` (0: ever)."""
+    where = (
+        {"address": place.address}
+        if place.subscription is None
+        else {"subscription": place.subscription}
+    )
+    arguments = {
+        **where,
+        "slice": part,
+        "slices": parts,
+        "arrived_until_ms": until_ms,
+        "selector": selector,
+    }
+    return Part("/arrow/browse", arguments, browse=(part, parts, until_ms), selector=selector)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Which positions, or times of arrival, are read: the first included, the last not."""
+
+    first: Position
+    last: Position
+
+    @property
+    def is_all(self) -> bool:
+        return self.first.is_open and self.last.is_open
+
+    def takes(self, position: int | None, enqueued_us: int | None) -> bool:
+        """Whether a message there is read; one of which nothing is known is."""
+        at = position
+        ms = None if enqueued_us is None else enqueued_us // 1000
+        low, high = self.first, self.last
+        return (
+            (low.number is None or at is None or at >= low.number)
+            and (high.number is None or at is None or at < high.number)
+            and (low.time_ms is None or ms is None or ms >= low.time_ms)
+            and (high.time_ms is None or ms is None or ms < high.time_ms)
+        )
+
+
+EVERYTHING: Final = Range(Position(), Position())
+
+
+def rows(
+    options: Options, names: Sequence[str], place: Place, part: Part, span: Range = EVERYTHING
+) -> Iterator[pa.RecordBatch]:
+    """The messages of that part as rows with the columns `names`.
+
+    Who names some columns and `amqp` among them wants it; of all columns it is the one that is
+    null unless the option includeRaw is true.
+    """
+    keep_what_is_loaded()
+    is_named = "amqp" in names and len(names) < len(MESSAGE_COLUMNS)
+    maker = RowMaker(
+        names,
+        address=place.address,
+        subscription=place.subscription,
+        consumer=place.consumer,
+        include_body=options.is_set("includeBody"),
+        include_raw=options.is_set("includeRaw") or is_named,
+        properties_as=options.text("propertiesAs") or "typed",
+    )
+    read = _by_amqp if options.management_url is None else _by_http
+    for told in read(options, place, part):
+        chosen = told if span.is_all else _within(span, told)
+        if chosen.num_rows:
+            yield maker.batch(chosen)
+
+
+def _by_http(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBatch]:  # noqa: ARG001
+    for batch in batches(options, part.path, part.arguments):
+        yield batch.select(TOLD.names).cast(TOLD)
+
+
+def _by_amqp(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBatch]:
+    from pyspark_amqp.wire.connection import connected
+    from pyspark_amqp.wire.consuming import copied
+
+    with connected(options) as connection:
+        found = copied(connection, place.source, part.filters(), needed=part.needed_filters)
+        for some in _gathered(found):
+            yield told_of(
+                [each.data for each in some],
+                positions=[each.position for each in some],
+                enqueued_us=[
+                    None if each.enqueued_ms is None else each.enqueued_ms * 1000 for each in some
+                ],
+                formats=[each.message_format for each in some],
+            )
+
+
+def _gathered(found: Iterator[bytes]) -> Iterator[list[Received]]:
+    """So many messages at a time as make a batch."""
+    from pyspark_amqp.wire.consuming import unwrapped
+
+    some: list[Received] = []
+    size = 0
+    for data in found:
+        some.append(unwrapped(data))
+        size += len(data)
+        if len(some) >= ROWS_MAX or size >= BYTES_MAX:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _within(span: Range, told: pa.RecordBatch) -> pa.RecordBatch:
+    positions = told.column("position").to_pylist()
+    enqueued_us = told.column("enqueuedAt").cast(pa.int64()).to_pylist()
+    takes = [span.takes(*each) for each in zip(positions, enqueued_us, strict=True)]
+    return told.filter(pa.array(takes, pa.bool_()))

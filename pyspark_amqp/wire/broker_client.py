@@ -1,0 +1,163 @@
+"""Requests to the broker's `$management`, from a driver or an executor."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, cast, final
+
+from proton import Message, int32
+
+from pyspark_amqp.errors import BrokerError, error_of
+from pyspark_amqp.options import Options
+from pyspark_amqp.wire.connection import Connection, connect
+from pyspark_amqp.wire.consuming import Consumer
+from pyspark_amqp.wire.publishing import Publisher
+
+MANAGEMENT: Final = "$management"
+
+REDIAL_S: Final = 0.25
+"""So long after a failure the brokers are asked again."""
+
+FAILURES_FROM: Final = 400
+
+
+@final
+class Management:
+    """Requests to `$management`. A connection that is lost is made again, and what was asked is
+    asked again: so nothing may be asked here that is not the same when it is done twice."""
+
+    def __init__(self, options: Options) -> None:
+        self._options: Final = options
+        self._timeout_s: Final = options.number("amqp.timeout") / 1000
+        self._links: _Links | None = None
+
+    def ask(
+        self,
+        operation: str,
+        entity: str,
+        name: str | None,
+        /,
+        *,
+        properties: Mapping[str, object] | None = None,
+        patience_ms: int = 0,
+        **arguments: object,
+    ) -> Mapping[str, object]:
+        """The body of the response; BrokerError where the broker refuses, or is not there.
+
+        `patience_ms` is how much longer than others it may take. Arguments that are None are
+        left out.
+        """
+        given = {key: value for key, value in arguments.items() if value is not None}
+        asked = {"operation": operation, "type": entity, **(properties or {})}
+        if name is not None:
+            asked["name"] = name
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                response = self._linked().answer(
+                    asked, given, timeout_s=self._timeout_s + patience_ms / 1000
+                )
+            except BrokerError:
+                self.close()
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(REDIAL_S)
+            else:
+                return _checked(operation, entity, response)
+
+    def _linked(self) -> _Links:
+        if self._links is None:
+            connection = connect(self._options)
+            try:
+                self._links = _Links(connection)
+            except BrokerError:
+                connection.close()
+                raise
+        return self._links
+
+    def entities(self, entity: str, count: int = 100) -> Mapping[str, object]:
+        """The first of a kind; BrokerError where the broker knows no such kind."""
+        return self.ask(
+            "QUERY",
+            "org.amqp.management",
+            "self",
+            properties={"entityType": entity, "offset": int32(0), "count": int32(count)},
+        )
+
+    def close(self) -> None:
+        """Let go of the connection; the next request makes another."""
+        links, self._links = self._links, None
+        if links is not None:
+            links.connection.close()
+
+
+@contextmanager
+def opened(options: Options) -> Iterator[Management]:
+    """Requests for the block."""
+    management = Management(options)
+    try:
+        yield management
+    finally:
+        management.close()
+
+
+@final
+class _Links:
+    """Both links of the requests of one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection: Final = connection
+        self._reply_to: Final = f"reply-{uuid.uuid4()}"
+        self._requests: Final = Publisher(connection, MANAGEMENT)
+        link = connection.receiver(MANAGEMENT)
+        # our end of the link has a name: where requests say that responses go
+        link.target.address = self._reply_to
+        self._responses: Final = Consumer(connection, link)
+
+    def answer(
+        self, asked: Mapping[str, object], given: Mapping[str, object], *, timeout_s: float
+    ) -> Message:
+        request = Message(properties=dict(asked), body=dict(given), reply_to=self._reply_to)
+        self._responses.link.flow(1)
+        self._requests.send(request.encode())
+        self._requests.flush()
+        self.connection.wait(self._responses.has_some, "an answer", timeout_s)
+        response = Message()
+        response.decode(self._responses.take()[0])
+        return response
+
+
+def _checked(operation: str, entity: str, response: Message) -> Mapping[str, object]:
+    told = cast("Mapping[str, object]", response.properties)
+    status = told.get("statusCode")
+    if not isinstance(status, int) or status >= FAILURES_FROM:
+        text = f"{operation} {entity}: {told.get('statusDescription', 'no status')}"
+        raise error_of(status if isinstance(status, int) else 0, text)
+    body = response.body
+    return body if isinstance(body, dict) else {}
+
+
+def pages(
+    management: Management, entity: str, /, *, count: int, behind: int = 0, **arguments: Any
+) -> Iterator[tuple[Sequence[str], Sequence[Sequence[object]], Mapping[str, object]]]:
+    """Entities of a kind, page by page, behind one another: names, rows, and the whole answer.
+
+    Ends where the broker says that it is complete.
+    """
+    while True:
+        body = management.ask(
+            "QUERY",
+            "org.amqp.management",
+            "self",
+            properties={"entityType": entity, "offset": int32(0), "count": int32(count)},
+            behind=behind,
+            **arguments,
+        )
+        names = cast("Sequence[str]", body["attributeNames"])
+        yield names, cast("Sequence[Sequence[object]]", body["results"]), body
+        if body.get("complete"):
+            return
+        behind = cast("int", body["next"])

@@ -1,0 +1,124 @@
+"""Sending encoded messages to the broker, many on the way at once, each confirmed.
+
+Proton's object for a delivery takes twice as long to make as all else that is done for a message:
+here its C functions are called.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final, cast, final
+
+from cproton import (
+    pn_delivery,
+    pn_delivery_remote_state,
+    pn_delivery_settle,
+    pn_delivery_settled,
+    pn_link_advance,
+    pn_link_credit,
+    pn_link_send,
+)
+from proton import Delivery, Link, symbol
+
+from pyspark_amqp.errors import BrokerError
+from pyspark_amqp.wire.connection import Connection, words
+
+UNCONFIRMED_MAX: Final = 1000
+"""Messages on the way to the broker; more would only fill its buffers."""
+
+PORTION: Final = 1 << 16
+"""Bytes that are worth a call of the system: the broker works on some while others are made."""
+
+OUTCOMES: Final[dict[int, str]] = {
+    Delivery.REJECTED: "rejected",
+    Delivery.RELEASED: "released",
+    Delivery.MODIFIED: "modified",
+}
+
+
+@final
+class Publisher:
+    """One link to `address`. `properties` of the link say, where there are some, that what comes
+    is staged."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        address: str,
+        properties: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._connection: Final = connection
+        self._address: Final = address
+        link = connection.sender(address)
+        if properties:
+            link.properties = {symbol(name): value for name, value in properties.items()}
+        connection.attach(link)
+        if properties:
+            _require_stage(link, address)
+        self._link: Final[Any] = link._impl  # noqa: SLF001 - what the C functions take
+        self._unconfirmed: Final[deque[Any]] = deque()
+        self._sent = 0
+        self._room = 0
+        self._unmoved = 0
+        self._refused: str | None = None
+
+    def send(self, data: bytes) -> None:
+        """Put a message on its way, as soon as the broker has room. BrokerError where one before
+        it was refused."""
+        if self._room <= 0:
+            self._connection.wait(self._has_room, f"sending to {self._address}")
+            self._check()
+        self._room -= 1
+        self._sent += 1
+        self._unconfirmed.append(pn_delivery(self._link, str(self._sent)))
+        pn_link_send(self._link, data)
+        pn_link_advance(self._link)
+        self._unmoved += len(data)
+        if self._unmoved >= PORTION:
+            self._unmoved = 0
+            self._connection.move()
+
+    def flush(self) -> None:
+        """Return when the broker has confirmed all; BrokerError where it has refused one."""
+        self._connection.wait(self._is_confirmed, f"confirmations from {self._address}")
+        self._check()
+
+    def _has_room(self) -> bool:
+        self._settle()
+        self._room = min(pn_link_credit(self._link), UNCONFIRMED_MAX - len(self._unconfirmed))
+        return self._room > 0 or self._refused is not None
+
+    def _is_confirmed(self) -> bool:
+        self._settle()
+        return not self._unconfirmed or self._refused is not None
+
+    def _settle(self) -> None:
+        """Take note of what the broker has confirmed, or refused."""
+        unconfirmed = self._unconfirmed
+        while unconfirmed and pn_delivery_settled(unconfirmed[0]):
+            delivery = unconfirmed.popleft()
+            if pn_delivery_remote_state(delivery) != Delivery.ACCEPTED and self._refused is None:
+                self._refused = _refusal(delivery)
+            pn_delivery_settle(delivery)
+
+    def _check(self) -> None:
+        if self._refused is not None:
+            raise BrokerError(f"{self._address} took not all messages: {self._refused}")
+
+
+def _require_stage(link: Link, address: str) -> None:
+    """A broker that knows no stage would show what comes to everybody, at once."""
+    told = link.remote_properties
+    names = set(map(str, told)) if isinstance(told, Mapping) else set()
+    if "stage-query" not in names:
+        raise BrokerError(
+            f"the broker stages nothing for {address}: option delivery=at-least-once does without"
+        )
+
+
+def _refusal(impl: Any) -> str:
+    delivery: Delivery = cast("Any", Delivery).wrap(impl)
+    outcome: str = OUTCOMES.get(int(delivery.remote_state), "not accepted")
+    condition = delivery.remote.condition
+    return outcome if condition is None else f"{outcome}: {words(condition)}"

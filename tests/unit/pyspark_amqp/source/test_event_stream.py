@@ -1,0 +1,75 @@
+"""The event log's stream without Spark: what of it is lost is told, and nothing is skipped."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from broker import Broker
+from pyspark_amqp.errors import DataLossError
+from pyspark_amqp.options import Use, read_options
+from pyspark_amqp.source import events
+from pyspark_amqp.source.event_stream import EventStreamReader
+from tests.unit.pyspark_amqp.sending import message, send
+
+KEPT: Final = 50
+SOME: Final = 1000
+"""So many rows are kept at most, and so many make the broker trim."""
+
+WAYS: Final = ("amqp", "http")
+
+
+def kept(**settings: object) -> Broker:
+    told = {"pattern": "told", "event_log": True}
+    return Broker(http={"port": 0}, address=[told], **settings)  # type: ignore[arg-type]
+
+
+def reader(broker: Broker, way: str, **given: str) -> EventStreamReader:
+    ways = {} if way == "amqp" else {"managementUrl": broker.http_url}
+    options = {"mode": "events", "url": broker.url, "pollTimeoutMs": "0", **ways, **given}
+    return EventStreamReader(read_options(options, Use.STREAM), ["id"])
+
+
+def add(broker: Broker, count: int) -> None:
+    send(broker.url, "told", [message(at, "told") for at in range(count)])
+
+
+def at(number: int) -> dict[str, int]:
+    return {"v": 1, "base": 0, "id": number}
+
+
+@pytest.mark.requirement("PIP-35")
+@pytest.mark.parametrize("careful", ["true", "false"])
+@pytest.mark.parametrize("way", WAYS)
+def test_ids_that_went_back_end_the_query(way: str, careful: str) -> None:
+    """As with a checkpoint of another store: by the first look of a process, by a later one, and
+    by a batch that was planned before."""
+    with kept() as broker:
+        add(broker, 5)
+        for begun in (False, True):
+            stream = reader(broker, way, failOnDataLoss=careful)
+            limit = stream.getDefaultReadLimit()
+            if begun:
+                assert stream.latestOffset(at(0), limit)["id"] == 5
+                assert len(stream.partitions(at(2), at(5))) == 3
+                assert stream.latestOffset(at(5), limit)["id"] == 5
+            with pytest.raises(DataLossError, match="ends at id 5, before id 7"):
+                stream.latestOffset(at(7), limit)
+            with pytest.raises(DataLossError, match="ends at id 5, before id 7"):
+                stream.partitions(at(3), at(7))
+
+
+@pytest.mark.requirement("PIP-35")
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_that_were_trimmed_when_a_batch_is_planned_or_read_end_the_query(way: str) -> None:
+    with kept(event_log_max_events=KEPT) as broker:
+        add(broker, SOME)
+        stream = reader(broker, way)
+        first, _ = events.bounds(stream._options)
+        assert first > 1
+        with pytest.raises(DataLossError, match=f"begins at id {first}, rows from 1 on"):
+            stream.partitions(at(0), at(SOME))
+        [early, *_] = reader(broker, way, failOnDataLoss="false").partitions(at(0), at(SOME))
+        with pytest.raises(DataLossError, match="rows from 1 on were removed"):
+            list(stream.read(early))
