@@ -2,7 +2,7 @@
 
 Only the header is rewritten, and what an outcome adds to the annotations (PRD-05).
 `encoded` is everything from the message-annotations on; of a large message only what lies
-in front of the body, which is in the store (`large.py`).
+in front of the body, which is in the store (`large_body.py`).
 
 A transfer says the format of its payload (core 2.7.5). 0 is that of AMQP's own messages; a payload
 of another format that consists of the same sections is handled like one of them. One that does not

@@ -1,4 +1,4 @@
-"""Encoded messages as columns of plain values, which `rows.py` makes arrays of.
+"""Encoded messages as columns of plain values, which `decoding.py` makes arrays of.
 
 A step for each message and column, so compiled (pyproject.toml); nothing of Arrow is known here.
 """

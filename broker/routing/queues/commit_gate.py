@@ -1,6 +1,6 @@
 """What of a queue may leave it now, with regard to what the store holds of it.
 
-A message waits for its commit where nobody may see it before (`keeping.py`). And no durable
+A message waits for its commit where nobody may see it before (`durable_publish.py`). And no durable
 message leaves without the store knowing that it may have left: after a kill it could not say
 that it is redelivered (RCV-08). To write that for each would cost as much as the message
 does; so the store knows a position up to which any may have left, raised in blocks, ahead of need.

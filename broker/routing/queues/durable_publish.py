@@ -2,7 +2,7 @@
 
 Most are delivered before they are stored. Not so what may not have been at all until it is
 durable: what a transaction sends, what moves from one queue to another, and whatever comes
-to an address that says so. In such a queue nothing overtakes what waits for its commit (`gate.py`).
+to an address that says so. In such a queue nothing overtakes what waits for its commit (`commit_gate.py`).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Node(TimerCallback):
     are to be detected. `outlived` is set once a dynamic node has
     outlived the link that made it: what it waits for. `departures` counts links that have left,
     so that use between two looks is noticed. `staged` messages will come
-    here at the commit of their sinks (`stage.py`), of `staged_bytes`; `posted` at that of their
+    here at the commit of their sinks (`staged_transaction.py`), of `staged_bytes`; `posted` at that of their
     transactions (`transaction.py`), of `posted_bytes`.
     """
 

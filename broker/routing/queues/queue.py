@@ -441,7 +441,7 @@ class Queue(Consumable):
         return [] if self.schedule is None else self.schedule.scheduled()
 
     def holds_too_much(self) -> bool:
-        """Whether so much waits to be moved that nothing may be delivered (`held.py`)."""
+        """Whether so much waits to be moved that nothing may be delivered (`held_entries.py`)."""
         return self.schedule is not None and self.schedule.held.is_full()
 
     def cancel(self, position: i64, batch: Batch) -> QueueEntry | None:
