@@ -339,10 +339,10 @@ def store_of(settings: Settings) -> Store:
     if text == MEMORY:
         return MemoryStore()
     if text.startswith(POSTGRESQL):
-        from storage.sql.postgres_store import PostgresStore
+        from storage.sql.postgresql.store import PostgresStore
 
         return PostgresStore(text, grace_ms=settings.store_loss_grace_ms)
-    from storage.sql.store import SqliteStore
+    from storage.sql.sqlite.store import SqliteStore
 
     return SqliteStore(Path(text.removeprefix(SQLITE)), ballast_bytes=settings.disk_ballast)
 

@@ -177,6 +177,14 @@ def test_a_module_may_not_be_called_utils() -> None:
     assert list(tidy.names_say_something(Source("broker/utils.py", "")))
 
 
+def test_a_class_name_is_defined_once_in_a_package() -> None:
+    twice = [Source(f"broker/{name}.py", "class Page: ...") for name in ("a", "b")]
+    assert list(tidy.classes_defined_twice(twice)) == ["Page: broker/a.py, broker/b.py"]
+    elsewhere = Source("storage/c.py", "class Page: ...")
+    assert list(tidy.classes_defined_twice([twice[0], elsewhere])) == []
+    none_of(tidy.classes_defined_twice([*PRODUCT, *PIPELINE]))
+
+
 # ---- the tree as a whole --------------------------------------------------------------------
 
 NO_TEST_OF_ITS_OWN: Final = {

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from broker.cli.requests import Requests
     from storage.facts import QuarantinedMessage
-    from storage.sql.check import Findings
-    from storage.sql.salvage import Part, Salvaged
+    from storage.sql.tools.check import Findings
+    from storage.sql.tools.salvage import Part, Salvaged
 
 
 EXIT_STATUSES: Final = (
@@ -76,9 +76,9 @@ def told() -> Iterator[None]:
 @store.command()
 def check(place: Place, json: Json = False) -> None:
     """Read everything, compare checksums, and say what is there and what is wrong."""
-    from storage.sql.check import check as look
-    from storage.sql.check import messages_in
-    from storage.sql.offline import database_of, reading
+    from storage.sql.tools.check import check as look
+    from storage.sql.tools.check import messages_in
+    from storage.sql.tools.offline import database_of, reading
 
     with told():
         database = database_of(place)
@@ -130,8 +130,8 @@ def salvage(
     json: Json = False,
 ) -> None:
     """Copy what can be read of a damaged store into a new one. The old one is not changed."""
-    from storage.sql.offline import database_of
-    from storage.sql.salvage import salvage as save
+    from storage.sql.tools.offline import database_of
+    from storage.sql.tools.salvage import salvage as save
 
     with told():
         source, new = database_of(place), database_of(target)
@@ -169,8 +169,8 @@ def _lost(part: Part) -> str:
 @store.command()
 def migrate(place: Place) -> None:
     """Bring an older store up to date. A broker does the same when it starts."""
-    from storage.sql.offline import database_of, present, writing
     from storage.sql.schema import HEAD, bring_up_to_date, version_of
+    from storage.sql.tools.offline import database_of, present, writing
 
     with told():
         database = present(database_of(place))
@@ -221,7 +221,7 @@ def _quarantined(broker: Requests, count: int | None) -> Iterator[Mapping[str, o
 @quarantine.command("list")
 def list_quarantined(place: Place, json: Json = False) -> None:
     """Print the messages that are quarantined, and what is wrong with each."""
-    from storage.sql.offline import database_of, reading
+    from storage.sql.tools.offline import database_of, reading
 
     with told(), reading(database_of(place)) as connection:
         print_records(map(_record, _all_quarantined(connection)), COLUMNS, as_json=json)
@@ -248,7 +248,7 @@ Change = Callable[["Connection", int], str]
 
 
 def _each(place: str, numbers: list[int], change: Change, *, everything: bool, done: str) -> None:
-    from storage.sql.offline import database_of, present, writing
+    from storage.sql.tools.offline import database_of, present, writing
 
     if everything == bool(numbers):
         fail("say which messages by their numbers, or --all", EXIT_USAGE)

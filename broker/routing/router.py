@@ -95,7 +95,7 @@ class Router:
         self.hold: Final = hold or CommitDelay(0)
         self.gates: Final = Gates(in_force=commits_take_time)
         self.event_log: Final = MessageEventLog(
-            clock, self.timer_queue, observer, event_log_limits or EventLogLimits()
+            clock, self.timer_queue, observer, limits=event_log_limits or EventLogLimits()
         )
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}

@@ -10,10 +10,10 @@ from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubsc
 from storage.sql import chunks, delivered, reading
 from storage.sql.index import AUTO_CREATED, NUMBERS, QUEUES, TIDY, Index, mark_of
 from storage.sql.leases import FENCING_TOKENS
-from storage.sql.packing import Sifting
 from storage.sql.quarantine import forget_gone
 from storage.sql.rows import subscription_of
-from storage.sql.segment import Damage, Segment
+from storage.sql.segments.packing import Sifting
+from storage.sql.segments.segment import Damage, Segment
 from storage.sql.statements import CHANGE_SEGMENT, DELETE_BODIES, DELETE_SEGMENTS, Texts
 from storage.sql.tables import BODY, MARK, NODE, QUEUE, SEGMENT, SUBSCRIPTION
 

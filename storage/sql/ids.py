@@ -10,7 +10,7 @@ from sqlalchemy.sql.expression import ClauseElement
 
 from storage.ids import IdChanges
 from storage.records import StoredId
-from storage.sql.ranges import ranges
+from storage.sql.segments.ranges import ranges
 from storage.sql.tables import NODE, REMEMBERED_ID
 
 PART: Final = 10_000

@@ -10,9 +10,9 @@ from sqlalchemy.sql.expression import ClauseElement
 from storage.batch import Batch
 from storage.sql import delivered, events, ids, leases, stages
 from storage.sql.chunks import Chunks
-from storage.sql.packing import unknown_queues
 from storage.sql.rows import subscription_row
-from storage.sql.segments import SegmentChanges, Segments
+from storage.sql.segments.packing import unknown_queues
+from storage.sql.segments.segments import SegmentChanges, Segments
 from storage.sql.statements import (
     DELETE_MARK,
     DELETE_NODE,

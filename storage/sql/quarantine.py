@@ -12,9 +12,9 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, delete, func, insert, select
 
 from storage.facts import QuarantinedMessage
-from storage.sql.packing import numbers_of
 from storage.sql.reading import holding
-from storage.sql.segment import (
+from storage.sql.segments.packing import numbers_of
+from storage.sql.segments.segment import (
     RECORD,
     Damage,
     Segment,

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from storage.sql.ranges import ranges
-from storage.sql.segment import Segment
-from storage.sql.segments import Segments, Wanted
+from storage.sql.segments.ranges import ranges
+from storage.sql.segments.segment import Segment
+from storage.sql.segments.segments import Segments, Wanted
 from storage.sql.statements import (
     BETWEEN,
     BETWEEN_WITH_BYTES,

@@ -21,7 +21,7 @@ from storage.sql import chunks, contents, delivered, events, ids, leases, stages
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
 from storage.sql.quarantine import count, quarantine
-from storage.sql.segment import Damage
+from storage.sql.segments.segment import Damage
 from storage.sql.statements import Texts
 from storage.stages import StoredSink, StoredStage
 

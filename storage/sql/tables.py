@@ -69,7 +69,7 @@ SEGMENT: Final = Table(
     Column("size", BigInteger, nullable=False),
     Column("facts", LargeBinary, nullable=False),
 )
-"""Messages that came together, under the lowest of their numbers: `storage.sql.segment`."""
+"""Messages that came together, under the lowest of their numbers: `segments/segment.py`."""
 
 BODY: Final = Table(
     "body",
@@ -79,7 +79,7 @@ BODY: Final = Table(
     Column("labels", LargeBinary, nullable=True),
 )
 """The bytes of all messages of the segment of that number, `size` of them, and what those have
-besides their records: `storage.sql.labels`, null where none of them has anything."""
+besides their records: `storage.sql.segments.labels`, null where none of them has anything."""
 
 QUARANTINE: Final = Table(
     "quarantine",

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from storage.batch import Batch
 from storage.records import StoredMessage, StoredNode
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.interop.broker_process import BrokerProcess
 from tests.support.frames import message
 from tests.support.http import event

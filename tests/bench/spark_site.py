@@ -22,7 +22,7 @@ from pyspark_amqp.spark import session
 from storage.batch import Batch
 from storage.events import EventRow
 from storage.records import StoredMessage, StoredNode
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.interop.broker_process import BrokerProcess
 
 QUEUE: Final = "backlog"

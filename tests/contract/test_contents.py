@@ -9,8 +9,8 @@ from storage.api import ContentError, Store
 from storage.batch import Batch
 from storage.contents import CHUNK_SIZE
 from storage.records import StoredContent, StoredMessage, StoredNode
-from storage.sql.postgres_store import PostgresStore
-from storage.sql.store import SqliteStore
+from storage.sql.postgresql.store import PostgresStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.contract.test_store import STORES, SUBSCRIPTION, stored
 from tests.support import postgres
 from tests.support.stored import stored_messages

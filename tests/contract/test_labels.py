@@ -7,8 +7,8 @@ import pytest
 from storage.api import Store
 from storage.batch import Batch
 from storage.records import StoredMessage
-from storage.sql.postgres_store import PostgresStore
-from storage.sql.store import SqliteStore
+from storage.sql.postgresql.store import PostgresStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.contract.test_store import holding, positions, store
 from tests.support import postgres
 from tests.support.stored import stored_messages

@@ -9,8 +9,8 @@ from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.memory import MemoryStore
 from storage.records import StoredMessage, StoredNode, StoredSubscription
-from storage.sql.postgres_store import PostgresStore
-from storage.sql.store import SqliteStore
+from storage.sql.postgresql.store import PostgresStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.support import postgres
 from tests.support.stored import stored_messages
 

@@ -48,8 +48,10 @@ CONTROLS: Final = (
     Control(
         "synchronous=OFF",
         (
-            change("storage/sql/sqlite.py", "PRAGMA synchronous=FULL", "PRAGMA synchronous=OFF"),
-            change("storage/sql/sqlite.py", "FULL: Final = 2", "FULL: Final = 0"),
+            change(
+                "storage/sql/sqlite/sqlite.py", "PRAGMA synchronous=FULL", "PRAGMA synchronous=OFF"
+            ),
+            change("storage/sql/sqlite/sqlite.py", "FULL: Final = 2", "FULL: Final = 0"),
         ),
         POWER_CUT,
         "lost",
@@ -70,7 +72,7 @@ CONTROLS: Final = (
         "no checksum",
         (
             change(
-                "storage/sql/segment.py",
+                "storage/sql/segments/segment.py",
                 "found: i64 = int(extend(0, data))",
                 "found: i64 = int(extend(0, b''))",
             ),

@@ -22,7 +22,7 @@ from typing import Final
 from storage.api import StoreError
 from storage.batch import Batch
 from storage.records import StoredMessage, StoredNode, StoredSubscription
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.faults.power_cut import scratch, write_image
 
 DATABASE: Final = "store.db"

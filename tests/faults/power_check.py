@@ -11,7 +11,7 @@ from typing import Final
 
 from storage.api import Store, StoreError
 from storage.records import StoredMessage
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.faults.power_wire import NUMBER_SIZE, Copy, History, subscription_queue
 from tests.support.frames import body_of
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.faults.server import strace, why_no_strace
 from tests.faults.test_full_disk import (
     GOING_ON,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from storage.batch import Batch
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.unit.storage.test_batch import stored
 
 BALLAST: Final = 4 * 1024 * 1024

@@ -13,8 +13,8 @@ from storage.batch import Batch
 from storage.records import StoredMessage, StoredNode
 from storage.sql.rows import checksum
 from storage.sql.schema import MIGRATIONS
-from storage.sql.sqlite import engine_of, prepare
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.sqlite import engine_of, prepare
+from storage.sql.sqlite.store import SqliteStore
 
 PAGE = 4096
 RECORD = 76

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -254,3 +254,20 @@ def imported_modules(source: Source) -> set[str]:
             found.add(node.module)
             found.update(f"{node.module}.{name.name}" for name in node.names)
     return found
+
+
+def classes_in(source: Source) -> set[str]:
+    """Return the names of the classes that a module defines at its top."""
+    return {node.name for node in source.tree.body if isinstance(node, ast.ClassDef)}
+
+
+def classes_defined_twice(sources: Iterable[Source]) -> Iterator[str]:
+    """Yield each class name that several modules of one top-level package define, with them."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for source in sources:
+        for name in classes_in(source):
+            package = source.path.partition("/")[0]
+            places.setdefault((package, name), []).append(source.path)
+    for (_, name), paths in places.items():
+        if len(paths) > 1:
+            yield f"{name}: {', '.join(sorted(paths))}"

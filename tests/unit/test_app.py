@@ -13,7 +13,7 @@ from storage.api import StoreError
 from storage.batch import Batch
 from storage.memory import MemoryStore
 from storage.records import StoredNode
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.support.broker import RecordingWatcher
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import encoded

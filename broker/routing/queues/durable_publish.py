@@ -1,8 +1,9 @@
-"""Messages that a store keeps: noted for it, and who has to wait for that.
+"""Note messages for the store, and hold back those that must not leave before they are durable.
 
-Most are delivered before they are stored. Not so what may not have been at all until it is
-durable: what a transaction sends, what moves from one queue to another, and whatever comes
-to an address that says so. In such a queue nothing overtakes what waits for its commit (`commit_gate.py`).
+Most messages are delivered before they are stored. Three kinds are not: those sent in a
+transaction, those moved from one queue to another, and those of addresses with
+`deliver_before_commit = false`. In such a queue no message overtakes one that waits for its
+commit (`commit_gate.py`).
 """
 
 from __future__ import annotations

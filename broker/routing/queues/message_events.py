@@ -101,6 +101,7 @@ class MessageEventLog(QueueObserver):
         clock: Clock,
         timer_queue: TimerQueue,
         others: QueueObserver | None,
+        *,
         limits: EventLogLimits,
     ) -> None:
         self.txn = b""

@@ -35,9 +35,9 @@ class Node(TimerCallback):
     (TMP-03), -1 for every other node. What is sent here goes through `duplicates`, where they
     are to be detected. `outlived` is set once a dynamic node has
     outlived the link that made it: what it waits for. `departures` counts links that have left,
-    so that use between two looks is noticed. `staged` messages will come
-    here at the commit of their sinks (`staged_transaction.py`), of `staged_bytes`; `posted` at that of their
-    transactions (`transaction.py`), of `posted_bytes`.
+    so that use between two looks is noticed. `staged` messages, of `staged_bytes`, will come
+    here at the commit of their sinks (`staged_transaction.py`); `posted` messages, of
+    `posted_bytes`, at that of their transactions (`transaction.py`).
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from broker.cli.application import application
 from storage.sql.schema import HEAD
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.support.stored import stored_messages
 from tests.support.stored_files import change, filled, flip, old_store, rows, spoil
 

@@ -24,7 +24,7 @@ from broker.settings import given_settings
 from storage.batch import Batch
 from storage.leases import StoredLease
 from storage.records import StoredMessage, StoredNode
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.support.routing import Routing, encoded, new_message
 from tests.support.stored_files import flip
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.memory import MemoryStore
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.support.management import Manager
 from tests.support.stored_files import filled, rows
 from tests.unit.management.test_stores import Setting

@@ -12,7 +12,7 @@ from broker.management.management import Management
 from storage.api import Store
 from storage.memory import MemoryStore
 from storage.sql.schema import HEAD
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.support.broker import Broker
 from tests.support.frames import Transfer
 from tests.support.management import Manager, Reply, read_reply, request

@@ -10,8 +10,8 @@ from storage.api import ContentError, StoreError
 from storage.batch import Batch
 from storage.contents import CHUNKS_MAX
 from storage.sql.chunks import SWEPT_AT_ONCE
-from storage.sql.sqlite import engine_of
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.sqlite import engine_of
+from storage.sql.sqlite.store import SqliteStore
 from storage.sql.tables import CHUNK, LARGE
 from tests.contract.test_contents import append, chunk, large, let_go, write
 from tests.support.stored import stored_messages

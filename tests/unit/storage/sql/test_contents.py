@@ -9,10 +9,11 @@ from sqlalchemy import Connection
 
 from storage.batch import Batch
 from storage.records import StoredNode
-from storage.sql import contents, sqlite
+from storage.sql import contents
 from storage.sql.index import QUEUES_AT_ONCE, Index
 from storage.sql.schema import bring_up_to_date
-from storage.sql.segment import RECORD
+from storage.sql.segments.segment import RECORD
+from storage.sql.sqlite import sqlite
 from storage.sql.statements import Texts
 from tests.unit.storage.test_batch import stored
 

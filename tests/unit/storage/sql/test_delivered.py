@@ -6,7 +6,7 @@ import pytest
 
 from storage.batch import Batch
 from storage.records import StoredNode
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.requirement("RCV-08")
 

@@ -9,9 +9,9 @@ from storage.batch import Batch
 from storage.events import EVENT_COLUMNS, EventQuery, Trim
 from storage.sql import events
 from storage.sql.schema import bring_up_to_date
-from storage.sql.sqlite import engine_of, prepare
+from storage.sql.sqlite.sqlite import engine_of, prepare
+from storage.sql.sqlite.store import SqliteStore
 from storage.sql.statements import Texts
-from storage.sql.store import SqliteStore
 from storage.sql.tables import EVENT
 from tests.contract.test_events import filled, ids, row
 from tests.support.migrating import schema

@@ -8,8 +8,8 @@ from storage.batch import Batch
 from storage.records import StoredId, StoredNode
 from storage.sql import ids
 from storage.sql.schema import bring_up_to_date
-from storage.sql.sqlite import engine_of, prepare
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.sqlite import engine_of, prepare
+from storage.sql.sqlite.store import SqliteStore
 from tests.support.migrating import schema_0001
 
 

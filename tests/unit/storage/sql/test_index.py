@@ -3,7 +3,7 @@
 from storage.batch import Batch
 from storage.records import StoredNode
 from storage.sql.index import NUMBERS_AT_ONCE, QUEUES_AT_ONCE, Index
-from storage.sql.segment import queue_at
+from storage.sql.segments.segment import queue_at
 from storage.sql.statements import DELETE_QUEUE, INSERT_NODE, INSERT_QUEUE, SET_MARK
 from tests.unit.storage.test_batch import stored
 

@@ -10,11 +10,11 @@ import pytest
 from storage.api import StoreError
 from storage.batch import Batch
 from storage.records import StoredNode, StoredSubscription
-from storage.sql.offline import writing
 from storage.sql.quarantine import drop, listed, restore
 from storage.sql.reading import BODIES_AT_ONCE
-from storage.sql.segment import MESSAGES_MAX
-from storage.sql.store import SqliteStore
+from storage.sql.segments.segment import MESSAGES_MAX
+from storage.sql.sqlite.store import SqliteStore
+from storage.sql.tools.offline import writing
 from tests.support.stored import stored_messages
 from tests.support.stored_files import OFFSET, POSITION, QUEUE, RECORD, change, filled, flip, rows
 

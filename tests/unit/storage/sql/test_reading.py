@@ -7,8 +7,8 @@ import pytest
 
 from storage.batch import Batch
 from storage.sql import reading
-from storage.sql.segment import COPIES_MAX
-from storage.sql.store import SqliteStore
+from storage.sql.segments.segment import COPIES_MAX
+from storage.sql.sqlite.store import SqliteStore
 from tests.unit.storage.test_batch import stored
 
 

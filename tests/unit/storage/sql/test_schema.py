@@ -16,13 +16,13 @@ from storage.api import StoreError
 from storage.batch import Batch
 from storage.sql.rows import checksum
 from storage.sql.schema import HEAD, MIGRATIONS, bring_up_to_date, version_of
-from storage.sql.sqlite import engine_of, prepare
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.sqlite import engine_of, prepare
+from storage.sql.sqlite.store import SqliteStore
 from storage.sql.tables import METADATA
 from tests.support.migrating import schema
 from tests.support.stored import stored_messages
 from tests.support.stored_files import change, old_store, rows
-from tests.unit.storage.sql.test_packing import labelled
+from tests.unit.storage.sql.segments.test_packing import labelled
 
 
 def test_head_is_the_newest_migration() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from storage.api import StoreError
 from storage.batch import Batch
-from storage.sql.postgres_store import PostgresStore
+from storage.sql.postgresql.store import PostgresStore
 from storage.sql.sql_store import SqlStore
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.store import SqliteStore
 
 
 @pytest.fixture(params=["SQLite", "PostgreSQL"])

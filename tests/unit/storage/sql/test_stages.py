@@ -8,8 +8,8 @@ from sqlalchemy import text
 from storage.batch import Batch
 from storage.sql import stages
 from storage.sql.schema import bring_up_to_date
-from storage.sql.sqlite import engine_of, prepare
-from storage.sql.store import SqliteStore
+from storage.sql.sqlite.sqlite import engine_of, prepare
+from storage.sql.sqlite.store import SqliteStore
 from storage.stages import STAGED, StoredSink
 from tests.contract.test_stages import stage
 from tests.contract.test_store import stored

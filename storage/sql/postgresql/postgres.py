@@ -1,0 +1,278 @@
+"""What is PostgreSQL's own: its sessions, what makes one durable, how a batch is written, errors.
+
+One session writes, reads and holds the lock (`session.py`). A batch of few messages that come
+and go is one statement with arrays, which is also its transaction: a round trip, and one sync.
+Many messages are copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import asyncpg
+from asyncpg.prepared_stmt import PreparedStatement
+
+from storage.api import StoreError
+from storage.sql.index import Changes, Row
+from storage.sql.segments.segments import SegmentChanges
+from storage.sql.statements import CHANGE_BODY, Texts
+
+VERSION: Final = 150000
+"""The oldest server that is taken, as it tells its version."""
+
+COMMITS: Final = "commits"
+"""The mark that holds the number of the last batch: what a lost answer is decided by."""
+
+CONNECT_TIMEOUT_S: Final = 5.0
+
+SETTINGS: Final = {
+    # a peer that is gone must not keep the store locked, nor a broken link look idle
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "11000",
+    "idle_in_transaction_session_timeout": "10000",
+    "idle_session_timeout": "0",
+    # whoever locks a table of ours ends our wait, not the broker: it is tried again
+    "lock_timeout": "10000",
+    # plans are made once, before there are rows to be counted: numbers are found by the key
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "jit": "off",
+}
+
+STATEMENT_BYTES_MAX: Final = 16 * 1024 * 1024
+"""More goes to the server as a stream (COPY): one value cannot be a gigabyte."""
+
+DELETE_SEGMENTS: Final = "DELETE FROM segment WHERE number = ANY($1::bigint[])"
+
+DELETE_BODIES: Final = "DELETE FROM body WHERE number = ANY($1::bigint[])"
+
+CHANGE_SEGMENTS: Final = """
+UPDATE segment SET size = new.size, facts = new.facts
+FROM unnest($1::bigint[], $2::bytea[], $3::bigint[]) new (size, facts, number)
+WHERE segment.number = new.number
+"""
+"""sizes, facts, numbers"""
+
+PLAIN: Final = f"""
+WITH gone AS (DELETE FROM segment WHERE number = ANY($1::bigint[])),
+freed AS (DELETE FROM body WHERE number = ANY($1::bigint[])),
+changed AS (
+    UPDATE segment SET size = new.size, facts = new.facts
+    FROM unnest($2::bigint[], $3::bytea[], $4::bigint[]) new (size, facts, number)
+    WHERE segment.number = new.number
+),
+filled AS (INSERT INTO body SELECT * FROM unnest($5::bigint[], $6::bytea[], $7::bytea[])),
+counted AS (UPDATE mark SET value = $8 WHERE name = '{COMMITS}')
+INSERT INTO segment SELECT * FROM unnest($9::bigint[], $10::bigint[], $11::bytea[])
+"""  # noqa: S608 - nothing of a peer's is in it
+"""A batch: segments removed; columns of those changed; of new bodies; its number; new segments."""
+
+PASSING: Final = frozenset(
+    {
+        "25006",  # read-only: a standby, for now
+        "25P03",  # we were too slow in a transaction
+        "40001",
+        "40P01",
+        "53300",  # too many connections
+        "55P03",  # somebody else has locked the table
+        "57014",
+        "57P01",
+        "57P02",
+        "57P03",  # it starts, or stops
+        "57P05",
+    }
+)
+"""Errors after which the same may succeed: class 08, the connection, belongs to them."""
+
+ADVICE: Final = {
+    "28000": "see the user in the store's URL, and pg_hba.conf",
+    "28P01": "see the user and the password in the store's URL, PGPASSWORD or the passfile",
+    "3D000": "make it: createdb",
+    "42501": "its user has to own the tables, or a schema in which it may make them",
+    "53100": "the disk of the database is full",
+}
+"""What an operator can do about errors, by their code."""
+
+
+class AwayError(Exception):
+    """The database cannot be used now, but may soon."""
+
+
+class Facts:
+    """What a server says of itself and of this session."""
+
+    def __init__(
+        self,
+        *,
+        version: int,
+        settings: dict[str, str],
+        is_standby: bool,
+        process: int,
+        processes: Sequence[int],
+    ) -> None:
+        self.version: Final = version
+        self.settings: Final = settings
+        self.is_standby: Final = is_standby
+        self.process: Final = process
+        """The session's process as the greeting named it."""
+        self.processes: Final = processes
+        """The same, asked for in one statement after the other."""
+
+
+def refusal(facts: Facts) -> str:
+    """Why nothing may be kept there, and what to do; empty where all is well."""
+    if facts.version < VERSION:
+        return f"it is PostgreSQL {facts.version // 10000}; 15 or newer is needed"
+    if any(process != facts.process for process in facts.processes):
+        return (
+            "a connection pooler stands between; name the server itself in the store's URL:"
+            " the store needs one session of its own"
+        )
+    for name in ("fsync", "full_page_writes"):
+        if facts.settings[name] != "on":
+            return f"it would lose what was accepted: set {name} = on in postgresql.conf"
+    commit = facts.settings["synchronous_commit"]
+    if commit not in {"on", "remote_apply"}:
+        return (
+            f"it would lose what was accepted: synchronous_commit is {commit};"
+            " ALTER ROLE … SET synchronous_commit = on"
+        )
+    encoding = facts.settings["server_encoding"]
+    if encoding != "UTF8":
+        return f"its encoding is {encoding}; make the database with ENCODING 'UTF8'"
+    return ""
+
+
+async def facts_of(session: asyncpg.Connection) -> Facts:
+    """Ask the server."""
+    names = ["fsync", "full_page_writes", "synchronous_commit", "server_encoding"]
+    rows = await session.fetch(
+        "SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])", names
+    )
+    version = await session.fetchval("SELECT current_setting('server_version_num')::integer")
+    is_standby = await session.fetchval(
+        "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean"
+    )
+    processes = [await session.fetchval("SELECT pg_backend_pid()") for _ in range(2)]
+    return Facts(
+        version=version,
+        settings={row["name"]: row["setting"] for row in rows},
+        is_standby=is_standby,
+        process=session.get_server_pid(),
+        processes=processes,
+    )
+
+
+def name_of(url: str) -> str:
+    """The URL as everybody may see it: without user, password and options.
+
+    What is ahead of the last @ may be the password, whatever else it looks like.
+    """
+    plain = url.partition("://")[2].partition("?")[0]
+    return f"postgresql://{plain.rpartition('@')[2]}"
+
+
+async def connect(url: str, application: str) -> asyncpg.Connection:
+    """A session with the settings of this file."""
+    try:
+        return await asyncpg.connect(
+            url,
+            timeout=CONNECT_TIMEOUT_S,
+            server_settings=SETTINGS | {"application_name": application},
+        )
+    except ValueError:  # whose text may quote the password
+        raise StoreError(
+            f"the URL of the store {name_of(url)} cannot be read: see host, port and options"
+        ) from None
+
+
+# -- writing
+
+
+def is_plain(changes: Changes) -> bool:
+    """Whether `PLAIN` says it all: messages come and go, and their bytes are not too many."""
+    segments = changes.segments
+    size = sum(len(encoded) for _, encoded, _ in segments.bodies)
+    return not changes.statements and not segments.rebuilt and size <= STATEMENT_BYTES_MAX
+
+
+def columns_of(rows: Sequence[Row], width: int) -> list[Sequence[object]]:
+    """Rows as columns, `width` of them where there is no row, too."""
+    return list(zip(*rows, strict=True)) if rows else [()] * width
+
+
+async def write_plain(statement: PreparedStatement, changes: Changes, number: int) -> None:
+    """Write and commit a batch that `is_plain`; `statement` is `PLAIN`, prepared."""
+    segments = changes.segments
+    await statement.fetch(
+        [number for number, _ in segments.removed],
+        *columns_of(segments.changed, 3),
+        *columns_of(segments.bodies, 3),
+        number,
+        *columns_of(segments.segments, 3),
+    )
+
+
+async def write(
+    session: asyncpg.Connection, texts: Texts, changes: Changes, *, number: int
+) -> None:
+    """Write and commit any batch."""
+    await session.execute(
+        f"BEGIN; UPDATE mark SET value = {number} WHERE name = '{COMMITS}'"  # noqa: S608
+    )
+    for statement, rows in changes.statements:
+        await session.executemany(texts.of(statement), rows)
+    await _write_segments(session, texts, changes.segments)
+    await session.execute("COMMIT")
+
+
+async def _write_segments(
+    session: asyncpg.Connection, texts: Texts, changes: SegmentChanges
+) -> None:
+    if changes.segments:
+        await session.copy_records_to_table("segment", records=changes.segments)
+        await session.copy_records_to_table("body", records=changes.bodies)
+    if changes.changed:
+        await session.execute(CHANGE_SEGMENTS, *columns_of(changes.changed, 3))
+    if changes.rebuilt:
+        await session.executemany(texts.of(CHANGE_BODY), changes.rebuilt)
+    if changes.removed:
+        removed = [number for number, _ in changes.removed]
+        await session.execute(DELETE_SEGMENTS, removed)
+        await session.execute(DELETE_BODIES, removed)
+
+
+# -- errors
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """The driver's own error, where SQLAlchemy has wrapped it."""
+    original = getattr(error, "orig", None)
+    if isinstance(original, BaseException):
+        return original.__cause__ or original
+    return error
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the same may succeed on another connection, a moment later."""
+    cause = cause_of(error)
+    if isinstance(cause, OSError | TimeoutError | AwayError):
+        return True
+    if isinstance(cause, asyncpg.InterfaceError | asyncpg.InternalClientError):
+        # this is how the driver speaks of a connection that has been closed
+        return not isinstance(cause, ValueError)
+    code = getattr(cause, "sqlstate", None) or ""
+    return code in PASSING or code.startswith("08")
+
+
+def explained(error: BaseException, name: str) -> StoreError:
+    """`error` as what an operator can do about it."""
+    cause = cause_of(error)
+    if isinstance(cause, StoreError):
+        return cause
+    said = str(cause) or type(cause).__name__
+    advice = ADVICE.get(getattr(cause, "sqlstate", None) or "")
+    return StoreError(f"the store {name} failed: {said}" + (f" ({advice})" if advice else ""))

@@ -1,0 +1,173 @@
+"""One session with PostgreSQL: it holds the lock of the store for as long as it lives.
+
+The session that writes is the one that holds the lock, so nobody can commit without it: where
+it has been lost, its transaction is over before somebody else can have the lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import Final, TypeVar, final
+
+import asyncpg
+from asyncpg.prepared_stmt import PreparedStatement
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.pool import NullPool
+
+from storage.api import StoreError
+from storage.sql.index import Changes
+from storage.sql.postgresql import postgres
+from storage.sql.postgresql.postgres import AwayError
+from storage.sql.statements import Texts
+
+T = TypeVar("T")
+
+LOCK_ATTEMPTS: Final = 15
+LOCK_PAUSE_S: Final = 0.1
+"""A broker that was killed is gone at once, its session a moment later."""
+
+KEY: Final = "hashtextextended('jms-broker ' || coalesce(current_schema(), ''), 0)"
+"""One store a schema."""
+
+TRY_LOCK: Final = f"SELECT pg_try_advisory_lock({KEY})"
+
+HOLDER: Final = f"""
+SELECT lock.pid, activity.application_name, coalesce(host(activity.client_addr), 'this host')
+FROM pg_locks AS lock LEFT JOIN pg_stat_activity AS activity USING (pid)
+WHERE lock.locktype = 'advisory' AND lock.granted AND lock.objsubid = 1
+AND lock.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND (lock.classid::bigint << 32 | lock.objid::bigint) = {KEY}
+"""  # noqa: S608
+
+REPLICATION_IN_DOUBT: Final = frozenset({"01000", "57P01"})
+"""What a commit that is not known to be on the standby is told with, as a warning."""
+
+
+@final
+class Session:
+    """Open from `opened` on; `close` or `drop` it."""
+
+    def __init__(self, url: str, application: str) -> None:
+        self._url: Final = url
+        self._application: Final = application
+        self._engine: Final = create_async_engine(
+            "postgresql+asyncpg://",
+            async_creator=self._connect,
+            poolclass=NullPool,
+            isolation_level="AUTOCOMMIT",
+        )
+        self._raw: asyncpg.Connection | None = None
+        self._core: AsyncConnection | None = None
+        self._plain: PreparedStatement | None = None
+        self._texts: Texts | None = None
+        self._warning = ""
+
+    async def _connect(self) -> asyncpg.Connection:
+        self._raw = await postgres.connect(self._url, self._application)
+        return self._raw
+
+    async def connect(self) -> None:
+        """Open it, and see that what is committed there lasts."""
+        self._core = await self._engine.connect()
+        self._texts = Texts(self._engine.dialect)
+        raw = self.raw
+        raw.add_log_listener(self._noticed)
+        facts = await postgres.facts_of(raw)
+        why = postgres.refusal(facts)
+        if why:
+            raise StoreError(f"the store {postgres.name_of(self._url)} is refused: {why}")
+        if facts.is_standby:
+            raise AwayError("it is a standby, and takes no changes")
+
+    @property
+    def raw(self) -> asyncpg.Connection:
+        assert self._raw is not None
+        return self._raw
+
+    @property
+    def texts(self) -> Texts:
+        assert self._texts is not None
+        return self._texts
+
+    @property
+    def is_open(self) -> bool:
+        return self._raw is not None and not self._raw.is_closed()
+
+    def _noticed(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
+        if message.severity_en == "WARNING" and message.sqlstate in REPLICATION_IN_DOUBT:
+            self._warning = message.message
+
+    # -- the lock
+
+    async def lock(self) -> bool:
+        """Whether the store is ours now. A session before this one, that we gave up, is ended."""
+        for _ in range(LOCK_ATTEMPTS):
+            if await self.raw.fetchval(TRY_LOCK):
+                return True
+            for pid, application, _host in await self.raw.fetch(HOLDER):
+                if application == self._application:
+                    await self.raw.fetchval("SELECT pg_terminate_backend($1)", pid)
+            await asyncio.sleep(LOCK_PAUSE_S)
+        return False
+
+    async def holder(self) -> str:
+        """Who has the lock, for an operator."""
+        rows = await self.raw.fetch(HOLDER)
+        if not rows:
+            return "somebody"
+        pid, application, host = rows[0]
+        return f"{application or 'a session of another user'} from {host} (its session is {pid})"
+
+    # -- work
+
+    async def run(self, work: Callable[[Connection], T]) -> T:
+        """What `work` returned, which is given a connection of SQLAlchemy's."""
+        assert self._core is not None
+        return await self._core.run_sync(work)
+
+    async def in_transaction(self, work: Callable[[Connection], T]) -> T:
+        """The same as one transaction."""
+        await self.raw.execute("BEGIN")
+        result = await self.run(work)
+        await self._finish("COMMIT")
+        return result
+
+    async def _finish(self, commit: str) -> None:
+        self._warning = ""
+        await self.raw.execute(commit)
+        self._check_warning()
+
+    def _check_warning(self) -> None:
+        if self._warning:
+            raise AwayError(self._warning)
+
+    async def write(self, changes: Changes, number: int) -> None:
+        """Commit a batch under its number."""
+        self._warning = ""
+        if postgres.is_plain(changes):
+            if self._plain is None:
+                self._plain = await self.raw.prepare(postgres.PLAIN)
+            await postgres.write_plain(self._plain, changes, number)
+        else:
+            await postgres.write(self.raw, self.texts, changes, number=number)
+        self._check_warning()
+
+    # -- the end
+
+    def drop(self) -> None:
+        """Give the connection up, whatever is under way on it: nothing is asked of the server."""
+        if self._raw is not None:
+            self._raw.terminate()
+
+    async def close(self) -> None:
+        """End it in order."""
+        if self._raw is not None:
+            await self._raw.close(timeout=postgres.CONNECT_TIMEOUT_S)
+
+
+def application_name(pid: int) -> str:
+    """A name for the sessions of one broker, which no other has."""
+    return f"jms-broker {pid} {secrets.token_hex(4)}"

@@ -1,0 +1,318 @@
+"""A store in PostgreSQL: one session, and what is done when it is lost.
+
+A batch becomes rows once; they are written under the batch's number, which the same
+transaction leaves in the mark `commits`. Where no answer came, a new session looks the mark up:
+the batch is there, or it is written again. The lock of the store goes with the session, and the
+mark `owner` tells whether somebody else had it meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeVar, final
+
+import asyncpg
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from storage.api import StoreError
+from storage.batch import Batch
+from storage.events import EventColumns, EventPage, EventQuery
+from storage.sql import contents, events
+from storage.sql.contents import IN_USE
+from storage.sql.index import Changes
+from storage.sql.postgresql import postgres
+from storage.sql.postgresql.postgres import COMMITS, AwayError
+from storage.sql.postgresql.session import Session, application_name
+from storage.sql.reading import learn
+from storage.sql.rows import UnreadableError
+from storage.sql.schema import bring_up_to_date
+from storage.sql.sql_store import SqlStore
+from storage.sql.statements import Texts
+
+T = TypeVar("T")
+
+OWNER: Final = "owner"
+"""The mark that every broker raises by one when it opens the store."""
+
+GRACE_MS: Final = 30_000
+
+RETRY_PAUSE_S: Final = 0.2
+
+SLOW_S: Final = 1.0
+"""A commit that takes longer counts as one to a database that is away."""
+
+PLENTY: Final = 2**62
+"""The room on a disk that is another machine's, as far as this one knows."""
+
+ASK_EVERY_S: Final = 5.0
+"""A session of which nothing is wanted is asked whether it is there, so often, and for so long."""
+
+FAILURES: Final = (
+    OSError,
+    TimeoutError,
+    AwayError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    SQLAlchemyError,
+    UnreadableError,
+)
+
+
+@final
+class PostgresStore(SqlStore):
+    """One schema of one database. After an error that does not pass nothing more is committed."""
+
+    def __init__(self, url: str, *, grace_ms: int = GRACE_MS) -> None:
+        """A database that is lost has `grace_ms` to come back."""
+        super().__init__()
+        self._url: Final = url
+        self._name: Final = postgres.name_of(url)
+        self._grace_s: Final = grace_ms / 1000
+        self._application: Final = application_name(os.getpid())
+        self._turn: Final = asyncio.Lock()
+        self._session: Session | None = None
+        self._when_failed: Callable[[StoreError], None] | None = None
+        self._returning: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._owner = 0
+        self._number = 0
+        self._closing = False
+        self._waits_since = 0.0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def is_away(self) -> bool:
+        since = self._waits_since
+        return since > 0 and asyncio.get_running_loop().time() - since > SLOW_S
+
+    def free_bytes(self) -> int:
+        return PLENTY
+
+    # -- open and close
+
+    async def open(self) -> None:
+        try:
+            self._session = await self._opened()
+            await self._session.run(bring_up_to_date)
+            await self._session.in_transaction(self._load)
+        except FAILURES as error:
+            if self._session is not None:
+                self._session.drop()
+            raise self._fail(error) from None
+        self._watch(self._session)
+        self._asking = asyncio.get_running_loop().create_task(self._ask())
+
+    async def _opened(self) -> Session:
+        """A session that holds the lock."""
+        session = Session(self._url, self._application)
+        try:
+            await session.connect()
+            if await session.lock():
+                return session
+            raise StoreError(
+                f"the store {self._name} is in use by {await session.holder()}; stop that one first"
+            )
+        except BaseException:
+            session.drop()
+            raise
+
+    def _load(self, connection: Connection) -> None:
+        self._take_up(connection)
+        self._owner = contents.mark(connection, OWNER) + 1
+        self._number = contents.mark(connection, COMMITS)
+        for name, value in ((OWNER, self._owner), (COMMITS, self._number)):
+            contents.set_mark(connection, name, value)
+
+    def _watch(self, session: Session) -> None:
+        """See to it that a session that ends while nothing is asked of it is replaced."""
+        session.raw.add_termination_listener(lambda _: self._lost(session))
+
+    async def close(self) -> None:
+        self._closing = True
+        session = self._session
+        if session is None:
+            return
+        if self._turn.locked():  # by somebody who waits for a database that is away
+            session.drop()
+        tasks = [task for task in (self._returning, self._asking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            if self._failure is None and session.is_open:
+                done = partial(contents.set_mark, name=IN_USE, value=0)
+                await session.in_transaction(done)
+            await session.close()
+        except FAILURES as error:
+            raise self._fail(error) from None
+        finally:
+            session.drop()
+
+    def _fail(self, error: BaseException) -> StoreError:
+        if self._failure is None:
+            self._failure = postgres.explained(error, self._name)
+        return self._failure
+
+    def _ready(self) -> Session:
+        if self._failure is not None:
+            raise self._failure
+        if self._session is None:
+            raise StoreError(f"the store {self._name} is not open")
+        return self._session
+
+    # -- commits
+
+    async def commit(self, batch: Batch) -> None:
+        async with self._turn:
+            session = self._ready()
+            segments = self._index.segments
+            wanted = segments.wanted(batch)
+            if wanted.any():
+                await self._asked(
+                    partial(learn, texts=self._texts(), segments=segments, wanted=wanted)
+                )
+                session = self._ready()
+            changes = self._index.apply(batch)
+            self._number += 1
+            self._waits_since = asyncio.get_running_loop().time()
+            try:
+                await self._write(session, changes)
+            except FAILURES as error:
+                await self._return(error, changes)
+            self._waits_since = 0.0
+            self._committed(batch)
+
+    async def _write(self, session: Session, changes: Changes) -> None:
+        """Write a batch; a session that does not answer in time is given up, never cancelled."""
+        loop = asyncio.get_running_loop()
+        limit = loop.call_later(self._grace_s, session.drop)
+        try:
+            await session.write(changes, self._number)
+        finally:
+            limit.cancel()
+
+    # -- a session that is lost
+
+    def _lost(self, session: Session) -> None:
+        """A session has ended; whoever waits for it sees that, else it is replaced from here."""
+        if session is self._session and not self._closing and self._failure is None:
+            self._returning = asyncio.get_running_loop().create_task(self._replace(session))
+
+    async def _ask(self) -> None:
+        """Find out that a link is dead, though nothing is to be written, before others do."""
+        loop = asyncio.get_running_loop()
+        while self._failure is None:
+            await asyncio.sleep(ASK_EVERY_S)
+            async with self._turn:
+                session = self._session
+                if session is None or not session.is_open:
+                    continue
+                limit = loop.call_later(ASK_EVERY_S, session.drop)
+                with suppress(*FAILURES):  # it has ended, and its watch knows
+                    await session.raw.execute("SELECT 1")
+                limit.cancel()
+
+    async def _replace(self, lost: Session) -> None:
+        async with self._turn:
+            if lost is not self._session or self._failure is not None:
+                return  # it has been replaced meanwhile
+            try:
+                await self._return(AwayError("the connection was closed"), None)
+            except StoreError as failure:
+                if self._when_failed is not None:
+                    self._when_failed(failure)
+
+    def when_failed(self, tell: Callable[[StoreError], None]) -> None:
+        self._when_failed = tell
+
+    async def _return(self, error: BaseException, changes: Changes | None) -> None:
+        """Come back after `error`, with `changes` written; StoreError where that cannot be."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._grace_s
+        while postgres.is_passing(error) and not self._closing:
+            try:
+                await self._take_over(changes)
+            except StoreError as refused:
+                raise self._fail(refused) from None
+            except FAILURES as again:
+                error = again
+            else:
+                return
+            if loop.time() >= deadline:
+                break
+            await asyncio.sleep(RETRY_PAUSE_S)
+        raise self._fail(error) from None
+
+    async def _take_over(self, changes: Changes | None) -> None:
+        """Replace the session by a new one, and make sure of the last batch."""
+        if self._session is not None:
+            self._session.drop()
+        session = Session(self._url, self._application)
+        limit = asyncio.get_running_loop().call_later(self._grace_s, session.drop)
+        try:
+            await session.connect()
+            # the last session's transaction is over once we have the lock
+            if not await session.lock():
+                await self._check_owner(session)
+                raise AwayError(f"it is in use by {await session.holder()}")
+            await self._check_owner(session)
+            number = await session.run(partial(contents.mark, name=COMMITS))
+            if changes is not None and number == self._number - 1:
+                await self._write(session, changes)
+            elif number != self._number:
+                raise StoreError(
+                    f"the store {self._name} has gone back to batch {number}, {self._number} was"
+                    " there: commits are missing, has a copy taken its place?"
+                )
+            # what we see is committed; once this is on the standby, too, that is
+            await session.in_transaction(partial(contents.set_mark, name=IN_USE, value=1))
+        except BaseException:
+            session.drop()
+            raise
+        finally:
+            limit.cancel()
+        self._session = session
+        self._watch(session)
+
+    async def _check_owner(self, session: Session) -> None:
+        owner = await session.run(partial(contents.mark, name=OWNER))
+        if owner != self._owner:
+            raise StoreError(
+                f"the store {self._name} has been taken over by another broker meanwhile"
+            )
+
+    # -- what is there
+
+    def _texts(self) -> Texts:
+        return self._ready().texts
+
+    async def _run(self, work: Callable[[Connection], T]) -> T:
+        async with self._turn:
+            return await self._asked(work)
+
+    async def _asked(self, work: Callable[[Connection], T]) -> T:
+        try:
+            return await self._ready().run(work)
+        except FAILURES as error:
+            await self._return(error, None)
+        try:
+            return await self._ready().run(work)
+        except FAILURES as again:
+            raise self._fail(again) from None
+
+    async def events(self, query: EventQuery) -> EventPage:
+        return await self._run(partial(events.load, query=query))
+
+    async def event_columns(self, query: EventQuery) -> EventColumns:
+        return await self._run(partial(events.load_columns, query=query))
+
+    async def event_bounds(self) -> tuple[int, int]:
+        return await self._run(events.bounds)

@@ -1,0 +1,287 @@
+"""A store in SQLite: everything in one file, written by one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Final, TypeVar, final
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from storage.api import StoreError
+from storage.batch import Batch
+from storage.events import EventColumns, EventPage, EventQuery
+from storage.facts import QuarantinedMessage, StoreFacts
+from storage.sql import contents, events
+from storage.sql.contents import IN_USE
+from storage.sql.reading import learn
+from storage.sql.rows import UnreadableError
+from storage.sql.schema import bring_up_to_date
+from storage.sql.sql_store import SqlStore
+from storage.sql.sqlite import sqlite
+from storage.sql.sqlite.backup import back_up
+from storage.sql.sqlite.ballast import Ballast, with_room
+from storage.sql.sqlite.checkpoints import Checkpoints, bytes_of
+from storage.sql.sqlite.files import prepare_folder, resolved, tighten
+from storage.sql.sqlite.lock import StoreLock
+from storage.sql.sqlite.reader import Reader
+from storage.sql.sqlite.writer import Writer
+from storage.sql.statements import Texts
+
+T = TypeVar("T")
+
+
+@final
+class SqliteStore(SqlStore):
+    """One file. After an error nothing more is committed: what the disk holds is in doubt (P8).
+
+    But for a full disk: what was rolled back is done once more on the room of the ballast, which
+    has `ballast_bytes`.
+    """
+
+    def __init__(self, database: Path, *, ballast_bytes: int = 0) -> None:
+        super().__init__()
+        self._name: Final = f"sqlite:{database}"
+        self._notices: list[str] = []
+        self._database: Final = resolved(database)
+        self._writer: Final = Writer("store")
+        self._reader: Final = Reader(self._database)
+        self._copying: Final = asyncio.Lock()
+        self._ending: Final = Event()
+        self._lock: StoreLock | None = None
+        self._connection: Connection | None = None
+        self._statements: Texts | None = None
+        self._checkpoints: Final = Checkpoints()
+        self._ballast: Final = Ballast(self._database, ballast_bytes)
+        self._is_full = False
+        self._unused = 0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def notices(self) -> list[str]:
+        return self._notices
+
+    def is_full(self) -> bool:
+        return self._is_full
+
+    def free_bytes(self) -> int:
+        """What file and log have unused counts, too: as it was when this was asked the last time.
+
+        The log is looked at only where it takes more room than is left.
+        """
+        self._writer.post(self._measure)  # nobody does it any more once this is closed
+        try:
+            return sqlite.free_on_disk(self._database) + self._unused
+        except OSError:
+            return -1
+
+    def _measure(self) -> None:
+        if self._connection is None or self._failure is not None:
+            return
+        try:
+            self._look_for_room(self._connection)
+        except OSError:
+            return  # `free_bytes` finds the same
+        except StoreError as error:
+            self._failure = error
+        except SQLAlchemyError as error:
+            self._failure = sqlite.explained(error, self._database)
+
+    def _look_for_room(self, connection: Connection) -> None:
+        """Measure what is unused, and take back what is missing of the ballast.
+
+        The disk is full no more once the ballast and the log that can be written again have half
+        the ballast's size, so that commits find room, and as much as that size can be written.
+        """
+        reusable, size = 0, self._ballast.size
+        if self._is_full or sqlite.free_on_disk(self._database) < sqlite.log_size(self._database):
+            reusable = self._checkpoint()
+        while self._checkpoints.is_postponed and self._ballast.release(0):
+            reusable = self._checkpoint()  # a log that can be written again is as good as ballast
+        if not self._checkpoints.is_postponed:
+            self._ballast.take_back()
+        self._unused = sqlite.unused_in_file(connection) + reusable
+        if self._is_full and not self._checkpoints.is_postponed:
+            room = sqlite.free_on_disk(self._database) + self._unused
+            self._is_full = self._ballast.held + reusable < size // 2 or room < size
+
+    # -- open and close
+
+    async def open(self) -> None:
+        await self._do(self._open)
+
+    def _open(self) -> None:
+        prepare_folder(self._database)
+        self._lock = StoreLock(self._database)
+        self._notices = [*self._lock.notices, *tighten(self._database)]
+        self._ballast.prepare()
+        connection = sqlite.engine_of(self._database).connect()
+        connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+        self._connection = connection
+        self._statements = Texts(connection.dialect)
+        sqlite.prepare(connection)
+        bring_up_to_date(connection)
+        self._take_up(connection)
+        connection.exec_driver_sql("PRAGMA wal_autocheckpoint=0")
+        self._is_full = self._ballast.size > 0  # until it turns out that there is room
+        self._measure()
+        if self._failure is not None:
+            raise self._failure
+
+    async def close(self) -> None:
+        self._ending.set()
+        async with self._copying:
+            if not self._writer.is_closed:
+                await self._reader.close()
+                await self._writer.do(self._close)
+                await self._writer.close()
+
+    def _close(self) -> None:
+        try:
+            if self._connection is not None:
+                self._close_connection(self._connection)
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
+
+    def _close_connection(self, connection: Connection) -> None:
+        if self._failure is None and self._statements is not None:
+            self._with(partial(contents.set_mark, name=IN_USE, value=0))
+        connection.engine.dispose()
+        self._connection = None
+        self._ballast.take_back()  # SQLite has deleted the log: the next start finds more room
+
+    async def _do(self, work: Callable[[], T]) -> T:
+        """What `work` returned in the thread; StoreError for whatever the driver raises."""
+        if self._failure is not None:
+            raise self._failure
+        if self._writer.is_closed:
+            raise self._not_open()
+        try:
+            return await self._writer.do(work)
+        except (*sqlite.DRIVER_ERRORS, OSError, UnreadableError) as error:
+            self._failure = sqlite.explained(error, self._database)
+            raise self._failure from error
+
+    async def _run(self, work: Callable[[Connection], T]) -> T:
+        return await self._do(partial(self._with, work))
+
+    def _with(self, work: Callable[[Connection], T]) -> T:
+        return self._with_room(partial(work, self._opened()))
+
+    def _with_room(self, work: Callable[[], T], wanted: int = 0) -> T:
+        """What `work` returned, which writes so many bytes, with room of the ballast if need be."""
+        return with_room(self._driver(), work, partial(self._make_room, wanted))
+
+    def _make_room(self, wanted: int) -> bool:
+        if not self._ballast.release(wanted):
+            return False
+        self._is_full = True
+        self._checkpoint()  # what the log has already is written over, rather than added to
+        return True
+
+    def _at_once(self, connection: Connection, work: Callable[[Connection], None]) -> None:
+        """One sync for all rows."""
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        try:
+            work(connection)
+        except BaseException:
+            with suppress(SQLAlchemyError):  # a full disk has rolled back already
+                connection.exec_driver_sql("ROLLBACK")
+            raise
+        connection.exec_driver_sql("COMMIT")
+
+    def _opened(self) -> Connection:
+        if self._connection is None:
+            raise self._not_open()
+        return self._connection
+
+    def _driver(self) -> sqlite3.Connection:
+        driver = self._opened().connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        return driver
+
+    def _texts(self) -> Texts:
+        if self._statements is None:
+            raise self._not_open()
+        return self._statements
+
+    def _not_open(self) -> StoreError:
+        return StoreError(f"the store {self._database} is not open")
+
+    # -- commits
+
+    async def commit(self, batch: Batch) -> None:
+        await self._do(partial(self._commit, batch))
+
+    def _commit(self, batch: Batch) -> None:
+        connection, texts = self._opened(), self._texts()
+        wanted = self._index.segments.wanted(batch)
+        if wanted.any():
+            learn(connection, texts, segments=self._index.segments, wanted=wanted)
+        changes = self._index.apply(batch)  # once: from now on they count as written
+        write = partial(sqlite.write, self._driver(), texts, changes)
+        self._with_room(write, bytes_of(batch))
+        self._checkpoints.written(batch)
+        self._committed(batch)
+        if self._checkpoints.is_due():
+            self._checkpoint()
+
+    def _checkpoint(self) -> int:
+        """Move the log into the file; how many bytes of the log can be written again then.
+
+        Where the file finds no room to grow, the log stays, and the next commit tries again.
+        """
+        connection = self._opened()
+        try:
+            logged, moved = sqlite.checkpoint(connection)
+        except SQLAlchemyError as error:
+            if sqlite.code_of(error) != sqlite3.SQLITE_FULL:
+                raise
+            self._checkpoints.postpone()
+            self._is_full = True
+            return 0
+        self._checkpoints.moved(logged)
+        return sqlite.reusable_log(connection, self._database, unmoved=logged - moved)
+
+    # -- for those who manage the broker
+
+    async def facts(self) -> StoreFacts:
+        return replace(
+            await self._reader.facts(),
+            ballast_bytes=self._ballast.held,
+            ballast_missing_bytes=self._ballast.size - self._ballast.held,
+            ballast_releases=self._ballast.releases,
+            checkpoints_postponed=self._checkpoints.postponed,
+        )
+
+    async def events(self, query: EventQuery) -> EventPage:
+        return await self._reader.do(partial(events.load, query=query))
+
+    async def event_columns(self, query: EventQuery) -> EventColumns:
+        return await self._reader.do(partial(events.load_columns, query=query))
+
+    async def event_bounds(self) -> tuple[int, int]:
+        return await self._reader.do(events.bounds)
+
+    async def quarantined_messages(self, behind: int, at_most: int) -> list[QuarantinedMessage]:
+        return await self._reader.quarantined_messages(behind, at_most)
+
+    async def back_up(self, target: str, told: Callable[[int, int], None]) -> None:
+        if self._copying.locked() or self._ending.is_set():
+            raise StoreError("one backup at a time")
+        async with self._copying:
+            await asyncio.to_thread(
+                partial(back_up, self._database, Path(target), told=told, ending=self._ending)
+            )

@@ -1,0 +1,154 @@
+"""Is a store sound? What is in it, what is damaged, what is left over. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlalchemy import Connection, func, inspect, select, text
+
+from storage.contents import CHUNKS_MAX
+from storage.sql.reading import following_with_bytes
+from storage.sql.rows import checksum
+from storage.sql.schema import version_of
+from storage.sql.segments.packing import numbers_of
+from storage.sql.segments.segment import RECORD, Segment, damage_at, queue_at
+from storage.sql.sqlite.sqlite import DRIVER_ERRORS, reason_of
+from storage.sql.statements import Texts
+from storage.sql.tables import BODY, CHUNK, METADATA, QUARANTINE, QUEUE, SEGMENT
+
+CHUNKS_TOGETHER: Final = 16
+"""4 MiB at a time."""
+
+TOLD_MAX: Final = 20
+"""So many damaged messages are named; all are counted."""
+
+COMPLAINTS_MAX: Final = 100
+"""So much of SQLite's own complaints is kept."""
+
+Advance = Callable[[int], None]
+"""Told how many messages more have been looked at."""
+
+
+@dataclass
+class Findings:
+    """What a check has found. `left_over` is nobody's any more, and deleted at the next start."""
+
+    schema: str = ""
+    rows: dict[str, int] = field(default_factory=lambda: {"message": 0})
+    complaints: list[str] = field(default_factory=list)
+    damaged: int = 0
+    examples: list[str] = field(default_factory=list)
+    damaged_chunks: int = 0
+    quarantined: int = 0
+    left_over: dict[str, int] = field(default_factory=lambda: {"messages": 0, "bodies": 0})
+
+    def is_sound(self) -> bool:
+        """Whether everything in the store can be served: what was quarantined before is known."""
+        return not self.complaints and self.damaged == 0 and self.damaged_chunks == 0
+
+
+def messages_in(connection: Connection) -> int | None:
+    """How many messages there are, where that can be told."""
+    try:
+        lengths = func.sum(func.length(SEGMENT.c.facts))
+        return int(connection.execute(select(lengths)).scalar() or 0) // int(RECORD)
+    except DRIVER_ERRORS:
+        return None
+
+
+def _count_of(connection: Connection, table: str) -> int:
+    found = connection.execute(select(func.count()).select_from(METADATA.tables[table]))
+    return found.scalar() or 0
+
+
+def check(connection: Connection, advance: Advance) -> Findings:
+    """Look at everything, as far as it can be read."""
+    found = Findings()
+    try:
+        _look(connection, found, advance)
+    except DRIVER_ERRORS as error:
+        found.complaints.append(reason_of(error))
+    return found
+
+
+def _look(connection: Connection, found: Findings, advance: Advance) -> None:
+    found.schema = version_of(connection)
+    tables = [name for name in METADATA.tables if inspect(connection).has_table(name)]
+    missing = {QUEUE.name, SEGMENT.name, BODY.name} - set(tables)
+    if missing:
+        found.complaints.append(f"there is no table {', '.join(sorted(missing))}")
+        return
+    if connection.dialect.name == "sqlite":
+        found.complaints += _integrity(connection)
+    known = _quarantined(connection) if QUARANTINE.name in tables else set()
+    found.quarantined = len(known)
+    _look_at_messages(connection, found, known, advance=advance)
+    if CHUNK.name in tables:
+        _look_at_chunks(connection, found)
+    found.rows |= {name: _count_of(connection, name) for name in tables}
+    found.left_over["bodies"] = _bodies_left_over(connection)
+
+
+def _integrity(connection: Connection) -> list[str]:
+    """What SQLite itself has to say against the file."""
+    try:
+        asked = connection.execute(text(f"PRAGMA integrity_check({COMPLAINTS_MAX})"))
+        told = [str(complaint) for complaint in asked.scalars()]
+    except DRIVER_ERRORS as error:
+        return [reason_of(error)]
+    return [] if told == ["ok"] else told
+
+
+def _quarantined(connection: Connection) -> set[int]:
+    return set(connection.execute(select(QUARANTINE.c.number)).scalars())
+
+
+def _look_at_messages(
+    connection: Connection, found: Findings, known: set[int], *, advance: Advance
+) -> None:
+    queues = set(connection.execute(select(QUEUE.c.id)).scalars())
+    texts = Texts(connection.dialect)
+    behind = -(2**63)
+    while segments := following_with_bytes(connection, texts, behind):
+        for segment in segments:
+            _look_at(segment, found, known, queues=queues)
+            advance(int(segment.slots()))
+        behind = max(segments[-1].last, segments[-1].number)
+
+
+def _look_at(segment: Segment, found: Findings, known: set[int], *, queues: set[int]) -> None:
+    facts = segment.facts
+    for slot, number in enumerate(numbers_of(segment)):
+        at = slot * int(RECORD)
+        damage = damage_at(segment, at)
+        found.rows["message"] += 1
+        if damage and number not in known:
+            found.damaged += 1
+            _give_example(found, f"message {number}: {damage}")
+        if not damage and queue_at(facts, at) not in queues:
+            found.left_over["messages"] += 1
+
+
+def _look_at_chunks(connection: Connection, found: Findings) -> None:
+    """Compare the checksums of the bodies of large messages."""
+    behind = -1
+    asked = select(CHUNK).order_by(CHUNK.c.number).limit(CHUNKS_TOGETHER)
+    while rows := connection.execute(asked.where(CHUNK.c.number > behind)).all():
+        for row in rows:
+            behind = row.number
+            if checksum(row.number, row.data) != row.checksum:
+                found.damaged_chunks += 1
+                content, index = divmod(row.number, CHUNKS_MAX)
+                _give_example(found, f"chunk {index} of content {content} is damaged")
+
+
+def _give_example(found: Findings, text: str) -> None:
+    if len(found.examples) < TOLD_MAX:
+        found.examples.append(text)
+
+
+def _bodies_left_over(connection: Connection) -> int:
+    unused = BODY.c.number.not_in(select(SEGMENT.c.number))
+    return connection.execute(select(func.count()).where(unused)).scalar() or 0

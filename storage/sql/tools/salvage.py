@@ -1,0 +1,297 @@
+"""What can still be read of a damaged SQLite file, copied into a new store.
+
+Every table is read by rowid from both ends until a row cannot be read. What lies between is
+halved again and again, largest pieces first, until everything that can be read has been.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, func, insert, select, union, update
+
+from storage.api import StoreError
+from storage.sql.contents import IN_USE, mark, set_mark
+from storage.sql.index import NUMBERS, NUMBERS_AT_ONCE
+from storage.sql.reading import every
+from storage.sql.schema import HEAD, bring_up_to_date
+from storage.sql.segments.packing import queues_of
+from storage.sql.sqlite.sqlite import DRIVER_ERRORS, reason_of
+from storage.sql.statements import Texts
+from storage.sql.tables import BODY, METADATA, NODE, QUEUE, SEGMENT, SUBSCRIPTION
+from storage.sql.tools.check import check
+from storage.sql.tools.offline import present, reading, writing
+from storage.stages import STAGED
+
+PART: Final = 500
+"""Rows written together."""
+
+FAILURES_MAX: Final = 20_000
+"""So many reads of one table may fail; what then lies between failures is given up."""
+
+FAR: Final = 2**24
+"""So far behind the last row that is known the search goes on in a table whose end is damaged."""
+
+FORMER: Final = ("message",)
+"""Tables that older schemas have, and today's has not."""
+
+Row = tuple[Any, ...]
+Advance = Callable[[int], None]
+
+
+@dataclass
+class Part:
+    """What became of one table: rows saved, rows that fit nowhere, rowids that are unreadable."""
+
+    saved: int = 0
+    refused: int = 0
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass
+class Salvaged:
+    """What is in the new store, and what is not."""
+
+    parts: dict[str, Part]
+    damaged: int
+    adopted: int
+
+    def is_whole(self) -> bool:
+        """Whether nothing was lost."""
+        return self.damaged == 0 and not any(
+            part.gaps or part.refused for part in self.parts.values()
+        )
+
+
+@dataclass
+class Span:
+    """Rowids of which nothing has been read yet."""
+
+    first: int
+    last: int
+
+    def is_empty(self) -> bool:
+        return self.first > self.last
+
+
+class Table:
+    """A table of the damaged file, read as far as that goes."""
+
+    def __init__(self, source: sqlite3.Connection, name: str, columns: list[str]) -> None:
+        self._lost: Final[list[tuple[int, int]]] = []
+        self._source: Final = source
+        self._name: Final = name
+        self._columns: Final = ", ".join(f'"{column}"' for column in ["rowid", *columns])
+        self._failures = 0
+
+    def rows(self) -> Iterator[Row]:
+        """Every row that can be read, once, with its rowid before its columns."""
+        whole = Span(0, self._end())
+        yield from self._ends(whole)
+        spans = deque([whole])
+        while spans:
+            span = spans.popleft()
+            if span.is_empty():
+                continue
+            if span.first == span.last or self._failures >= FAILURES_MAX:
+                self._give_up(span)
+                continue
+            middle = span.first + (span.last - span.first) // 2
+            for half in (Span(span.first, middle), Span(middle + 1, span.last)):
+                yield from self._ends(half)
+                spans.append(half)
+
+    def _ends(self, span: Span) -> Iterator[Row]:
+        """Rows from the beginning of a span, then from its end; what cannot be read is left."""
+        for row in self._walk(span, "ASC"):
+            span.first = row[0] + 1
+            yield row
+        for row in self._walk(span, "DESC"):
+            span.last = row[0] - 1
+            yield row
+
+    def _walk(self, span: Span, order: str) -> Iterator[Row]:
+        """Rows one way, up to one that cannot be read; nothing of the span is left without one."""
+        if span.is_empty():
+            return
+        asked = f'SELECT {self._columns} FROM "{self._name}" WHERE rowid BETWEEN ? AND ?'  # noqa: S608 - names of our own tables
+        ordered = f"{asked} ORDER BY rowid {order}"
+        try:
+            yield from self._source.execute(ordered, (span.first, span.last))
+        except sqlite3.DatabaseError:
+            self._failures += 1
+        else:
+            span.first = span.last + 1
+            return
+        # the driver looks one row ahead, and drops the one before the error
+        try:
+            yield from self._source.execute(f"{ordered} LIMIT 1", (span.first, span.last))
+        except sqlite3.DatabaseError:
+            return
+
+    def _end(self) -> int:
+        """The last rowid, or one that is beyond it."""
+        for asked in (
+            f'SELECT max(rowid) FROM "{self._name}"',  # noqa: S608
+            "SELECT value FROM mark WHERE name = 'numbers'",
+        ):
+            try:
+                found = self._source.execute(asked).fetchone()
+            except sqlite3.DatabaseError:
+                continue
+            if found is not None and isinstance(found[0], int):
+                return found[0]
+        return FAR
+
+    def _give_up(self, span: Span) -> None:
+        self._lost.append((span.first, span.last))
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """The rowids that cannot be read, once `rows` is through."""
+        merged: list[tuple[int, int]] = []
+        for first, last in sorted(self._lost):
+            if merged and merged[-1][1] + 1 == first:
+                merged[-1] = (merged[-1][0], last)
+            else:
+                merged.append((first, last))
+        return merged
+
+
+def salvage(source: Path, target: Path, advance: Advance) -> Salvaged:
+    """Copy what can be read of `source` into a new store; StoreError where nothing can."""
+    present(source)
+    for there in (target, target.with_name(target.name + "-wal")):
+        if there.exists():
+            raise StoreError(f"{there} is there already: name a new file")
+    with reading(source) as old:
+        driver = old.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        columns = _columns(driver, source)
+        with writing(target) as new:
+            bring_up_to_date(new, _version(driver))
+            parts = _copy(driver, columns, new=new, advance=advance)
+            bring_up_to_date(new)
+            _drop_halves(new)
+            adopted = _adopt(new) if _owners_are_lost(parts) else 0
+            _see_to_marks(new)
+            return Salvaged(parts, check(new, lambda _: None).damaged, adopted)
+
+
+def _version(source: sqlite3.Connection) -> str:
+    """The schema of the damaged file, today's where that cannot be told or is a later one."""
+    try:
+        found = source.execute("SELECT version_num FROM alembic_version").fetchone()
+    except DRIVER_ERRORS:
+        return HEAD
+    return found[0] if found is not None and str(found[0]) < HEAD else HEAD
+
+
+def _columns(source: sqlite3.Connection, database: Path) -> dict[str, list[str]]:
+    """The tables of ours that the damaged file has, each with its columns."""
+    found: dict[str, list[str]] = {}
+    try:
+        for name in (*METADATA.tables, *FORMER):
+            told = source.execute(f'PRAGMA table_info("{name}")').fetchall()
+            if told:
+                found[name] = [row[1] for row in told]
+    except DRIVER_ERRORS as error:
+        raise StoreError(f"nothing of {database} can be read: {reason_of(error)}") from None
+    if not found:
+        raise StoreError(f"nothing of {database} can be read: there are no tables of a store")
+    return found
+
+
+def _copy(
+    source: sqlite3.Connection, columns: dict[str, list[str]], *, new: Connection, advance: Advance
+) -> dict[str, Part]:
+    driver = new.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    parts: dict[str, Part] = {}
+    for name, there in columns.items():
+        known = [row[1] for row in driver.execute(f'PRAGMA table_info("{name}")')]
+        shared = [column for column in known if column in there]
+        if shared:
+            table = Table(source, name, shared)
+            parts[name] = _copy_rows(
+                table.rows(), driver, _insertion(name, shared), advance=advance
+            )
+            parts[name].gaps = table.gaps()
+    return parts
+
+
+def _insertion(name: str, columns: list[str]) -> str:
+    named = ", ".join(f'"{column}"' for column in columns)
+    marks = ", ".join("?" for _ in columns)
+    return f'INSERT INTO "{name}" ({named}) VALUES ({marks})'  # noqa: S608 - names of our own tables
+
+
+def _copy_rows(
+    rows: Iterator[Row], target: sqlite3.Connection, insertion: str, *, advance: Advance
+) -> Part:
+    part = Part()
+    while some := [row[1:] for row in islice(rows, PART)]:
+        target.execute("BEGIN IMMEDIATE")
+        for row in some:
+            try:
+                target.execute(insertion, row)
+            except sqlite3.IntegrityError:
+                part.refused += 1
+            else:
+                part.saved += 1
+        target.execute("COMMIT")
+        advance(len(some))
+    return part
+
+
+# -- what the new store needs beside rows
+
+
+def _owners_are_lost(parts: dict[str, Part]) -> bool:
+    """Whether a message may have lost its queue, its node or its subscription."""
+    owners = (QUEUE.name, NODE.name, SUBSCRIPTION.name)
+    return any(name not in parts or parts[name].gaps or parts[name].refused for name in owners)
+
+
+def _adopt(new: Connection) -> int:
+    """Make queues `salvaged.ID` of messages that nobody else would find; how many."""
+    owned = union(
+        select(NODE.c.address).where(NODE.c.kind == "queue"), select(SUBSCRIPTION.c.queue)
+    )
+    # what nobody has committed is nobody's, but for whoever has its stage
+    mine = QUEUE.c.name.in_(owned) | (QUEUE.c.name == STAGED)
+    named = set(new.execute(select(QUEUE.c.id).where(mine)).scalars())
+    known = set(new.execute(select(QUEUE.c.id)).scalars())
+    lost = _queues_of_messages(new) - named
+    for queue in lost:
+        name = f"salvaged.{queue}"
+        if queue in known:
+            new.execute(update(QUEUE).where(QUEUE.c.id == queue).values(name=name))
+        else:
+            new.execute(insert(QUEUE).values(id=queue, name=name))
+        new.execute(insert(NODE).values(kind="queue", address=name))
+    return len(lost)
+
+
+def _drop_halves(new: Connection) -> None:
+    """Of a segment whose bytes are lost nothing is left to be served, nor the other way round."""
+    new.execute(delete(SEGMENT).where(SEGMENT.c.number.not_in(select(BODY.c.number))))
+    new.execute(delete(BODY).where(BODY.c.number.not_in(select(SEGMENT.c.number))))
+
+
+def _queues_of_messages(new: Connection) -> set[int]:
+    found: set[int] = set()
+    every(new, Texts(new.dialect), lambda segment: found.update(queues_of(segment)))
+    return found
+
+
+def _see_to_marks(new: Connection) -> None:
+    """No number is given again, and everything may have been delivered."""
+    highest = new.execute(select(func.max(SEGMENT.c.number))).scalar() or 0
+    set_mark(new, NUMBERS, max(mark(new, NUMBERS), highest + NUMBERS_AT_ONCE))
+    set_mark(new, IN_USE, 1)

@@ -1,0 +1,205 @@
+"""Everything that can be read of a damaged file is in the new store."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from storage.api import StoreError
+from storage.batch import Batch
+from storage.records import StoredMessage, StoredNode
+from storage.sql.schema import HEAD
+from storage.sql.segments.segment import MESSAGES_MAX
+from storage.sql.sqlite.store import SqliteStore
+from storage.sql.tools.salvage import Salvaged, salvage
+from storage.stages import STAGED
+from tests.contract.test_stages import stage
+from tests.contract.test_store import stored
+from tests.support.stored import stored_messages
+from tests.support.stored_files import (
+    PAGE,
+    change,
+    filled,
+    flip,
+    garble_schema,
+    old_store,
+    rows,
+    spoil,
+)
+
+SIZE = 700
+"""Five messages a page."""
+
+
+def saved(folder: Path) -> Salvaged:
+    return salvage(folder / "store.db", folder / "new.db", lambda _: None)
+
+
+async def served(database: Path, queue: str = "q") -> list[StoredMessage]:
+    store = SqliteStore(database)
+    await store.open()
+    try:
+        return await stored_messages(store, queue)
+    finally:
+        await store.close()
+
+
+def numbers(messages: list[StoredMessage]) -> list[int]:
+    return [int(message.number) for message in messages]
+
+
+async def test_a_sound_store_is_copied_whole(tmp_path: Path) -> None:
+    await filled(tmp_path / "store.db", 1200)
+    before = (tmp_path / "store.db").read_bytes()
+    result = saved(tmp_path)
+    assert result.is_whole()
+    assert result.parts["segment"].saved == result.parts["body"].saved == 19
+    assert (tmp_path / "store.db").read_bytes() == before
+    old, new = await served(tmp_path / "store.db"), await served(tmp_path / "new.db")
+    assert [(m.number, m.position, m.encoded) for m in new] == [
+        (m.number, m.position, m.encoded) for m in old
+    ]
+    store = SqliteStore(tmp_path / "new.db")
+    await store.open()
+    assert store.first_number > 1200
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        pytest.param([30], id="one near the beginning"),
+        pytest.param([600], id="one in the middle"),
+        pytest.param([300, 310, 900], id="several, with sound ones between"),
+        pytest.param([1200], id="the last page"),
+        pytest.param([30, 1200], id="both ends"),
+    ],
+)
+async def test_only_segments_with_a_damaged_page_lose_messages(
+    tmp_path: Path, spoilt: list[int]
+) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 1200, size=SIZE)
+    for number in spoilt:
+        spoil(database, b"%d xxx" % number)
+    result = saved(tmp_path)
+    lost = set(range(1, 1201)) - set(numbers(await served(tmp_path / "new.db")))
+    assert lost >= set(spoilt)
+    assert len(lost) <= len(spoilt) * MESSAGES_MAX
+    assert not result.is_whole()
+
+
+async def test_a_store_that_was_killed_is_read_with_its_log(tmp_path: Path) -> None:
+    """The file alone has nothing of what the last commits wrote."""
+    (tmp_path / "running").mkdir()
+    store = SqliteStore(tmp_path / "running" / "store.db")
+    await store.open()
+    await store.close()
+    await filled(tmp_path / "running" / "store.db", 5)
+    held = sqlite3.connect(tmp_path / "running" / "store.db")
+    held.execute("PRAGMA wal_autocheckpoint=0")
+    held.execute("UPDATE queue SET name = 'other'")
+    held.commit()
+    for file in (tmp_path / "running").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    held.close()
+    saved(tmp_path)
+    assert numbers(await served(tmp_path / "new.db", "other")) == [1, 2, 3, 4, 5]
+
+
+async def test_damaged_messages_are_kept_for_the_broker_to_quarantine(tmp_path: Path) -> None:
+    await filled(tmp_path / "store.db", 5)
+    flip(tmp_path / "store.db", 4)
+    result = saved(tmp_path)
+    assert (result.damaged, result.is_whole()) == (1, False)
+    assert numbers(await served(tmp_path / "new.db")) == [1, 2, 3, 5]
+
+
+async def test_messages_whose_queue_was_lost_find_another(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 5)
+    (root,) = rows(database, "SELECT rootpage FROM sqlite_master WHERE name = 'queue'")
+    data = bytearray(database.read_bytes())
+    assert isinstance(root[0], int)
+    data[(root[0] - 1) * PAGE : root[0] * PAGE] = b"\xee" * PAGE
+    database.write_bytes(data)
+    result = saved(tmp_path)
+    assert result.adopted == 1
+    assert numbers(await served(tmp_path / "new.db", "salvaged.1")) == [1, 2, 3, 4, 5]
+    assert rows(tmp_path / "new.db", "SELECT address FROM node ORDER BY id") == [
+        ("q",),
+        ("salvaged.1",),
+    ]
+
+
+@pytest.mark.requirement("PIP-12")
+async def test_what_is_staged_stays_so_though_nodes_were_lost(tmp_path: Path) -> None:
+    """Found in a queue of its own it would be seen, committed or not."""
+    database = tmp_path / "store.db"
+    store = SqliteStore(database)
+    await store.open()
+    batch = Batch()
+    batch.append(stored(1, queue=STAGED))
+    batch.append(stored(2, queue="q"))
+    batch.add_node(StoredNode(address="q", kind="queue"))
+    batch.stage_changes().add(stage(1))
+    await store.commit(batch)
+    await store.close()
+    (root,) = rows(database, "SELECT rootpage FROM sqlite_master WHERE name = 'node'")
+    data = bytearray(database.read_bytes())
+    assert isinstance(root[0], int)
+    data[(root[0] - 1) * PAGE : root[0] * PAGE] = b"\xee" * PAGE
+    database.write_bytes(data)
+    assert saved(tmp_path).adopted == 1
+    new = tmp_path / "new.db"
+    assert numbers(await served(new, STAGED)) == [1]
+    assert rows(new, "SELECT number FROM stage") == [(1,)]
+    ((address,),) = rows(new, "SELECT address FROM node")
+    assert str(address).startswith("salvaged.")
+
+
+async def test_rows_that_fit_nowhere_are_counted(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 5)
+    writable = "PRAGMA writable_schema=ON"
+    lax = "UPDATE sqlite_master SET sql=replace(sql, 'facts BLOB NOT NULL', 'facts BLOB')"
+    change(database, writable, lax)
+    change(database, "INSERT INTO segment (number, size, facts) VALUES (6, 0, NULL)")
+    result = saved(tmp_path)
+    assert (result.parts["segment"].refused, result.parts["segment"].saved) == (1, 1)
+    assert not result.is_whole()
+
+
+async def test_a_store_of_an_older_schema(tmp_path: Path) -> None:
+    old_store(tmp_path / "store.db")
+    saved(tmp_path)
+    assert numbers(await served(tmp_path / "new.db")) == [5]
+    assert rows(tmp_path / "new.db", "SELECT version_num FROM alembic_version") == [(HEAD,)]
+
+
+async def test_a_schema_that_cannot_be_read_saves_nothing(tmp_path: Path) -> None:
+    await filled(tmp_path / "store.db", 1)
+    garble_schema(tmp_path / "store.db")
+    with pytest.raises(StoreError, match=r"nothing of .* can be read: its schema is damaged"):
+        saved(tmp_path)
+
+
+def test_what_is_no_store_saves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_bytes(b"not a database, but somebody's file" * 200)
+    with pytest.raises(StoreError, match=r"nothing of .* can be read: file is not a database"):
+        saved(tmp_path)
+    (tmp_path / "store.db").write_bytes(b"")
+    with pytest.raises(StoreError, match="there are no tables of a store"):
+        saved(tmp_path)
+    assert not (tmp_path / "new.db").exists()
+
+
+async def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    await filled(tmp_path / "store.db", 1)
+    (tmp_path / "new.db").write_bytes(b"mine")
+    with pytest.raises(StoreError, match=r"new\.db is there already"):
+        saved(tmp_path)
+    with pytest.raises(StoreError, match="there is no store"):
+        salvage(tmp_path / "none.db", tmp_path / "other.db", lambda _: None)
