@@ -18,8 +18,8 @@ CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 		and pathlib.Path(sysconfig.get_path("include"), "Python.h").exists()))'
 NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
 
-.PHONY: run build spark test check bench fuzz faults attacks mutations requirements coverage pins clean \
-	spark-matrix crashes
+.PHONY: run build spark test check bench fuzz faults attacks mutations requirements coverage pins settings \
+	clean spark-matrix crashes
 
 # The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on. It does not wait for
 # the client library of `jms-broker send`, which is built with what the compiler leaves over.
@@ -128,6 +128,10 @@ requirements: $(STAMPS)/test
 coverage: $(STAMPS)/test
 	$(BIN)/coverage run -m pytest tests/unit tests/wire tests/scenario
 	$(BIN)/coverage report --skip-covered
+
+# The texts that are made from the table of address settings: parts of config/broker.toml, a page.
+settings: $(STAMPS)/runtime
+	@$(BIN)/python -m config.settings_texts
 
 # The requirements files, anew from pyproject.toml. Existing pins stay unless UPGRADE=--upgrade.
 PIP_COMPILE := $(BIN)/pip-compile --quiet $(UPGRADE) --strip-extras --generate-hashes \

@@ -8,10 +8,13 @@ from typing import Final
 
 import structlog
 
-from broker.app import App, limits_of, login_of, policies_of
+from broker.address_settings import PlaceSettings
+from broker.app import App
 from broker.net.log import configure_logging
+from broker.parts import limits_of, login_of
+from broker.policies import policies_of
 from broker.routing.errors import RoutingError
-from broker.settings import PlaceSettings, Settings, SettingsError
+from broker.settings import Settings, SettingsError
 
 AT_ONCE: Final = frozenset(
     {"users_file", "allow_anonymous", "user", "password", "password_file", "log"}

@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     SecretStr,
@@ -29,14 +28,15 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
-    BaseSettings,
     EnvSettingsSource,
     InitSettingsSource,
     SettingsConfigDict,
 )
 from pydantic_settings import SettingsError as UnreadableVariable
 
+from broker.address_settings import AddressSettings, GeneralAddressSettings, NodeSettings
 from broker.machine import LEAST
+from broker.setting_types import UINT_MAX, Count, Number, Uint
 
 ENVIRONMENT_PREFIX: Final = "JMS_BROKER_"
 
@@ -45,8 +45,6 @@ OTHER_VARIABLES: Final = frozenset({"JMS_BROKER_CONFIG", "JMS_BROKER_URL"})
 
 NEAREST: Final = 5
 """Known settings that the error of an unknown one names: all 50 would hide the right one."""
-
-UINT_MAX: Final = 2**32 - 1
 
 BALLAST_MIN: Final = 1024 * 1024
 """With less a store could not even begin its log anew."""
@@ -61,13 +59,6 @@ POSTGRESQL: Final = "postgresql://"
 
 class SettingsError(ValueError):
     """Settings that the broker must not start with. The text says what to change."""
-
-
-def _no_flag(value: object) -> object:
-    """Python counts `true` as 1; an operator who writes it for a number is mistaken."""
-    if isinstance(value, bool):
-        raise ValueError("Input should be a number")  # noqa: TRY004 - pydantic reports no other
-    return value
 
 
 def _store(value: str) -> str:
@@ -94,13 +85,8 @@ def _ballast(value: int) -> int:
     return value
 
 
-Number = Annotated[int, BeforeValidator(_no_flag)]
-Uint = Annotated[Number, Field(ge=0, le=UINT_MAX)]
-Factor = Annotated[float, BeforeValidator(_no_flag), Field(ge=1, le=100)]
-Count = Annotated[Number, Field(ge=0, le=2**53)]
 Prefix = Literal["queue://", "topic://", "temp-queue://", "temp-topic://"]
 PREFIXES: Final[tuple[Prefix, ...]] = ("queue://", "topic://", "temp-queue://", "temp-topic://")
-Window = Annotated[Number, Field(ge=0, le=1_000_000)]
 
 
 class LogSettings(BaseModel):
@@ -124,46 +110,7 @@ class HttpSettings(BaseModel):
     silence_max_ms: Annotated[Number, Field(ge=1, le=UINT_MAX)] = 60_000
 
 
-class PlaceSettings(BaseModel):
-    """What may differ for some addresses. What is left out (None) is as set for all."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    dead_letter: str | None = None
-    expiry: str | None = None
-    dead_letter_properties: bool | None = None
-    max_delivery_count: Count | None = None
-    redelivery_delay_ms: Count | None = None
-    redelivery_backoff: Factor | None = None
-    redelivery_delay_max_ms: Count | None = None
-    max_messages: Count | None = None
-    max_bytes: Count | None = None
-    full: Literal["block", "reject", "drop-oldest"] | None = None
-    exclusive: bool | None = None
-    duplicate_window: Window | None = None
-    duplicate_window_ms: Count | None = None
-    deliver_before_commit: bool | None = None
-    event_log: bool | None = None
-
-
-class AddressSettings(PlaceSettings):
-    """One `[[address]]`: what differs for the addresses that match `pattern`."""
-
-    pattern: Annotated[str, Field(min_length=1, max_length=255)]
-    auto_create: bool | None = None
-    auto_delete_after_ms: Count | None = None
-
-
-class NodeSettings(PlaceSettings):
-    """One `[[queue]]` or `[[topic]]`, which is there from the start.
-
-    What it leaves out is as set for the first pattern that matches its name.
-    """
-
-    name: Annotated[str, Field(min_length=1, max_length=255)]
-
-
-class Settings(BaseSettings):
+class Settings(GeneralAddressSettings):
     """Everything that can be set. Times are milliseconds, sizes bytes, 0 is "no limit"."""
 
     model_config = SettingsConfigDict(
@@ -228,27 +175,10 @@ class Settings(BaseSettings):
     # how long what a sink has staged is kept without a commit
     stage_retention_s: Uint = 24 * 3600
 
-    # addresses, unless an [[address]] says otherwise
+    # addresses; the settings that can differ between them are GeneralAddressSettings'
     default_kind: Literal["queue", "topic"] = "queue"
-    address_prefixes: list[Prefix] = list(PREFIXES)
-    auto_create: bool = True
+    address_prefixes: list[Prefix] = Field(default_factory=lambda: list(PREFIXES))
     auto_create_max: Annotated[Number, Field(ge=0, lt=100_000)] = 50_000
-    auto_delete_after_ms: Count = 0
-    dead_letter: str = "DLQ"
-    expiry: str = ""
-    dead_letter_properties: bool = False
-    max_delivery_count: Count = 20
-    redelivery_delay_ms: Count = 0
-    redelivery_backoff: Factor = 1.0
-    redelivery_delay_max_ms: Count = 0
-    max_messages: Count = 0
-    max_bytes: Count = 0
-    full: Literal["block", "reject", "drop-oldest"] = "block"
-    exclusive: bool = False
-    duplicate_window: Window = 0
-    duplicate_window_ms: Count = 0
-    deliver_before_commit: bool = True
-    event_log: bool = False
 
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()

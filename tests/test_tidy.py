@@ -14,7 +14,8 @@ from typing import Final
 
 import pytest
 
-from broker.settings import AddressSettings, HttpSettings, LogSettings, NodeSettings, Settings
+from broker.address_settings import AddressSettings, NodeSettings
+from broker.settings import HttpSettings, LogSettings, Settings
 from tests.support import tidy
 from tests.support.tidy import ROOT, Rule, Source
 
@@ -223,6 +224,8 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/backup.py": "tests/interop/test_command_line_store.py",
     "broker/http/limits.py": "numbers; tests/unit/amqp/test_limits.py",
     "broker/management/later.py": "declared; tests/unit/management/test_stores.py",
+    "broker/setting_types.py": "types; tests/unit/test_settings.py",
+    "broker/restore.py": "what calls what; tests/unit/links/test_recovery.py, tests/scenario",
     "storage/api.py": "ABCs; tests/contract holds the fillings to them",
 }
 

@@ -19,7 +19,8 @@ from broker.embedding.look import scheduled_at, waiting_at
 from broker.embedding.message import MessageView
 from broker.embedding.settlement_recorder import Settlement, SettlementRecorder
 from broker.embedding.watch import Watch
-from broker.settings import UINT_MAX, given_settings
+from broker.setting_types import UINT_MAX
+from broker.settings import given_settings
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from broker.app import recover
+from broker.restore import restore
 from storage.records import StoredMessage
 from tests.scenario.simulation_edge import MARK, NOTE
 from tests.scenario.simulation_records import Ending, Entry, Node, Wrong
@@ -100,7 +100,7 @@ def reborn(earlier: World) -> World:
     world = World(earlier.setting, earlier)
     try:
         world.run(world.store.open())
-        world.run(recover(world.store, world.broker.router, world.broker.journal.batch))
+        world.run(restore(world.store, world.broker.router, world.broker.journal.batch))
         begin_anew(world, earlier)
         world.container.run_round()
         world.pass_time(0)

@@ -11,7 +11,7 @@ from broker.app import App
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.held_entries import held_in
 from broker.routing.queues.queue import Queue
-from broker.settings import Settings
+from broker.settings import given_settings
 from tests.support.broker import RecordingWatcher
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import bodies, encoded, new_message
@@ -26,7 +26,7 @@ KEPT = [encoded(b"%d" % number) for number in range(COUNT) if number % 3]
 @asynccontextmanager
 async def running(folder: Path, *, dead_letter: str) -> AsyncIterator[App]:
     """A broker on the store in that folder."""
-    settings = Settings(
+    settings = given_settings(
         port=0,
         users_file=folder / "users",
         store=f"sqlite:///{folder / 'store.db'}",

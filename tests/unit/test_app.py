@@ -1,76 +1,22 @@
-"""Settings reach the parts that they are for, and a broker starts and stops as a whole."""
+"""A broker starts and stops as a whole, with the nodes that its settings declare."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from broker.app import WRITTEN_TIMES, App, StoreSpace, limits_of, policies_of
-from broker.journal import Journal
+from broker.app import App
 from broker.routing.entries.entry import QueueEntry
-from broker.settings import MEMORY, AddressSettings, Settings, SettingsError, given_settings
+from broker.settings import MEMORY, Settings, SettingsError, given_settings
 from storage.api import StoreError
 from storage.batch import Batch
-from storage.memory import MemoryStore
 from storage.records import StoredNode
 from storage.sql.sqlite.store import SqliteStore
 from tests.support.broker import RecordingWatcher
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import encoded
-from tests.support.staging import Staging, task
 from tests.support.stored_files import flip
-from tests.support.stores import GatedStore
 from tests.unit.storage.test_batch import stored
-
-ADDRESSES = [
-    pytest.param("orders", True, "DLQ", 20, id="no pattern matches: what is set for all"),
-    pytest.param("audit.eu", False, "DLQ", 20, id="one pattern, one setting"),
-    pytest.param("audit.us.slow", False, "DLQ", 20, id="the first pattern that matches counts"),
-    pytest.param("retry.slow", True, "graveyard", 3, id="several settings"),
-]
-
-
-@pytest.mark.parametrize(("address", "auto_create", "dead_letter", "deliveries"), ADDRESSES)
-def test_an_address_has_the_policy_of_its_pattern(
-    address: str, auto_create: bool, dead_letter: str, deliveries: int
-) -> None:
-    settings = Settings(
-        address=(
-            AddressSettings(pattern="audit.*", auto_create=False),
-            AddressSettings(pattern="*.slow", dead_letter="graveyard", max_delivery_count=3),
-        )
-    )
-    policy = policies_of(settings).of(address)
-    assert policy.auto_create is auto_create
-    assert policy.dead_letter == dead_letter
-    assert policy.max_delivery_count == deliveries
-
-
-def test_dead_letter_properties_are_asked_for_by_address() -> None:
-    talkative = AddressSettings(pattern="jms.*", dead_letter_properties=True)
-    policies = policies_of(Settings(address=(talkative,)))
-    assert policies.of("jms.orders").dead_letter_properties is True
-    assert policies.of("orders").dead_letter_properties is False
-
-
-class RoomyStore(GatedStore):
-    """A store that has so much room, whatever it is given."""
-
-    def free_bytes(self) -> int:
-        return 100_000
-
-
-@pytest.mark.requirement("PIP-15")
-def test_room_for_the_commits_of_sinks_is_kept_free() -> None:
-    """They write once more what is staged."""
-    staging = Staging()
-    space = StoreSpace(RoomyStore(), Journal(MemoryStore()), staging.stages)
-    assert space.free_bytes() == 100_000
-    stage = staging.send(task(), b"x" * 1000)
-    assert space.free_bytes() == 100_000 - WRITTEN_TIMES * stage.bytes
-    staging.commit((0, 0))
-    assert space.free_bytes() == 100_000
-
 
 DECLARED = {
     "auto_create": False,
@@ -143,36 +89,6 @@ def test_a_node_that_cannot_be_stops_the_start(
         App(given_settings(users_file=tmp_path / "users", store=MEMORY, **nodes))
 
 
-def test_every_limit_of_the_settings_reaches_the_engine() -> None:
-    settings = Settings(
-        max_frame_size=4096,
-        channel_max=7,
-        handle_max=6,
-        incoming_window=5,
-        max_message_size=1000,
-        partial_bytes_max=2000,
-        handshake_timeout_ms=30,
-        idle_time_out_ms=40,
-        transactions_max=8,
-        transaction_operations_max=9,
-        transaction_bytes_max=10,
-        transaction_timeout_ms=11,
-    )
-    limits = limits_of(settings)
-    assert limits.max_frame_size == 4096
-    assert limits.channel_max == 7
-    assert limits.handle_max == 6
-    assert limits.incoming_window == 5
-    assert limits.max_message_size == 1000
-    assert limits.partial_bytes_max == 2000
-    assert limits.handshake_timeout_ms == 30
-    assert limits.idle_time_out_ms == 40
-    assert limits.transactions_max == 8
-    assert limits.transaction_operations_max == 9
-    assert limits.transaction_bytes_max == 10
-    assert limits.transaction_timeout_ms == 11
-
-
 async def test_two_brokers_live_side_by_side_in_one_loop(tmp_path: Path) -> None:
     one = App(Settings(port=0, users_file=tmp_path / "users", store=MEMORY))
     other = App(Settings(port=0, users_file=tmp_path / "users", store=MEMORY))
@@ -181,21 +97,6 @@ async def test_two_brokers_live_side_by_side_in_one_loop(tmp_path: Path) -> None
     assert one.port != other.port
     await one.stop()
     await other.stop()
-
-
-def test_an_address_has_pauses_of_its_own() -> None:
-    settings = Settings(
-        redelivery_delay_ms=1000,
-        address=(
-            AddressSettings(pattern="orders", redelivery_backoff=2, redelivery_delay_max_ms=60_000),
-            AddressSettings(pattern="hasty", redelivery_delay_ms=0),
-        ),
-    )
-    pauses = [
-        (policy.redelivery_delay_ms, policy.redelivery_backoff, policy.redelivery_delay_max_ms)
-        for policy in map(policies_of(settings).of, ("orders", "hasty", "other"))
-    ]
-    assert pauses == [(1000, 2.0, 60_000), (0, 1.0, 0), (1000, 1.0, 0)]
 
 
 class Served(RecordingConsumer):

@@ -171,7 +171,7 @@ async def test_the_log_tells_what_was_done(
     assert reload(app, lambda: settings(tmp_path, **changed)) is not None
     told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [(line["event"], line.get("settings"), line.get("applied")) for line in told] == [
-        ("settings reloaded", None, "credit, max_messages, log"),
+        ("settings reloaded", None, "max_messages, credit, log"),
         ("these settings count for new connections and links", "credit", None),
         (
             "these settings count for queues and topics that are made from now on",

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from broker.address_settings import AddressSettings, NodeSettings
 from broker.settings import (
     DEFAULT_STORE,
     OTHER_VARIABLES,
-    AddressSettings,
     HttpSettings,
     LogSettings,
-    NodeSettings,
     Settings,
     SettingsError,
     given_settings,

@@ -138,7 +138,7 @@ def test_neither_variables_nor_users_of_the_machine_count(
     monkeypatch.chdir(folder)
     monkeypatch.setenv("JMS_BROKER_MAX_DELIVERY_COUNT", "1")
     with Broker() as running:
-        assert running._app().settings.max_delivery_count == 20
+        assert running._app().settings.model_dump()["max_delivery_count"] == 20
 
 
 def test_the_address_with_a_user() -> None:

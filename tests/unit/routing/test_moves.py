@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX
-from broker.app import recover
+from broker.restore import restore
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST, REJECT, AddressPolicy
 from broker.routing.credit.disk_guard import DiskGuard
 from broker.routing.entries.redelivery import Disposal
@@ -315,7 +315,7 @@ def restarted(earlier: Routing, *, policy: AddressPolicy, nodes_max: int = 100_0
     """Another broker on what the store of `earlier` has."""
     earlier.commit()
     routing = Routing(policy=policy, nodes_max=nodes_max, store=earlier.store)
-    asyncio.run(recover(routing.store, routing.router, routing.batch))
+    asyncio.run(restore(routing.store, routing.router, routing.batch))
     routing.router.number_from(1000)  # a store in memory does not know which it has given
     return routing
 

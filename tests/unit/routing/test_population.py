@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.app import recover
+from broker.restore import restore
 from broker.routing import population
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.errors import LimitReached
@@ -80,7 +80,7 @@ def restarted(
 ) -> Routing:
     old.commit()
     new = Routing(store=old.store, auto_create_max=auto_create_max, policy=policy)
-    asyncio.run(recover(old.store, new.router, new.batch))
+    asyncio.run(restore(old.store, new.router, new.batch))
     return new
 
 

@@ -1,0 +1,159 @@
+"""The parts that a broker is composed of, each made from the settings.
+
+Libraries that only some brokers need (SQL, HTTP, structlog) are imported only for those.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from broker.amqp.limits import Limits
+from broker.clock import Clock
+from broker.journal import Journal
+from broker.links.container import Container, Watcher
+from broker.machine import default_memory_max
+from broker.net.login import Login
+from broker.policies import policies_of
+from broker.routing.batches.staging_area import StagingArea
+from broker.routing.credit.disk_guard import Space
+from broker.routing.entries.participants import QueueObserver
+from broker.routing.errors import RoutingError
+from broker.routing.queues.message_events import EventLogLimits
+from broker.routing.router import Router
+from broker.security.authenticate import is_loopback, open_users
+from broker.settings import MEMORY, POSTGRESQL, SQLITE, Settings, SettingsError
+from broker.stats import Stats
+from storage.api import Store
+from storage.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from broker.http.server import HttpServer
+
+WRITTEN_TIMES: Final = 3
+"""Bytes on the disk for each byte of a message, at most: a message is written to a log first and
+stays there for a while, and pages of a database file are never full."""
+
+
+def store_of(settings: Settings) -> Store:
+    """Return the store that the settings name, not yet open."""
+    text = settings.store
+    if text == MEMORY:
+        return MemoryStore()
+    if text.startswith(POSTGRESQL):
+        from storage.sql.postgresql.store import PostgresStore
+
+        return PostgresStore(text, grace_ms=settings.store_loss_grace_ms)
+    from storage.sql.sqlite.store import SqliteStore
+
+    return SqliteStore(Path(text.removeprefix(SQLITE)), ballast_bytes=settings.disk_ballast)
+
+
+def router_of(
+    settings: Settings,
+    store: Store,
+    journal: Journal,
+    *,
+    clock: Clock,
+    stats: Stats,
+    observer: QueueObserver | None,
+) -> Router:
+    """Return a router without nodes."""
+    return Router(
+        clock=clock,
+        stats=stats,
+        policies=policies_of(settings),
+        pacing_mark=settings.pacing_backlog,
+        grace_ms=settings.connection_loss_grace_ms,
+        event_log_limits=EventLogLimits(
+            max_events=settings.event_log_max_events,
+            max_age_ms=settings.event_log_max_age_ms,
+        ),
+        stage_retention_ms=settings.stage_retention_s * 1000,
+        memory_max=settings.memory_max or default_memory_max(),
+        observer=observer,
+        hold=journal.hold,
+        commits_take_time=not store.commits_at_once,
+        # paging messages out to a store in memory would free nothing
+        paging_window=-1 if store.commits_at_once else settings.paging_window,
+    )
+
+
+def declare(router: Router, journal: Journal) -> None:
+    """Create the queues and topics of the settings. Raise SettingsError if one cannot be."""
+    try:
+        router.declare(journal.batch)
+    except RoutingError as refusal:
+        raise SettingsError(f"a declared queue or topic: {refusal}") from None
+
+
+def login_of(settings: Settings) -> Login:
+    """Return the check of logins. Raise SettingsError if the broker must not run so."""
+    users, anonymous = open_users(settings)
+    return Login(
+        users, anonymous=anonymous, all_administer=anonymous and is_loopback(settings.bind)
+    )
+
+
+def http_of(settings: Settings, container: Container, store: Store) -> HttpServer | None:
+    """Return the HTTP server, None if no port is set. Raise SettingsError without its extra."""
+    if settings.http.port is None:
+        return None
+    try:
+        from broker.http.server import HttpServer
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"http.port is set, and {error.name} is not installed: pip install 'jms-broker[http]'"
+        ) from None
+    return HttpServer(settings.http, container, store)
+
+
+def log_watcher() -> Watcher:
+    """Return a watcher that writes the log of the process."""
+    # an embedded broker has a watcher of its own, and is spared structlog
+    from broker.net.log import Log
+
+    return Log()
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return the limits of one connection."""
+    return Limits(
+        max_frame_size=settings.max_frame_size,
+        channel_max=settings.channel_max,
+        handle_max=settings.handle_max,
+        incoming_window=settings.incoming_window,
+        max_message_size=settings.max_message_size,
+        partial_bytes_max=settings.partial_bytes_max,
+        handshake_timeout_ms=settings.handshake_timeout_ms,
+        idle_time_out_ms=settings.idle_time_out_ms,
+        transactions_max=settings.transactions_max,
+        transaction_operations_max=settings.transaction_operations_max,
+        transaction_bytes_max=settings.transaction_bytes_max,
+        transaction_timeout_ms=settings.transaction_timeout_ms,
+    )
+
+
+class StoreSpace(Space):
+    """The free space of a store's disk, less the bytes that are still to be written to it."""
+
+    def __init__(self, store: Store, journal: Journal, stages: StagingArea) -> None:
+        self._store: Final = store
+        self._journal: Final = journal
+        self._stages: Final = stages
+
+    def is_away(self) -> bool:
+        """Return whether the store cannot be reached."""
+        return self._store.is_away()
+
+    def is_full(self) -> bool:
+        """Return whether a commit has used the room of the ballast."""
+        return self._store.is_full()
+
+    def free_bytes(self) -> int:
+        """Return the free bytes, negative if they are not known."""
+        free = self._store.free_bytes()
+        if free < 0:
+            return free
+        to_be_written = int(self._journal.unwritten_bytes() + self._stages.bytes)
+        return max(0, free - WRITTEN_TIMES * to_be_written)

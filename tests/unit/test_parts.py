@@ -1,0 +1,59 @@
+"""Parts of a broker, made from the settings."""
+
+import pytest
+
+from broker.journal import Journal
+from broker.parts import WRITTEN_TIMES, StoreSpace, limits_of
+from broker.settings import Settings
+from storage.memory import MemoryStore
+from tests.support.staging import Staging, task
+from tests.support.stores import GatedStore
+
+
+class RoomyStore(GatedStore):
+    """A store that has so much room, whatever it is given."""
+
+    def free_bytes(self) -> int:
+        return 100_000
+
+
+@pytest.mark.requirement("PIP-15")
+def test_room_for_the_commits_of_sinks_is_kept_free() -> None:
+    """They write once more what is staged."""
+    staging = Staging()
+    space = StoreSpace(RoomyStore(), Journal(MemoryStore()), staging.stages)
+    assert space.free_bytes() == 100_000
+    stage = staging.send(task(), b"x" * 1000)
+    assert space.free_bytes() == 100_000 - WRITTEN_TIMES * stage.bytes
+    staging.commit((0, 0))
+    assert space.free_bytes() == 100_000
+
+
+def test_every_limit_of_the_settings_reaches_the_engine() -> None:
+    settings = Settings(
+        max_frame_size=4096,
+        channel_max=7,
+        handle_max=6,
+        incoming_window=5,
+        max_message_size=1000,
+        partial_bytes_max=2000,
+        handshake_timeout_ms=30,
+        idle_time_out_ms=40,
+        transactions_max=8,
+        transaction_operations_max=9,
+        transaction_bytes_max=10,
+        transaction_timeout_ms=11,
+    )
+    limits = limits_of(settings)
+    assert limits.max_frame_size == 4096
+    assert limits.channel_max == 7
+    assert limits.handle_max == 6
+    assert limits.incoming_window == 5
+    assert limits.max_message_size == 1000
+    assert limits.partial_bytes_max == 2000
+    assert limits.handshake_timeout_ms == 30
+    assert limits.idle_time_out_ms == 40
+    assert limits.transactions_max == 8
+    assert limits.transaction_operations_max == 9
+    assert limits.transaction_bytes_max == 10
+    assert limits.transaction_timeout_ms == 11
