@@ -39,8 +39,8 @@ HEADER: Final = """# Settings of addresses
 These settings apply to queues, topics and subscriptions. At the top of the settings file they count
 for all addresses; in `[[address]]` for the addresses that match its `pattern`; in `[[queue]]` and
 `[[topic]]` for the one node of that `name`. The first pattern that matches counts, and a setting
-that a table leaves out is as for all addresses. SIGHUP reloads them: new values count for queues and
-topics that are created afterwards.
+that a table leaves out is as for all addresses. SIGHUP reloads them: new values count for queues
+and topics that are created afterwards.
 
 `make settings` writes this page from `broker/address_settings.py`.
 
