@@ -60,7 +60,7 @@ def scheduled_at(address: str, container: Container) -> list[MessageView]:
 
 
 def _queues_of(address: str, container: Container) -> list[Queue]:
-    queue = container.router.find(address, QUEUE)
-    topic = container.router.find(address, TOPIC)
+    queue = container.router.find_named(address, QUEUE)
+    topic = container.router.find_named(address, TOPIC)
     queues = [queue] if isinstance(queue, Queue) else []
     return [*queues, *topic.subscriptions] if isinstance(topic, Topic) else queues

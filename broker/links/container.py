@@ -32,7 +32,7 @@ from broker.large_body_store import LargeBodyStore
 from broker.links.memory_guard import MemoryGuard
 from broker.links.service import Service, ServiceNode
 from broker.links.uniqueness import Claim, ContainerIdVerdict, collide, verdict
-from broker.routing.addresses.address import MANAGEMENT
+from broker.routing.addresses.address import MANAGEMENT, Address
 from broker.routing.errors import NoSuchNode
 from broker.routing.queues.node import Node
 from broker.routing.router import Router
@@ -279,14 +279,10 @@ class Container:
         """Every attached link, in no order."""
         return [holder.link for holder in self._links.values()]
 
-    def service_node(
-        self, peer: Peer, address: str | None, reply_to: str = ""
-    ) -> ServiceNode | None:
+    def service_node(self, peer: Peer, address: Address, reply_to: str = "") -> ServiceNode | None:
         """What a link of `peer` to the broker itself leads to; None for any other address."""
         service = self.service
-        if service is None or address is None or not address.endswith(MANAGEMENT):
-            return None
-        if self.router.prefixes.strip(address) != MANAGEMENT:
+        if service is None or address.text != MANAGEMENT:
             return None
         return ServiceNode(peer, service, reply_to=reply_to)
 

@@ -82,7 +82,6 @@ class ProducerEndpoint(IncomingOwner):
         request = self._request
         router = self._container.router
         batch = self._container.journal.batch
-        address = request.address
         asked = attach.target
         assert isinstance(asked, Target)
         made: DynamicTerminus | None = None
@@ -92,13 +91,14 @@ class ProducerEndpoint(IncomingOwner):
                 delete_policy(asked.dynamic_node_properties),
                 dynamic_terms(asked.expiry_policy, asked.timeout),
             )
-        elif address is not None:
+        elif request.address is not None:
+            address = router.parse(request.address, request.kind)
             self._node = self._container.service_node(self._peer, address)
             if self._node is None:
-                self._node = router.resolve(address, request.kind, batch, owner=self._peer.id)
+                self._node = router.resolve(address, batch, owner=self._peer.id)
                 self._origin = self._origin_under(router.publishing_key(address, self._node))
                 if request.task is not None:
-                    router.stages.check(request.task, self._node, address)
+                    router.stages.check(request.task, self._node, request.address)
         self._may_reject = may_reject(attach.source)
         self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
         made = self._peer.dynamic.claim(self._link, self._node, batch, made=made, incoming=True)
@@ -359,13 +359,13 @@ class ProducerEndpoint(IncomingOwner):
         to = sections.to(data)
         if not to:
             raise LinkFault(NOT_FOUND, "a message to the anonymous relay names its address in `to`")
-        service = self._container.service_node(self._peer, to)
+        router = self._container.router
+        address = router.parse(to, kind_of_destination(sections, data))
+        service = self._container.service_node(self._peer, address)
         if service is not None:
             return service, self._origin
-        kind = kind_of_destination(sections, data)
-        router = self._container.router
-        node = router.resolve(to, kind, self._container.journal.batch, owner=self._peer.id)
-        return node, self._origin_under(router.publishing_key(to, node))
+        node = router.resolve(address, self._container.journal.batch, owner=self._peer.id)
+        return node, self._origin_under(router.publishing_key(address, node))
 
     def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
         """Refuse a message: its outcome says why or, where that cannot be, the detach (PRD-02)."""

@@ -16,7 +16,7 @@ from mypy_extensions import i64
 
 from broker.message import AT_ONCE
 from broker.routing.addresses import address as addresses
-from broker.routing.addresses import pattern
+from broker.routing.addresses.address import Address
 from broker.routing.entries.record_mapping import HELD_PLACES
 from broker.routing.errors import InvalidAddress, RoutingError
 from broker.routing.queues import paging
@@ -103,7 +103,7 @@ class Merging:
         address = self._meant(name)
         node = router.queues.get(address)
         if node is None:
-            created = router.create(address, QUEUE, self._batch)
+            created = router.create(Address(address, QUEUE), self._batch)
             assert isinstance(created, Queue)
             node = created
         if not node.may_store:
@@ -120,7 +120,7 @@ class Merging:
             return address
         try:
             meant = self._meant(address)
-            self._make_topic(addresses.split_key(meant)[0])
+            self._make_topic(Address(meant, TOPIC))
         except RoutingError as reason:
             prefixes.literal.add(address)
             self._router.notices.append(
@@ -138,10 +138,9 @@ class Merging:
             raise InvalidAddress(f"{meant} begins with a prefix, too")
         return meant
 
-    def _make_topic(self, name: str) -> None:
-        is_pattern = pattern.is_pattern(addresses.words_part(name))
-        if not is_pattern and name not in self._router.topics:
-            self._router.create(name, TOPIC, self._batch)
+    def _make_topic(self, address: Address) -> None:
+        if not address.is_pattern and address.name not in self._router.topics:
+            self._router.create(address.topic(), self._batch)
 
     def takes(self, queue: str, place: int, number: int) -> bool:
         """Note a stored message. True if it is to be moved, so nobody else may bring it back."""

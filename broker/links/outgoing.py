@@ -26,7 +26,7 @@ from broker.links.slice_reader import SliceReader, read_slice
 from broker.links.slices import placed
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, check_name, source_of, subscribe
 from broker.message import Message
-from broker.routing.addresses.address import MANAGEMENT
+from broker.routing.addresses.address import MANAGEMENT, Address
 from broker.routing.credit.memory import UNSETTLED_MAX
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.delivery_attempt import annotate
@@ -211,7 +211,9 @@ class ConsumerEndpoint(OutgoingOwner):
             self._slice = read_slice(self._peer, request, request.filters.lease_slice)
             self._accept_slice(asked, request, target)
             return
-        kind = self._kind(request)
+        text = request.address
+        address = None if text is None else self._container.router.parse(text, request.kind)
+        kind = self._kind(request, address)
         if kind == QUEUE or request.dynamic:
             check_name(self._container.holder(self._peer.container_id, self._link.name))
         made: DynamicTerminus | None = None
@@ -223,12 +225,13 @@ class ConsumerEndpoint(OutgoingOwner):
             )
         offered: list[str] = []
         if kind == TOPIC:
-            source = self._subscribe(asked, request, made)
+            source = self._subscribe(asked, request, address, made=made)
             offered = list(OFFERED_BY_SUBSCRIPTIONS)
         else:
             reply_to = (target.address or "") if target is not None else ""
-            node = self._find(request, reply_to) if made is None else made.node
-            source = self._consume(asked, node, made, request=request)
+            node = self._find(request, address, reply_to) if made is None else made.node
+            given = "" if address is None else address.given
+            source = self._consume(asked, node, made, request=request, given=given)
         self._feed.owner = self
         self._link.accept(self, source=source, target=target, offered_capabilities=offered)
 
@@ -261,34 +264,45 @@ class ConsumerEndpoint(OutgoingOwner):
             capabilities=in_force(asked.capabilities),
         )
 
-    def _kind(self, request: ConsumeRequest) -> str:
+    def _kind(self, request: ConsumeRequest, address: Address | None) -> str:
         if request.filters.part is not None:
             return QUEUE
-        if request.address is None:
+        if address is None:
             return request.kind or QUEUE
-        if request.address == MANAGEMENT:
+        if address.text == MANAGEMENT:
             return QUEUE
-        return self._container.router.kind_of(request.address, request.kind)
+        return self._container.router.kind_of(address)
 
     def _subscribe(
-        self, asked: Source, request: ConsumeRequest, made: DynamicTerminus | None
+        self,
+        asked: Source,
+        request: ConsumeRequest,
+        address: Address | None,
+        *,
+        made: DynamicTerminus | None,
     ) -> Source:
         subscription, self._creation = subscribe(
-            self._peer, self._link, self._feed, request=request, made=made
+            self._peer, self._link, self._feed, request=request, address=address, made=made
         )
         self._subscription = subscription
         self._queue = subscription.queue
         named = [capability for capability in asked.capabilities if capability in KINDS]
         return source_of(
             subscription,
-            address=self._prefixed(request),
+            address="" if address is None else address.given,
             kind=named[0] if named else TOPIC,
             made=self._creation if asked.dynamic else None,
             default_outcome=asked.default_outcome,
         )
 
     def _consume(
-        self, asked: Source, node: Node, made: DynamicTerminus | None, *, request: ConsumeRequest
+        self,
+        asked: Source,
+        node: Node,
+        made: DynamicTerminus | None,
+        *,
+        request: ConsumeRequest,
+        given: str,
     ) -> Source:
         self._feed.filter = request.filters.of(self._peer.container_id)
         claimed = None if self._is_of_subscription(node) else node
@@ -307,34 +321,29 @@ class ConsumerEndpoint(OutgoingOwner):
             self._queue = node
         else:
             self._queue = node.attach_consumer(self._feed)
-        address = request.address if claimed is None else self._prefixed(request) or node.address
+        address = request.address if claimed is None else given or node.address
         return self._source(asked, request, address=address, browses=browses)
-
-    def _prefixed(self, request: ConsumeRequest) -> str:
-        """The address as the client spells it where it has a prefix; empty for any other."""
-        address = request.address or ""
-        return address if self._container.router.prefixes.of(address) else ""
 
     def _is_of_subscription(self, node: Node) -> bool:
         return isinstance(node, Queue) and node.is_subscription
 
-    def _find(self, request: ConsumeRequest, reply_to: str) -> Node:
-        """The node to receive from: an existing one, or one made now.
+    def _find(self, request: ConsumeRequest, address: Address | None, reply_to: str) -> Node:
+        """Return the node to receive from: an existing one, or one created now.
 
         `reply_to` is the target's address, which names the link in requests to the broker.
         """
-        assert request.address is not None
-        service = self._container.service_node(self._peer, request.address, reply_to)
+        assert address is not None
+        service = self._container.service_node(self._peer, address, reply_to)
         if service is not None:
             return service
         router = self._container.router
         batch = self._container.journal.batch
         if request.filters.part is not None:
-            found = router.subscriptions.identified(request.address)
+            found = router.subscriptions.identified(request.address or "")
             if found is not None:
                 return found.queue
         node = router.resolve(
-            request.address, QUEUE, batch, owner=self._peer.id, create=request.creates
+            address.of_kind(QUEUE), batch, owner=self._peer.id, create=request.creates
         )
         router.check_consumable(node, self._peer.id)
         return node
@@ -349,7 +358,7 @@ class ConsumerEndpoint(OutgoingOwner):
     def address(self) -> str:
         """Where this link receives from."""
         if self._subscription is not None:
-            return self._subscription.interest.address
+            return self._subscription.interest.address.text
         return "" if self._node is None else self._node.address
 
     # -- from the link

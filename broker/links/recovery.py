@@ -9,8 +9,10 @@ from broker.links.filters import in_force
 from broker.links.leased import LeasedMessages
 from broker.links.merging import Merging
 from broker.message import AT_ONCE
+from broker.routing.addresses.address import Address
 from broker.routing.entries.record_mapping import HELD_PLACES, as_entry
 from broker.routing.queues.commit_gate import NOWHERE
+from broker.routing.queues.node import TOPIC
 from broker.routing.queues.paging import recover
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
@@ -60,7 +62,9 @@ class Recovery:
         """A durable subscription, bound anew."""
         filters = in_force([filter_from(key, encoded) for key, encoded in stored.filters])
         address = self.merging.subscribed(stored.address)
-        interest = SubscriptionSpec(address, filters.of(stored.excluded_publisher), filters.stated)
+        interest = SubscriptionSpec(
+            Address(address, TOPIC), filters.of(stored.excluded_publisher), filters.stated
+        )
         terms = SubscriptionExpiry(
             durability=stored.durability,
             expiry_policy=stored.expiry_policy,
@@ -86,7 +90,7 @@ class Recovery:
         self._router.duplicates.has_been_given(stored.number)
         if self.merging.remembers(stored):
             return
-        node = self._router.find(stored.address, stored.kind)
+        node = self._router.find(Address(stored.address, stored.kind))
         if node is None or node.duplicates is None:
             self._batch.forget(stored.number)
         else:

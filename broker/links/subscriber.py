@@ -8,6 +8,7 @@ from broker.amqp.outcomes import Outcome
 from broker.amqp.terminus import MOVE, Source
 from broker.links.attach import GLOBAL, OUTCOMES, SHARED, ConsumeRequest
 from broker.links.dynamic import DynamicTerminus, dynamic_properties
+from broker.routing.addresses.address import Address
 from broker.routing.entries.participants import Consumer
 from broker.routing.errors import HeldExclusively, NoSuchNode
 from broker.routing.queues.node import TOPIC, Node
@@ -38,6 +39,7 @@ def subscribe(
     consumer: Consumer,
     *,
     request: ConsumeRequest,
+    address: Address | None,
     made: DynamicTerminus | None,
 ) -> tuple[Subscription, DynamicTerminus | None]:
     """Make `consumer` one of the subscription that the attach means; RoutingError where it may not.
@@ -52,7 +54,8 @@ def subscribe(
     joined: Subscription | None = None
     topic: Node | None = None
     if made is None:
-        joined = _meant(peer, link.name, request)
+        assert address is not None
+        joined = _meant(peer, link.name, request, address)
         subscriptions.join(joined, consumer)
         topics = list(joined.queue.topics)
         topic = topics[0] if len(topics) == 1 else None
@@ -79,13 +82,12 @@ def check_name(holder: LinkRegistration | None) -> None:
         raise HeldExclusively(AttachVerdict.LINK_MEANS_ANOTHER.value)
 
 
-def _interest(peer: Peer, address: str, request: ConsumeRequest) -> SubscriptionSpec:
+def _interest(peer: Peer, address: Address, request: ConsumeRequest) -> SubscriptionSpec:
     filters = request.filters
-    address = peer.container.router.prefixes.canonical(address)
     return SubscriptionSpec(address, filters.of(peer.container_id), filters.stated)
 
 
-def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
+def _meant(peer: Peer, link_name: str, request: ConsumeRequest, address: Address) -> Subscription:
     """The subscription that is there, or the stolen link's own, or a new one."""
     router = peer.container.router
     subscriptions = router.subscriptions
@@ -94,7 +96,7 @@ def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
     holder = peer.container.holder(peer.container_id, link_name)
     held = None if holder is None else holder.subscription
     said = None if holder is None else holder.facts
-    interest = _interest(peer, request.address or "", request)
+    interest = _interest(peer, address, request)
     there: Subscription | None = None
     if (
         subscriptions.check(request.facts, row, interest, link=said, held=held)
@@ -109,26 +111,25 @@ def _meant(peer: Peer, link_name: str, request: ConsumeRequest) -> Subscription:
         for topic in there.queue.topics:
             router.check_consumable(topic, peer.id)
         return there
-    found = router.topic_of(interest.address, batch, owner=peer.id, create=request.creates)
+    found = router.topic_of(address, batch, owner=peer.id, create=request.creates)
     if found is not None:
         router.check_consumable(found, peer.id)
-    return subscriptions.begin(row, interest, request.terms, batch=batch)
+    return subscriptions.begin(row, interest, request.terms, topic=found, batch=batch)
 
 
 def _own(
     peer: Peer, link_name: str, request: ConsumeRequest, *, made: DynamicTerminus
 ) -> Subscription:
     """The subscription of a link that makes its topic; it lasts as long as that link's terminus."""
-    interest = _interest(peer, made.node.address, request)
+    interest = _interest(peer, Address(made.node.address, TOPIC), request)
     kept = _kept(peer, link_name, interest)
     if kept is not None:
         return kept
     lasting = made.expiry.terms
     terms = SubscriptionExpiry(expiry_policy=lasting.policy, timeout_s=lasting.timeout_s)
-    container = peer.container
-    return container.router.subscriptions.begin(
-        PRIVATE_ROW, interest, terms, batch=container.journal.batch
-    )
+    router, batch = peer.container.router, peer.container.journal.batch
+    topic = router.topic_of(interest.address, batch)
+    return router.subscriptions.begin(PRIVATE_ROW, interest, terms, topic=topic, batch=batch)
 
 
 def _kept(peer: Peer, link_name: str, interest: SubscriptionSpec) -> Subscription | None:
@@ -157,7 +158,7 @@ def source_of(
         capabilities.append(GLOBAL)
     terms = subscription.terms
     return Source(
-        address=address or subscription.interest.address,
+        address=address or subscription.interest.address.text,
         durable=terms.durability,
         expiry_policy=terms.expiry_policy if made is None else made.expiry.terms.policy,
         timeout=terms.timeout_s if made is None else made.expiry.terms.timeout_s,

@@ -94,7 +94,8 @@ class Explanations:
         wanted = kind_of([word] if word else [])
         if not wanted and (facts.is_shared or facts.is_global):
             wanted = TOPIC
-        return self._container.router.kind_of(addresses.check(address), wanted)
+        router = self._container.router
+        return router.kind_of(router.parse(addresses.check(address), wanted))
 
     def _judge(self, request: Request, facts: SubscriptionTraits, told: dict[str, object]) -> None:
         """The row, and what the rules of SUB-21 to SUB-26 say of it."""
@@ -123,18 +124,18 @@ class Explanations:
         elif verdict is AttachVerdict.MISSING:
             _refuse(told, LinkFault(NOT_FOUND, verdict.value))
 
-    def _place(self, address: str, kind: str) -> str:
+    def _place(self, text: str, kind: str) -> str:
         """What becomes of the node: it is there, it is made, or a pattern needs none."""
         router = self._container.router
-        address = router.prefixes.canonical(addresses.check(address))
-        name = address
+        address = router.parse(addresses.check(text), kind)
         if kind == TOPIC:
-            name, key = addresses.split_key(address)
-            pattern.check(key)
-            if pattern.is_pattern(addresses.words_part(name)):
-                pattern.check(name)
-                return f"every topic that {name} matches"
-        node = router.find(name, kind)
+            pattern.check(address.key)
+            if address.is_pattern:
+                pattern.check(address.name)
+                return f"every topic that {address.name} matches"
+            address = address.topic()
+        name = address.text
+        node = router.find(address)
         if node is not None:
             owned = f", of connection {node.owner} alone" if node.is_temporary() else ""
             return f"the {kind} {name}, which is there{owned}"
@@ -149,7 +150,7 @@ class Explanations:
         excluded = container_id if request.flag("no_local") else ""
         wanted = ConsumerFilter(selector, excluded) if selector is not None or excluded else None
         address = request.text("address", "")
-        return SubscriptionSpec(self._container.router.prefixes.canonical(address), wanted)
+        return SubscriptionSpec(self._container.router.parse(address), wanted)
 
 
 def _refuse(told: dict[str, object], fault: LinkFault) -> None:

@@ -168,7 +168,7 @@ class LeaseEntity(Entity):
         if bool(address) == bool(identity):
             raise Refused(BAD_REQUEST, "a lease is one of an address, or of a subscription")
         if address:
-            node = self._router.resolve(address, QUEUE, self._journal.batch)
+            node = self._router.resolve(self._router.parse(address, QUEUE), self._journal.batch)
             assert isinstance(node, Queue)
             return node, None
         subscription = self._router.subscriptions.identified(identity)

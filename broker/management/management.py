@@ -181,7 +181,7 @@ class Management(Service):
 
     def _node_for(self, peer: Peer, envelope: Envelope) -> Node | None:
         own = peer.replies.get(envelope.reply_to)
-        return own or self._container.router.find(envelope.reply_to, "")
+        return own or self._container.router.find_named(envelope.reply_to, "")
 
     def _perform(self, caller: Caller, message: Message) -> Response | Later | Told:
         try:

@@ -119,7 +119,7 @@ def queue_of(router: Router, *, name: str, subscription: str) -> Queue:
         if found is not None:
             return found.queue
         raise Refused(NOT_FOUND, f"no subscription {subscription}")
-    queue = router.find(name, QUEUE)
+    queue = router.find_named(name, QUEUE)
     if not isinstance(queue, Queue):
         raise Refused(NOT_FOUND, f"no queue {name}")
     return queue
@@ -232,7 +232,7 @@ class Messages(Entity):
         name, kind = request.text("to"), request.text("to_type", "")
         if kind not in ("", QUEUE, TOPIC):
             raise Refused(BAD_REQUEST, f"to_type is {QUEUE} or {TOPIC}")
-        node = self._router.find(name, kind)
+        node = self._router.find_named(name, kind)
         if node is None:
             raise Refused(NOT_FOUND, f"no {kind or 'queue or topic'} {name}")
         if node is queue:
@@ -257,7 +257,7 @@ class Messages(Entity):
         name = _original_queue(entry.message)
         if not name:
             raise Refused(CONFLICT, f"{identity_of(entry)} does not say where it came from")
-        origin = self._router.find(name, QUEUE)
+        origin = self._router.find_named(name, QUEUE)
         if origin is None or origin is entry.queue:
             raise Refused(CONFLICT, f"{name}, where {identity_of(entry)} came from, is gone")
         return origin, returned(entry.message)

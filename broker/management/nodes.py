@@ -116,7 +116,7 @@ class Nodes(Entity):
         return page.response(record_of(self._found(name)).as_map() for name in chosen)
 
     def _found(self, name: str) -> Node:
-        node = self._router.find(name, self.type)
+        node = self._router.find_named(name, self.type)
         if node is None:
             raise Refused(NOT_FOUND, f"no {self.type} {name}")
         return node
@@ -125,12 +125,11 @@ class Nodes(Entity):
         request.only()
         if request.name is None:
             raise Refused(BAD_REQUEST, "CREATE needs a name")
-        prefixes = self._router.prefixes
-        prefixes.kind_meant(request.name, self.type)
-        address = check_new(prefixes.canonical(request.name))
-        if self._router.find(address, self.type) is not None:
-            raise Refused(CONFLICT, f"there is a {self.type} {address}")
-        node = self._router.create(address, self.type, self._journal.batch)
+        address = self._router.parse(request.name, self.type)
+        name = check_new(address.text)
+        if self._router.find(address) is not None:
+            raise Refused(CONFLICT, f"there is a {self.type} {name}")
+        node = self._router.create(address, self._journal.batch)
         return Response(status=CREATED, description="Created", body=record_of(node).as_map())
 
     def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002

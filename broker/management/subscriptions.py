@@ -50,7 +50,7 @@ def record_of(subscription: Subscription) -> SubscriptionRecord:
         container_id=identity[0],
         durable=identity[2],
         shared=subscription.is_shared,
-        address=subscription.interest.address,
+        address=subscription.interest.address.text,
         selector=None if selector is None else selector.text,
         no_local=wanted is not None and wanted.excluded_publisher != "",
         messages=int(queue.waiting),

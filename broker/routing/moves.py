@@ -80,19 +80,21 @@ class Moves(TimerCallback):
         RoutingError if it cannot be had. It is always a queue, whatever topics there are.
         """
         router = self._router
-        address = address_for(queue, cause)
-        if not address or queue.is_temporary():
+        named = address_for(queue, cause)
+        if not named or queue.is_temporary():
             return None
-        node = router.find(address, QUEUE)
-        if node is queue:
+        address = router.parse(named, QUEUE)
+        found = router.queues.get(address.text)
+        if found is queue:
             return None
         disk_guard = router.disk_guard
         if disk_guard is not None and disk_guard.is_short:
             raise LimitReached("the store has no room for it (disk_free_min), or is away")
-        if node is None:
-            node = router.create(address, QUEUE, batch)
-        assert isinstance(node, Queue)
-        return node
+        if found is not None:
+            return found
+        made = router.create(address, batch)
+        assert isinstance(made, Queue)
+        return made
 
     def _leave(
         self, entry: QueueEntry, cause: Cause, target: Queue | None, *, batch: Batch

@@ -7,7 +7,8 @@ from mypy_extensions import i64
 from broker.clock import Clock
 from broker.large_body import LargeBodyKeeper
 from broker.routing.addresses import address as addresses
-from broker.routing.addresses import durability, pattern
+from broker.routing.addresses import pattern
+from broker.routing.addresses.address import Address
 from broker.routing.addresses.durability import Durability
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.batches.leases import Leases
@@ -134,59 +135,56 @@ class Router:
 
     # -- nodes
 
-    def resolve(
-        self, address: str, kind: str, batch: Batch, *, owner: i64 = -1, create: bool = True
-    ) -> Node:
-        """The node of that address and kind, made now where policy lets it be (DST-01, DST-02).
+    def parse(self, text: str, kind: str = "") -> Address:
+        """Return the address that `text` is; `kind` is what a capability says, or empty."""
+        return self.prefixes.parse(text, kind)
 
-        `kind` is empty where the client did not say: an existing node then
-        wins, queue first, else the default kind. The key of a topic's address may be any;
-        a pattern names no single node. `owner` is the connection that asks: what the class
-        `tmp` makes is its own (DST-13). Raises InvalidAddress, and NoSuchNode, also where the
-        node is not there and `create` is false.
+    def resolve(
+        self, address: Address, batch: Batch, *, owner: i64 = -1, create: bool = True
+    ) -> Node:
+        """Return the node of `address`, created now if policy lets it be (DST-01, DST-02).
+
+        If `address` says no kind, an existing node wins, queue first, else the default kind. A
+        topic's address may have any key; a pattern names no single node. `owner` is the connection
+        that asks: it owns nodes of the class `tmp` (DST-13). Raise InvalidAddress, or NoSuchNode,
+        also if the node does not exist and `create` is false.
         """
-        kind = self.prefixes.kind_meant(address, kind)
-        address = self.prefixes.canonical(address)
-        found = self.find(address, kind)
+        found = self.find(address)
         if found is not None:
             return found
-        kind = self.kind_of(address, kind)
-        name = addresses.check(address)
+        kind = self.kind_of(address)
+        addresses.check(address.text)
         if kind == TOPIC:
-            name, _ = addresses.split_key(address)
-            if pattern.is_pattern(addresses.words_part(name)):
-                raise InvalidAddress(f"{name} is a pattern, not a topic")
-            found = self.topics.get(name)
+            if address.is_pattern:
+                raise InvalidAddress(f"{address.name} is a pattern, not a topic")
+            found = self.topics.get(address.name)
             if found is not None:
                 return found
-        addresses.check_new(name)
+            address = address.topic()
+        name = addresses.check_new(address.text)
         if not create:
             raise NoSuchNode(f"no {kind} {name}")
         if not self.policies.of(name, kind).auto_create:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
-        return self.create(name, kind, batch, owner=owner, by_client=True)
+        return self.create(address.of_kind(kind), batch, owner=owner, by_client=True)
 
-    def kind_of(self, address: str, kind: str) -> str:
-        """The kind of node that `resolve` would answer; nothing is made. Raises InvalidAddress."""
-        kind = self.prefixes.kind_meant(address, kind)
-        address = self.prefixes.canonical(address)
-        kind = kind or durability.kind_in(address)
-        if kind:
-            return kind
-        if address in self.queues:
+    def kind_of(self, address: Address) -> str:
+        """Return the kind of the node that `resolve` would return; create nothing."""
+        if address.kind:
+            return address.kind
+        if address.text in self.queues:
             return QUEUE
-        name, _ = addresses.split_key(address)
-        return TOPIC if name in self.topics else self.policies.default_kind
+        return TOPIC if address.name in self.topics else self.policies.default_kind
 
-    def publishing_key(self, address: str, node: Node) -> str:
-        """With which key messages to `address` come to its `node` (DST-05).
+    def publishing_key(self, address: Address, node: Node) -> str:
+        """Return the key with which messages to `address` reach its `node` (DST-05).
 
-        InvalidAddress where it is none, but a pattern.
+        Raise InvalidAddress if it is a pattern.
         """
-        address = self.prefixes.canonical(address)
-        if node.kind != TOPIC or node.address == address:
+        if node.kind != TOPIC or node.address == address.text:
             return ""
-        _, key = addresses.split_key(addresses.check(address))
+        addresses.check(address.text)
+        key = address.key
         pattern.check(key)
         if pattern.is_pattern(key):
             raise InvalidAddress(f"{key} is a pattern, not a key")
@@ -195,8 +193,8 @@ class Router:
     def declare(self, batch: Batch) -> None:
         """Make the nodes that the settings name, where they are not there yet."""
         for kind, address in self.policies.declared:
-            if self.find(address, kind) is None:
-                self.create(addresses.check_new(address), kind, batch)
+            if self.find_named(address, kind) is None:
+                self.create(Address(addresses.check_new(address), kind), batch)
 
     def adopt(self, policies: Policies, batch: Batch) -> None:
         """Have `policies` count for nodes that are made from now on, and make those they name.
@@ -204,24 +202,27 @@ class Router:
         RoutingError if one of these cannot be; then the policies stay as they were.
         """
         for kind, address in policies.declared:
-            if self.find(address, kind) is None:
-                addresses.check_node(addresses.check_new(address), kind, owner=-1)
+            if self.find_named(address, kind) is None:
+                addresses.check_node(Address(addresses.check_new(address), kind), owner=-1)
         self.policies = policies
         self.population.auto_create_max = policies.auto_create_max
         self.declare(batch)
 
-    def find(self, address: str, kind: str) -> Node | None:
-        """The existing node of that address, or None. An empty `kind` takes either, queue first."""
-        said = self.prefixes.kind_in(address)
-        if said and kind not in ("", said):
-            return None
-        kind = said or kind
-        address = self.prefixes.canonical(address)
+    def find(self, address: Address) -> Node | None:
+        """Return the existing node of `address`, or None. Without a kind a queue comes first."""
+        kind = address.kind
         if kind != TOPIC:
-            queue = self.queues.get(address)
+            queue = self.queues.get(address.text)
             if queue is not None or kind == QUEUE:
                 return queue
-        return self.topics.get(address)
+        return self.topics.get(address.text)
+
+    def find_named(self, text: str, kind: str = "") -> Node | None:
+        """Return the existing node that `text` names, None if there is none or of another kind."""
+        said = self.prefixes.kind_in(text)
+        if said and kind not in ("", said):
+            return None
+        return self.find(self.parse(text, kind))
 
     def has(self, node: Node) -> bool:
         """Whether `node` is there: neither deleted, nor replaced by another of its name."""
@@ -232,24 +233,23 @@ class Router:
         return list(self.topics if kind == TOPIC else self.queues)
 
     def create(
-        self, address: str, kind: str, batch: Batch, *, owner: i64 = -1, by_client: bool = False
+        self, address: Address, batch: Batch, *, owner: i64 = -1, by_client: bool = False
     ) -> Node:
-        """A new node, which a durable store brings back after a restart.
+        """Create the node of `address`, which says its kind; a durable store restores it.
 
-        But for one of the class `tmp`, which is its `owner`'s and ends with that connection.
-        `by_client`: a client names it. LimitReached.
+        A node of the class `tmp` belongs to its `owner` and ends with that connection. `by_client`:
+        a client named it. Raise InvalidAddress, NoSuchNode or LimitReached.
         """
-        kind = self.prefixes.kind_meant(address, kind)
-        address = self.prefixes.canonical(address)
-        addresses.check_node(address, kind, owner=owner)
-        if durability.durability_of(address) is Durability.TMP:
-            return self._add(address, kind, owner)
+        addresses.check_node(address, owner=owner)
+        text, kind = address.text, address.kind
+        if address.durability is Durability.TMP:
+            return self._add(text, kind, owner)
         if by_client:
             self.population.check_auto_created()
-        node = self._add(address, kind, -1)
+        node = self._add(text, kind, -1)
         if by_client:
             self.population.made_by_client(node)
-        batch.add_node(StoredNode(address=address, kind=kind, auto_created=by_client))
+        batch.add_node(StoredNode(address=text, kind=kind, auto_created=by_client))
         return node
 
     def bring_back(self, node: StoredNode) -> None:
@@ -347,43 +347,38 @@ class Router:
         return self.policies.of(address, kind)
 
     def topic_of(
-        self, address: str, batch: Batch, *, owner: i64 = -1, create: bool = True
+        self, address: Address, batch: Batch, *, owner: i64 = -1, create: bool = True
     ) -> Topic | None:
-        """The topic that a subscriber's address names, made where policy and `create` let it be.
+        """Return the topic that a subscriber's address names, created if policy and `create` allow.
 
-        None for a pattern, which names any number of them (DST-06). Raises NoSuchNode or
+        Return None for a pattern, which names any number of topics (DST-06). Raise NoSuchNode or
         InvalidAddress.
         """
-        name, key = addresses.split_key(self.prefixes.canonical(addresses.check(address)))
-        words = addresses.words_part(name)
-        pattern.check(key)
-        if not pattern.is_pattern(words):
-            topic = self.resolve(name, TOPIC, batch, owner=owner, create=create)
+        addresses.check(address.text)
+        pattern.check(address.key)
+        if not address.is_pattern:
+            topic = self.resolve(address.topic(), batch, owner=owner, create=create)
             assert isinstance(topic, Topic)
             return topic
-        pattern.check(words)
-        if addresses.is_temporary(name) or durability.durability_of(name) is Durability.TMP:
+        pattern.check(address.words)
+        if address.is_temporary or address.durability is Durability.TMP:
             raise NoSuchNode("temporary topics cannot be found by a pattern")
         return None
 
     def bind(
-        self, address: str, wanted: ConsumerFilter | None, queue: Queue, *, batch: Batch
+        self, address: Address, wanted: ConsumerFilter | None, queue: Queue, *, topic: Topic | None
     ) -> None:
-        """Let `queue` have what is published to a subscriber's address, from now on.
+        """Bind `queue` to a subscriber's address, from now on.
 
-        Of a pattern these are the topics of the moment and those to come, never temporary ones.
-        Raises as `topic_of`, and LimitReached; then nothing is bound.
+        `topic` is the one that `topic_of` returned for it. A pattern binds to the topics of the
+        moment and to those to come, never to temporary ones. Raise LimitReached; then nothing is
+        bound.
         """
-        topic = self.topic_of(address, batch)
-        name, key = addresses.split_key(self.prefixes.canonical(address))
         if topic is not None:
-            topic.bind(Binding(queue, key, wanted))
+            topic.bind(Binding(queue, address.key, wanted))
             return
         wildcard = Wildcard(
-            Binding(queue, addresses.words_part(name)),
-            key,
-            wanted,
-            begins=durability.beginning(name),
+            Binding(queue, address.words), address.key, wanted, begins=address.begins
         )
         found = [
             topic

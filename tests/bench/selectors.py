@@ -96,7 +96,7 @@ class Run:
         self.batch = Batch()
         policies = Policies([], AddressPolicy(), "queue")
         self.router = Router(clock=SystemClock(), stats=Stats(), policies=policies)
-        node = self.router.resolve("bench", "queue", self.batch)
+        node = self.router.resolve(self.router.parse("bench", "queue"), self.batch)
         assert isinstance(node, Queue)
         self.queue = node
         self.takers = [Taker(number, self.batch) for number in range(CONSUMERS)]

@@ -251,7 +251,7 @@ def test_a_link_that_wants_something_else_begins_anew(topic: str) -> None:
 def test_a_topic_that_is_deleted_takes_along_what_was_kept(topic: str) -> None:
     broker = Broker()
     subscriber(broker, topic).hang_up()
-    node = broker.router.find(topic, "topic")
+    node = broker.router.find_named(topic, "topic")
     assert node is not None
     broker.router.delete(node, broker.journal.batch)
     assert len(broker.router.subscriptions.of) == 0

@@ -46,7 +46,9 @@ NOWHERE = "/topic/durable/dead"
 
 
 def queue_of(app: App, address: str = "q") -> Queue:
-    node = app.container.router.resolve(address, "queue", app.journal.batch)
+    node = app.container.router.resolve(
+        app.container.router.parse(address, "queue"), app.journal.batch
+    )
     assert isinstance(node, Queue)
     return node
 

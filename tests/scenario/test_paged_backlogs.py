@@ -57,7 +57,7 @@ async def running(folder: Path, *, memory_max: int | None = None) -> AsyncIterat
 
 
 def queue_of(app: App) -> Queue:
-    node = app.container.router.resolve("q", "queue", app.journal.batch)
+    node = app.container.router.resolve(app.container.router.parse("q", "queue"), app.journal.batch)
     assert isinstance(node, Queue)
     return node
 

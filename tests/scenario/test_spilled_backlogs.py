@@ -28,7 +28,7 @@ def running(folder: Path) -> AbstractAsyncContextManager[App]:
 
 
 def plain(app: App) -> Queue:
-    node = app.container.router.resolve("q", "queue", app.journal.batch)
+    node = app.container.router.resolve(app.container.router.parse("q", "queue"), app.journal.batch)
     assert isinstance(node, Queue)
     return node
 

@@ -258,7 +258,7 @@ def attach_of(name: str, handle: int, wish: Wish) -> Attach:
 
 def facts_of(each: Subscription) -> tuple[bool, str, int, int]:
     queue = each.queue
-    return each.is_shared, each.interest.address, len(queue.consumers), int(queue.waiting)
+    return each.is_shared, each.interest.address.text, len(queue.consumers), int(queue.waiting)
 
 
 @pytest.mark.requirement(

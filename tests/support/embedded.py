@@ -37,7 +37,7 @@ def put(
                 body, ttl=ttl, annotations=annotations, durable=durable, priority=priority
             )
             sections = split(data, 0, len(data))
-            node = container.router.resolve(address, kind, batch)
+            node = container.router.resolve(container.router.parse(address, kind), batch)
             node.put(read_message(sections, data, container.clock), batch)
         container.run_round()
 

@@ -9,6 +9,7 @@ from broker.amqp.composite import FieldWriter
 from broker.amqp.descriptors import DATA, PROPERTIES
 from broker.amqp.encode import put_binary, put_descriptor
 from broker.message import AT_ONCE, NEVER, Message, Origin, particulars_of
+from broker.routing.addresses.address import Address
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.addresses.prefixes import Prefixes
 from broker.routing.credit.commit_delay import CommitDelay
@@ -19,7 +20,13 @@ from broker.routing.queues.message_events import EventLogLimits
 from broker.routing.queues.paging import Load, Reader
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
-from broker.routing.topics.subscription import PRIVATE_ROW, SubscriptionExpiry, SubscriptionSpec
+from broker.routing.topics.subscription import (
+    PRIVATE_ROW,
+    AttachRule,
+    Subscription,
+    SubscriptionExpiry,
+    SubscriptionSpec,
+)
 from broker.routing.topics.topic import Topic
 from broker.stats import Stats
 from storage.batch import Batch
@@ -148,7 +155,7 @@ class Routing:
         self.router.paging.reader = self.shelf
 
     def queue(self, address: str = "q") -> Queue:
-        node = self.router.resolve(address, "queue", self.batch)
+        node = self.router.resolve(self.router.parse(address, "queue"), self.batch)
         assert isinstance(node, Queue)
         return node
 
@@ -158,7 +165,7 @@ class Routing:
         return node
 
     def topic(self, address: str = "t") -> Topic:
-        node = self.router.resolve(address, "topic", self.batch)
+        node = self.router.resolve(self.router.parse(address, "topic"), self.batch)
         assert isinstance(node, Topic)
         return node
 
@@ -189,10 +196,10 @@ class Routing:
     def subscribe(self, topic: Topic, consumer: RecordingConsumer) -> Queue:
         """The queue of a subscription of its own for `consumer`, with its filter (SUB-01)."""
         subscriptions = self.router.subscriptions
-        interest = SubscriptionSpec(topic.address, consumer.filter)
+        interest = SubscriptionSpec(Address(topic.address), consumer.filter)
         consumer.filter = None
         subscription = subscriptions.begin(
-            PRIVATE_ROW, interest, SubscriptionExpiry(), batch=self.batch
+            PRIVATE_ROW, interest, SubscriptionExpiry(), topic=topic, batch=self.batch
         )
         subscriptions.join(subscription, consumer)
         return subscription.queue
@@ -281,3 +288,21 @@ def bodies(entries: Sequence[QueueEntry]) -> list[bytes]:
 def counts(queue: Queue) -> tuple[int, int, int]:
     """How many entries wait, how many are acquired, and the bytes of them all."""
     return queue.waiting, queue.acquired, queue.bytes
+
+
+def bind(router: Router, address: str, queue: Queue, batch: Batch) -> None:
+    """Bind `queue` to a subscriber's address."""
+    parsed = router.parse(address)
+    router.bind(parsed, None, queue, topic=router.topic_of(parsed, batch))
+
+
+def begin_subscription(
+    router: Router,
+    row: AttachRule,
+    wanted: SubscriptionSpec,
+    terms: SubscriptionExpiry,
+    batch: Batch,
+) -> Subscription:
+    """Begin a subscription, as an attach does."""
+    topic = router.topic_of(wanted.address, batch)
+    return router.subscriptions.begin(row, wanted, terms, topic=topic, batch=batch)

@@ -37,7 +37,9 @@ class Staging:
         self, wanted: Task, address: str = "q", *, kind: str = QUEUE, origin: Origin = NOWHERE
     ) -> StagedTransaction:
         """The stage that a link of that task would be attached to."""
-        target = self.routing.router.resolve(address, kind, self.routing.batch)
+        target = self.routing.router.resolve(
+            self.routing.router.parse(address, kind), self.routing.batch
+        )
         self.stages.check(wanted, target, address)
         return self.stages.begin(wanted, target, address, origin=origin)
 

@@ -117,7 +117,9 @@ class World:
         self.journal = self.broker.journal
         self.running = asyncio.create_task(self.journal.run(self.broker.container.run_round))
         self.readers = {name: Reader(self.disk) for name in (PLAIN, DURABLE, DEFERRED, LETTERS)}
-        self.topic = self.broker.router.resolve("t", "topic", self.journal.batch)
+        self.topic = self.broker.router.resolve(
+            self.broker.router.parse("t", "topic"), self.journal.batch
+        )
         for name in SUBSCRIBED:
             self.readers[name] = Reader(self.disk)
         for name, reader in self.readers.items():
@@ -133,7 +135,9 @@ class World:
         self.moved: set[Copy] = set()
 
     def queue(self, name: str) -> Queue:
-        node = self.broker.router.resolve(name, "queue", self.journal.batch)
+        node = self.broker.router.resolve(
+            self.broker.router.parse(name, "queue"), self.journal.batch
+        )
         assert isinstance(node, Queue)
         return node
 

@@ -93,10 +93,10 @@ async def test_new_connections_have_the_new_limits(app: App, tmp_path: Path) -> 
 
 async def test_new_nodes_have_the_new_settings(app: App, tmp_path: Path) -> None:
     router = app.container.router
-    old = router.resolve("old", "queue", app.journal.batch)
+    old = router.resolve(router.parse("old", "queue"), app.journal.batch)
     declared = {"max_messages": 7, "queue": ({"name": "declared", "max_messages": 3},)}
     apply(app, settings(tmp_path, **declared))
-    new = router.resolve("new", "queue", app.journal.batch)
+    new = router.resolve(router.parse("new", "queue"), app.journal.batch)
     assert [node.policy.max_messages for node in (old, new)] == [0, 7]
     assert router.queues["declared"].policy.max_messages == 3
     assert [node.address for node in await app.store.nodes()] == ["old", "declared"]
@@ -147,7 +147,7 @@ async def test_wrong_settings_change_nothing(
     assert app.settings is before
     assert app.container.credit == before.credit
     router = app.container.router
-    assert router.resolve("q", "queue", app.journal.batch).policy.max_messages == 0
+    assert router.resolve(router.parse("q", "queue"), app.journal.batch).policy.max_messages == 0
     assert "ok" not in router.queues
     (line,) = map(json.loads, lines.getvalue().splitlines())
     assert (line["event"], line["level"]) == ("settings not reloaded, the old ones stay", "error")

@@ -1,7 +1,9 @@
-"""Which texts are addresses, and the addresses of temporary nodes."""
+"""Addresses: the value that one is parsed into, the rules for texts, temporary addresses."""
+
+from __future__ import annotations
 
 import secrets
-from typing import Final
+from typing import Final, final
 
 from mypy_extensions import i64
 
@@ -25,6 +27,52 @@ RESERVED: Final = "$"
 
 MANAGEMENT: Final = "$management"
 """The broker itself: requests sent here never reach a queue or topic."""
+
+
+@final
+class Address:
+    """An address as a value, parsed once where it enters the broker (`Prefixes.parse`).
+
+    `text` is canonical: without a prefix, its kind before its class (DST-10). `kind` is the kind of
+    node that the capability, the prefix or the class says, empty if none does. `given` is the
+    client's spelling if that has a prefix, else empty. `begins` is the beginning that tells the
+    class, such as `/topic/durable/`, or empty, and `durability` that class.
+
+    If the address is a topic's, `name` is the topic's address and `key` the text behind the first
+    `/` of its name (DST-05); `words` is that name without `begins`, which may be a pattern.
+    """
+
+    def __init__(self, text: str, kind: str = "", *, given: str = "") -> None:
+        begins = durability.beginning(text)
+        start = len(begins)
+        self.text: Final = text
+        self.given: Final = given
+        self.begins: Final = begins
+        self.is_temporary: Final = text.startswith(TEMPORARY_PREFIX)
+        if begins:
+            _, of_class, word, _ = begins.split("/")
+            self.kind = kind or of_class
+            self.durability = durability.CLASSES[word]
+        else:
+            self.kind = kind
+            self.durability = durability.Durability.PLAIN
+        if self.is_temporary:
+            start = text.find(KEY_SEPARATOR, len(TEMPORARY_PREFIX)) + 1
+        at = text.find(KEY_SEPARATOR, start)
+        self.name: Final = text if at < 0 else text[:at]
+        self.key: Final = "" if at < 0 else text[at + 1 :]
+        self.words: Final = self.name[len(begins) :]
+        self.is_pattern: Final = pattern.is_pattern(self.words)
+
+    def of_kind(self, kind: str) -> Address:
+        """Return this address as one of a node of `kind`."""
+        return self if self.kind == kind else Address(self.text, kind, given=self.given)
+
+    def topic(self) -> Address:
+        """Return the address of the topic that this address names, without key."""
+        if not self.key and self.kind == "topic" and self.name == self.text:
+            return self
+        return Address(self.name, "topic")
 
 
 def check(address: str) -> str:
@@ -95,14 +143,15 @@ def new_temporary(kind: str) -> str:
     return f"{TEMPORARY_PREFIX}{kind}/{secrets.token_urlsafe(16)}"
 
 
-def check_node(address: str, kind: str, *, owner: i64) -> None:
-    """Raise InvalidAddress or NoSuchNode if no node of that canonical address and kind can be made.
+def check_node(address: Address, *, owner: i64) -> None:
+    """Raise InvalidAddress or NoSuchNode if no node of `address` and its kind can be created.
 
     `owner` is the connection that asks, below 0 if none does.
     """
-    if durability.kind_in(address) not in ("", kind):
-        raise InvalidAddress(f"{address} is no {kind}")
+    text, kind = address.text, address.kind
+    if durability.kind_in(text) not in ("", kind):
+        raise InvalidAddress(f"{text} is no {kind}")
     if kind == "topic":
-        check_topic(address)
-    if durability.durability_of(address) is durability.Durability.TMP and owner < 0:
-        raise NoSuchNode(f"{address} is made by the connection that is to have it")
+        check_topic(text)
+    if address.durability is durability.Durability.TMP and owner < 0:
+        raise NoSuchNode(f"{text} is made by the connection that is to have it")

@@ -7,7 +7,7 @@ capability `topic` (DST-01). The setting `address_prefixes` says which prefixes 
 from typing import Final, final
 
 from broker.routing.addresses import durability
-from broker.routing.addresses.address import TEMPORARY_PREFIX
+from broker.routing.addresses.address import TEMPORARY_PREFIX, Address
 from broker.routing.errors import InvalidAddress, NoSuchNode
 
 KINDS: Final[dict[str, str]] = {
@@ -33,6 +33,16 @@ class Prefixes:
     def __init__(self, understood: tuple[str, ...] = tuple(KINDS)) -> None:
         self.understood: Final = understood
         self.literal: Final[set[str]] = set()
+
+    def parse(self, text: str, kind: str = "") -> Address:
+        """Return the address that `text` is; `kind` is what a capability says, or empty.
+
+        Raise InvalidAddress if prefix and capability contradict each other, or no name follows a
+        prefix or class; NoSuchNode as `canonical`.
+        """
+        if not self.of(text):
+            return Address(durability.canonical(text), kind)
+        return Address(self.canonical(text), self.kind_meant(text, kind), given=text)
 
     def of(self, address: str) -> str:
         """Return the prefix of `address`, empty if it has none that is understood."""

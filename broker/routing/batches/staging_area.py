@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import Message, Origin
-from broker.routing.addresses import address as addresses
+from broker.routing.addresses.address import Address
+from broker.routing.addresses.durability import canonical
 from broker.routing.batches.staged_transaction import StagedTransaction, Task
 from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode, NotAsSent
 from broker.routing.queues.node import TOPIC, Node
@@ -388,8 +389,9 @@ class StagingArea(TimerCallback):
     def bring_back(self, stored: StoredStage, batch: Batch) -> None:
         """A stage that the store has; it ends where its target is not there any more."""
         self._last_number = max(self._last_number, stored.number)
-        given = self.router.prefixes.strip(stored.address)
-        target = self._target(given, stored.kind)
+        # as text: a stage whose prefix meant another kind at its time is still found
+        address = Address(canonical(self.router.prefixes.strip(stored.address)), stored.kind)
+        target = self._target(address)
         if target is None:
             batch.stage_changes().remove(stored.number)
             return
@@ -402,7 +404,7 @@ class StagingArea(TimerCallback):
             partition=stored.partition,
             attempt=stored.attempt,
         )
-        key = self.router.publishing_key(given, target)
+        key = self.router.publishing_key(address, target)
         stage = StagedTransaction(
             sink,
             task,
@@ -414,10 +416,10 @@ class StagingArea(TimerCallback):
         )
         self._add(sink, stage)
 
-    def _target(self, address: str, kind: str) -> Node | None:
-        found = self.router.find(address, kind)
-        if found is None and kind == TOPIC:
-            found = self.router.find(addresses.split_key(address)[0], kind)
+    def _target(self, address: Address) -> Node | None:
+        found = self.router.find(address)
+        if found is None and address.kind == TOPIC:
+            found = self.router.topics.get(address.name)
         return found
 
     def place(self, number: i64, place: i64, *, size: i64, batch: Batch) -> None:

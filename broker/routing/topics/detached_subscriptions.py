@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.addresses.durability import Durability, canonical, durability_of
+from broker.routing.addresses.address import Address
+from broker.routing.addresses.durability import Durability
 
 if TYPE_CHECKING:
     from broker.routing.addresses.identity import Identity
@@ -23,11 +24,11 @@ KEPT_MAX: Final[i64] = 10_000
 GRACE_MS: Final[i64] = 60_000
 
 
-def has_grace(identity: Identity | None, address: str) -> bool:
+def has_grace(identity: Identity | None, address: Address) -> bool:
     """Whether a subscription to `address` goes on for a while when its connection is lost."""
     if identity is not None:
         return False
-    promised = durability_of(canonical(address))
+    promised = address.durability
     return promised is Durability.DURABLE or promised is Durability.TRANSIENT
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.amqp.terminus import LINK_DETACH, NOT_DURABLE
-from broker.routing.addresses import durability, pattern
-from broker.routing.addresses.address import split_key, words_part
+from broker.routing.addresses import pattern
+from broker.routing.addresses.address import Address
 from broker.routing.addresses.identity import Identity
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import InvalidAddress
@@ -210,7 +210,7 @@ class SubscriptionSpec:
 
     def __init__(
         self,
-        address: str,
+        address: Address,
         wanted: ConsumerFilter | None = None,
         stated: list[SourceFilter] | None = None,
     ) -> None:
@@ -222,17 +222,15 @@ class SubscriptionSpec:
         """Whether both take the same messages."""
         if self.filter != other.filter:
             return False
-        return self.address == other.address or meaning_of(self.address) == meaning_of(
-            other.address
-        )
+        mine, others = self.address, other.address
+        return mine.text == others.text or meaning_of(mine) == meaning_of(others)
 
 
-def meaning_of(address: str) -> tuple[str, list[str], list[str]]:
-    """What a subscriber's address means: its class, the words of topic and key in normal form."""
-    name, key = split_key(durability.canonical(address))
-    words = pattern.words_of(key) if key else [pattern.MANY]
-    names = pattern.normal(pattern.words_of(words_part(name)))
-    return durability.beginning(name), names, pattern.normal(words)
+def meaning_of(address: Address) -> tuple[str, list[str], list[str]]:
+    """Return a subscriber's address as its class and the words of topic and key, normalised."""
+    words = pattern.words_of(address.key) if address.key else [pattern.MANY]
+    names = pattern.normal(pattern.words_of(address.words))
+    return address.begins, names, pattern.normal(words)
 
 
 @final

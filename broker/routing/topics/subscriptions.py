@@ -113,17 +113,18 @@ class Subscriptions:
         interest: SubscriptionSpec,
         terms: SubscriptionExpiry,
         *,
+        topic: Topic | None,
         batch: Batch,
     ) -> Subscription:
-        """A new subscription; one of the same identity ends with its backlog (SUB-21).
+        """Begin a subscription; one of the same identity ends with its backlog (SUB-21).
 
-        That one has no consumers: `check` has seen to it. Raises as `Router.topic_of`, and
-        LimitReached; then nothing has changed but that there may be a new topic.
+        That one has no consumers: `check` has made sure of it. `topic` is the one that
+        `Router.topic_of` returned for the address of `interest`. Raise InvalidAddress or
+        LimitReached; then nothing has changed.
         """
         router = self._router
         identity = row.identity
         is_durable = identity is not None and identity[2]
-        topic = router.topic_of(interest.address, batch)
         if is_durable and topic is not None and topic.is_temporary():
             raise InvalidAddress(f"{topic.address} does not last as long as the subscription")
         there = None if identity is None else self.named.get(identity)
@@ -131,7 +132,7 @@ class Subscriptions:
             raise LimitReached(f"the broker has its {self._max} named subscriptions")
         stored_as = SUBSCRIPTION_PREFIX + secrets.token_urlsafe(16) if is_durable else ""
         queue = self._new_queue(interest, topic, stored_as)
-        router.bind(interest.address, interest.filter, queue, batch=batch)
+        router.bind(interest.address, interest.filter, queue, topic=topic)
         if there is not None:
             self._make_way(there, interest, batch)
         subscription = Subscription(
@@ -154,8 +155,8 @@ class Subscriptions:
     def _new_queue(self, interest: SubscriptionSpec, topic: Topic | None, stored_as: str) -> Queue:
         router = self._router
         return Queue(
-            address=interest.address if topic is None else topic.address,
-            policy=router.policy_of(interest.address) if topic is None else topic.policy,
+            address=interest.address.text if topic is None else topic.address,
+            policy=router.policy_of(interest.address.text) if topic is None else topic.policy,
             router=router,
             owner=-1 if topic is None else topic.owner,
             is_subscription=True,
@@ -177,7 +178,7 @@ class Subscriptions:
         identity = (stored.container_id, stored.name, True)
         topic = self._router.topic_of(interest.address, batch)
         queue = self._new_queue(interest, topic, stored.queue)
-        self._router.bind(interest.address, interest.filter, queue, batch=batch)
+        self._router.bind(interest.address, interest.filter, queue, topic=topic)
         subscription = Subscription(
             self,
             identity=identity,
@@ -199,8 +200,8 @@ class Subscriptions:
         if lost > 0:
             self._router.stats.backlog_dropped += lost
             self._router.notices.append(
-                f"subscription {there.name()} to {there.interest.address} starts anew, to "
-                f"{interest.address}: {lost} messages dropped"
+                f"subscription {there.name()} to {there.interest.address.text} starts anew, to "
+                f"{interest.address.text}: {lost} messages dropped"
             )
         self.end(there, batch)
 
@@ -298,7 +299,7 @@ def as_stored_subscription(subscription: Subscription) -> StoredSubscription:
         container_id=scope,
         name=name,
         is_shared=subscription.is_shared,
-        address=subscription.interest.address,
+        address=subscription.interest.address.text,
         filters=[(each.key, each.encoded) for each in subscription.interest.stated],
         excluded_publisher="" if wanted is None else wanted.excluded_publisher,
         durability=terms.durability,

@@ -188,7 +188,7 @@ async def test_a_message_is_what_a_link_gets() -> None:
     source = Source(
         address="q",
         distribution_mode=COPY,
-        filter=[lease_slice(said(lease="l", fencing_token=1, batch_number=1, slice=1))],
+        filter=[lease_slice(said(lease="l", fencing_token=1, batch=1, slice=1))],
     )
     client.send(attach_receiver(source=source))
     client.flow(handle=0, credit=100, delivery_count=0, drain=True)
@@ -222,7 +222,7 @@ LEASE_ERRORS = [
     pytest.param({"slice": 2}, 404, "batch 1 of lease l has no slice 2", id="no such slice"),
     pytest.param({"slice": 256}, 400, "slice is a number from 0 to 255", id="no slice at all"),
     pytest.param(
-        {"fencing_token": ""}, 400, "fencing token is a number from 0 to", id="no fencing token"
+        {"fencing_token": ""}, 400, "fencing_token is a number from 0 to", id="no fencing token"
     ),
     pytest.param(
         {"fencing_token": 9}, 410, "gone: fencing token 9 of lease l is not", id="of tomorrow"

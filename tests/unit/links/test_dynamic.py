@@ -88,7 +88,7 @@ class Made:
         assert self.client.expect(Detach).error is None
 
     def exists(self) -> bool:
-        return self.broker.router.find(self.address, "") is not None
+        return self.broker.router.find_named(self.address, "") is not None
 
     def use(self, handle: int = 1) -> None:
         """Another link of the owner's to it."""
@@ -318,7 +318,7 @@ def test_a_link_of_that_name_to_elsewhere_is_the_end_of_the_terminus(direction: 
 def test_a_node_deleted_by_an_administrator_is_made_anew(direction: str) -> None:
     made = Made(Broker(), direction=direction, expiry_policy="session-end")
     made.detach(closed=False)
-    node = made.broker.router.find(made.address, "")
+    node = made.broker.router.find_named(made.address, "")
     assert node is not None
     made.broker.router.delete(node, made.broker.journal.batch)
     again = made.ask(dynamic=True)

@@ -265,7 +265,7 @@ def test_a_message_to_the_relay_says_where_it_goes(
     client.attach_sender(None)
     client.transfer(0, payload=message(to="x", annotations=annotations))
     accepted(client, 0)
-    node = broker.router.find("x", "")
+    node = broker.router.find_named("x", "")
     assert node is not None
     assert node.kind == kind
 
@@ -291,7 +291,7 @@ def test_a_link_with_an_address_does_not_look_at_to() -> None:
     client.attach_sender("q")
     client.transfer(0, payload=message(to="elsewhere"))
     assert broker.queue().waiting == 1
-    assert broker.router.find("elsewhere", "") is None
+    assert broker.router.find_named("elsewhere", "") is None
 
 
 @pytest.mark.requirement("PRD-02")
@@ -463,7 +463,7 @@ def test_a_temporary_node_ends_with_the_link_that_made_it(end: Callable[[Client]
     other = broker.session("other")
     other.attach_sender(address)
     end(owner)
-    assert broker.router.find(address, "") is None
+    assert broker.router.find_named(address, "") is None
     assert detached_with(other).condition == "amqp:resource-deleted"
 
 

@@ -11,6 +11,7 @@ from broker.routing.queues.queue import Queue
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer, attach_sender, body_of, message
 from tests.support.parties import RecordingConsumer
+from tests.support.routing import bind
 
 TOPIC: dict[str, object] = {"x-opt-jms-dest": UByte(1)}
 
@@ -35,7 +36,7 @@ def subscriber(broker: Broker, address: str) -> RecordingConsumer:
     queue = Queue(
         address=address, policy=AddressPolicy(), router=broker.router, is_subscription=True
     )
-    broker.router.bind(address, None, queue, batch=broker.journal.batch)
+    bind(broker.router, address, queue, broker.journal.batch)
     queue.attach_consumer(consumer)
     consumer.credit = 99
     queue.consumer_ready(consumer, drain=False)
@@ -127,7 +128,7 @@ def test_the_kind_of_a_destination_is_a_number_of_any_width(number: object, kind
     client.attach_sender(None)
     payload = message(to="a", annotations={"x-opt-jms-dest": number})
     client.send(Transfer(delivery_id=0, payload=payload, settled=True))
-    assert broker.router.find("a", kind) is not None
+    assert broker.router.find_named("a", kind) is not None
     assert len(broker.router.queues) + len(broker.router.topics) == 1
 
 
@@ -153,7 +154,7 @@ def test_the_kind_of_a_destination_is_among_words(words: str, kind: str) -> None
     client.attach_sender(None)
     payload = message(to="a", annotations={"x-opt-to-type": words, "x-opt-reply-type": "topic"})
     client.send(Transfer(delivery_id=0, payload=payload, settled=True))
-    assert broker.router.find("a", kind) is not None
+    assert broker.router.find_named("a", kind) is not None
     assert len(broker.router.queues) + len(broker.router.topics) == 1
 
 

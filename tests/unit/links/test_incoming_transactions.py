@@ -236,7 +236,7 @@ def test_a_node_that_goes_before_the_commit_fails_it(name: str) -> None:
         address = "q"
     txn_id = controller.declare()
     controller.post(txn_id, to=address)
-    node = broker.router.find(address, "queue")
+    node = broker.router.find_named(address, "queue")
     assert node is not None
     broker.router.delete(node, broker.journal.batch)
     told = controller.transfer(discharge(txn_id), 9)

@@ -11,6 +11,7 @@ import pytest
 from broker.app import App
 from broker.links import merging as module
 from broker.links.merging import Merging
+from broker.routing.addresses.address import Address
 from broker.routing.entries.record_mapping import HELD_PLACES
 from broker.routing.queues.node import Node
 from broker.routing.router import Router
@@ -25,7 +26,7 @@ from storage.batch import Batch
 from storage.leases import StoredLease
 from storage.records import StoredMessage, StoredNode
 from storage.sql.sqlite.store import SqliteStore
-from tests.support.routing import Routing, encoded, new_message
+from tests.support.routing import Routing, begin_subscription, encoded, new_message
 from tests.support.stored_files import flip
 
 Act = Callable[[Router, Batch], None]
@@ -70,7 +71,9 @@ def put(node: Node, batch: Batch, *texts: bytes, deliver_at_ms: int = 0) -> None
 
 
 def sent(address: str, *texts: bytes, kind: str = "queue") -> Act:
-    return lambda router, batch: put(router.resolve(address, kind, batch), batch, *texts)
+    return lambda router, batch: put(
+        router.resolve(router.parse(address, kind), batch), batch, *texts
+    )
 
 
 def stored(folder: Path) -> tuple[set[tuple[str, str]], dict[str, list[bytes]]]:
@@ -190,7 +193,7 @@ def test_damaged_messages_stay_in_quarantine_under_the_old_name(tmp_path: Path) 
 
 def test_what_waits_for_its_delivery_time_goes_on_waiting(tmp_path: Path) -> None:
     def schedule(router: Router, batch: Batch) -> None:
-        queue = router.resolve("queue://a", "queue", batch)
+        queue = router.resolve(router.parse("queue://a", "queue"), batch)
         put(queue, batch, b"later", deliver_at_ms=NEVER_DUE_MS)
 
     old(tmp_path, sent("a", b"1"))
@@ -257,7 +260,7 @@ def test_what_may_have_been_delivered_says_so() -> None:
 
 def test_repeats_are_known_behind_the_merge(tmp_path: Path) -> None:
     def send_again(router: Router, batch: Batch) -> None:
-        node = router.resolve("queue://a", "queue", batch)
+        node = router.resolve(router.parse("queue://a", "queue"), batch)
         assert node.duplicates is not None
         message = new_message(encoded_with_id(), durable=True)
         node.duplicates.put(message, batch)
@@ -280,16 +283,16 @@ def subscribed(address: str, name: str = "sub") -> Act:
     def subscribe(router: Router, batch: Batch) -> None:
         row = row_of(SubscriptionTraits(is_durable=True), link_name=name, container_id="client")
         terms = SubscriptionExpiry(durability=2, expiry_policy="never")
-        router.subscriptions.begin(row, SubscriptionSpec(address), terms, batch=batch)
+        begin_subscription(router, row, SubscriptionSpec(Address(address)), terms, batch)
 
     return subscribe
 
 
 def published(address: str, *texts: bytes) -> Act:
     def publish(router: Router, batch: Batch) -> None:
-        topic = router.resolve(address, "topic", batch)
+        topic = router.resolve(router.parse(address, "topic"), batch)
         for text in texts:
-            key = router.publishing_key(address, topic)
+            key = router.publishing_key(router.parse(address), topic)
             topic.put(new_message(encoded(text), durable=True, key=key), batch)
 
     return publish
@@ -314,7 +317,7 @@ def test_a_stored_subscription_meets_its_topic(
 
     def publish(router: Router, batch: Batch) -> None:
         if topic not in router.topics:
-            router.create(topic, "topic", batch)
+            router.create(router.parse(topic, "topic"), batch)
         published(to, b"2")(router, batch)
         (subscription,) = router.subscriptions.named.values()
         counts.append(int(subscription.queue.waiting))

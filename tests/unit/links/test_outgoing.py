@@ -98,7 +98,7 @@ def test_what_only_the_broker_makes_is_not_found(address: str) -> None:
     client.send(attach_receiver(address))
     client.expect_refusal("amqp:not-found")
     assert broker.container.link_count() == 0
-    assert broker.router.find(address, "") is None
+    assert broker.router.find_named(address, "") is None
 
 
 @pytest.mark.requirement("TMP-04")
@@ -452,7 +452,7 @@ def test_a_temporary_queue_ends_with_the_link_that_made_it() -> None:
     told = sender.expect_last(Detach)
     assert told.error is not None
     assert told.error.condition == RESOURCE_DELETED
-    assert broker.router.find(address, "") is None
+    assert broker.router.find_named(address, "") is None
     assert broker.container.link_count() == 0
     owner.send(Disposition(first=0, state=RELEASED), End())
     owner.expect_last(End)

@@ -222,7 +222,7 @@ REFUSALS = [
 def test_a_link_is_refused(attach: Attach, condition: str) -> None:
     """Attach without the terminus, then detach; nothing has been made, and the session lives on."""
     broker = Broker(patterns=[("closed", AddressPolicy(auto_create=False))])
-    broker.router.create("a-topic", "topic", broker.journal.batch)
+    broker.router.create(broker.router.parse("a-topic", "topic"), broker.journal.batch)
     client = broker.session()
     client.send(attach)
     client.expect_refusal(condition)
@@ -304,7 +304,7 @@ def test_a_dynamic_target_makes_a(capabilities: list[str], kind: str) -> None:
         assert (made.dynamic, made.expiry_policy) == (True, "link-detach")
         assert made.dynamic_node_properties == DELETE_ON_CLOSE
         assert made.capabilities == capabilities
-        assert broker.router.find(made.address, kind) is not None
+        assert broker.router.find_named(made.address, kind) is not None
         addresses.append(made.address)
     assert len(addresses[0]) > 20
     assert addresses[0] != addresses[1]

@@ -23,7 +23,7 @@ def attach(
     address: str = "q",
     mode: str = COPY,
 ) -> None:
-    value = said(lease=lease, fencing_token=fencing_token, batch_number=batch_number, slice=index)
+    value = said(lease=lease, fencing_token=fencing_token, batch=batch_number, slice=index)
     source = Source(address=address, distribution_mode=mode, filter=[lease_slice(value)])
     client.send(attach_receiver(source=source, name=f"slice {index}"))
 
@@ -103,7 +103,7 @@ def test_the_source_that_is_answered_echoes_the_filter() -> None:
 
 REFUSED = [
     pytest.param({"lease": "m"}, NOT_FOUND, id="another lease"),
-    pytest.param({"batch": 2}, NOT_FOUND, id="a batch to come"),
+    pytest.param({"batch_number": 2}, NOT_FOUND, id="a batch to come"),
     pytest.param({"index": 4}, NOT_FOUND, id="a slice that there is not"),
     pytest.param({"fencing_token": 2}, NOT_FOUND, id="a fencing token to come"),
     pytest.param({"address": "other"}, NOT_FOUND, id="another address"),

@@ -45,9 +45,7 @@ class Driver(Manager):
         )
 
     def settle(self, batch_number: int, *, fencing_token: int = 1) -> Reply:
-        return self.ask(
-            "SETTLE", "lease", "l", fencing_token=fencing_token, batch_number=batch_number
-        )
+        return self.ask("SETTLE", "lease", "l", fencing_token=fencing_token, batch=batch_number)
 
     def replies(self) -> list[Reply]:
         """What has come since, unasked."""

@@ -35,7 +35,7 @@ def run(*arguments: str) -> tuple[int, str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """An archive with messages and an event log, as far as can be told without reading it."""
-    for name in ("messages/date=2026-01-31/address=q", "event log/date=2026-01-31"):
+    for name in ("messages/date=2026-01-31/address=q", "events/date=2026-01-31"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "part-x.parquet").touch()
     return tmp_path
@@ -73,17 +73,17 @@ WRONG: Final = [
     ("compact NOWHERE", 1, "is no folder: name the one that `archive` has written"),
     ("audit", 2, "--url, must be given"),
     ("audit NOWHERE", 3, "is no folder"),
-    ("audit HOLIDAY", 3, "has no event log: `jms-broker pipeline archive"),
+    ("audit HOLIDAY", 3, "has no events: `jms-broker pipeline archive"),
     ("audit ARCHIVE --since yesterday", 2, "'yesterday' is neither like 15m"),
     ("audit ARCHIVE --since 1h --until 2h", 2, "it is not after --since"),
     ("audit ARCHIVE --out found.xls", 2, "its name ends in .csv or .parquet"),
     (f"audit ARCHIVE --url {NOBODY} --drained", 2, "it is looked into the queues"),
     (f"audit ARCHIVE --url {NOBODY}", 3, "no broker: amqp://127.0.0.1:1"),
-    ("audit ARCHIVE --out ARCHIVE/event log/date=2026-01-31/part-x.parquet/found.csv", 3, "part-x"),
+    ("audit ARCHIVE --out ARCHIVE/events/date=2026-01-31/part-x.parquet/found.csv", 3, "part-x"),
     ("audit ARCHIVE --out TABLE", 3, "table.csv: it cannot be written"),
     ("report", 2, "either it or --url must be given"),
     (f"report ARCHIVE --url {NOBODY}", 2, "either it or --url must be given"),
-    ("report HOLIDAY", 1, "has no event log"),
+    ("report HOLIDAY", 1, "has no events"),
     ("replay NOWHERE", 1, "is no folder"),
     ("replay HOLIDAY", 1, "has no messages: `jms-broker pipeline archive"),
     ("replay ARCHIVE --skip 5", 2, "it goes with --rate"),

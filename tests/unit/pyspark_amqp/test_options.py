@@ -64,7 +64,7 @@ QUEUE: Final = {"address": "orders"}
         (Use.STREAM, {"mode": "events", "maxBytesPerTrigger": "9"}, "it is not for mode events"),
         (Use.STREAM, {"mode": "events", "maxTriggerDelay": "9s"}, "it is not for mode events"),
         (Use.STREAM, {"mode": "events", "partitionBy": "group"}, "it is not for mode events"),
-        (Use.BATCH, {"mode": "events", "selector": "a = 1"}, "selector: it is not for mode jour"),
+        (Use.BATCH, {"mode": "events", "selector": "a = 1"}, "selector: it is not for mode events"),
         (Use.BATCH, {"mode": "events", "storeUrl": "mysql://h/d"}, "allowed: postgresql://…, sql"),
         (
             Use.BATCH,

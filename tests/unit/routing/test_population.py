@@ -23,7 +23,7 @@ DELETING = AddressPolicy(auto_delete_after_ms=AFTER_MS)
 
 def made(routing: Routing, address: str = "a", kind: str = "queue") -> Node:
     """A node that a client makes by naming it."""
-    return routing.router.resolve(address, kind, routing.batch)
+    return routing.router.resolve(routing.router.parse(address, kind), routing.batch)
 
 
 def wait(routing: Routing, milliseconds: int) -> None:
@@ -55,13 +55,15 @@ def test_clients_make_so_many_nodes_and_no_more() -> None:
 
 
 def made_by_operator(routing: Routing, address: str) -> Node:
-    return routing.router.create(address, "queue", routing.batch)
+    return routing.router.create(routing.router.parse(address, "queue"), routing.batch)
 
 
 def test_a_connections_own_nodes_do_not_count() -> None:
     routing = Routing(auto_create_max=1)
     for name in ("x", "y"):
-        routing.router.resolve(f"/queue/tmp/{name}", "", routing.batch, owner=1)
+        routing.router.resolve(
+            routing.router.parse(f"/queue/tmp/{name}", ""), routing.batch, owner=1
+        )
     assert not routing.router.population.auto_created
 
 

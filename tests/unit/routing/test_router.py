@@ -22,7 +22,7 @@ CLOSED = AddressPolicy(auto_create=False)
 
 
 def resolve(routing: Routing, address: str, kind: str) -> Node:
-    return routing.router.resolve(address, kind, routing.batch)
+    return routing.router.resolve(routing.router.parse(address, kind), routing.batch)
 
 
 # -- resolve
@@ -60,8 +60,8 @@ def test_a_queue_and_a_topic_of_one_name_are_two_nodes() -> None:
     routing.put(topic, b"x")
     assert queue.waiting == 0
     routing.router.delete(topic, routing.batch)
-    assert routing.router.find("a", "queue") is queue
-    assert routing.router.find("a", "topic") is None
+    assert routing.router.find_named("a", "queue") is queue
+    assert routing.router.find_named("a", "topic") is None
 
 
 @pytest.mark.requirement("DST-02")
@@ -70,8 +70,8 @@ def test_what_may_not_be_created_is_not_found() -> None:
     for kind in ("queue", "topic", ""):
         with pytest.raises(NoSuchNode, match=r"closed\.x"):
             resolve(routing, "closed.x", kind)
-    assert resolve(routing, "open.x", "") is routing.router.find("open.x", "")
-    routing.router.create("closed.x", "queue", routing.batch)
+    assert resolve(routing, "open.x", "") is routing.router.find_named("open.x", "")
+    routing.router.create(routing.router.parse("closed.x", "queue"), routing.batch)
     assert resolve(routing, "closed.x", "").kind == "queue"
 
 
@@ -80,15 +80,19 @@ def test_a_client_may_ask_for_an_existing_node_alone() -> None:
     routing = Routing()
     for kind in ("queue", "topic", ""):
         with pytest.raises(NoSuchNode, match="a"):
-            routing.router.resolve("a", kind, routing.batch, create=False)
+            routing.router.resolve(routing.router.parse("a", kind), routing.batch, create=False)
     with pytest.raises(NoSuchNode, match="topic a"):
-        routing.router.topic_of("a/key", routing.batch, create=False)
-    assert routing.router.topic_of("a.*", routing.batch, create=False) is None
+        routing.router.topic_of(routing.router.parse("a/key"), routing.batch, create=False)
+    assert routing.router.topic_of(routing.router.parse("a.*"), routing.batch, create=False) is None
     assert routing.batch.is_empty()
     queue = routing.queue("a")
-    assert routing.router.resolve("a", "", routing.batch, create=False) is queue
-    topic = routing.router.create("a", "topic", routing.batch)
-    assert routing.router.topic_of("a/key", routing.batch, create=False) is topic
+    assert (
+        routing.router.resolve(routing.router.parse("a", ""), routing.batch, create=False) is queue
+    )
+    topic = routing.router.create(routing.router.parse("a", "topic"), routing.batch)
+    assert (
+        routing.router.topic_of(routing.router.parse("a/key"), routing.batch, create=False) is topic
+    )
 
 
 REFUSED = {

@@ -5,7 +5,7 @@ import pytest
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode, RoutingError
 from broker.routing.queues.queue import Queue
-from tests.support.routing import Routing, new_message
+from tests.support.routing import Routing, bind, new_message
 
 CLOSED = AddressPolicy(auto_create=False)
 
@@ -15,14 +15,14 @@ def subscribe(routing: Routing, address: str) -> Queue:
     queue = Queue(
         address=address, policy=AddressPolicy(), router=routing.router, is_subscription=True
     )
-    routing.router.bind(address, None, queue, batch=routing.batch)
+    bind(routing.router, address, queue, routing.batch)
     return queue
 
 
 def publish(routing: Routing, address: str) -> None:
     """A message to an address, as a sender to topics gives it."""
-    node = routing.router.resolve(address, "topic", routing.batch)
-    key = routing.router.publishing_key(address, node)
+    node = routing.router.resolve(routing.router.parse(address, "topic"), routing.batch)
+    key = routing.router.publishing_key(routing.router.parse(address), node)
     node.put(new_message(address.encode(), key=key), routing.batch)
 
 
@@ -61,20 +61,23 @@ def test_an_address_means(
     routing = Routing()
     for each in filter(None, existing.split(",")):
         of_kind, of_name = each.split()
-        routing.router.create(of_name, of_kind, routing.batch)
-    assert routing.router.kind_of(address, kind) == expected_kind
-    node = routing.router.resolve(address, kind, routing.batch)
+        routing.router.create(routing.router.parse(of_name, of_kind), routing.batch)
+    assert routing.router.kind_of(routing.router.parse(address, kind)) == expected_kind
+    node = routing.router.resolve(routing.router.parse(address, kind), routing.batch)
     assert (node.kind, node.address) == (expected_kind, name)
-    assert routing.router.resolve(address, kind, routing.batch) is node
-    assert routing.router.publishing_key(address, node) == key
+    assert routing.router.resolve(routing.router.parse(address, kind), routing.batch) is node
+    assert routing.router.publishing_key(routing.router.parse(address), node) == key
 
 
 @pytest.mark.requirement("DST-05")
 def test_a_temporary_topic_may_have_a_key_too() -> None:
     routing = Routing()
     topic = routing.router.create_temporary("topic", 1)
-    assert routing.router.resolve(f"{topic.address}/k", "topic", routing.batch) is topic
-    assert routing.router.publishing_key(f"{topic.address}/k", topic) == "k"
+    assert (
+        routing.router.resolve(routing.router.parse(f"{topic.address}/k", "topic"), routing.batch)
+        is topic
+    )
+    assert routing.router.publishing_key(routing.router.parse(f"{topic.address}/k"), topic) == "k"
 
 
 REFUSED_TO_PUBLISHERS = {
@@ -108,7 +111,7 @@ def test_a_topic_cannot_be_made_with_a_name_that_means_something_else() -> None:
     routing = Routing()
     for name in ("t/k", "a.*", "#", "." * 32):
         with pytest.raises(InvalidAddress):
-            routing.router.create(name, "topic", routing.batch)
+            routing.router.create(routing.router.parse(name, "topic"), routing.batch)
     assert not routing.router.topics
 
 
@@ -190,7 +193,7 @@ def test_a_pattern_makes_no_topic_and_needs_none() -> None:
     routing = Routing(policy=CLOSED)
     queue = subscribe(routing, "news.*")
     assert not routing.router.topics
-    routing.router.create("news.eu", "topic", routing.batch)
+    routing.router.create(routing.router.parse("news.eu", "topic"), routing.batch)
     publish(routing, "news.eu")
     assert held(routing, queue) == ["news.eu"]
 
@@ -267,7 +270,7 @@ def test_a_full_subscription_refuses_the_message_for_all_it_would_go_to() -> Non
         router=routing.router,
         is_subscription=True,
     )
-    routing.router.bind("a.*/k", None, small, batch=routing.batch)
+    bind(routing.router, "a.*/k", small, routing.batch)
     publish(routing, "a.b/k")
     with pytest.raises(RoutingError, match="holds its 1 messages"):
         publish(routing, "a.b/k")

@@ -28,10 +28,10 @@ def test_a_query_has_begun_when_it_knows_where_it_is(tmp_path: Path) -> None:
 @pytest.mark.requirement("PIP-60")
 def test_a_query_is_of_one_job_at_a_time(tmp_path: Path) -> None:
     one, other = Archive(tmp_path), Archive(tmp_path)
-    with one.reserved("event log-1", EVENTS), one.reserved("messages-1", MESSAGES):
+    with one.reserved("events-1", EVENTS), one.reserved("messages-1", MESSAGES):
         with (
-            pytest.raises(ArchiveError, match=r"same event log .*: say --what messages"),
-            other.reserved("event log-1", EVENTS),
+            pytest.raises(ArchiveError, match=r"same events .*: say --what messages"),
+            other.reserved("events-1", EVENTS),
         ):
             raise AssertionError
         with (
@@ -41,7 +41,7 @@ def test_a_query_is_of_one_job_at_a_time(tmp_path: Path) -> None:
             raise AssertionError
         with other.reserved("messages-2", MESSAGES):
             pass
-    with other.reserved("event log-1", EVENTS):
+    with other.reserved("events-1", EVENTS):
         pass
 
 

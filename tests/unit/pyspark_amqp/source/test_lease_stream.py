@@ -76,3 +76,4 @@ def test_an_offset_of_an_older_checkpoint_is_read(broker: Broker) -> None:
     first = stream.latestOffset(stream.initialOffset(), FEW)
     older = {name: first[name] for name in ("v", "lease", "base")} | {"epoch": first["batch"]}
     assert stream.latestOffset(older, FEW) == {**first, "batch": first["batch"] + 1}
+    stream.stop()

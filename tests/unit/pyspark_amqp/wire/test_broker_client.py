@@ -98,7 +98,7 @@ def test_both_ways_tell_the_message_format(broker: Broker) -> None:
 
     def publish(app: App) -> None:
         batch = app.container.journal.batch
-        node = app.container.router.resolve("foreign", "queue", batch)
+        node = app.container.router.resolve(app.container.router.parse("foreign", "queue"), batch)
         data = encoded_message(b"hello")
         sections = split(data, 0, len(data))
         clock = app.container.clock

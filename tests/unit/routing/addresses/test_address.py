@@ -65,7 +65,7 @@ NODES = [
 @pytest.mark.parametrize(("name", "kind", "owner", "told"), NODES)
 def test_a_node_can_be_made(name: str, kind: str, owner: int, told: str | None) -> None:
     if told is None:
-        address.check_node(name, kind, owner=owner)
+        address.check_node(address.Address(name, kind), owner=owner)
         return
     with pytest.raises(RoutingError, match=told):
-        address.check_node(name, kind, owner=owner)
+        address.check_node(address.Address(name, kind), owner=owner)

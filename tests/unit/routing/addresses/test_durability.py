@@ -12,7 +12,7 @@ from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import HeldExclusively, InvalidAddress, NoSuchNode
 from broker.routing.queues.queue import Queue
 from broker.routing.topics.lifetime import Ending
-from tests.support.routing import Routing, new_message
+from tests.support.routing import Routing, bind, new_message
 
 CLASSES = [
     ("/queue/durable/a", "/queue/durable/a", "queue", Durability.DURABLE),
@@ -58,7 +58,7 @@ def test_a_class_needs_a_name(address: str) -> None:
 
 
 def resolve(routing: Routing, address: str, kind: str = "", owner: int = 1) -> Queue:
-    node = routing.router.resolve(address, kind, routing.batch, owner=owner)
+    node = routing.router.resolve(routing.router.parse(address, kind), routing.batch, owner=owner)
     assert isinstance(node, Queue)
     return node
 
@@ -68,7 +68,7 @@ def test_both_orders_name_one_node_and_the_name_alone_another() -> None:
     routing = Routing()
     queue = resolve(routing, "/queue/durable/a")
     assert resolve(routing, "/durable/queue/a", "queue") is queue
-    assert routing.router.find("/durable/queue/a", "queue") is queue
+    assert routing.router.find_named("/durable/queue/a", "queue") is queue
     others = [resolve(routing, address) for address in ("a", "/queue/transient/a", "/queue/tmp/a")]
     assert len({queue, *others}) == 4
 
@@ -80,17 +80,21 @@ def test_both_orders_name_one_node_and_the_name_alone_another() -> None:
 def test_the_kind_is_in_the_address(address: str, kind: str) -> None:
     routing = Routing(default_kind=kind)
     with pytest.raises(InvalidAddress, match="is no"):
-        routing.router.resolve(address, kind, routing.batch)
-    made = routing.router.resolve(address, "", routing.batch)
+        routing.router.resolve(routing.router.parse(address, kind), routing.batch)
+    made = routing.router.resolve(routing.router.parse(address, ""), routing.batch)
     assert made.kind != kind
 
 
 @pytest.mark.requirement("DST-10", "DST-05")
 def test_behind_the_name_of_a_topic_is_a_key() -> None:
     routing = Routing()
-    topic = routing.router.resolve("/durable/topic/prices/eu.gold", "", routing.batch)
+    topic = routing.router.resolve(
+        routing.router.parse("/durable/topic/prices/eu.gold", ""), routing.batch
+    )
     assert topic.address == "/topic/durable/prices"
-    key = routing.router.publishing_key("/durable/topic/prices/eu.gold", topic)
+    key = routing.router.publishing_key(
+        routing.router.parse("/durable/topic/prices/eu.gold"), topic
+    )
     assert key == "eu.gold"
 
 
@@ -105,7 +109,7 @@ def test_a_pattern_stands_for_topics_of_its_own_class() -> None:
         queue = Queue(
             address="s", policy=routing.queue().policy, router=routing.router, is_subscription=True
         )
-        routing.router.bind(pattern, None, queue, batch=routing.batch)
+        bind(routing.router, pattern, queue, routing.batch)
         found[pattern] = queue
     for name in names[2:]:
         routing.topic(name)
@@ -212,20 +216,20 @@ def test_a_tmp_node_is_its_makers_and_ends_with_that_connection() -> None:
 def test_nobody_makes_a_tmp_node_for_another(address: str) -> None:
     routing = Routing()
     with pytest.raises(NoSuchNode):
-        routing.router.resolve(address, "", routing.batch)
+        routing.router.resolve(routing.router.parse(address, ""), routing.batch)
 
 
 @pytest.mark.requirement("DST-13", "TMP-04")
 @pytest.mark.parametrize("pattern", ["/topic/tmp/#", "#"])
 def test_no_pattern_finds_a_tmp_topic(pattern: str) -> None:
     routing = Routing()
-    topic = routing.router.resolve("/topic/tmp/t", "", routing.batch, owner=1)
+    topic = routing.router.resolve(routing.router.parse("/topic/tmp/t", ""), routing.batch, owner=1)
     queue = Queue(
         address="s", policy=routing.queue().policy, router=routing.router, is_subscription=True
     )
     if pattern == "#":
-        routing.router.bind(pattern, None, queue, batch=routing.batch)
+        bind(routing.router, pattern, queue, routing.batch)
     else:
         with pytest.raises(NoSuchNode):
-            routing.router.bind(pattern, None, queue, batch=routing.batch)
+            bind(routing.router, pattern, queue, routing.batch)
     assert topic not in queue.topics

@@ -23,35 +23,37 @@ MEANT = [
 
 
 def resolve(routing: Routing, address: str, kind: str = "") -> Node:
-    return routing.router.resolve(address, kind, routing.batch)
+    return routing.router.resolve(routing.router.parse(address, kind), routing.batch)
 
 
 @pytest.mark.requirement("DST-01")
 @pytest.mark.parametrize(("address", "asked", "kind", "name"), MEANT)
 def test_an_address_with_a_prefix_means(address: str, asked: str, kind: str, name: str) -> None:
     routing = Routing()
-    assert routing.router.kind_of(address, asked) == kind
+    assert routing.router.kind_of(routing.router.parse(address, asked)) == kind
     node = resolve(routing, address, asked)
     assert (node.kind, node.address) == (kind, name)
     assert resolve(routing, name, kind) is node
-    assert routing.router.find(name, kind) is node
+    assert routing.router.find_named(name, kind) is node
 
 
 def test_a_prefix_finds_its_own_kind_alone() -> None:
     routing = Routing()
     topic, queue = routing.topic("a"), routing.queue("a")
     router = routing.router
-    assert router.find("topic://a", "") is topic
-    assert router.find("queue://a", "") is queue
-    assert router.find("topic://a", "queue") is None
-    assert router.find("queue://a", "topic") is None
+    assert router.find_named("topic://a", "") is topic
+    assert router.find_named("queue://a", "") is queue
+    assert router.find_named("topic://a", "queue") is None
+    assert router.find_named("queue://a", "topic") is None
 
 
 def test_a_key_is_what_follows_the_name_behind_the_prefix() -> None:
     routing = Routing()
     topic = routing.topic("news")
-    assert routing.router.publishing_key("topic://news/sport", topic) == "sport"
-    assert routing.router.publishing_key("topic://news", topic) == ""
+    assert (
+        routing.router.publishing_key(routing.router.parse("topic://news/sport"), topic) == "sport"
+    )
+    assert routing.router.publishing_key(routing.router.parse("topic://news"), topic) == ""
 
 
 REFUSED = [
@@ -123,10 +125,10 @@ def test_a_reserved_name_is_not_found_and_not_made(name: str, kind: str) -> None
     routing = Routing()
     with pytest.raises(NoSuchNode, match="broker's own"):
         resolve(routing, name, kind)
-    assert routing.router.find(name, kind) is None
+    assert routing.router.find_named(name, kind) is None
 
 
 def test_a_stored_node_with_a_reserved_name_stays_usable() -> None:
     routing = Routing()
-    made = routing.router.create("$cbs", "queue", routing.batch)
+    made = routing.router.create(routing.router.parse("$cbs", "queue"), routing.batch)
     assert resolve(routing, "$cbs") is made

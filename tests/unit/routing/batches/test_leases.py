@@ -84,7 +84,7 @@ WRONG = [
 
 
 @pytest.mark.requirement("PIP-06")
-@pytest.mark.parametrize(("name", "fencing_token", "batch", "index", "error"), WRONG)
+@pytest.mark.parametrize(("name", "fencing_token", "batch_number", "index", "error"), WRONG)
 def test_a_slice_that_is_not_there(
     name: str, fencing_token: int, batch_number: int, index: int, error: type[Exception]
 ) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.message import Message, Origin
+from broker.routing.addresses.address import Address
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST, REJECT, AddressPolicy
 from broker.routing.batches.staged_transaction import StagedTransaction
 from broker.routing.batches.staging_area import StagingArea
@@ -14,7 +15,7 @@ from broker.routing.topics.subscription import PRIVATE_ROW, SubscriptionExpiry, 
 from storage.stages import PLACES, STAGED
 from tests.support.frames import message
 from tests.support.parties import RecordingProducer
-from tests.support.routing import Routing, encoded, new_message
+from tests.support.routing import Routing, begin_subscription, encoded, new_message
 from tests.support.staging import Staging, body_of, depth, restarted, task
 
 
@@ -144,9 +145,9 @@ def test_the_key_of_an_address_counts_at_the_commit(again: bool) -> None:
 
 
 def _subscribed(routing: Routing, address: str) -> Queue:
-    subscriptions = routing.router.subscriptions
-    begun = subscriptions.begin(
-        PRIVATE_ROW, SubscriptionSpec(address), SubscriptionExpiry(), batch=routing.batch
+    wanted = SubscriptionSpec(Address(address))
+    begun = begin_subscription(
+        routing.router, PRIVATE_ROW, wanted, SubscriptionExpiry(), routing.batch
     )
     return begun.queue
 

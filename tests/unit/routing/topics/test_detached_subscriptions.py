@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.amqp.terminus import LINK_DETACH, NEVER, SESSION_END
+from broker.routing.addresses.address import Address
 from broker.routing.addresses.identity import Identity
 from broker.routing.topics.detached_subscriptions import KeptSubscriptions, has_grace
 from broker.routing.topics.lifetime import Ending
@@ -39,7 +40,7 @@ GRACE = [
 def test_a_lost_subscriber_has_grace(
     address: str, identity: Identity | None, expected: bool
 ) -> None:
-    assert has_grace(identity, address) is expected
+    assert has_grace(identity, Address(address)) is expected
 
 
 class Waiting:
@@ -59,10 +60,12 @@ class Waiting:
         policy: str = LINK_DETACH,
     ) -> Subscription:
         """A subscriber comes and goes, in a session that goes on where it can."""
+        wanted = SubscriptionSpec(Address("/topic/transient/t"))
         subscription = self.subscriptions.begin(
             AttachRule(1, SubscriptionKind.PRIVATE, None),
-            SubscriptionSpec("/topic/transient/t"),
+            wanted,
             SubscriptionExpiry(expiry_policy=policy),
+            topic=self.routing.router.topic_of(wanted.address, self.routing.batch),
             batch=self.routing.batch,
         )
         consumer = RecordingConsumer()

@@ -75,11 +75,11 @@ def test_without_its_creator_a_node_waits_for_the_last_link() -> None:
     queue.detach_consumer(consumer, queue, routing.batch)
     routing.router.left(queue)
     routing.pump()
-    assert routing.router.find(queue.address, "queue") is queue
+    assert routing.router.find_named(queue.address, "queue") is queue
     queue.detach_consumer(browser, queue, routing.batch)
     routing.router.left(queue)
     routing.pump()
-    assert routing.router.find(queue.address, "queue") is None
+    assert routing.router.find_named(queue.address, "queue") is None
 
 
 @pytest.mark.requirement("TMP-02")
@@ -92,7 +92,7 @@ def test_a_message_may_come_before_the_node_is_looked_at() -> None:
     consumer.dispose(Disposal.REMOVE, routing.batch)
     routing.put(queue, b"two")
     routing.pump()
-    assert routing.router.find(queue.address, "queue") is queue
+    assert routing.router.find_named(queue.address, "queue") is queue
 
 
 @pytest.mark.requirement("TMP-02")
@@ -116,7 +116,7 @@ def test_a_topic_holds_no_messages_of_its_own(policy: DeletePolicy, stays: bool)
     queue = routing.subscribe(topic, subscriber)
     topic.put(new_message(), routing.batch)
     routing.router.outlive(topic, policy, routing.batch)
-    assert (routing.router.find(topic.address, "topic") is topic) is stays
+    assert (routing.router.find_named(topic.address, "topic") is topic) is stays
     assert subscriber.lost_its_node is not stays
     routing.unsubscribe(queue, subscriber)
     routing.router.left(topic)

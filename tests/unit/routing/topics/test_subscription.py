@@ -4,7 +4,9 @@ from itertools import product
 
 import pytest
 
+from broker.routing.addresses.address import Address
 from broker.routing.addresses.identity import Identity
+from broker.routing.addresses.prefixes import Prefixes
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import InvalidAddress
 from broker.routing.selector import parse_selector
@@ -341,45 +343,72 @@ def test_every_verdict_can_be_reached() -> None:
 SELECTIVE = ConsumerFilter(parse_selector("x = 1"))
 
 INTERESTS = [
-    pytest.param(SubscriptionSpec("t"), SubscriptionSpec("t"), True, id="the same topic"),
-    pytest.param(SubscriptionSpec("t"), SubscriptionSpec("T"), False, id="another topic"),
     pytest.param(
-        SubscriptionSpec("t"), SubscriptionSpec("t/#"), True, id="every key, said and not said"
+        SubscriptionSpec(Address("t")), SubscriptionSpec(Address("t")), True, id="the same topic"
     ),
-    pytest.param(SubscriptionSpec("t/"), SubscriptionSpec("t"), True, id="an empty key"),
-    pytest.param(SubscriptionSpec("t/a"), SubscriptionSpec("t/b"), False, id="another key"),
-    pytest.param(SubscriptionSpec("t/a"), SubscriptionSpec("t"), False, id="a key and none"),
     pytest.param(
-        SubscriptionSpec("a.#.*"), SubscriptionSpec("a.*.#"), True, id="one pattern in two ways"
+        SubscriptionSpec(Address("t")), SubscriptionSpec(Address("T")), False, id="another topic"
     ),
-    pytest.param(SubscriptionSpec("a.b"), SubscriptionSpec("a/b"), False, id="a topic and a key"),
     pytest.param(
-        SubscriptionSpec("/topic/durable/t"),
-        SubscriptionSpec("/durable/topic/t"),
+        SubscriptionSpec(Address("t")),
+        SubscriptionSpec(Address("t/#")),
+        True,
+        id="every key, said and not said",
+    ),
+    pytest.param(
+        SubscriptionSpec(Address("t/")), SubscriptionSpec(Address("t")), True, id="an empty key"
+    ),
+    pytest.param(
+        SubscriptionSpec(Address("t/a")), SubscriptionSpec(Address("t/b")), False, id="another key"
+    ),
+    pytest.param(
+        SubscriptionSpec(Address("t/a")), SubscriptionSpec(Address("t")), False, id="a key and none"
+    ),
+    pytest.param(
+        SubscriptionSpec(Address("a.#.*")),
+        SubscriptionSpec(Address("a.*.#")),
+        True,
+        id="one pattern in two ways",
+    ),
+    pytest.param(
+        SubscriptionSpec(Address("a.b")),
+        SubscriptionSpec(Address("a/b")),
+        False,
+        id="a topic and a key",
+    ),
+    pytest.param(
+        SubscriptionSpec(Address("/topic/durable/t")),
+        SubscriptionSpec(Prefixes().parse("/durable/topic/t")),
         True,
         id="a class in two ways",
     ),
     pytest.param(
-        SubscriptionSpec("/topic/durable/t"), SubscriptionSpec("t"), False, id="a class and none"
+        SubscriptionSpec(Address("/topic/durable/t")),
+        SubscriptionSpec(Address("t")),
+        False,
+        id="a class and none",
     ),
     pytest.param(
-        SubscriptionSpec("t", SELECTIVE), SubscriptionSpec("t"), False, id="a filter and none"
+        SubscriptionSpec(Address("t"), SELECTIVE),
+        SubscriptionSpec(Address("t")),
+        False,
+        id="a filter and none",
     ),
     pytest.param(
-        SubscriptionSpec("t", SELECTIVE),
-        SubscriptionSpec("t", ConsumerFilter(parse_selector("x = 1"))),
+        SubscriptionSpec(Address("t"), SELECTIVE),
+        SubscriptionSpec(Address("t"), ConsumerFilter(parse_selector("x = 1"))),
         True,
         id="the same filter",
     ),
     pytest.param(
-        SubscriptionSpec("t", SELECTIVE),
-        SubscriptionSpec("t", ConsumerFilter(parse_selector("x = 2"))),
+        SubscriptionSpec(Address("t"), SELECTIVE),
+        SubscriptionSpec(Address("t"), ConsumerFilter(parse_selector("x = 2"))),
         False,
         id="another selector",
     ),
     pytest.param(
-        SubscriptionSpec("t", ConsumerFilter(None, "one")),
-        SubscriptionSpec("t", ConsumerFilter(None, "other")),
+        SubscriptionSpec(Address("t"), ConsumerFilter(None, "one")),
+        SubscriptionSpec(Address("t"), ConsumerFilter(None, "other")),
         False,
         id="another's own messages left out",
     ),

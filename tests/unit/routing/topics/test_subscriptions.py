@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from broker.amqp.terminus import NEVER
+from broker.routing.addresses.address import Address
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
 from broker.routing.selector import parse_selector
@@ -21,7 +22,7 @@ from broker.routing.topics.subscription import (
 from broker.routing.topics.topic import Topic
 from storage.records import StoredSubscription
 from tests.support.parties import RecordingConsumer
-from tests.support.routing import Routing, new_message
+from tests.support.routing import Routing, begin_subscription, new_message
 
 DURABLE = SubscriptionTraits(is_durable=True)
 SHARED = SubscriptionTraits(is_shared=True)
@@ -35,13 +36,14 @@ def row(facts: SubscriptionTraits, name: str = "n", container_id: str = "client"
 def begin(
     routing: Routing, facts: SubscriptionTraits = DURABLE, name: str = "n", *, address: str = "t"
 ) -> Subscription:
-    return routing.router.subscriptions.begin(
+    return begin_subscription(
+        routing.router,
         row(facts, name),
-        SubscriptionSpec(address),
+        SubscriptionSpec(Address(address)),
         SubscriptionExpiry(durability=2, expiry_policy=NEVER)
         if facts.is_durable
         else SubscriptionExpiry(),
-        batch=routing.batch,
+        routing.batch,
     )
 
 
@@ -94,10 +96,8 @@ def test_a_durable_subscription_is_kept_with_its_durable_messages() -> None:
 def test_whom_no_local_leaves_out_is_stored(wanted: ConsumerFilter | None, excluded: str) -> None:
     routing = Routing()
     facts = SubscriptionTraits(is_durable=True, is_global=True)
-    interest = SubscriptionSpec("t", wanted)
-    routing.router.subscriptions.begin(
-        row(facts), interest, SubscriptionExpiry(), batch=routing.batch
-    )
+    interest = SubscriptionSpec(Address("t"), wanted)
+    begin_subscription(routing.router, row(facts), interest, SubscriptionExpiry(), routing.batch)
     (stored,) = stored_subscriptions(routing)
     assert (stored.container_id, stored.excluded_publisher) == (None, excluded)
 
@@ -117,7 +117,7 @@ def test_the_name_in_the_store_is_new_each_time_and_no_address() -> None:
     for name in names:
         for kind in ("queue", ""):
             with pytest.raises(NoSuchNode):
-                routing.router.resolve(name, kind, routing.batch)
+                routing.router.resolve(routing.router.parse(name, kind), routing.batch)
 
 
 @pytest.mark.requirement("SUB-24")
@@ -146,10 +146,13 @@ def test_nothing_durable_begins_at_a_temporary_topic() -> None:
     routing = Routing()
     topic = routing.router.create_temporary("topic", 1)
     assert isinstance(topic, Topic)
-    subscriptions = routing.router.subscriptions
     with pytest.raises(InvalidAddress):
-        subscriptions.begin(
-            row(DURABLE), SubscriptionSpec(topic.address), SubscriptionExpiry(), batch=routing.batch
+        begin_subscription(
+            routing.router,
+            row(DURABLE),
+            SubscriptionSpec(Address(topic.address)),
+            SubscriptionExpiry(),
+            routing.batch,
         )
     assert_nothing_is_left(routing)
 

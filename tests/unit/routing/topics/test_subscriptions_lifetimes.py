@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.routing.addresses.address import Address
 from broker.routing.topics.lifetime import Ending
 from broker.routing.topics.subscription import (
     ConsumerDetach,
@@ -14,7 +15,7 @@ from broker.routing.topics.subscription import (
     row_of,
 )
 from tests.support.parties import RecordingConsumer
-from tests.support.routing import Routing
+from tests.support.routing import Routing, begin_subscription
 
 PRIVATE = SubscriptionTraits()
 SHARED = SubscriptionTraits(is_shared=True)
@@ -53,11 +54,12 @@ class World:
     def __init__(self, facts: SubscriptionTraits, policy: str, timeout_s: int = 0) -> None:
         self.routing = Routing()
         self.subscriptions = self.routing.router.subscriptions
-        self.subscription: Subscription = self.subscriptions.begin(
+        self.subscription: Subscription = begin_subscription(
+            self.routing.router,
             row_of(facts, link_name="n", container_id="client"),
-            SubscriptionSpec("t"),
+            SubscriptionSpec(Address("t")),
             SubscriptionExpiry(expiry_policy=policy, timeout_s=timeout_s),
-            batch=self.routing.batch,
+            self.routing.batch,
         )
         self.consumer = self.join()
 
