@@ -55,7 +55,7 @@ def subscribe(
     topic: Node | None = None
     if made is None:
         assert address is not None
-        joined = _meant(peer, link.name, request, address)
+        joined = _meant(peer, link.name, address, request=request)
         subscriptions.join(joined, consumer)
         topics = list(joined.queue.topics)
         topic = topics[0] if len(topics) == 1 else None
@@ -87,7 +87,9 @@ def _interest(peer: Peer, address: Address, request: ConsumeRequest) -> Subscrip
     return SubscriptionSpec(address, filters.of(peer.container_id), filters.stated)
 
 
-def _meant(peer: Peer, link_name: str, request: ConsumeRequest, address: Address) -> Subscription:
+def _meant(
+    peer: Peer, link_name: str, address: Address, *, request: ConsumeRequest
+) -> Subscription:
     """The subscription that is there, or the stolen link's own, or a new one."""
     router = peer.container.router
     subscriptions = router.subscriptions

@@ -3,6 +3,8 @@
 import pytest
 
 from broker.routing.addresses import address
+from broker.routing.addresses.address import Address
+from broker.routing.addresses.durability import Durability
 from broker.routing.errors import InvalidAddress, RoutingError
 
 VALID = {
@@ -69,3 +71,60 @@ def test_a_node_can_be_made(name: str, kind: str, owner: int, told: str | None) 
         return
     with pytest.raises(RoutingError, match=told):
         address.check_node(address.Address(name, kind), owner=owner)
+
+
+# text, name, key, words, begins
+PARTS = [
+    pytest.param("news", "news", "", "news", "", id="a name"),
+    pytest.param("news/eu.gold", "news", "eu.gold", "news", "", id="a topic and a key"),
+    pytest.param("news/eu/west", "news", "eu/west", "news", "", id="a key with a separator"),
+    pytest.param(
+        "/topic/durable/news/eu",
+        "/topic/durable/news",
+        "eu",
+        "news",
+        "/topic/durable/",
+        id="a class",
+    ),
+    pytest.param("$tmp/topic/abc/eu", "$tmp/topic/abc", "eu", "$tmp/topic/abc", "", id="temporary"),
+]
+
+
+@pytest.mark.requirement("DST-05", "DST-10")
+@pytest.mark.parametrize(("text", "name", "key", "words", "begins"), PARTS)
+def test_the_parts_of_an_address(text: str, name: str, key: str, words: str, begins: str) -> None:
+    parsed = Address(text)
+    assert (parsed.text, parsed.name, parsed.key) == (text, name, key)
+    assert (parsed.words, parsed.begins) == (words, begins)
+
+
+# text, capability, kind, durability
+KINDS = [
+    pytest.param("a", "", "", Durability.PLAIN, id="a plain name says no kind"),
+    pytest.param("a", "topic", "topic", Durability.PLAIN, id="the capability says it"),
+    pytest.param("/queue/durable/a", "", "queue", Durability.DURABLE, id="the class says it"),
+    pytest.param("/topic/tmp/a", "", "topic", Durability.TMP, id="of the class tmp"),
+    pytest.param("/queue/durable/a", "topic", "topic", Durability.DURABLE, id="they differ"),
+]
+
+
+@pytest.mark.requirement("DST-01", "DST-10")
+@pytest.mark.parametrize(("text", "capability", "kind", "durability"), KINDS)
+def test_the_kind_and_the_class_of_an_address(
+    text: str, capability: str, kind: str, durability: Durability
+) -> None:
+    parsed = Address(text, capability)
+    assert (parsed.kind, parsed.durability) == (kind, durability)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_pattern"), [("a.*", True), ("#", True), ("a*", False), ("a/*", False)]
+)
+def test_a_pattern_of_topics_has_a_wildcard_for_a_word(text: str, is_pattern: bool) -> None:
+    assert Address(text).is_pattern is is_pattern
+
+
+def test_the_topic_of_an_address_has_no_key() -> None:
+    topic = Address("news/eu").topic()
+    assert (topic.text, topic.kind, topic.key) == ("news", "topic", "")
+    assert topic.topic() is topic
