@@ -1,7 +1,7 @@
-"""The way into jms-broker, past modules of others that have the names of its packages.
+"""Entry point of jms-broker, which detects other modules with the names of its packages.
 
-`broker` and `storage` are likely names of a user's own modules, and whichever comes first on
-`sys.path` is imported. This module has a name of its own, so that it can tell.
+`broker` and `storage` are likely names of a user's own modules, and Python imports the module that
+is first on `sys.path`. This module has a unique name, so that its check always runs.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Final
 
 PACKAGES: Final = ("broker", "storage")
 HOME: Final = Path(__file__).resolve().parent
-"""The folder that holds this file, and the packages beside it."""
+"""The folder of this file and of the packages."""
 
 
 class ShadowedError(ImportError):
-    """Another module is found in place of a package of jms-broker. The text says which."""
+    """Another module hides a package of jms-broker. The text says which."""
 
 
 def check_names() -> None:
-    """Raise ShadowedError if `broker` or `storage` is a module that is not jms-broker's."""
+    """Raise ShadowedError if `broker` or `storage` is missing, or is not jms-broker's."""
     for name in PACKAGES:
         found = _place(name)
         if found is None:
@@ -45,7 +45,7 @@ def _place(name: str) -> Path | None:
 
 
 def main() -> None:
-    """Run the command `jms-broker`, or say in one line which module is in its way."""
+    """Run the command `jms-broker`; if a module hides its packages, report that and exit with 1."""
     try:
         check_names()
     except ShadowedError as error:

@@ -1,8 +1,8 @@
-"""pytest fixtures: `amqp_broker`, a broker of the test alone, and `amqp_url`, its address.
+"""pytest fixtures: `amqp_broker`, a broker for one test, and `amqp_url`, its address.
 
-Loaded by pytest wherever jms-broker is installed, in projects that have a module `broker` of
-their own, too: the broker is imported by the first test that wants one. Each test has its own
-port, each worker of pytest-xdist its own process: nothing is shared.
+pytest loads this plugin wherever jms-broker is installed, also in projects with a module `broker`
+of their own. Therefore the broker is imported only when a test requests one. Tests share nothing:
+each has its own port, and each worker of pytest-xdist its own process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def amqp_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """A running `broker.Broker` for this test, in a thread of its own."""
+    """Yield a running `broker.Broker` for this test, in a thread of its own."""
     from jms_broker import ShadowedError, check_names
 
     try:
@@ -52,13 +52,13 @@ def amqp_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 @pytest.fixture
 def amqp_url(amqp_broker: Broker) -> str:
-    """The address of `amqp_broker`, with the first user's name and password where it has users."""
+    """Return the URL of `amqp_broker`, with name and password of its first user if it has users."""
     first = next(iter(amqp_broker.users), None)
     return amqp_broker.url if first is None else amqp_broker.url_for(first)
 
 
 def _settings(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What command line, configuration and marker say; the nearest wins."""
+    """Return the settings: of the nearest marker, else the command line, else the configuration."""
     config = request.config
     settings: dict[str, Any] = {
         "store": config.getoption("--amqp-store") or config.getini("amqp_store"),

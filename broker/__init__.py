@@ -1,6 +1,6 @@
-"""A JMS message broker that speaks AMQP 1.0. `README.md` in this folder is the map.
+"""A JMS message broker that speaks AMQP 1.0. `README.md` in this folder describes its parts.
 
-`from broker import Broker` is the one for tests and applications.
+`from broker import Broker` gives the embedded broker, for tests and applications.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """`Broker`, imported when it is asked for: a server that runs carries no embedding."""
+        """Return `Broker`, imported on demand: a server does not load the embedding."""
         if name != "Broker":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from jms_broker import check_names

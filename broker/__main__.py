@@ -1,4 +1,4 @@
-"""The command `jms-broker`, for a checkout in which it is not installed."""
+"""Runs the command `jms-broker`, for a checkout in which it is not installed."""
 
 from jms_broker import main
 

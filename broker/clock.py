@@ -1,8 +1,8 @@
-"""The two clocks of the broker: one that never jumps, and the one on the wall.
+"""The two clocks of the broker: the steady clock, which never jumps, and the wall clock.
 
-Whatever decides by time is handed a number or a `Clock`, so that tests run on
-simulated time. Deadlines (idle, pacing, redelivery pauses) count on
-`now_ms`; what a message says of itself (time to live, expiry) on `wall_ms`.
+All code that decides by time is given a number or a `Clock`, so that tests run on simulated time.
+Deadlines (idle, pacing, redelivery pauses) use `now_ms`; times that a message states (time to
+live, expiry) use `wall_ms`.
 """
 
 import time
@@ -18,18 +18,18 @@ class Clock:
 
     @abstractmethod
     def now_ms(self) -> i64:
-        """Milliseconds since an arbitrary moment; never goes back."""
+        """Return ms since an arbitrary moment; they never decrease."""
 
     def now_us(self) -> i64:
-        """The same clock in microseconds, where it is that fine."""
+        """Return `now_ms` in microseconds, as precisely as the source allows."""
         return self.now_ms() * 1000
 
     @abstractmethod
     def wall_ms(self) -> i64:
-        """Milliseconds since 1970-01-01T00:00Z; jumps when the operator sets the clock."""
+        """Return ms since 1970-01-01T00:00Z; they jump when the operator sets the clock."""
 
     def wall_us(self) -> i64:
-        """The same in microseconds, as far as the source tells."""
+        """Return `wall_ms` in microseconds, as precisely as the source allows."""
         return self.wall_ms() * 1000
 
 

@@ -1,14 +1,14 @@
-"""The durable path: many changes, one commit, then everybody who waited for it.
+"""Group commit: gathers many changes, commits them together, then calls the waiters back.
 
-Routing notes changes in `batch`; links `submit` what must not happen before
-those changes are durable, and `submit_receipt` what may also happen once all
-consumers of a message have settled it: then nobody needs it on a disk. `flush`
-ends a round of work. A store without I/O commits there and then; any other is
-awaited by `run`, and whatever arrives meanwhile gathers on the next page.
+Routing notes changes in `batch`. Links `submit` waiters for what must not happen before those
+changes are durable, and `submit_receipt` for what may also happen once all consumers of a message
+have settled it: then it is not needed on a disk. `flush` ends a round of work. A store without
+I/O commits at once; any other is awaited by `run`, and changes that arrive meanwhile gather on
+the next page.
 
-A page with something urgent on it goes to the store as soon as that is free: the
-disk sets the pace, no timer. One that holds nothing but messages that are about
-to be consumed stays open, up to `CommitDelay.patience_us` for each: most are gone by then.
+A page with an urgent change is committed as soon as the store is free: the disk sets the pace, no
+timer. A page that has only messages that are about to be consumed stays open, up to
+`CommitDelay.patience_us` for each: most are consumed by then.
 """
 
 import asyncio
@@ -25,38 +25,38 @@ from storage.api import Store
 from storage.batch import Batch
 
 PAGE_BYTES_MAX: Final[i64] = 4 * 1024 * 1024
-"""Of messages on a page, then the next begins: nobody waits for more than that to be written."""
+"""Bytes of messages at which a page is full: no waiter waits for more than that to be written."""
 
 CROWDED_FROM: Final[i64] = PAGE_BYTES_MAX // 2
-"""Bytes on a page from which producers get less headway, so that consumers empty it in time."""
+"""Bytes on a page above which producers get a smaller window: consumers empty it in time then."""
 
 YIELD_EVERY: Final[i64] = 64
 """Messages in or out between two calls of `yield_to_writer`: some 0.2 ms (`storage.md` 3.6)."""
 
 SWITCH_INTERVAL_S: Final = 0.0005
-"""So long a thread asks for the interpreter before it insists, where there is one that commits."""
+"""Seconds after which a thread that waits for the interpreter gets it, if a thread commits."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Waiter:
-    """Something that happens only once a batch is durable, such as an outcome.
+    """A callback for what may happen only once a batch is durable, such as sending an outcome.
 
-    `left` belongs to the journal: how many of its messages are neither durable nor consumed.
+    `left` belongs to the journal: the number of its messages that are neither durable nor consumed.
     """
 
     left: i64 = 0
 
     @abstractmethod
     def committed(self) -> None:
-        """The batch that this waited for has survived any crash, or is needed no more."""
+        """Do what waited: the batch now survives any crash, or is no longer needed."""
 
 
 @final
 class JournalPage:
-    """What is committed together, and who waits for it.
+    """Changes that are committed together, and the waiters for that commit.
 
-    `receipts` has the waiter of each message in the batch at that message's place, None where
-    nobody waits for it any more; `untold` counts the others.
+    `_receipts` has the waiter of each message in the batch at that message's place, None if it no
+    longer waits for that message; `_untold` counts the others.
     """
 
     def __init__(self, number: i64, *, is_urgent: bool) -> None:
@@ -65,18 +65,18 @@ class JournalPage:
         self.waiting: Final[list[Waiter]] = []
         self._receipts: Final[list[Waiter | None]] = []
         self._untold: i64 = 0
-        # what was here when somebody last looked, and when that was
+        # what was here at the last `look`, and when that was
         self._seen: i64 = 0
         self._seen_others = False
         self._seen_at_us: i64 = -1
         self._done: i64 = 0
 
     def is_blank(self) -> bool:
-        """Whether there is nothing to be written, and nobody to be told."""
+        """Return whether there is nothing to write and no waiter to call."""
         return self._untold == 0 and not self.waiting and self.batch.is_empty()
 
     def await_messages(self, waiter: Waiter) -> bool:
-        """`waiter` waits for the messages noted since the last one; False where there are none."""
+        """Let `waiter` wait for the messages noted since the last call; False if there are none."""
         added = i64(len(self.batch.appended)) - i64(len(self._receipts))
         if added == 0:
             return False
@@ -88,7 +88,7 @@ class JournalPage:
         return True
 
     def tell_consumed(self) -> None:
-        """Tell those whose messages have all been consumed. Before places are given back."""
+        """Call waiters whose messages are all consumed; do so before `look` shifts the places."""
         consumed = self.batch.consumed
         known = len(self._receipts)
         for index in consumed:
@@ -104,7 +104,7 @@ class JournalPage:
         consumed.clear()
 
     def tell(self) -> None:
-        """The page is durable: tell everybody who has not been told."""
+        """Call all waiters that have not been called: the page is durable."""
         for waiter in self.waiting:
             waiter.committed()
         for receipt in self._receipts:
@@ -113,7 +113,7 @@ class JournalPage:
                 receipt.committed()
 
     def wipe(self, *, is_urgent: bool) -> None:
-        """Begin anew with a blank page: everything that was noted has cancelled itself."""
+        """Make the page blank: everything that was noted on it has been cancelled."""
         self.batch.forget_first(len(self.batch.appended))
         self.batch.consumed.clear()
         self.batch.is_urgent = is_urgent
@@ -124,7 +124,7 @@ class JournalPage:
     # -- age
 
     def is_overdue(self, now_us: i64, patience_us: i64) -> bool:
-        """Whether something has been here for longer than that, as far as `look` has seen."""
+        """Return whether a change seen by `look` has been here for `patience_us` or longer."""
         if self._seen_at_us < 0 or now_us - self._seen_at_us < patience_us:
             return False
         if self._seen_others:
@@ -138,7 +138,10 @@ class JournalPage:
         return self._done < self._seen
 
     def look(self, now_us: i64, patience_us: i64) -> None:
-        """Remember what is here now; where nothing of it was overdue, it is another's turn."""
+        """Watch the changes that are here now, since none of those watched before is overdue.
+
+        Do nothing if those have been watched for less than `patience_us`.
+        """
         if self._seen_at_us >= 0 and now_us - self._seen_at_us < patience_us:
             return
         if self._done > 0:
@@ -154,9 +157,9 @@ class JournalPage:
 class Journal:
     """Groups changes into batches and commits them one after the other, in order.
 
-    Up to the number `durable_up_to` messages are on the disk, or consumed; up to `durable_page`
-    pages are, as their batches are numbered.
-    `is_committing` while a commit is under way, perhaps in a thread.
+    Messages up to the number `durable_up_to` are on the disk, or consumed; so are pages up to
+    `durable_page`, the number of a batch. `is_committing` while a commit is under way, perhaps in
+    a thread.
     """
 
     def __init__(self, store: Store, clock: Clock | None = None, *, hold_us: i64 = 0) -> None:
@@ -179,14 +182,15 @@ class Journal:
         self._closing = False
 
     def submit(self, waiter: Waiter) -> None:
-        """Call `waiter` back once everything that is in `batch` now is durable."""
+        """Call `waiter` back once all changes that are in `batch` now are durable."""
         self.batch.is_urgent = True
         self._page.waiting.append(waiter)
 
     def submit_receipt(self, receipt: Waiter) -> None:
-        """Call `receipt` back once the messages noted last are durable, or consumed.
+        """Call `receipt` back once the messages noted since the last one are durable or consumed.
 
-        At once, where there are none: nobody wanted the message.
+        If there are none, since no queue took the message, call it at once; but if the page has
+        an urgent change, call it after the commit.
         """
         if self._at_once:
             self._page.waiting.append(receipt)
@@ -197,7 +201,7 @@ class Journal:
                 receipt.committed()
 
     def flush(self) -> None:
-        """End of a round of routing: commit now, or let `run` do it."""
+        """End a round of routing: commit now, or let `run` do it."""
         page = self._page
         batch = page.batch
         if batch.consumed and not self._at_once:
@@ -225,7 +229,7 @@ class Journal:
         page.tell()
 
     def _turn(self) -> JournalPage:
-        """Begin a page, and return the one before it."""
+        """Begin a new page, and return the one before it."""
         page = self._page
         if not self._at_once:
             self._pages += 1
@@ -234,14 +238,14 @@ class Journal:
         return page
 
     def is_durable(self, page: i64) -> bool:
-        """Whether what was noted on that page has survived any crash; -1 is from before all."""
+        """Return whether changes of that page survive any crash; page -1 is before the first."""
         return self._at_once or page <= self.durable_page
 
     def is_idle(self) -> bool:
-        """Whether nothing is being written, or to be written, and nobody waits to be told."""
+        """Return whether nothing is being written or to be written, and no waiter waits."""
         return not self.is_committing and not self._full and self._page.is_blank()
 
-    # -- holding
+    # -- holding a page open
 
     def _time(self) -> None:
         """Look at the page again within half the time for which a message may be held."""
@@ -251,7 +255,7 @@ class Journal:
             loop.call_later(self.hold.patience_us / 2_000_000, self.tick)
 
     def tick(self) -> None:
-        """See to it that nothing on the page is held for too long."""
+        """Make sure that no change on the page is held for too long."""
         self._is_timed = False
         page, clock = self._page, self._clock
         page.tell_consumed()
@@ -259,7 +263,7 @@ class Journal:
             return
         now_us = clock.now_us()
         if page.is_overdue(now_us, self.hold.patience_us // 2):
-            # what has settled it may lie unread in a socket: the loop reads those first
+            # its settlement may be unread in a socket: let the loop read the sockets first
             self._is_timed = True
             self._loop.call_soon(self._look_again, 1)
         else:
@@ -293,10 +297,10 @@ class Journal:
             sleep(0)
 
     async def run(self, after_commit: Callable[[], None]) -> None:
-        """Commit until `close`; call `after_commit` when those who waited for one have been told.
+        """Commit until `close`; call `after_commit` when the waiters of a commit have been called.
 
-        What they did about it still has to be written. A StoreError ends this: nobody
-        waiting is told anything (PRD-03).
+        What the waiters did about it must still be written. A StoreError ends this, without
+        calling any waiter (PRD-03).
         """
         self._loop = asyncio.get_running_loop()
         if self.durable_up_to < 0:
@@ -323,17 +327,17 @@ class Journal:
                 return
 
     async def _commit(self, batch: Batch) -> None:
-        """Write a batch, and remember how long that took."""
+        """Write `batch`, and remember how long that took."""
         began_us = self._now_us()
         await self._store.commit(batch)
         self.hold.committed(self._now_us() - began_us)
 
     def _now_us(self) -> i64:
-        """The time on the clock; always 0 if there is none."""
+        """Return the steady clock's time in µs; always 0 if there is no clock."""
         return 0 if self._clock is None else self._clock.now_us()
 
     def unwritten_bytes(self) -> i64:
-        """How many bytes of messages are noted, and not on the disk."""
+        """Return the bytes of messages that are noted, and not yet on the disk."""
         unwritten = self.batch.bytes
         if self._under_way is not None:
             unwritten += self._under_way.bytes
@@ -342,7 +346,7 @@ class Journal:
         return unwritten
 
     def unwritten_memory(self) -> i64:
-        """About how many bytes of memory that takes."""
+        """Return approximately how many bytes of memory unwritten messages take."""
         unwritten = self.batch.memory()
         if self._under_way is not None:
             unwritten += self._under_way.memory()
@@ -351,6 +355,6 @@ class Journal:
         return unwritten
 
     def close(self) -> None:
-        """Let `run` return after what is gathered now."""
+        """Let `run` return after it has committed what is gathered now."""
         self._closing = True
         self._work.set()

@@ -1,6 +1,6 @@
-"""A body that is not in memory: a content in the store, for as long as anybody here refers to it.
+"""A message body that is not in memory: a content in the store, kept while references to it live.
 
-Not compiled: few messages have one, and the end of the last reference is what frees it.
+Not compiled: few messages have one, and the end of the last reference (`__del__`) frees it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from storage.records import StoredContent
 
 
 class LargeBodyKeeper:
-    """Whoever knows of every content that is in use."""
+    """The registry of the contents that are in use."""
 
     @abstractmethod
     def hold(self, content: int) -> LargeBodyRef:
-        """Keep `content` for as long as that lasts."""
+        """Keep `content` in the store for as long as the returned reference lives."""
 
     @abstractmethod
     def let_go(self, content: int) -> None:
-        """A hold on `content` is over."""
+        """Note the end of a reference to `content`."""
 
 
 class LargeBodyRef:
-    """Keeps a content from being deleted, whether a message in the store has it or not."""
+    """A reference that keeps a content from being deleted, even if no stored message has it."""
 
     def __init__(self, content: int, keeper: LargeBodyKeeper) -> None:
         self.content: Final = content
@@ -36,9 +36,9 @@ class LargeBodyRef:
 
 
 class LargeBody:
-    """The body of a large message; messages that are copies of one share it.
+    """The body of a large message, which copies of the message share.
 
-    It can be read once it `is_saved`: a commit has had the last of it.
+    It can be read once it `is_saved`: its last chunk has been committed.
     """
 
     def __init__(self, stored: StoredContent, hold: LargeBodyRef, *, is_saved: bool) -> None:
@@ -49,14 +49,14 @@ class LargeBody:
         self._waiting: list[Callable[[], None]] = []
 
     def call_when_saved(self, callback: Callable[[], None]) -> None:
-        """Call back once it is saved; now where it is."""
+        """Call `callback` once the body is saved; now if it already is."""
         if self.is_saved:
             callback()
         else:
             self._waiting.append(callback)
 
     def saved(self) -> None:
-        """The last of it has been committed."""
+        """Note that the last chunk has been committed, and call the callbacks."""
         self.is_saved = True
         waiting = self._waiting
         self._waiting = []

@@ -1,7 +1,7 @@
-"""Contents of large messages: numbers for them, who holds them, reading ahead, and the sweep.
+"""Contents of large messages: their numbers, references to them, reads, and deletion (the sweep).
 
-What is noted goes the way of all changes, in the journal's batch; reading is awaited here,
-off the way of frames.
+Changes are noted in the journal's batch like all others. Reads are awaited here, apart from the
+processing of frames.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from broker.large_body import LargeBodyKeeper, LargeBodyRef
 from storage.api import ContentError, Store, StoreError
 
 SWEEP_PAUSE_S: Final = 0.5
-"""So long what nobody uses any more lies about, and more of it gathers."""
+"""Seconds for which an unused content waits for a sweep, so that more of them gather."""
 
 
 class LargeBodyStore(LargeBodyKeeper):
-    """Begins contents, reads them, and has those deleted that nobody holds."""
+    """Begins contents, reads them, and has unused ones deleted."""
 
     def __init__(self, journal: Journal, store: Store) -> None:
         self._journal: Final = journal
@@ -30,12 +30,12 @@ class LargeBodyStore(LargeBodyKeeper):
         self._is_sweeping = False
 
     def begin(self) -> LargeBodyRef:
-        """A content that is new."""
+        """Return a reference to a new content."""
         self._last += 1
         return self.hold(self._last)
 
     def hold(self, content: int) -> LargeBodyRef:
-        """A content that a message in the store has."""
+        """Return a reference to `content`, which a message in the store has."""
         self._journal.batch.content_changes().held.append(content)
         return LargeBodyRef(content, self)
 
@@ -51,7 +51,10 @@ class LargeBodyStore(LargeBodyKeeper):
         arrived: Callable[[bytes], None],
         damaged: Callable[[str], None],
     ) -> None:
-        """Have one of the two called some time after this: with a chunk, or why it is none."""
+        """Read chunk `index`; later call `arrived` with it, or `damaged` with what is wrong.
+
+        Neither is called if the store fails: that ends the broker.
+        """
         self._do(self._read(content, index, arrived, damaged=damaged))
 
     async def _read(
@@ -78,14 +81,14 @@ class LargeBodyStore(LargeBodyKeeper):
         task.add_done_callback(self._tasks.discard)
 
     def _fail(self) -> None:
-        """The store is broken: the next commit says so, to everybody."""
+        """Force a commit, which reports the failure of the store."""
         self._journal.batch.content_changes()
         self._journal.flush()
 
-    # -- what nobody uses
+    # -- unused contents
 
     def start(self, after: Callable[[], None]) -> None:
-        """Call `after` when somebody has been told something; delete what was left over."""
+        """Call `after` after each read from now on; delete contents left unused by the last run."""
         self._after = after
         self._sweep_soon()
 
@@ -100,7 +103,7 @@ class LargeBodyStore(LargeBodyKeeper):
         self._journal.flush()
 
     def sweep(self) -> None:
-        """Delete what nobody uses as of the last commit."""
+        """Delete contents that are unused as of the last commit."""
         self._is_sweeping = False
         if self._after is not _nothing:
             self._do(self._sweep())
@@ -113,7 +116,7 @@ class LargeBodyStore(LargeBodyKeeper):
             self._fail()
 
     async def close(self) -> None:
-        """Nothing more is read or deleted; a start finds what is left."""
+        """Cancel reads and deletions; the next start deletes what is left."""
         self._after = _nothing
         for task in list(self._tasks):
             task.cancel()
@@ -121,6 +124,8 @@ class LargeBodyStore(LargeBodyKeeper):
 
 
 class _Turn(Waiter):
+    """Sweeps once the ends of references that were noted before are durable."""
+
     def __init__(self, contents: LargeBodyStore) -> None:
         self._contents: Final = contents
 
@@ -129,4 +134,4 @@ class _Turn(Waiter):
 
 
 def _nothing() -> None:
-    """Before the start, and behind the end."""
+    """Do nothing: the value of `_after` before `start`, and after `close`."""

@@ -1,4 +1,4 @@
-"""How much memory the machine, or the container that the broker runs in, lets it have."""
+"""The memory that the broker may use, by its machine or its container."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from typing import Final
 MEBIBYTE: Final = 1024 * 1024
 
 LEAST: Final = 128 * MEBIBYTE
-"""With less than this as its budget a broker would hold up producers all the time."""
+"""Minimum budget in bytes: with less, a broker would hold up producers all the time."""
 
 CGROUPS: Final = Path("/sys/fs/cgroup")
 OWN_CGROUP: Final = Path("/proc/self/cgroup")
 
 
 def default_memory_max(cgroups: Path = CGROUPS, own: Path = OWN_CGROUP) -> int:
-    """Return a quarter of the memory there is in bytes, at least LEAST."""
+    """Return a quarter of the available memory in bytes, at least LEAST."""
     return max(LEAST, available(cgroups, own) // 4)
 
 
 def available(cgroups: Path = CGROUPS, own: Path = OWN_CGROUP) -> int:
-    """Return the machine's memory, or the least limit of the process's cgroups, in bytes."""
+    """Return the machine's memory in bytes, or the process's least cgroup limit if that is less."""
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min([physical, *_limits(cgroups, own)])
 
 
 def _limits(cgroups: Path, own: Path) -> list[int]:
-    """Return the limits of version 2 of the process's cgroup and those above it, and of version 1.
+    """Return the memory limits of the process's cgroup and those above it, in bytes.
 
-    Inside a container the mount shows the container's own group as its root.
+    The limits are those of version 2, and the one of version 1. Inside a container the mount
+    shows the container's own group as its root.
     """
     files = [cgroups / "memory" / "memory.limit_in_bytes", cgroups / "memory.max"]
     group = _own_group(own)
@@ -48,7 +49,7 @@ def _limits(cgroups: Path, own: Path) -> list[int]:
 
 
 def _own_group(own: Path) -> str:
-    """Return the path of the process's group in version 2's hierarchy, empty where unknown."""
+    """Return the path of the process's group in version 2's hierarchy, empty if unknown."""
     try:
         lines = own.read_text().splitlines()
     except OSError:

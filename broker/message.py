@@ -1,12 +1,12 @@
-"""A message inside the broker: its bytes as they came, and the few fields that routing reads.
+"""A message inside the broker: its bytes as received, and the few fields that routing reads.
 
-Only the header is rewritten, and what an outcome adds to the annotations (PRD-05).
-`encoded` is everything from the message-annotations on; of a large message only what lies
-in front of the body, which is in the store (`large_body.py`).
+The broker rewrites only the header, and adds to the annotations only what an outcome says
+(PRD-05). `encoded` is everything from the message-annotations on; of a large message it is only
+what precedes the body, which is in the store (`large_body.py`).
 
-A transfer says the format of its payload (core 2.7.5). 0 is that of AMQP's own messages; a payload
-of another format that consists of the same sections is handled like one of them. One that does not
-is opaque: nothing in it is read or changed.
+A transfer states the format of its payload (core 2.7.5). 0 is that of AMQP's own messages; a
+payload of another format that consists of the same sections is handled like one of them. Any
+other payload is opaque: nothing in it is read or changed.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ def _first_headers(*, durable: bool) -> list[bytes]:
 
 PLAIN_HEADERS: Final = _first_headers(durable=False)
 DURABLE_HEADERS: Final = _first_headers(durable=True)
-"""By priority, the headers of first deliveries without ttl: of nearly all there are."""
+"""Headers of first deliveries without ttl, by priority: nearly all deliveries have one of these."""
 
 NEVER: Final[i64] = 0
-"""The expiry of a message that lives until it is consumed."""
+"""The expiry of a message that is kept until it is consumed."""
 
 UNKNOWN: Final[i64] = 0
-"""The time of arrival of what the broker has written itself, or older ones have stored."""
+"""The arrival time of messages that the broker wrote itself, or that an older broker stored."""
 
 AT_ONCE: Final[i64] = 0
 """The delivery time of a message that has none."""
 
 DELIVERY_TIME: Final = b"x-opt-delivery-time"
-"""The annotation that holds a message back until a moment (WD10 9; EARLY 4.2.1)."""
+"""The annotation that holds a message back until a given time (WD10 9; EARLY 4.2.1)."""
 
 INT64_MAX: Final = 2**63 - 1
 
@@ -77,7 +77,7 @@ INT64_MAX: Final = 2**63 - 1
 @mypyc_attr(acyclic=True)
 @final
 class Origin:
-    """Who sends messages, and under which key of a topic (DST-05): one object for many of them."""
+    """The sender of messages, and their key in a topic (DST-05): one object for many messages."""
 
     def __init__(self, publisher: str = "", key: str = "") -> None:
         self.publisher: Final = publisher
@@ -90,7 +90,7 @@ NOWHERE: Final = Origin()
 @mypyc_attr(acyclic=True)
 @final
 class OptionalFields:
-    """What few messages say, and routing obeys. The others have none, and are smaller for it.
+    """Fields that few messages have, and routing obeys. Other messages have None, to be smaller.
 
     `message_format` is that of the transfer; an `opaque` payload has no sections (see above).
     """
@@ -118,12 +118,11 @@ class OptionalFields:
 class Message:
     """One message, shared by all queues that hold it. Times are wall time in ms.
 
-    Nothing changes in it but `holders`, the number of entries in memory that refer to it.
+    It never changes, except for `holders`, the number of entries in memory that refer to it.
 
-    `origin` has the container-id of who sent it, and what its address says behind the topic
-    (DST-05). The latter matters until it has been published: no store keeps it. `group` is its
-    JMSXGroupID, empty for none. `size` is what it counts for in limits, in bytes, be they in
-    memory or not.
+    `origin` has the container-id of its sender, and the key that its address has behind the topic
+    (DST-05). The key matters until the message has been published: no store keeps it. `group` is
+    its JMSXGroupID, empty for none. `size` are the bytes that count for limits, in memory or not.
     """
 
     def __init__(
@@ -185,7 +184,7 @@ class Message:
         return self.particulars is not None and self.particulars.opaque
 
     def subject(self) -> str:
-        """The properties' subject, empty where there is none: searched for at every call."""
+        """Return the properties' subject, empty if there is none. Each call searches for it."""
         if self.opaque:
             return ""
         try:
@@ -194,10 +193,10 @@ class Message:
             return ""
 
     def header(self, delivery_count: i64, clock: Clock, *, acquired_before: bool = False) -> bytes:
-        """The header section of a delivery that so many failed before (RCV-01, PRD-04).
+        """Return the header section after `delivery_count` failed deliveries (RCV-01, PRD-04).
 
         `acquired_before`: a link has had the message already, though without failing.
-        An opaque message has none.
+        An opaque message has no header: the result is empty.
         """
         if self.opaque:
             return b""
@@ -217,7 +216,7 @@ class Message:
         )
 
     def annotations(self) -> Map:
-        """The message-annotations, decoded; LinkFault where they cannot be."""
+        """Return the decoded message-annotations. LinkFault if the message is opaque."""
         if self.opaque:
             raise LinkFault(
                 NOT_IMPLEMENTED,
@@ -234,9 +233,9 @@ class Message:
         return Map([])
 
     def annotated(self, changes: bytes) -> Message:
-        """The same message with an encoded map of annotations added to its own (3.4.5).
+        """Return this message with `changes`, an encoded map, added to its annotations (3.4.5).
 
-        LinkFault where that makes them larger than a message may have them.
+        LinkFault if they become larger than a message may have, or the message is opaque.
         """
         added, _ = take_value(changes, 0, i64(len(changes)))
         assert isinstance(added, Map)
@@ -252,9 +251,9 @@ class Message:
         )
 
     def moved(self, encoded: bytes | None, *, expires: bool) -> Message:
-        """The same message for another node, available there at once.
+        """Return this message for another node, where it is available at once.
 
-        `encoded` are its sections from now on; None keeps them. Unless it still `expires`, it is
+        `encoded` are its new sections; None keeps the old ones. Unless it still `expires`, it is
         kept until it is consumed.
         """
         return Message(
@@ -277,10 +276,10 @@ class Message:
 
 
 def with_annotations(encoded: bytes, annotations: Map) -> bytes:
-    """Return an encoded message with these annotations, if there are any, in place of its own.
+    """Return an encoded message with `annotations`, if there are any, in place of its own.
 
-    LinkFault where there is more in front of the body than a message may have: it could not be
-    read again.
+    LinkFault if the sections before the body become larger than a message may have them: it could
+    not be read again.
     """
     behind: i64 = 0
     end = i64(len(encoded))
@@ -320,7 +319,7 @@ def particulars_of(
     message_format: i64 = 0,
     opaque: bool = False,
 ) -> OptionalFields | None:
-    """The particulars of a message, None where there is nothing particular about it."""
+    """Return the optional fields of a message, None if all have their defaults."""
     if (
         deliver_at_ms == AT_ONCE
         and not group
@@ -347,7 +346,7 @@ def particulars_in(
     large: LargeBody | None = None,
     message_format: i64 = 0,
 ) -> OptionalFields | None:
-    """The same, with the group that the properties tell."""
+    """Like `particulars_of`, with the group that the properties in `data` name."""
     group = ""
     closes_group = False
     if sections.has_group:
@@ -370,10 +369,10 @@ def opaque_message(
     large: LargeBody | None = None,
     arrived_ms: i64 = UNKNOWN,
 ) -> Message:
-    """Return the message of a payload that is not made of sections; a `large` one goes on there.
+    """Return the message of a payload without sections; `large` has the rest of a large payload.
 
-    Nothing of it can be read, so it is handled in the way that loses nothing: as a durable one
-    of the usual priority that never expires.
+    Nothing of it can be read, so it is handled in the way that loses nothing: as a durable
+    message of default priority that never expires.
     """
     return Message(
         encoded=payload,
@@ -397,9 +396,9 @@ def read_message(
     arrived_ms: i64 = UNKNOWN,
     message_format: i64 = 0,
 ) -> Message:
-    """The message that `sections` found in `data`; of a `large` one that is without its body.
+    """Return the message that `sections` found in `data`, which lacks the body of a `large` one.
 
-    Where it is not said when it arrived, the clock is asked if that matters.
+    If `arrived_ms` is UNKNOWN and the message can expire, it counts as arrived now.
     """
     expires_at_ms = NEVER
     if sections.ttl >= 0 or sections.absolute_expiry_time > 0:
@@ -432,9 +431,10 @@ def read_message(
 
 
 def delivery_time(annotation: object) -> i64:
-    """The moment that x-opt-delivery-time names: any integral type or timestamp (DLY-01).
+    """Return the time that x-opt-delivery-time names: any integral type or timestamp (DLY-01).
 
-    LinkFault where it names none: to deliver such a message at once might be too early.
+    AT_ONCE without `annotation`. LinkFault if it names no time: to deliver such a message at once
+    might be too early.
     """
     if annotation is None:
         return AT_ONCE
@@ -443,14 +443,14 @@ def delivery_time(annotation: object) -> i64:
     value = annotation.value if isinstance(annotation, Integer) else annotation
     if not isinstance(value, int):
         raise LinkFault(INVALID_FIELD, "x-opt-delivery-time is not a number")
-    # an ulong can be more than a moment is; what lies before 1970 is over
+    # an ulong can exceed the range of a timestamp; a time before 1970 has passed
     return i64(max(AT_ONCE, min(value, INT64_MAX)))
 
 
 def expires_at(*, ttl_ms: i64, absolute_ms: i64, arrived_ms: i64) -> i64:
-    """The wall time of a message's end, or NEVER: header.ttl or absolute-expiry-time, the earlier.
+    """Return a message's expiry on the wall clock: header.ttl or absolute-expiry-time, the earlier.
 
-    Both are -1 where absent; 0 is how JMS writes "never".
+    Both are -1 if absent; JMS writes 0 for "never". NEVER if neither is given.
     """
     by_ttl = arrived_ms + ttl_ms if ttl_ms > 0 else NEVER
     by_clock = absolute_ms if absolute_ms > 0 else NEVER
@@ -460,7 +460,7 @@ def expires_at(*, ttl_ms: i64, absolute_ms: i64, arrived_ms: i64) -> i64:
 
 
 def remaining_ttl(*, ttl_ms: i64, arrived_ms: i64, now_ms: i64) -> i64:
-    """The ttl to send on: reduced by the time spent here, at least 1 ms. 0 stays "never"."""
+    """Return the ttl to send: reduced by the time spent here, at least 1 ms. 0 stays "never"."""
     if ttl_ms == 0:
         return 0
     return max(1, ttl_ms - max(0, now_ms - arrived_ms))

@@ -1,4 +1,4 @@
-"""New settings for a broker that runs: all that can change without a restart, or nothing of it."""
+"""Applies new settings to a running broker: all that need no restart, or none if one is wrong."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from broker.settings import Settings, SettingsError
 AT_ONCE: Final = frozenset(
     {"users_file", "allow_anonymous", "user", "password", "password_file", "log"}
 )
-"""Settings that count for every login and line of the log from the reload on."""
+"""Settings that apply to every login and every line of the log from the reload on."""
 
 FOR_NEW_CONNECTIONS: Final = frozenset(
     {
@@ -29,7 +29,7 @@ FOR_NEW_CONNECTIONS: Final = frozenset(
         *("transaction_timeout_ms", "credit"),
     }
 )
-"""Settings of connections and links: those that are there keep theirs."""
+"""Settings of connections and links: existing ones keep theirs."""
 
 FOR_NEW_NODES: Final = frozenset(
     {
@@ -38,21 +38,21 @@ FOR_NEW_NODES: Final = frozenset(
         *(name for name in PlaceSettings.model_fields if name in Settings.model_fields),
     }
 )
-"""Settings of queues and topics: those that are there keep theirs until the next start."""
+"""Settings of queues and topics: existing ones keep theirs until the next start."""
 
 RELOADABLE: Final = AT_ONCE | FOR_NEW_CONNECTIONS | FOR_NEW_NODES
 
 
 @dataclass(frozen=True)
 class Reloaded:
-    """What a reload did: the names of the changed settings that count, and of those that do not."""
+    """The changed settings, by name: those a reload has applied, and those that need a restart."""
 
     applied: list[str]
     need_restart: list[str]
 
 
 def reload(app: App, load: Callable[[], Settings]) -> Reloaded | None:
-    """Read the settings again, apply them, and log what was done; None if they are wrong."""
+    """Read the settings again, apply them, and log the result. Return None if they are wrong."""
     done: Reloaded | None = None
     problem = ""
     try:
@@ -89,7 +89,10 @@ def _listed(names: list[str]) -> str:
 
 
 def apply(app: App, wanted: Settings) -> Reloaded:
-    """Apply what can be applied of `wanted`. If it is wrong, SettingsError and no change."""
+    """Apply the settings of `wanted` that need no restart. If it is wrong, raise SettingsError.
+
+    Nothing is changed then.
+    """
     old = app.settings
     changed = [
         name for name in Settings.model_fields if getattr(old, name) != getattr(wanted, name)

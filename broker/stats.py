@@ -1,4 +1,4 @@
-"""Counters that the broker keeps of itself; exporters read them, nothing here exports."""
+"""Counters of the broker's own work. Exporters read them; nothing here exports."""
 
 from typing import final
 
@@ -7,7 +7,7 @@ from mypy_extensions import i64
 
 @final
 class Stats:
-    """Totals since the start, one instance a broker. Every attribute only grows."""
+    """Totals since the start, one instance per broker. Every attribute only grows."""
 
     def __init__(self) -> None:
         self.connections_opened: i64 = 0
@@ -45,7 +45,7 @@ class Stats:
         self.disk_full: i64 = 0
 
     def as_dict(self) -> dict[str, int]:
-        """Every counter by its name, in the order of declaration."""
+        """Return every counter by its name, in the order of declaration."""
         return {
             "connections_opened": self.connections_opened,
             "connections_closed": self.connections_closed,

@@ -1,4 +1,4 @@
-"""The way from the store into memory: what backlogs want is read off the loop's thread, in turn."""
+"""Loads the messages that backlogs want from the store, off the loop's thread, in turn."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from storage.records import StoredMessage
 
 @final
 class Windows(Reader):
-    """Reads one load after the other. A store without I/O is read there and then."""
+    """Reads one load after the other. A store without I/O is read at once, by `read`."""
 
     def __init__(self, store: Store, journal: Journal, paging: Paging) -> None:
         self._store: Final = store
@@ -35,7 +35,7 @@ class Windows(Reader):
         self._paging.resume()
 
     async def run(self, after_load: Callable[[], None]) -> None:
-        """Read until `close`; call `after_load` when there is something to be given away.
+        """Read until `close`; call `after_load` when a load's messages are ready to be delivered.
 
         A StoreError ends this.
         """
@@ -49,6 +49,6 @@ class Windows(Reader):
                 after_load()
 
     def close(self) -> None:
-        """Let `run` return after what is being read now."""
+        """Let `run` return after the loads that it is reading."""
         self._closing = True
         self._work.set()

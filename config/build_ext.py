@@ -1,8 +1,8 @@
 """Compile the C files that mypyc writes, in parallel and optimized as one program.
 
-`setup.cfg` names the class to setuptools. mypyc writes a C file for each Python module; all of
-them make one library. Beside it stands, for each module, an extension of a few lines that gets
-the module out of the library.
+`setup.cfg` names the class to setuptools. mypyc writes a C file for each Python module, and all of
+them are linked to one library. Besides, each module has an extension of a few lines that takes the
+module from the library.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ JOBS: Final = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") e
 HEADER: Final = "cold_paths.h"
 
 COMPILE: Final = ["-fvisibility=hidden", "-fno-plt", "-include", HEADER]
-"""Calls within the library go straight, and what handles failures lies apart (HEADER)."""
+"""Calls within the library are direct, and code for failures is in a separate section (HEADER)."""
 
 LTO_COMPILE: Final = ["-flto"]
 LTO_LINK: Final = [f"-flto={JOBS}", "-O3", "-g0"]
-"""Optimization across files happens when the library is linked, in JOBS processes."""
+"""Optimize across files when the library is linked, in JOBS processes."""
 
 
 class ParallelBuildExt(build_ext):
-    """setuptools' `build_ext`, with JOBS processes of the compiler at any time."""
+    """setuptools' `build_ext`, with up to JOBS processes of the compiler at the same time."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
@@ -41,8 +41,8 @@ class ParallelBuildExt(build_ext):
 
     def build_extensions(self) -> None:
         """Compile all files of all extensions, then link the extensions side by side."""
-        # mypy's trees are still there, some millions of objects: at its end Python would search
-        # them for cycles, seconds long.
+        # mypy's trees, some millions of objects, are still in memory: when Python exits, it would
+        # search them for cycles, which takes seconds.
         gc.freeze()
         if self.compiler.compiler_type == "unix":
             self._set_flags()
@@ -62,7 +62,7 @@ class ParallelBuildExt(build_ext):
         has_lto = self._has_lto()
         for extension in self.extensions:
             lto = has_lto and len(extension.sources) > 1
-            # Lists of its own: mypyc gives one and the same to all extensions.
+            # New lists for each extension, because mypyc gives all extensions the same ones.
             extension.include_dirs = [self.build_temp, str(FOLDER), *extension.include_dirs]
             extension.extra_compile_args = [
                 *extension.extra_compile_args,
@@ -74,21 +74,20 @@ class ParallelBuildExt(build_ext):
     def _precompile_header(self) -> None:
         """Parse HEADER, and with it Python's own headers, once instead of for each file.
 
-        The compiler looks for the result in a folder that has the header's name with `.gch`
-        behind it, takes the one that was made with its flags, and reads the header itself where
-        there is none.
+        The compiler looks for the results in a folder named like the header with `.gch` appended,
+        uses the one that was made with its flags, and reads the header itself if there is none.
         """
         folder = Path(self.build_temp, f"{HEADER}.gch")
         folder.mkdir(parents=True, exist_ok=True)
         includes = [f"-I{path}" for path in self.compiler.include_dirs]
         command = [*self.compiler.compiler_so, *includes, "-x", "c-header", str(FOLDER / HEADER)]
         for number, flags in enumerate({tuple(e.extra_compile_args) for e in self.extensions}):
-            # Here the header is the input, and not one that another file includes.
+            # Here the header is the input file, so it must not be included as well.
             own = [flag for flag in flags if flag not in ("-include", HEADER)]
             self.spawn([*command, *own, "-o", str(folder / f"{number}.gch")])
 
     def _has_lto(self) -> bool:
-        """Whether this compiler and its linker understand GCC's options for it."""
+        """Return whether this compiler and its linker accept GCC's options for LTO."""
         with tempfile.TemporaryDirectory() as folder:
             probe = Path(folder, "probe.c")
             probe.write_text("int probe(void) { return 0; }\n")
@@ -104,7 +103,7 @@ class ParallelBuildExt(build_ext):
         return True
 
     def _compile(self, extension: Extension, source: str) -> str:
-        """Compile one file, and return the name of its object file."""
+        """Compile one C file, and return the name of its object file."""
         (made,) = self.compiler.compile(
             [source],
             output_dir=self.build_temp,

@@ -1,1 +1,1 @@
-"""What outlives the broker: the store's contract and its fillings. Knows nothing of the broker."""
+"""Stores that outlive the broker: contract and implementations. Imports nothing of the broker."""

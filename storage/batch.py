@@ -1,4 +1,4 @@
-"""Changes on their way to a store."""
+"""Changes to a store that are committed together."""
 
 from typing import Final, final
 
@@ -12,25 +12,26 @@ from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscript
 from storage.stages import StageChanges
 
 OVERHEAD: Final[i64] = 512
-"""Bytes of memory that a message takes beside its content, where it waits for a commit."""
+"""Bytes of memory, estimated, that a message takes besides its content until it is committed."""
 
 DISCHARGE: Final[i64] = -2
-"""The scope of what may reach nobody before it is durable: the messages of a transaction."""
+"""Scope of messages that must not be delivered before they are durable: those that are sent in a
+transaction, committed from a stage, or moved to another queue."""
 
 
 @final
 class Batch:
-    """Changes that become durable together, or not at all. Noting one costs no I/O.
+    """Changes that become durable together, or not at all. Noting a change costs no I/O.
 
-    A message that comes and goes in one batch leaves no trace. Removals of nodes and
-    subscriptions take effect first, then additions, then messages: what was noted for a
-    queue before its removal is taken back here.
+    A message that is added and removed in one batch leaves no trace. Removals of nodes and
+    subscriptions take effect first, then additions, then messages: messages noted for a
+    queue before its removal are taken back here.
 
-    `consumed` are the places in `appended` of those that consumers settled since somebody
-    last asked. `is_urgent`: there is something here that nobody should have to wait for.
-    `stores_all`: what comes now is kept whether it is durable or not. `has_volatile`: a volatile
-    message has come here, be it cancelled since.
-    `page` tells one batch from the next, and so does `scope`, unless it is DISCHARGE.
+    `consumed` holds the indexes in `appended` of messages that consumers have settled since the
+    journal last cleared it. `is_urgent`: a change in here must be committed without delay.
+    `stores_all`: messages are stored now whether they are durable or not. `has_volatile`: a
+    volatile message was added, even if it is cancelled since.
+    `page` differs from one batch to the next, and so does `scope`, unless it is DISCHARGE.
     """
 
     def __init__(self, page: i64 = 0) -> None:
@@ -61,7 +62,10 @@ class Batch:
         self._left: i64 = 0
 
     def append(self, message: StoredMessage) -> None:
-        """Add `message` to its queue at its position. Numbers ascend by one within a batch."""
+        """Add `message` to its queue at its position.
+
+        Numbers ascend by one within a batch, else ValueError is raised.
+        """
         if not self.appended:
             self._first = message.number
         elif message.number != self._first + len(self.appended):
@@ -75,7 +79,7 @@ class Batch:
         self._left += 1
 
     def remove(self, number: i64) -> None:
-        """Forget a message. One that is gone already stays gone."""
+        """Delete a message. No effect if it is gone already."""
         index = number - self._first
         if self.appended and 0 <= index < i64(len(self.appended)):
             self._cancel(index)
@@ -83,7 +87,7 @@ class Batch:
             self.removed.append(int(number))
 
     def consume(self, number: i64) -> None:
-        """The same, where a consumer has settled the message: nobody needs it any more."""
+        """Delete a message that a consumer has settled; note it in `consumed` if it is in here."""
         index = number - self._first
         if self.appended and 0 <= index < i64(len(self.appended)):
             if self._cancel(index):
@@ -92,7 +96,7 @@ class Batch:
             self.removed.append(int(number))
 
     def _cancel(self, index: i64) -> bool:
-        """Let a message of this batch never have come; False where it has not."""
+        """Take back a message of this batch. Return False if that has been done already."""
         message = self.appended[index]
         if message is None:
             return False
@@ -102,51 +106,51 @@ class Batch:
         return True
 
     def forget_first(self, count: i64) -> None:
-        """Give back the places of the first messages, which are all cancelled."""
+        """Remove the first `count` entries of `appended`, which must all be cancelled."""
         del self.appended[: int(count)]
         self._first += count
 
     def memory(self) -> i64:
-        """About how many bytes the messages take until they are written."""
+        """Return about how many bytes of memory the messages take until they are written."""
         return self.bytes + self._left * OVERHEAD
 
     def last_number(self) -> i64:
-        """The highest number of a message here, cancelled or not; -1 where there is none."""
+        """Return the highest number of a message here, cancelled or not; -1 if there is none."""
         return self._first + len(self.appended) - 1 if self.appended else i64(-1)
 
     def fall_due(self, number: i64, position: i64) -> None:
-        """Give a message that had a delivery time its place; it has none any more.
+        """Clear the delivery time of a message, and give it its position in the queue.
 
-        One that is gone stays gone.
+        No effect if the message is gone.
         """
         self.fallen_due.append((int(number), int(position)))
 
     def count(self, number: i64, delivery_count: i64) -> None:
-        """Remember how many deliveries of a message have failed."""
+        """Store the number of a message's failed deliveries."""
         self.counted.append((int(number), int(delivery_count)))
 
     def rewrite(self, number: i64, encoded: bytes) -> None:
-        """Remember a message's bytes anew. One that is gone stays gone."""
+        """Replace a message's bytes. No effect if the message is gone."""
         self.rewritten.append((int(number), encoded))
 
     def mark_delivered(self, queue: str, position: i64) -> None:
-        """From now on messages of `queue` up to that position may have been delivered."""
+        """Note that messages of `queue` up to `position` may have been delivered from now on."""
         self.delivered[queue] = int(position)
 
     def has(self, number: i64) -> bool:
-        """Whether the message of that number has come in this batch, and is in it."""
+        """Return whether the message of that number was added in this batch and not taken back."""
         index = number - self._first
         if not self.appended or index < 0 or index >= len(self.appended):
             return False
         return self.appended[index] is not None
 
     def add_node(self, node: StoredNode) -> None:
-        """Remember a queue or topic. Adding it again changes nothing."""
+        """Add a queue or topic. No effect if it is there already."""
         self.is_urgent = True
         self.nodes_added.append(node)
 
     def remove_node(self, node: StoredNode) -> None:
-        """Forget a queue or topic with all of its messages."""
+        """Remove a queue or topic with all of its messages."""
         self.is_urgent = True
         self.nodes_removed.append(node)
         self.nodes_added[:] = [added for added in self.nodes_added if not _are_same(added, node)]
@@ -156,13 +160,13 @@ class Batch:
             self.ids.node_removed(node)
 
     def add_subscription(self, subscription: StoredSubscription) -> None:
-        """Remember a subscription. One of its queue has not been added before."""
+        """Add a subscription. No subscription with its `queue` may ever have been added before."""
         self.is_urgent = True
         self.subscription_changes += 1
         self.subscriptions_added.append(subscription)
 
     def remove_subscription(self, queue: str) -> None:
-        """Forget a subscription with all of its messages. One that is gone stays gone."""
+        """Remove a subscription with all of its messages. No effect if it is gone."""
         self.is_urgent = True
         self.subscription_changes += 1
         self.subscriptions_removed.append(queue)
@@ -177,39 +181,39 @@ class Batch:
                 self._cancel(index)
 
     def remember(self, stored: StoredId) -> None:
-        """Keep the id of a message that has come (duplicate detection)."""
+        """Add the id of a message that was received (duplicate detection)."""
         if self.ids is None:
             self.ids = IdChanges()
         self.ids.remember(stored)
 
     def forget(self, number: i64) -> None:
-        """Keep a remembered id no longer. One that is gone stays gone."""
+        """Remove a remembered id. No effect if it is gone."""
         if self.ids is None:
             self.ids = IdChanges()
         self.ids.forget(number)
 
     def content_changes(self) -> ContentChanges:
-        """What becomes of contents: chunks of large messages, and who uses them."""
+        """Return the changes to contents: chunks of large messages, and uses of contents."""
         if self.contents is None:
             self.contents = ContentChanges()
         return self.contents
 
     def stage_changes(self) -> StageChanges:
-        """What becomes of stages, and of the sinks that commit them."""
+        """Return the changes to stages and sinks; the batch becomes urgent."""
         self.is_urgent = True
         if self.stages is None:
             self.stages = StageChanges()
         return self.stages
 
     def lease_changes(self) -> LeaseChanges:
-        """What becomes of leases, for which somebody waits."""
+        """Return the changes to leases; the batch becomes urgent, since a client awaits them."""
         self.is_urgent = True
         if self.leases is None:
             self.leases = LeaseChanges()
         return self.leases
 
     def note_event(self, row: EventRow) -> None:
-        """Add to the event log; ids ascend, also from batch to batch."""
+        """Add a row to the event log. Ids ascend, also from batch to batch."""
         if self.events is None:
             self.events = EventChanges()
         self.events.rows.append(row)
@@ -221,11 +225,11 @@ class Batch:
         self.events.trim = trim
 
     def is_empty(self) -> bool:
-        """Whether there is nothing to be written, so that a commit could be spared."""
+        """Return whether there is nothing to write, so that the commit can be skipped."""
         return self._left == 0 and not self.changes_others()
 
     def changes_others(self) -> bool:
-        """Whether there is more to be written than messages that have come."""
+        """Return whether there is more to write than added messages."""
         return bool(
             self.removed
             or self.fallen_due

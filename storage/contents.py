@@ -1,23 +1,23 @@
 """Contents of large messages: bodies that a store keeps in chunks, apart from their messages.
 
-A content has a number of its own, which the broker gives. Its chunks are written as they
-come, in commits before that of the message; several messages may have it in common.
+A content has a number of its own, which the broker assigns. Its chunks are written as they
+arrive, in commits before that of the message; several messages may share one content.
 """
 
 from typing import Final, final
 
 CHUNK_SIZE: Final = 256 * 1024
-"""All chunks of a content have this many bytes, but for the last."""
+"""Bytes of each chunk of a content, except the last, which may be shorter."""
 
 CHUNKS_MAX: Final = 1 << 16
-"""A content has fewer chunks than this: 16 GiB, which no message has."""
+"""Maximum chunks of a content, exclusive: 16 GiB, more than any message has."""
 
 
 @final
 class ContentChanges:
-    """What a batch has to do with contents. Few have, so a batch makes one when it is asked to.
+    """Content changes of one `Batch`. Few batches have any, so a batch creates this on demand.
 
-    A content that is `held` keeps its chunks though no message has it: the broker is
+    A content that is `held` keeps its chunks even if no stored message has it: the broker is
     writing it, sending it, or keeps a message that is in no store. Each hold is let go once.
     """
 
@@ -26,19 +26,19 @@ class ContentChanges:
         self.held: Final[list[int]] = []
         self.let_go: Final[list[int]] = []
         self.quarantined: Final[list[tuple[int, str]]] = []
-        """Messages whose contents are damaged, by their numbers, and in what way."""
+        """Numbers of messages whose contents are damaged, each with the reason."""
 
     def write(self, content: int, index: int, data: bytes) -> None:
-        """Keep a chunk of a content."""
+        """Add the chunk `index` of `content`."""
         self.chunks.append((content, index, data))
 
 
 @final
 class ContentUses:
-    """Who uses which content: messages by their numbers, and the broker itself.
+    """Uses of contents: by messages, known by their numbers, and by the broker itself.
 
-    What nobody uses any more is `garbage`, in the order in which it became that. Whoever
-    deletes its chunks takes it out there.
+    Contents without uses are in `garbage`, in the order in which they became unused. The caller
+    that deletes the chunks of a content removes it from there.
     """
 
     def __init__(self) -> None:
@@ -47,25 +47,25 @@ class ContentUses:
         self._uses: Final[dict[int, int]] = {}
 
     def content_of(self, message: int) -> int | None:
-        """The number of the content that a message has."""
+        """Return the number of the content that a message has, None if it has none."""
         found = self._of.get(message)
         return None if found is None else found[0]
 
     def any(self) -> bool:
-        """Whether any message has a content."""
+        """Return whether any message has a content."""
         return bool(self._of)
 
     def add(self, message: int, content: int, queue: str) -> None:
-        """A message of `queue` has the content."""
+        """Note that a message of `queue` uses the content."""
         self._of[message] = (content, queue)
         self.hold(content)
 
     def hold(self, content: int) -> None:
-        """One more use."""
+        """Count one more use of the content."""
         self._uses[content] = self._uses.get(content, 0) + 1
 
     def let_go(self, content: int) -> None:
-        """One use less."""
+        """Count one use less of the content; without uses it becomes garbage."""
         left = self._uses[content] - 1
         if left > 0:
             self._uses[content] = left
@@ -74,7 +74,7 @@ class ContentUses:
         self.garbage.append(content)
 
     def remove(self, messages: list[int]) -> list[int]:
-        """Messages are gone; those of them that had a content."""
+        """Note that messages are gone. Return those of them that had a content."""
         had = [message for message in messages if message in self._of] if self._of else []
         for message in had:
             content, _ = self._of.pop(message)
@@ -82,5 +82,5 @@ class ContentUses:
         return had
 
     def remove_queue(self, queue: str) -> list[int]:
-        """A queue is gone with its messages; those of them that had a content."""
+        """Note that a queue is gone with its messages. Return those that had a content."""
         return self.remove([message for message, (_, of) in self._of.items() if of == queue])

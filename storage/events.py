@@ -1,7 +1,7 @@
-"""Rows of the event log on their way to a store, and what is asked of those that are there.
+"""Rows of the event log, changes to it, and queries on it.
 
-A row is what happened to one message at one moment, as a tuple: columns by `EVENT_COLUMNS`.
-What does not apply is empty or 0. Rows are added and, from the oldest on, removed; never changed.
+A row is one event of one message, as a tuple in the order of `EVENT_COLUMNS`. Columns that do not
+apply are empty or 0. Rows are added and, from the oldest on, removed; never changed.
 """
 
 from typing import Final, final
@@ -34,10 +34,10 @@ EVENT_COLUMNS: Final = (
 the message's number in its queue, by which an operator names it."""
 
 NUMBERS: Final = ("id", "at_us", "position", "delivery_count", "deliver_at_us")
-"""The columns that hold numbers; all others are texts."""
+"""Columns that hold numbers; all others hold text."""
 
 SEPARATOR: Final = "\x1f"
-"""Between two values of a column that comes as one text. A value may hold it, too."""
+"""Separator of the values of a column that is returned as one text. A value may contain it, too."""
 
 ID: Final = 0
 AT_US: Final = 1
@@ -47,9 +47,9 @@ ADDRESS: Final = 4
 
 @final
 class Trim:
-    """Rows to be removed: the oldest `step` ids at most, older than `before_us` or below `floor`.
+    """Rows to remove: of the oldest `step` ids, those older than `before_us` or below id `floor`.
 
-    The newest row always stays: it tells which ids have been given.
+    `before_us` is wall time in µs. The newest row always stays: its id is the last one given.
     """
 
     def __init__(self, *, before_us: i64, floor: i64, step: i64) -> None:
@@ -58,13 +58,13 @@ class Trim:
         self.step: Final[i64] = step
 
     def takes(self, row: EventRow) -> bool:
-        """Whether `row` is to go, where it is among the oldest."""
+        """Return whether `row` is to be removed, given that it is among the oldest `step` ids."""
         return row[AT_US] < self.before_us or row[ID] < self.floor
 
 
 @final
 class EventChanges:
-    """What one batch does to the event log: rows are added first."""
+    """Event log changes of one `Batch`: rows are added first, then `trim` is applied."""
 
     def __init__(self) -> None:
         self.rows: Final[list[EventRow]] = []
@@ -73,9 +73,10 @@ class EventChanges:
 
 @final
 class EventQuery:
-    """Rows with ids above `behind`, `at_most` of them; "" and 0 leave a filter out.
+    """A query for at most `at_most` rows with ids above `behind`; "" and 0 leave a filter out.
 
-    `up_to` is the last id that is meant. `since_us` is included, `until_us` is not.
+    `up_to` is the last id that may be returned. Times are in µs: `since_us` is included,
+    `until_us` is not.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class EventQuery:
         self.until_us: Final[i64] = until_us
 
     def takes(self, row: EventRow) -> bool:
-        """Whether the filters let `row` pass."""
+        """Return whether `row` passes the filters."""
         if self.up_to > 0 and row[ID] > self.up_to:
             return False
         if self.address and row[ADDRESS] != self.address:
@@ -112,8 +113,8 @@ class EventQuery:
 
 @final
 class EventPage:
-    """Some rows, by ascending id. `looked_to` is where the next page begins: all up to that id
-    have been looked at. `is_last`: none lie behind it now."""
+    """Some rows, by ascending id. All rows up to the id `looked_to` have been examined: the next
+    page begins behind it. `is_last`: no rows are behind it now."""
 
     def __init__(self, rows: list[EventRow], *, looked_to: i64, is_last: bool) -> None:
         self.rows: Final = rows
@@ -123,10 +124,10 @@ class EventPage:
 
 @final
 class EventColumns:
-    """The same in columns, for whoever moves rows by the million: `at_most` ids are looked at.
+    """Like `EventPage`, in columns, for readers of millions of rows: `at_most` ids are examined.
 
-    Of each column the values of its `count` rows as one text, with SEPARATOR between two. Where
-    a value holds that itself, the text falls into more parts than there are rows.
+    Each of `columns` is one text: the values of the `count` rows, separated by SEPARATOR. If a
+    value contains SEPARATOR itself, the text splits into more parts than there are rows.
     """
 
     def __init__(self, columns: list[str], *, count: i64, looked_to: i64, is_last: bool) -> None:
@@ -137,7 +138,7 @@ class EventColumns:
 
 
 def columns_of(rows: list[EventRow], *, looked_to: i64, is_last: bool) -> EventColumns:
-    """`rows` in columns."""
+    """Return `rows` as columns."""
     columns = [""] * len(EVENT_COLUMNS)
     if rows:
         columns = [

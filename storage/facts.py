@@ -1,4 +1,4 @@
-"""What a store tells about itself to those who manage it."""
+"""Facts about a store for management: sizes, counts, quarantined messages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class StoreFacts:
-    """Sizes in bytes. `messages` is None where counting would take too long.
+    """Sizes in bytes, and counts. `messages` is None if counting would take too long.
 
-    `ballast_bytes` are kept free for a full disk, `ballast_missing_bytes` should be and are not.
-    Since the start the ballast was released `ballast_releases` times, and the log could not be
-    moved into the file for want of room `checkpoints_postponed` times.
+    `ballast_bytes` are reserved now for the case of a full disk, `ballast_missing_bytes` should be
+    reserved but are not. `ballast_releases` counts the releases of the ballast since the start,
+    `checkpoints_postponed` the times that the disk had no room to move the log into the file.
+    `free_bytes` is -1 if unknown.
     """
 
     schema: str = ""
@@ -29,7 +30,7 @@ class StoreFacts:
 
 @dataclass(frozen=True)
 class QuarantinedMessage:
-    """A message that is quarantined: `queue` is empty where that is not known, either."""
+    """A quarantined message. `queue` is empty if unknown, `found_ms` is wall time in ms."""
 
     number: int
     queue: str

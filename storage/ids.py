@@ -1,4 +1,4 @@
-"""Ids of messages that are remembered, and forgotten again, on their way to a store."""
+"""Changes to the remembered message ids, by which duplicates are detected."""
 
 from typing import Final, final
 
@@ -9,10 +9,10 @@ from storage.records import StoredId, StoredNode
 
 @final
 class IdChanges:
-    """What one batch does to the ids that are remembered. One that comes and goes leaves no trace.
+    """Id changes of one `Batch`. An id that is added and removed within it leaves no trace.
 
-    Ids of a node that is removed are forgotten by whoever removes it: only those of this
-    batch are taken back here.
+    The caller that removes a node must remove its ids, too: `node_removed` takes back only those
+    that were added in this batch.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class IdChanges:
         self._first: i64 = 0
 
     def remember(self, stored: StoredId) -> None:
-        """Add an id. Numbers ascend by one within a batch."""
+        """Add an id. Numbers ascend by one within a batch, else ValueError is raised."""
         if not self.remembered:
             self._first = stored.number
         elif stored.number != self._first + len(self.remembered):
@@ -29,7 +29,7 @@ class IdChanges:
         self.remembered.append(stored)
 
     def forget(self, number: i64) -> None:
-        """Take an id out. One that is gone already stays gone."""
+        """Remove an id. No effect if it is gone already."""
         index = number - self._first
         if self.remembered and 0 <= index < i64(len(self.remembered)):
             self.remembered[index] = None
@@ -37,7 +37,7 @@ class IdChanges:
             self.forgotten.append(int(number))
 
     def node_removed(self, node: StoredNode) -> None:
-        """What was noted for `node` before its removal is taken back."""
+        """Take back the ids that were added for `node` in this batch."""
         for index, stored in enumerate(self.remembered):
             if stored is not None and stored.kind == node.kind and stored.address == node.address:
                 self.remembered[index] = None

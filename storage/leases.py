@@ -1,8 +1,8 @@
-"""Leases of messages on their way to a store, and as it gives them back.
+"""Records of message leases, and changes to them.
 
-A lease is a consumer's claim that outlives its connection and the broker: what it has acquired
-lies in *batches*, numbered from 1, each cut into slices once and for all. A batch names messages
-by their numbers; they are where they were.
+A lease is a consumer's claim that outlives its connection and the broker: the messages that it has
+acquired are grouped in *batches*, numbered from 1, each cut into slices that never change. A batch
+refers to messages by their numbers; the messages stay where they are stored.
 """
 
 from typing import Final, final
@@ -12,10 +12,11 @@ from mypy_extensions import i64
 
 @final
 class StoredLease:
-    """A lease. `queue` is what holds its messages, as the store knows it.
+    """A lease. `queue` is the store's name of the queue or subscription with its messages.
 
-    `batch` is the last one that was acquired, all up to `settled` are settled; 0 is before the
-    first. Who opened it last was given `fencing_token`. `selector` is empty for none.
+    `batch_number` is that of the last acquired batch, all batches up to `settled` are settled; 0 is
+    before the first. `fencing_token` was given to the client that opened the lease last.
+    `selector` is empty if there is none. `ttl_ms` 0 is no limit.
     """
 
     def __init__(
@@ -42,8 +43,8 @@ class StoredLease:
 class StoredLeaseBatch:
     """A batch that is not settled: its messages in the order in which they were acquired.
 
-    The message of number `numbers[i]` is in slice `slices[i]`, and was sent `counts[i] >> 1`
-    times before; the lowest bit says that somebody had had it already.
+    The message of number `numbers[i]` is in slice `slices[i]`, and had the delivery-count
+    `counts[i] >> 1`; the lowest bit of `counts[i]` is set if a consumer had received it before.
     """
 
     def __init__(
@@ -66,9 +67,9 @@ class StoredLeaseBatch:
 
 @final
 class StoredLeases:
-    """All leases, their batches, and the highest fencing token that was ever given.
+    """All leases, their unsettled batches, and the highest fencing token that was ever given.
 
-    `damaged` names those of which a batch cannot be read: nobody knows what they held.
+    `damaged` names the leases with an unreadable batch, whose messages are unknown.
     """
 
     def __init__(
@@ -87,9 +88,9 @@ class StoredLeases:
 
 @final
 class LeaseChanges:
-    """What one batch does to leases. What is noted last counts.
+    """Lease changes of one `Batch`. The last change of a lease or a lease batch counts.
 
-    `ended` come first: they take all their batches along. None removes.
+    Leases in `ended` are removed first, with all of their batches. A value of None removes.
     """
 
     def __init__(self) -> None:
@@ -99,12 +100,12 @@ class LeaseChanges:
         self.fencing_token: i64 = 0
 
     def keep(self, lease: StoredLease) -> None:
-        """Remember a lease as it is now."""
+        """Add a lease, or replace its record."""
         self.leases[lease.name] = lease
         self.fencing_token = max(self.fencing_token, lease.fencing_token)
 
     def end(self, name: str) -> None:
-        """Forget a lease with all of its batches. One that is gone stays gone."""
+        """Remove a lease with all of its batches. No effect if it is gone."""
         self.ended[name] = None
         self.leases[name] = None
         for key in list(self.batches):
@@ -112,9 +113,9 @@ class LeaseChanges:
                 del self.batches[key]
 
     def acquire(self, lease_batch: StoredLeaseBatch) -> None:
-        """Remember a batch."""
+        """Add a batch to its lease."""
         self.batches[lease_batch.lease, int(lease_batch.batch_number)] = lease_batch
 
     def settle(self, name: str, batch_number: i64) -> None:
-        """Forget a batch. One that is gone stays gone."""
+        """Remove a settled batch. No effect if it is gone."""
         self.batches[name, int(batch_number)] = None

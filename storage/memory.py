@@ -1,4 +1,4 @@
-"""A store that forgets everything with its process: the reference meaning of `storage.api`."""
+"""A store that lasts as long as its process: the reference implementation of `storage.api`."""
 
 from typing import Final, final
 
@@ -22,7 +22,7 @@ from storage.stages import StageChanges, StoredSink, StoredStage
 
 @final
 class MemoryStore(Store):
-    """Dictionaries in place of a disk: what it keeps is lost with the process."""
+    """A store in dictionaries: its contents are lost with the process."""
 
     def __init__(self) -> None:
         self._nodes: Final[dict[tuple[str, str], StoredNode]] = {}
@@ -61,7 +61,7 @@ class MemoryStore(Store):
         return 1
 
     async def open(self) -> None:
-        """There is nothing to be opened."""
+        """Do nothing: there is no file or connection to open."""
 
     def commit_now(self, batch: Batch) -> None:
         if batch.contents is not None:
@@ -120,6 +120,7 @@ class MemoryStore(Store):
         if trim is None or not self._events:
             return
         upto = self._events[0][ID] + trim.step
+        # the newest row always stays: its id is the last one given
         kept = [row for row in self._events[:-1] if row[ID] >= upto or not trim.takes(row)]
         self._events[:-1] = kept
 
@@ -261,7 +262,7 @@ class MemoryStore(Store):
         return columns_of(found, looked_to=looked_to, is_last=looked_to >= newest)
 
     def _event_behind(self, behind: int) -> int:
-        """Where the first row of a higher id lies: ids ascend."""
+        """Return the index of the first row with an id above `behind`: ids ascend."""
         low, high = 0, len(self._events)
         while low < high:
             middle = (low + high) >> 1
@@ -275,4 +276,4 @@ class MemoryStore(Store):
         return (self._events[0][ID], self._events[-1][ID]) if self._events else (0, 0)
 
     async def close(self) -> None:
-        self._delivered.clear()
+        self._delivered.clear()  # the broker has counted all deliveries

@@ -1,4 +1,4 @@
-"""What a store keeps, as immutable records. They hold encoded messages, never decoded ones."""
+"""Immutable records of a store's contents. They hold encoded messages, never decoded ones."""
 
 from typing import Final, final
 
@@ -10,8 +10,8 @@ from mypy_extensions import i64, mypyc_attr
 class StoredContent:
     """The body of a large message, which a store keeps in chunks, apart from the message.
 
-    `number` is its own, `size` that of the whole body in bytes; `beginning` are
-    the first of them, for whoever wants to see what it is.
+    `number` is unique, `size` is that of the whole body in bytes; `beginning` holds
+    the first of them, which management shows as a preview.
     """
 
     def __init__(self, *, number: i64, size: i64, beginning: bytes) -> None:
@@ -23,20 +23,20 @@ class StoredContent:
 @mypyc_attr(acyclic=True)
 @final
 class StoredMessage:
-    """One message in one queue: its `number` is its own for ever, `position` its place there.
+    """One message in one queue: `number` is never reused, `position` is its place in the queue.
 
-    Messages of several queues that are copies of one share the object `encoded`.
+    Copies of one message in several queues share the object `encoded`.
 
-    `encoded` holds the sections from message-annotations on, as they came, without
-    body and footer where those are a `content` of their own;
-    the header's fields are kept apart because the broker rewrites it: `durable`
-    is what it said, for some queues store whatever comes. Times
-    are wall time in ms: `expires_at_ms` 0 is never, `deliver_at_ms` 0 at once.
+    `encoded` holds the sections from message-annotations on, as received, without body and
+    footer if those are in a `content` of their own. The header's fields are separate because the
+    broker rewrites the header; `durable` is the sender's value, since some queues also store
+    messages that are not durable. Times are wall time in ms: `expires_at_ms` 0 is never,
+    `deliver_at_ms` 0 at once.
 
     `message_format` is that of its transfer (core 2.7.5). An `opaque` message has no sections
     that the broker can read: `encoded` is its payload, header included if there is one.
     `publisher` is the container-id of the client that sent it, empty if unknown. A `volatile`
-    message is kept until the store is opened the next time, and then dropped.
+    message is deleted the next time the store is opened.
     """
 
     def __init__(
@@ -77,30 +77,30 @@ class StoredMessage:
         self.volatile: Final = volatile
 
     def size(self) -> int:
-        """All its bytes, those of its content too."""
+        """Return the size of the message in bytes, its content included."""
         size = len(self.encoded)
         return size if self.content is None else size + int(self.content.size)
 
     def with_count(self, delivery_count: i64) -> "StoredMessage":
-        """The same with another delivery-count."""
+        """Return a copy with another delivery-count."""
         return self._changed(delivery_count=delivery_count)
 
     def with_bytes(self, encoded: bytes) -> "StoredMessage":
-        """The same with other sections."""
+        """Return a copy with other encoded sections."""
         return self._changed(encoded=encoded)
 
     def with_content(self, content: StoredContent | None) -> "StoredMessage":
-        """The same with a content, where there is one."""
+        """Return a copy with `content`, or this message if that is None."""
         return self if content is None else self._changed(content=content)
 
     def fallen_due(self, position: i64) -> "StoredMessage":
-        """The same in the place that it takes when it is to wait no longer."""
+        """Return a copy at `position` that has no delivery time any more."""
         return self._changed(position=position, deliver_at_ms=0)
 
     def moved(
         self, number: i64, queue: str, position: i64, *, delivery_count: i64
     ) -> "StoredMessage":
-        """The same in another queue, where it has a number of its own."""
+        """Return a copy in another queue, under another number."""
         return self._changed(
             number=number, queue=queue, position=position, delivery_count=delivery_count
         )
@@ -116,7 +116,7 @@ class StoredMessage:
         delivery_count: i64 = -1,
         content: StoredContent | None = None,
     ) -> "StoredMessage":
-        """Return a copy in which the fields that are given (not -1, not None) are changed."""
+        """Return a copy with the given fields changed; -1 and None leave a field as it is."""
         return StoredMessage(
             number=self.number if number < 0 else number,
             queue=self.queue if queue is None else queue,
@@ -139,10 +139,10 @@ class StoredMessage:
 
 @final
 class StoredPlaces:
-    """Where messages are and what they count for, in columns: there may be millions.
+    """Positions, sizes and times of messages, in columns since there may be millions.
 
-    A row has a `number`, the name of its queue, its position there, its size, and the two
-    times as a message has them.
+    A row has the number of a message, the name of its queue, its position there, its size in
+    bytes, and the two times as in `StoredMessage`.
     """
 
     def __init__(self) -> None:
@@ -156,7 +156,10 @@ class StoredPlaces:
 
 @final
 class StoredNode:
-    """A queue or topic that a restart brings back (DST-02). `auto_created`: a client named it."""
+    """A queue or topic that a restart restores (DST-02).
+
+    `auto_created`: it was created because a client named it.
+    """
 
     def __init__(self, *, address: str, kind: str, auto_created: bool = False) -> None:
         self.address: Final = address
@@ -166,9 +169,9 @@ class StoredNode:
 
 @final
 class StoredId:
-    """That a message came to a node, by a digest of its id: for as long as it is remembered.
+    """The digest of the id of a message that a node has received, for duplicate detection.
 
-    `number` is its own, ascending in the order in which ids came; `at_ms` is wall time.
+    `number` is unique and ascends in the order of arrival; `at_ms` is wall time in ms.
     """
 
     def __init__(self, *, number: i64, kind: str, address: str, digest: bytes, at_ms: i64) -> None:
@@ -181,12 +184,12 @@ class StoredId:
 
 @final
 class StoredSubscription:
-    """A durable subscription that a restart brings back.
+    """A durable subscription that a restart restores.
 
     Its messages are those of `queue`, a name that no other queue has or will have;
-    `container_id` is None in the global name space. `filters` are encoded as they came;
-    `excluded_publisher` is the container-id whose messages a no-local among them leaves out,
-    empty without one: in the global name space nothing else would tell it.
+    `container_id` is None in the global name space. `filters` are encoded as received;
+    `excluded_publisher` is the container-id whose messages a no-local filter among them excludes,
+    empty without such a filter: in the global name space no other field holds it.
     """
 
     def __init__(

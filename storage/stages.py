@@ -1,7 +1,8 @@
-"""Stages on their way to a store: messages that wait there, unseen, until a sink commits them.
+"""Records of stages: stored messages that no consumer can see until a sink commits them.
 
-All of them are stored as messages of the queue `STAGED`, at places that name their stage.
-A sink is known by the name of its query; what is remembered of it is how far it has come.
+The messages of all stages are stored in the queue `STAGED`; their positions contain the number of
+their stage. A sink is identified by the name of its query; the store keeps the last batch that it
+has committed.
 """
 
 from typing import Final, final
@@ -9,20 +10,21 @@ from typing import Final, final
 from mypy_extensions import i64
 
 STAGED: Final = "$sub/staged"
-"""The name under which the messages of all stages are stored. No queue can ever have been called
-so: the prefix is that of subscriptions, whose names are drawn
+"""Name of the queue under which the messages of all stages are stored. No other queue can ever have
+had this name: the prefix is that of subscriptions, whose names are generated
 (`broker.routing.addresses.address`)."""
 
 PLACES: Final[i64] = 2**32
-"""So many places has a stage: the number of the stage times this, and the place within it."""
+"""Positions per stage: the number of the stage times this is the position of its first message."""
 
 
 @final
 class StoredStage:
-    """What one attempt of one task has sent to one address, for one batch of a query.
+    """The messages that one attempt of one task has sent to one address for one batch of a query.
 
-    `number` is its own while it is there. `address` is as the sender gave it, of the `kind` that
-    was found there then; `publisher` is the sender's container-id. `begun_ms` is wall time.
+    `number` is unique among the stages that exist. `address` is as the sender gave it, `kind` is
+    the kind of node that it named then; `publisher` is the sender's container-id. `begun_ms` is
+    wall time in ms.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class StoredStage:
 
 @final
 class StoredSink:
-    """How far a query has come: `batch` is the last that was committed, at `at_ms` wall time."""
+    """The progress of a query: `batch` is the last committed one, at `at_ms` wall time in ms."""
 
     def __init__(self, *, query: str, batch: i64, at_ms: i64) -> None:
         self.query: Final = query
@@ -61,7 +63,7 @@ class StoredSink:
 
 @final
 class StageChanges:
-    """What one batch does to stages and sinks. Whoever removes a stage removes its messages, too.
+    """Stage and sink changes of one `Batch`. The caller that removes a stage removes its messages.
 
     Removals take effect first, then additions.
     """
@@ -73,19 +75,19 @@ class StageChanges:
         self.forgotten: Final[list[str]] = []
 
     def add(self, stage: StoredStage) -> None:
-        """Remember a stage, of whose number there is none."""
+        """Add a stage. Its number must not be in use."""
         self.added[int(stage.number)] = stage
 
     def remove(self, number: i64) -> None:
-        """Forget a stage. One that is gone already stays gone."""
+        """Remove a stage. No effect if it is gone already."""
         if self.added.pop(int(number), None) is None:
             self.removed.append(int(number))
 
     def keep(self, sink: StoredSink) -> None:
-        """Remember how far a query has come, in place of what was remembered before."""
+        """Replace the stored progress of a query."""
         self.sinks[sink.query] = sink
 
     def forget(self, query: str) -> None:
-        """Remember it no more. One that is gone already stays gone."""
+        """Delete the stored progress of `query`. No effect if it is gone already."""
         self.sinks.pop(query, None)
         self.forgotten.append(query)

@@ -1,4 +1,4 @@
-"""Deliveries that are accepted one after the other, and told to their sender in one disposition."""
+"""Ranges of consecutive accepted deliveries, reported to their sender in one disposition."""
 
 from typing import Final, final
 
@@ -12,7 +12,10 @@ NOTHING: Final[i64] = -1
 @mypyc_attr(acyclic=True)
 @final
 class AcceptedRange:
-    """The ids `first` to `last`, about which the same is to be said; `first` NOTHING for none."""
+    """Delivery-ids `first` to `last` that share one `state` and one `settled` flag.
+
+    `first` is NOTHING if the range is empty.
+    """
 
     def __init__(self) -> None:
         self.first: i64 = NOTHING
@@ -22,7 +25,7 @@ class AcceptedRange:
         self._is_plain = False
 
     def begin(self, delivery_id: i64, settled: bool, state: State) -> None:
-        """Hold this delivery alone."""
+        """Make this delivery the only one of the range."""
         self.first = delivery_id
         self.last = delivery_id
         self.settled = settled
@@ -30,11 +33,15 @@ class AcceptedRange:
         self._is_plain = state is ACCEPTED
 
     def clear(self) -> None:
+        """Empty the range; `last`, `settled` and `state` keep their values."""
         self.first = NOTHING
         self._is_plain = False
 
     def takes(self, delivery_id: i64, settled: bool) -> bool:
-        """Whether the next accepted delivery continues the range; then it belongs to it."""
+        """Add an accepted delivery if its id is the next one; return whether it was added.
+
+        For deliveries outside of transactions.
+        """
         if (
             self._is_plain
             and delivery_id == ((self.last + 1) & 0xFFFF_FFFF)
@@ -45,7 +52,10 @@ class AcceptedRange:
         return False
 
     def takes_posting(self, delivery_id: i64, settled: bool, state: State) -> bool:
-        """The same for a delivery of a transaction; `state`, always one object, names it."""
+        """Like `takes`, for a delivery within the transaction that `state` names.
+
+        Callers pass one `state` object per transaction: it is compared by identity.
+        """
         if (
             state is self.state
             and self.first != NOTHING

@@ -1,6 +1,6 @@
-"""The body of a message of which only a part is at hand: found, and walked as it comes.
+"""Finding and checking the body of a message of which only a part has arrived.
 
-Says of large messages what `sections.py` says of those that lie in memory as a whole.
+Applies the rules of `sections.py`, which needs a whole message in memory, to large messages.
 """
 
 from __future__ import annotations
@@ -26,22 +26,26 @@ from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, LinkFault
 from broker.amqp.limits import DEPTH_MAX, SECTIONS_BEFORE_BODY_MAX, SECTIONS_MAX
 
 ENOUGH: Final[i64] = SECTIONS_BEFORE_BODY_MAX + 512
-"""So much of the beginning of a message is enough for `find_body`, whatever is in it."""
+"""Bytes from the start of a message that `find_body` needs, whatever they contain."""
 
 UNKNOWN_END: Final[i64] = 0x7FFF_FFFF_FFFF
-"""Stands for an end that is not at hand."""
+"""An end position beyond all data, for a value whose end has not arrived."""
 
 MORE: Final[i64] = -1
-"""Instead of a length: it takes more bytes to tell."""
+"""Returned instead of a length if more bytes are needed to compute it."""
 
 NAME_MAX: Final[i64] = 64
-"""No name of a section, nor of a described value that means anything here, is longer."""
+"""Maximum bytes of a symbolic descriptor.
+
+No section, and no other described value that has a meaning here, has a longer name.
+"""
 
 
 def find_body(data: bytes, start: i64, end: i64) -> i64:
-    """Where the body begins in a message of which `data[start:end]` is there.
+    """Return the position of the body in a message of which `data[start:end]` has arrived.
 
-    That must be ENOUGH, at least: LinkFault where the body begins too late.
+    That must be at least ENOUGH bytes. Raise LinkFault if the body begins too late, ConnectionFault
+    if a section before it is malformed.
     """
     at = start
     while at - start <= SECTIONS_BEFORE_BODY_MAX:
@@ -64,7 +68,13 @@ def find_body(data: bytes, start: i64, end: i64) -> i64:
 
 @final
 class BodyScanner:
-    """A walk over sections of a body and the footer: from size to size, whatever they contain."""
+    """A check of the sections of a body and the footer, in pieces as they arrive.
+
+    It skips each value by its size, whatever the value contains. `_head` holds the bytes of the
+    constructor or descriptor that is being read, `_left` is the number of bytes to skip.
+    `_section` is the code of the section that is being read, -1 between sections; `_kind` is the
+    code of the body's sections, -1 before the first.
+    """
 
     def __init__(self) -> None:
         self._head: bytes = b""
@@ -77,11 +87,11 @@ class BodyScanner:
         self._has_footer = False
 
     def is_whole(self) -> bool:
-        """Whether what came so far could be all."""
+        """Return whether the message could end after the bytes that were walked so far."""
         return self._left == 0 and self._section < 0 and not self._head
 
     def walk(self, data: bytes, at: i64, end: i64) -> None:
-        """More of it lies in `data[at:end]`. A Fault where it is malformed."""
+        """Check the next part, `data[at:end]`. Raise a Fault if it is malformed."""
         while at < end:
             if self._left > 0:
                 step = min(self._left, end - at)
@@ -96,7 +106,7 @@ class BodyScanner:
                 self._left = length
 
     def _length(self) -> i64:
-        """How far it is from behind `_head` to what is to be looked at next."""
+        """Return the number of bytes to skip after `_head`, or MORE."""
         if self._section < 0:
             return self._open_section()
         if self._is_descriptor:
@@ -148,7 +158,7 @@ class BodyScanner:
 
 
 def _check_form(section: i64, code: i64) -> None:
-    """What a section's value may be (3.2.6 to 3.2.9)."""
+    """Raise ConnectionFault if constructor `code` is wrong for `section` (3.2.6 to 3.2.9)."""
     if section == DATA:
         if code != 0xA0 and code != 0xB0:
             raise malformed("a data section that is not binary")
@@ -160,7 +170,7 @@ def _check_form(section: i64, code: i64) -> None:
 
 
 def _length_of(head: bytes, code: i64) -> i64:
-    """How much of a value lies behind its beginning `head`, or MORE."""
+    """Return the number of bytes of a value that follow its beginning `head`, or MORE."""
     size = i64(len(head))
     form = i64(FORMS[code])
     if form == NO_CONSTRUCTOR:
@@ -177,7 +187,7 @@ def _length_of(head: bytes, code: i64) -> i64:
 
 
 def _is_cut(head: bytes, at: i64) -> bool:
-    """Whether the descriptor at `at`, which stands without its 0x00, is not there as a whole."""
+    """Return whether the descriptor at `at` (the byte after its 0x00) is incomplete."""
     size = i64(len(head)) - at
     if size == 0:
         return True

@@ -1,4 +1,4 @@
-"""The sessions of one connection: which channel each uses, in both directions (core 2.5.1)."""
+"""The sessions of one connection, and the channel of each in both directions (core 2.5.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from broker.amqp.session import Session
 
 @final
 class Channels:
-    """Sessions by the peer's channel. Our own number is the same wherever that is free."""
+    """Sessions by the peer's channel. The broker uses the same number if it is free."""
 
     def __init__(self, channel_max: i64) -> None:
         self.remote_channel_max: i64 = 0
@@ -28,7 +28,10 @@ class Channels:
         self._ours: Final[set[int]] = set()
 
     def session(self, channel: i64) -> Session | None:
-        """The session on `channel`; None where we have ended it and the peer does not know yet."""
+        """Return the session on `channel`; None if the broker ended it and awaits the peer's end.
+
+        Raise ConnectionFault if `channel` is out of range or has no session.
+        """
         if channel < i64(len(self.sessions)):
             session = self.sessions[channel]
             if session is not None:
@@ -44,19 +47,19 @@ class Channels:
         return False
 
     def room_again(self) -> None:
-        """Let every session go on sending: the output has room."""
+        """Let every session continue to send: the output has room."""
         for session in self.sessions:
             if session is not None:
                 session.room_again()
 
     def tick(self, now_ms: i64) -> None:
-        """Do what is due in every session."""
+        """Answer the echo requests that are due, in every session."""
         for session in self.sessions:
             if session is not None:
                 session.tick(now_ms)
 
     def echo_due_ms(self) -> i64:
-        """Return when the first session owes an echo; NO_DEADLINE where none does."""
+        """Return when the first session must answer an echo; NO_DEADLINE if none must."""
         found: i64 = NO_DEADLINE
         for session in self.sessions:
             if session is not None:
@@ -64,12 +67,15 @@ class Channels:
         return found
 
     def check_range(self, channel: i64) -> None:
-        """Refuse a channel that we have not offered (2.7.1)."""
+        """Raise ConnectionFault if `channel` is above the broker's channel-max (2.7.1)."""
         if channel > self._channel_max:
             raise ConnectionFault(FRAMING_ERROR, f"channel {channel} is above {self._channel_max}")
 
     def claim(self, channel: i64) -> i64:
-        """Our number for the session that the peer begins on `channel`, which must be free."""
+        """Return the broker's channel number for the session that the peer begins on `channel`.
+
+        Raise ConnectionFault if `channel` is out of range or in use, or no number is left.
+        """
         self.check_range(channel)
         if channel < i64(len(self.sessions)) and self.sessions[channel] is not None:
             raise ConnectionFault(NOT_ALLOWED, f"channel {channel} has a session")
@@ -86,13 +92,13 @@ class Channels:
         return ours
 
     def add(self, session: Session) -> None:
-        """Keep a session, whose numbers have been claimed."""
+        """Add a session whose numbers have been claimed."""
         while i64(len(self.sessions)) <= session.channel:
             self.sessions.append(None)
         self.sessions[session.channel] = session
 
     def remove(self, channel: i64) -> Session | None:
-        """Free the numbers of the session on `channel`, and give it up."""
+        """Remove and return the session on `channel`, and free its numbers."""
         session = self.sessions[channel]
         self.sessions[channel] = None
         if session is not None:
@@ -100,7 +106,7 @@ class Channels:
         return session
 
     def remove_all(self) -> list[Session]:
-        """Give up every session."""
+        """Remove and return every session."""
         sessions = [session for session in self.sessions if session is not None]
         self.sessions = []
         self._ours.clear()

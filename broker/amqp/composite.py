@@ -1,7 +1,7 @@
 """Described lists, field by field in the order of the specification's tables (1.4).
 
-A composite's `write` and `read` repeat that table; defaults, trailing nulls and
-missing fields are dealt with here, once.
+The `write` method and the `read_` function of a composite repeat its table; defaults,
+trailing nulls and missing fields are handled here, once.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ from broker.amqp.types import Array, Map, Symbol
 
 
 class Performative:
-    """Anything that can be the body of a frame (2.7, 5.3.3)."""
+    """The body of a frame (2.7, 5.3.3)."""
 
     @abstractmethod
     def write(self, out: BytesWriter) -> None:
-        """Write it with its descriptor."""
+        """Write the performative with its descriptor."""
 
 
 @final
 class FieldWriter:
-    """Takes the fields of one composite in the order of the spec's table.
+    """A writer for the fields of one composite, called in the order of the specification's table.
 
-    A field that is absent or holds its default counts as null. Nulls are held back
-    until a later field needs them as filler, so that none trails.
+    A field that is absent or has its default is null. A null is written only if a later
+    field follows, so that the list has no trailing nulls.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class FieldWriter:
         self._count: i64 = 0
 
     def field(self) -> BytesWriter:
-        """Where to write the next field. It must be written."""
+        """Return the writer for the next field. The caller must write a value to it."""
         while self._nulls > 0:
             put_null(self._out)
             self._count += 1
@@ -76,7 +76,7 @@ class FieldWriter:
         return self._out
 
     def skip(self) -> None:
-        """Leave the field null."""
+        """Leave the next field null."""
         self._nulls += 1
 
     def boolean(self, value: bool, *, default: bool = False) -> None:
@@ -137,7 +137,7 @@ class FieldWriter:
             self._nulls += 1
 
     def fields(self, fields: dict[str, object]) -> None:
-        """A map with symbols for keys (2.8.13); null where it is empty."""
+        """Write a map with symbols as keys (2.8.13); null if it is empty."""
         if fields:
             pairs: list[tuple[object, object]] = []
             for key, value in fields.items():
@@ -147,14 +147,14 @@ class FieldWriter:
             self._nulls += 1
 
     def raw(self, encoded: bytes | None) -> None:
-        """A value that is encoded already."""
+        """Write a value that is already encoded; null if it is None."""
         if encoded is None:
             self._nulls += 1
         else:
             self.field().write(encoded)
 
     def close(self, out: BytesWriter, descriptor: i64) -> None:
-        """Write the composite to `out`, in the shortest form."""
+        """Write the composite to `out`, with its descriptor and in the shortest form."""
         put_descriptor(out, descriptor)
         if self._count == 0:
             out.append(0x45)
@@ -165,11 +165,11 @@ class FieldWriter:
 @mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class FieldReader:
-    """Gives the fields of one composite in the order of the spec's table.
+    """A reader for the fields of one composite, called in the order of the specification's table.
 
-    `at` is behind the descriptor, `end` the end of what holds the composite, `name` its
-    name, for the words of a fault. Fields that are not there read as their default.
-    `end` is then the position behind the composite.
+    `at` is the position after the descriptor, `end` the end of the enclosing data, and `name` the
+    name of the composite for error texts. Fields that are missing read as their default. The
+    attribute `end` is the position after the composite.
     """
 
     def __init__(self, data: bytes, at: i64, end: i64, name: str) -> None:
@@ -187,7 +187,7 @@ class FieldReader:
             raise malformed(f"{name} is not a list")
 
     def _next(self) -> i64:
-        """The position of the next field, known to lie within the list; -1 for null."""
+        """Return the position of the next field, known to lie within the list; -1 for null."""
         self._read += 1
         if self._read > self._count:
             return -1
@@ -216,7 +216,7 @@ class FieldReader:
         return default if at < 0 else uint_at(self._data, at, default)
 
     def optional_uint(self) -> i64:
-        """-1 where it is absent."""
+        """Return the number, -1 if it is absent."""
         at = self._next()
         return -1 if at < 0 else uint_at(self._data, at, -1)
 
@@ -239,7 +239,7 @@ class FieldReader:
         return value
 
     def ulong(self, default: i64) -> i64:
-        """Numbers from 2^63 on read as 2^63-1."""
+        """Return the number; 2^63 and above read as 2^63-1."""
         at = self._next()
         return default if at < 0 else ulong_at(self._data, at, default)
 
@@ -250,7 +250,10 @@ class FieldReader:
         return value
 
     def choice(self, field: str, default: i64, most: i64) -> i64:
-        """One of the restricted types (settle modes, durability): 0 to `most`."""
+        """Return a value of a restricted type (settle modes, durability), 0 to `most`.
+
+        Raise ConnectionFault if it is larger.
+        """
         value = self.uint(default)
         if value > most:
             raise ConnectionFault(INVALID_FIELD, f"{self._name}: {field} is {int(value)}")
@@ -287,7 +290,7 @@ class FieldReader:
         return value
 
     def symbols(self) -> list[str]:
-        """A `multiple` field (1.5): an array of symbols, one symbol, or nothing."""
+        """Return the symbols of a `multiple` field (1.5): an array, one symbol, or nothing."""
         value = self.value()
         if value is None:
             return []
@@ -303,7 +306,7 @@ class FieldReader:
     def _elements(self, value: object) -> list[object]:
         if isinstance(value, Array) and value.zero_width_count == 0:
             return value.values
-        # not by the letter, but old clients send lists
+        # the specification does not allow lists, but old clients send them
         if isinstance(value, list):
             return value
         raise self._wrong("symbols")
@@ -312,7 +315,10 @@ class FieldReader:
         return malformed(f"{self._name}: field {int(self._read)} is not of type {what}")
 
     def fields(self, *, strings: bool = False) -> dict[str, object]:
-        """A map with symbols for keys (2.8.13), or `strings` as well; empty where it is absent."""
+        """Return a map with symbols as keys (2.8.13); empty if it is absent.
+
+        With `strings`, its keys may be strings as well.
+        """
         fields: dict[str, object] = {}
         value = self.value()
         if value is None:
@@ -329,14 +335,14 @@ class FieldReader:
         return fields
 
     def value(self) -> object:
-        """The field as the value it is, None where it is absent."""
+        """Return the decoded field, None if it is absent."""
         at = self._next()
         if at < 0:
             return None
         return take_value(self._data, at, self.end, FIELD_VALUES_MAX)[0]
 
     def map(self) -> bytes | None:
-        """A map as it is encoded, None where it is absent."""
+        """Return a map in its encoded form, None if it is absent."""
         at = self._next()
         if at < 0:
             return None
@@ -345,11 +351,11 @@ class FieldReader:
         return encoded_value(self._data, at, self.end)
 
     def composite(self) -> i64:
-        """The position of a field that is itself a composite, or -1."""
+        """Return the position of a field that is itself a composite; -1 if it is absent."""
         return self._next()
 
     def close(self) -> None:
-        """To be called behind the last field of the table: there must be nothing more."""
+        """Raise ConnectionFault if more follows. Call it after the last field of the table."""
         if self._count > self._read:
             raise malformed(f"{self._name} has more than its fields")
         if self._at != self.end:

@@ -1,12 +1,12 @@
 """A connection without its socket: bytes in, calls to its owner, bytes out.
 
     connection = Connection(owner, limits, ...)
-    connection.receive(data, now_ms)        what came; calls the owner's methods
-    connection.data_to_send()               what is to be written, pulled when the last is gone
-    connection.tick(now_ms)                 when `next_deadline_ms` has come
-    connection.receive_eof()                the peer has gone
+    connection.receive(data, now_ms)        bytes from the peer; calls the owner's methods
+    connection.data_to_send(now_ms)         bytes to be written; called when the last are written
+    connection.tick(now_ms)                 when `next_deadline_ms` is reached
+    connection.receive_eof()                the peer has disconnected
 
-Once `is_over`, the owner writes what `data_to_send` still has and closes the
+Once `is_over`, the owner writes what `data_to_send` still returns and closes the
 socket. A `Fault` ends what its class says; any other exception is a bug and
 closes the connection with `amqp:internal-error`, without detail.
 """
@@ -86,8 +86,8 @@ from broker.amqp.session import Session
 class Connection:
     """The server's end of an AMQP connection (core 2.4).
 
-    `is_ending` is true once its sessions are told to end with it, `closed_in_order` where
-    that was by a close of the peer's without an error.
+    `is_ending` is True once its sessions have begun to end with it, `closed_in_order` if
+    the reason was a close of the peer's without an error.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Connection:
     # -- input
 
     def receive(self, data: bytes, now_ms: i64) -> None:
-        """Take what the peer has sent. Frames that are not complete wait for the rest."""
+        """Handle the bytes that the peer has sent. An incomplete frame is kept for later calls."""
         if self.is_over:
             return
         self.times.last_input_ms = now_ms
@@ -152,7 +152,7 @@ class Connection:
         self._keep(data, at, now_ms)
 
     def _keep(self, data: bytes, at: i64, now_ms: i64) -> None:
-        """Keep what lies behind `at` for the next `receive`."""
+        """Keep the input from `at` on for the next `receive`."""
         times = self.times
         if at == i64(len(data)) or self.is_over:
             times.partial_ms = NO_DEADLINE
@@ -164,7 +164,7 @@ class Connection:
         self._check_input()
 
     def go_on(self, now_ms: i64) -> None:
-        """Handle the input that was held, for SASL's outcome or since `input_rests`."""
+        """Handle the input that was held for SASL's outcome or since `input_rests`."""
         if self.is_over:
             return
         self._input.is_held = False
@@ -172,13 +172,13 @@ class Connection:
             self._take(self._input.take(), now_ms)
 
     def _check_input(self) -> None:
-        """An unauthenticated peer may not make us hold more than a little."""
+        """Close the connection if too much input is kept before the broker has sent its open."""
         if not self._open_sent and self._input.size > BUFFER_BEFORE_OPEN:
             self.close(ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "too much before open"))
             self._input.clear()
 
     def _frames(self, data: bytes, now_ms: i64) -> i64:
-        """Handle every whole frame in `data`; the position behind the last of them."""
+        """Handle every complete frame in `data`; return the position after the last of them."""
         end = i64(len(data))
         at: i64 = 0
         while end - at >= HEAD_SIZE and not self._input.is_held and not self.is_over:
@@ -243,7 +243,7 @@ class Connection:
             session.end(fault)
 
     def _on_other_frame(self, data: bytes, at: i64, body: i64, end: i64) -> None:
-        """Frames before open, and after our close."""
+        """Handle a frame that arrives before open or after the broker's close."""
         kind = SASL_FRAME if self.state is ConnectionState.SASL else AMQP_FRAME
         if data[at + 5] != kind:
             raise ConnectionFault(
@@ -303,7 +303,7 @@ class Connection:
             session.end(fault)
 
     def _on_end(self, channel: i64) -> None:
-        """The peer ends a session, or answers our end: its channel is free."""
+        """Free the channel of a session that the peer ends, or whose end the peer answers."""
         session = self.channels.remove(channel)
         if session is not None:
             session.on_end()
@@ -317,7 +317,7 @@ class Connection:
     # -- open and close
 
     def sasl_outcome(self, code: i64, now_ms: i64) -> None:
-        """Answer `authenticate`: 0 lets the peer in, all else ends the connection (5.3.3.6)."""
+        """Answer `authenticate`: 0 admits the peer, other codes end the connection (5.3.3.6)."""
         if self.is_over or self.state is not ConnectionState.SASL:
             return
         put_sasl_frame(self.output.writer(), SaslOutcome(code))
@@ -340,11 +340,11 @@ class Connection:
             self.deadline_at(self.times.earliest())
 
     def accept(self, *, offered_capabilities: list[str], properties: dict[str, object]) -> None:
-        """Answer the peer's open."""
+        """Answer the peer's open with the broker's."""
         self._send_open(offered_capabilities, properties)
 
     def refuse(self, fault: Fault, *, properties: dict[str, object]) -> None:
-        """Answer the peer's open with ours and a close (CON-03)."""
+        """Answer the peer's open with the broker's and a close (CON-03)."""
         self._send_open([], properties)
         self.close(fault)
 
@@ -359,7 +359,7 @@ class Connection:
         self._open_sent = True
 
     def close(self, fault: Fault) -> None:
-        """Close the connection from our side; input is ignored from now on, but for the answer."""
+        """Close the connection; all further input but the answer to the close is ignored."""
         if self.is_over or self.state is ConnectionState.CLOSE_SENT:
             return
         if self.state is not ConnectionState.OPENED and (
@@ -386,7 +386,7 @@ class Connection:
         self._over()
 
     def receive_eof(self) -> None:
-        """The stream has ended, in whatever state."""
+        """End the connection, in whatever state, because its stream has ended."""
         self._drop_sessions()
         self._over()
 
@@ -411,7 +411,7 @@ class Connection:
     # -- deliveries under way
 
     def hold_partial(self, size: i64) -> None:
-        """Count `size` more bytes (or fewer) in deliveries of which not all frames have come."""
+        """Count `size` more bytes (or fewer) in deliveries of which not all frames have arrived."""
         self.partial_bytes += size
         self.owner.unfinished_changed(size)
         limit = self.limits.partial_bytes_max
@@ -420,19 +420,19 @@ class Connection:
             raise ConnectionFault(RESOURCE_LIMIT_EXCEEDED, text)
 
     def current_tag(self) -> bytes:
-        """The delivery-tag in the transfer that is being handled."""
+        """Return the delivery-tag in the transfer that is being handled."""
         return self._transfer.tag(self._data) or b""
 
     # -- output
 
     def owes_dispositions(self, session: Session) -> None:
-        """`session` has accepted deliveries to tell of when output is pulled."""
+        """Have the accepted deliveries of `session` reported when output is next taken."""
         self.output.touch()
         if session not in self._owing:
             self._owing.append(session)
 
     def data_to_send(self, now_ms: i64) -> list[bytes]:
-        """Everything that is to be written, in order. Call when the last has been."""
+        """Return all output, in order. Call it when the result of the last call was written."""
         if self._owing:
             for session in self._owing:
                 session.flush_accepted()
@@ -444,23 +444,23 @@ class Connection:
         return self.output.take(now_ms)
 
     def written(self) -> None:
-        """What `data_to_send` gave has gone to the socket: more may follow unless it is blocked."""
+        """Continue after the socket took the result of `data_to_send`, unless output is blocked."""
         if self.output.has_room_again():
             self.channels.room_again()
 
     def output_blocked(self) -> None:
-        """The socket takes no more for now."""
+        """Send no deliveries for now: the socket takes no more output."""
         self.output.block()
 
     def output_drained(self) -> None:
-        """The socket takes output: whoever was held up may go on."""
+        """Continue to send deliveries: the socket takes output again."""
         self.output.unblock()
         self.written()
 
     # -- time
 
     def deadline_at(self, deadline_ms: i64) -> None:
-        """Be called by `tick` no later than that."""
+        """Make the owner call `tick` no later than `deadline_ms`."""
         if deadline_ms == NO_DEADLINE:
             return
         if self.next_deadline_ms == NO_DEADLINE or deadline_ms < self.next_deadline_ms:
@@ -468,7 +468,7 @@ class Connection:
             self.owner.deadline_changed()
 
     def tick(self, now_ms: i64) -> None:
-        """Do what is due: heartbeats, echoes, and the end of peers that keep silent."""
+        """Send heartbeats and echoes that are due; end the connection if the peer is overdue."""
         self._do_what_is_due(now_ms)
         self.next_deadline_ms = self._earliest()
 

@@ -1,8 +1,8 @@
-"""What follows a constructor, and how far: the walk over encoded values (core spec 1.2, 1.6).
+"""Constructors of encoded values, and the sizes of those values (core spec 1.2, 1.6).
 
-A value is skipped by its own size, so that its content costs nothing. Two rules keep
+A value is skipped by its own size, so its content costs no time. Two rules make
 hostile bytes harmless: depth is counted (compiled recursion has no check of its own),
-and a size or a count is believed only when there are bytes for it.
+and a size or a count is believed only if there are enough bytes for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from broker.amqp.limits import DEPTH_MAX
 
 UINT_MAX: Final = 0xFFFF_FFFF
 
-# What follows a constructor: so many bytes, or one of the kinds below.
+# Entries of FORMS: the number of bytes after a constructor, up to 16, or one of these kinds.
 VARIABLE_8: Final = 0x20
 VARIABLE_32: Final = 0x21
 COMPOUND: Final = 0x22
@@ -39,6 +39,7 @@ FORMS: Final = bytes([_FORMS.get(code, NO_CONSTRUCTOR) for code in range(256)])
 
 
 def malformed(what: str) -> ConnectionFault:
+    """Return the fault for data that cannot be decoded."""
     return ConnectionFault(DECODE_ERROR, what)
 
 
@@ -52,7 +53,10 @@ def u32_at(data: bytes, at: i64) -> i64:
 
 
 def skip(data: bytes, at: i64, end: i64) -> i64:
-    """The position behind the value at `at`. Sizes are checked, contents are not."""
+    """Return the position after the value at `at`. Sizes are checked, contents are not.
+
+    Raise ConnectionFault if it does not end by `end`, or is nested too deep.
+    """
     depth: i64 = 0
     while at < end and data[at] == 0:
         depth += 1
@@ -72,7 +76,10 @@ def skip(data: bytes, at: i64, end: i64) -> i64:
 
 
 def _behind_variable(data: bytes, at: i64, end: i64, form: i64) -> i64:
-    """Behind a value that says its own size; may lie past `end`, which the caller checks."""
+    """Return the position after a value that states its own size.
+
+    It may be larger than `end`, which the caller checks.
+    """
     if form == VARIABLE_8:
         if at + 2 > end:
             raise cut()
@@ -87,12 +94,12 @@ def _behind_variable(data: bytes, at: i64, end: i64, form: i64) -> i64:
 
 
 def open_compound(data: bytes, at: i64, end: i64) -> tuple[i64, i64, i64]:
-    """Count, first byte and end of the list, map or array at `at`, all checked."""
+    """Return count, first byte and end of the list, map or array at `at`, all checked."""
     return open_body(data, at + 1, end, i64(data[at]))
 
 
 def open_body(data: bytes, at: i64, end: i64, code: i64) -> tuple[i64, i64, i64]:
-    """As `open_compound`, of the constructor `code`, whose sizes start at `at`."""
+    """Like `open_compound`, for the constructor `code` whose size starts at `at`."""
     if code & 0x10:
         first = at + 8
         if first > end:
@@ -110,7 +117,7 @@ def open_body(data: bytes, at: i64, end: i64, code: i64) -> tuple[i64, i64, i64]
     if behind < first:
         raise malformed("a size leaves no room for the count")
     if code & 0x20:
-        # how many an array has cannot be judged yet: its elements may have no width
+        # the count of an array cannot be checked yet: its elements may have no width
         if behind == first:
             raise malformed("an array without a constructor")
     else:
@@ -122,7 +129,7 @@ def open_body(data: bytes, at: i64, end: i64, code: i64) -> tuple[i64, i64, i64]
 
 
 def behind_descriptor(data: bytes, at: i64, end: i64) -> i64:
-    """Behind a descriptor without its 0x00; only a ulong or a symbol can be one (1.5)."""
+    """Return the position after a descriptor without its 0x00: a ulong or a symbol (1.5)."""
     if at >= end:
         raise cut()
     code = i64(data[at])
@@ -142,9 +149,9 @@ def behind_descriptor(data: bytes, at: i64, end: i64) -> i64:
 
 
 def descriptor_at(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
-    """The code of the descriptor that starts (with 0x00) at `at`, and the position behind.
+    """Return the code of the descriptor that starts (with 0x00) at `at`, and the position after it.
 
-    A symbol that the specification does not name, and a number from 2^63 on, is -1.
+    The code is -1 for a symbol that BY_SYMBOL does not have, and for a number from 2^63 on.
     """
     if at >= end:
         raise cut()

@@ -1,4 +1,4 @@
-"""Link credit (core 2.6.7): what a flow frame leaves a sender, and how a drain ends."""
+"""Link credit (core 2.6.7): a sender's credit after a flow of its receiver, and after a drain."""
 
 from mypy_extensions import i64
 
@@ -7,11 +7,11 @@ from broker.amqp.errors import INVALID_FIELD, LinkFault
 
 
 def left(*, peer_delivery_count: i64, link_credit: i64, delivery_count: i64) -> i64:
-    """The credit of a sender that has come to `delivery_count`, after a flow of its receiver.
+    """Return the credit of a sender at `delivery_count`, after a flow of its receiver.
 
-    Counts are serial numbers: `peer_delivery_count` may lag behind by what is
-    still on the wire. Absent (-1) means that the receiver has not seen our
-    attach; it then counts from our initial 0.
+    Counts are serial numbers: `peer_delivery_count` may lag behind by the deliveries that
+    are in transit. Absent (-1) means that the receiver has not seen the broker's
+    attach; it then counts from the broker's initial 0. Raise LinkFault if it is ahead.
     """
     seen: i64 = 0 if peer_delivery_count < 0 else peer_delivery_count
     under_way = serial.ahead(delivery_count, seen)
@@ -21,5 +21,5 @@ def left(*, peer_delivery_count: i64, link_credit: i64, delivery_count: i64) -> 
 
 
 def drained(delivery_count: i64, credit: i64) -> i64:
-    """The delivery-count of a sender that gives up its credit (2.6.7, drain)."""
+    """Return the delivery-count of a sender that gives up its credit (2.6.7, drain)."""
     return serial.add(delivery_count, credit)

@@ -1,4 +1,4 @@
-"""By when a peer must have done something, and by when we must: the arithmetic, not the deeds."""
+"""The deadlines of a connection, the peer's and the broker's: arithmetic without side effects."""
 
 from typing import Final, final
 
@@ -9,20 +9,20 @@ from broker.amqp.limits import Limits
 NO_DEADLINE: Final[i64] = -1
 
 HEARTBEAT_MIN_MS: Final[i64] = 50
-"""However short a peer's idle time-out, we send no empty frames more often than this."""
+"""Minimum ms between empty frames to a peer, however short its idle time-out is."""
 
 CLOSE_GRACE_MS: Final[i64] = 2000
-"""So long we wait for the answer to our close."""
+"""Maximum ms that the broker waits for the answer to its close."""
 
 
 @final
 class Deadlines:
-    """Moments on the steady clock, in ms; NO_DEADLINE where there is none.
+    """Moments on the steady clock, in ms; NO_DEADLINE for none.
 
-    `handshake_ms` holds until the peer is let in; between that and open it may
-    take its time (client contract 13.10). A frame that has begun to come has a
-    deadline of its own, which further pieces do not move. While we do not read, nothing can
-    come: `hold` and `release` say so.
+    `handshake_ms` applies until the peer is authenticated; between that and open it may
+    take any time (client contract 13.10). `partial_ms` applies to a frame that has begun to
+    arrive; further pieces do not move it. While the broker does not read (from `hold` to
+    `release`) nothing can arrive, so `partial_ms` and the peer's idle time-out do not apply.
     """
 
     def __init__(self, limits: Limits, now_ms: i64) -> None:
@@ -37,47 +37,50 @@ class Deadlines:
         self._idle_ms: i64 = 0
 
     def opened(self, peer_idle_time_out: i64) -> None:
-        """Both idle time-outs run from now on (2.4.5); the peer's is -1 where it has none."""
+        """Start both idle time-outs (2.4.5); the peer's is in ms, -1 if it has none."""
         self._idle_ms = self._limits.idle_time_out_ms
         if peer_idle_time_out > 0:
             self._heartbeat_ms = max(HEARTBEAT_MIN_MS, peer_idle_time_out >> 1)
 
     def frame_begun(self, now_ms: i64) -> None:
-        """Part of a frame has come."""
+        """Start the deadline of a frame of which a part has arrived."""
         self.partial_ms = now_ms + self._limits.handshake_timeout_ms
 
     def hold(self) -> None:
-        """Nothing is read from now on."""
+        """Note that the broker does not read from now on."""
         self._is_held = True
 
     def release(self, now_ms: i64) -> None:
-        """The peer is read from again: it has all its time again, too."""
+        """Note that the broker reads again, and give the peer its full time again."""
         self._is_held = False
         self.last_input_ms = now_ms
         if self.partial_ms != NO_DEADLINE:
             self.frame_begun(now_ms)
 
     def is_slow(self, now_ms: i64) -> bool:
-        """Whether a frame takes too long to come."""
+        """Return whether a frame takes too long to arrive."""
         return not self._is_held and is_due(self.partial_ms, now_ms)
 
     def close_written(self, now_ms: i64) -> None:
-        """Our close goes out; its answer is waited for, and nothing else."""
+        """Start the deadline of the answer to the broker's close. Idempotent.
+
+        No other deadline applies after that.
+        """
         if self.close_ms == NO_DEADLINE:
             self.close_ms = now_ms + CLOSE_GRACE_MS
 
     def is_idle(self, now_ms: i64) -> bool:
-        """Whether the peer has kept silent for longer than we bear."""
+        """Return whether the peer has sent nothing for the broker's idle time-out."""
         if self._idle_ms == 0 or self._is_held:
             return False
         return now_ms - self.last_input_ms >= self._idle_ms
 
     def owes_heartbeat(self, now_ms: i64) -> bool:
-        """Whether the peer would soon find us silent for too long."""
+        """Return whether to send an empty frame, before the peer's idle time-out expires."""
         return self._heartbeat_ms > 0 and now_ms - self.last_output_ms >= self._heartbeat_ms
 
     def earliest(self) -> i64:
-        """The next of all while the connection lasts, or NO_DEADLINE."""
+        """Return the earliest deadline of a connection that is not closing, or NO_DEADLINE."""
         found = self.handshake_ms
         if not self._is_held:
             found = earlier(found, self.partial_ms)
@@ -89,7 +92,7 @@ class Deadlines:
 
 
 def earlier(one: i64, other: i64) -> i64:
-    """The earlier of two deadlines, either of which may be none."""
+    """Return the earlier of two deadlines, either of which may be NO_DEADLINE."""
     if one == NO_DEADLINE:
         return other
     if other == NO_DEADLINE:
@@ -98,5 +101,5 @@ def earlier(one: i64, other: i64) -> i64:
 
 
 def is_due(deadline_ms: i64, now_ms: i64) -> bool:
-    """Whether there is such a deadline, and it has come."""
+    """Return whether the deadline is set and has been reached."""
     return deadline_ms != NO_DEADLINE and now_ms >= deadline_ms

@@ -1,12 +1,12 @@
-"""Bytes to values: every encoding of core spec 1.6 is read, whatever the bytes.
+"""Decoding of bytes into values: every encoding of core spec 1.6, whatever the bytes.
 
 All readers take the data and a position, never a memoryview, and `end`, the first
-byte that is no longer theirs. Those without `end` are for the data path: they may
-only be called where the whole value is known to lie within the data, or under an
-`except IndexError`, and they raise nothing else but `ConnectionFault`.
+byte that they must not read. Readers without `end` are for the data path: call them only
+if the whole value is known to lie within the data, or under an `except IndexError`.
+Apart from that IndexError, readers raise only `ConnectionFault`.
 
-`constructors.py` keeps hostile bytes harmless, here as there; besides, arrays of elements
-without width are not unfolded, and whoever asks for a value says how many it may contain.
+`constructors.py` makes hostile bytes harmless. In addition, arrays of elements without
+width are not expanded, and `take_value` limits the number of values that it makes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ LONG_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 
 def uint_at(data: bytes, at: i64, default: i64) -> i64:
-    """An unsigned number up to 32 bits, whatever its width; `default` for null."""
+    """Return the unsigned number of up to 32 bits, of any width; `default` for null."""
     code = i64(data[at])
     if code == 0x52:
         return i64(data[at + 1])
@@ -103,7 +103,7 @@ def uint_at(data: bytes, at: i64, default: i64) -> i64:
 
 
 def take_uint(data: bytes, at: i64) -> tuple[i64, i64]:
-    """As `uint_at`, with -1 for null, and the position behind."""
+    """Return the number as `uint_at` does, -1 for null, and the position after it."""
     code = i64(data[at])
     if code == 0x52:
         return i64(data[at + 1]), at + 2
@@ -117,7 +117,7 @@ def take_uint(data: bytes, at: i64) -> tuple[i64, i64]:
 
 
 def ulong_at(data: bytes, at: i64, default: i64) -> i64:
-    """An unsigned number of any width; from 2^63 on it is 2^63-1, `default` for null."""
+    """Return the unsigned number of any width; `default` for null, 2^63-1 for larger numbers."""
     if data[at] == 0x80:
         value = read_i64_be(data, at + 1)
         return value if value >= 0 else LONG_MAX
@@ -140,7 +140,7 @@ def bool_at(data: bytes, at: i64, default: bool) -> bool:
 
 
 def take_bool(data: bytes, at: i64) -> tuple[i64, i64]:
-    """1, 0, or -1 for null, and the position behind."""
+    """Return 1, 0, or -1 for null, and the position after it."""
     code = i64(data[at])
     if code == 0x42:
         return 0, at + 1
@@ -152,7 +152,7 @@ def take_bool(data: bytes, at: i64) -> tuple[i64, i64]:
 
 
 def text_at(data: bytes, at: i64, end: i64) -> str | None:
-    """The string at `at`, None for null. Anything else is malformed."""
+    """Return the string at `at`, None for null. Raise ConnectionFault for anything else."""
     behind = skip(data, at, end)
     code = i64(data[at])
     if code == 0xA1:
@@ -165,7 +165,7 @@ def text_at(data: bytes, at: i64, end: i64) -> str | None:
 
 
 def symbol_at(data: bytes, at: i64, end: i64) -> str | None:
-    """The symbol at `at`, None for null. Anything else is malformed."""
+    """Return the symbol at `at`, None for null. Raise ConnectionFault for anything else."""
     behind = skip(data, at, end)
     code = i64(data[at])
     if code == 0xA3:
@@ -178,7 +178,7 @@ def symbol_at(data: bytes, at: i64, end: i64) -> str | None:
 
 
 def binary_at(data: bytes, at: i64, end: i64) -> bytes | None:
-    """The binary at `at`, None for null. Anything else is malformed."""
+    """Return the binary at `at`, None for null. Raise ConnectionFault for anything else."""
     behind = skip(data, at, end)
     code = i64(data[at])
     if code == 0xA0:
@@ -191,14 +191,14 @@ def binary_at(data: bytes, at: i64, end: i64) -> bytes | None:
 
 
 def encoded_value(data: bytes, at: i64, end: i64) -> bytes:
-    """The value at `at` as it stands there."""
+    """Return the encoded bytes of the value at `at`."""
     return data[at : skip(data, at, end)]
 
 
 def take_value(data: bytes, at: i64, end: i64, values_max: i64 = LONG_MAX) -> tuple[object, i64]:
-    """The value at `at` with nothing lost, and the position behind it.
+    """Return the value at `at`, without loss, and the position after it.
 
-    At most `values_max` values are made of it, those within lists and maps counted.
+    Raise ConnectionFault if it has more than `values_max` values, counting those in lists and maps.
     """
     reader = _Reader(data, at, end, values_max)
     value = reader.value()
@@ -208,7 +208,7 @@ def take_value(data: bytes, at: i64, end: i64, values_max: i64 = LONG_MAX) -> tu
 @mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class _Reader:
-    """A place in the data, how deep it is, and how many more values may come of it."""
+    """The decoder of one value: position, nesting depth, and the number of values still allowed."""
 
     def __init__(self, data: bytes, at: i64, end: i64, values_max: i64) -> None:
         self._data: Final = data
@@ -228,7 +228,7 @@ class _Reader:
         return Described(descriptor, value)
 
     def _body(self, code: i64) -> object:
-        """What follows the constructor `code`. In the order of frequency."""
+        """Return the value after the constructor `code`. Tests are in the order of frequency."""
         self._left -= 1
         if self._left < 0:
             raise ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "a field has too many values")
@@ -300,7 +300,7 @@ class _Reader:
         raise no_constructor(code)
 
     def _claim(self, width: i64) -> i64:
-        """The position of the next `width` bytes, which are then behind us."""
+        """Return the position of the next `width` bytes, and advance past them."""
         at = self.at
         if width > self._end - at:
             raise cut()
@@ -344,7 +344,7 @@ class _Reader:
         return Symbol(_symbol(self._data[at + (2 if code == 0xA3 else 5) : self.at]))
 
     def _open(self, code: i64) -> tuple[i64, i64]:
-        """Enter the list, map or array of which we read the constructor: count, outer end."""
+        """Enter the list, map or array whose constructor was read; return count and outer end."""
         outer = self._end
         count, self.at, self._end = open_body(self._data, self.at, outer, code)
         self._enter()
@@ -380,7 +380,10 @@ class _Reader:
             raise malformed(str(error)) from error
 
     def _array(self, code: i64) -> Array:
-        """Descriptors of descriptors are legal here (1.5) but unheard of: malformed."""
+        """Return the array after the constructor `code`.
+
+        Descriptors of descriptors are legal here (1.5) but unknown in practice: malformed.
+        """
         count, outer = self._open(code)
         descriptor: ULong | Symbol | None = None
         element = i64(self._data[self._claim(1)])
@@ -407,7 +410,7 @@ def _signed(value: int) -> int:
 
 
 def text_of(raw: bytes) -> str:
-    """The bytes of a string as text; malformed where they are not UTF-8."""
+    """Return the bytes of a string as text. Raise ConnectionFault if they are not UTF-8."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:

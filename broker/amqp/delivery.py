@@ -1,4 +1,4 @@
-"""What a session keeps of a delivery until both ends have settled it."""
+"""The state that a session keeps of a delivery until both ends have settled it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 @mypyc_attr(acyclic=True)
 class Delivery:
-    """A delivery in flight. Its owner derives from it, so that one object serves both.
+    """A delivery in flight. Owners derive classes from it, so that one object serves both.
 
-    `sent_to` is the owner of the link that it was sent on; deliveries that come
-    in have none. Acyclic: the cyclic collector never looks here. Whoever ends a
-    link, session or connection takes its deliveries out of `Unsettled`.
+    `sent_to` is the owner of the link on which it was sent; incoming deliveries have
+    none. Acyclic: the cyclic garbage collector does not examine it. Code that ends a
+    link, session or connection removes its deliveries from `UnsettledDeliveries`.
     """
 
     def __init__(self) -> None:

@@ -62,8 +62,8 @@ FOOTER: Final = 0x78
 NO_LOCAL_FILTER: Final = 0x0000_468C_0000_0003
 SELECTOR_FILTER: Final = 0x0000_468C_0000_0004
 
-# Whole names only: whoever compares prefixes can be made to read `amqp:data:binaryX`
-# as something that the next reader does not.
+# Compared as whole names only: a reader that compares prefixes can be made to read
+# `amqp:data:binaryX` as something that the next reader does not.
 BY_SYMBOL: Final[dict[bytes, int]] = {
     b"amqp:open:list": OPEN,
     b"amqp:begin:list": BEGIN,

@@ -1,10 +1,10 @@
-"""Values to bytes, always in the shortest form (core spec 1.6).
+"""Encoding of values into bytes, always in the shortest form (core spec 1.6).
 
-`put_<type>` for callers that know the type, `put_value` for the rest. The type
-ladders are ordered by how often a type occurs. A value that has no encoding (a
-number out of range, an unknown class) is our mistake: ValueError or TypeError.
+`put_<type>` is for callers that know the type, `put_value` for the others. The tests for
+types are ordered by how often a type occurs. A value that has no encoding (a number out
+of range, an unknown class) is a bug of the broker: ValueError or TypeError.
 
-`BytesWriter` comes from mypyc's run-time library; the engine takes it from here, so
+`BytesWriter` comes from mypyc's run-time library; the engine imports it from here, so
 that it can be replaced in one place.
 """
 
@@ -77,12 +77,12 @@ FALSE: Final = 0x42
 
 
 def put_u16(out: BytesWriter, value: i64) -> None:
-    """Two bytes without a constructor."""
+    """Write two bytes, big-endian, without a constructor."""
     write_i16_be(out, i16(value if value < 0x8000 else value - 0x1_0000))
 
 
 def put_u32(out: BytesWriter, value: i64) -> None:
-    """Four bytes without a constructor."""
+    """Write four bytes, big-endian, without a constructor."""
     write_i32_be(out, i32(value if value < 0x8000_0000 else value - 0x1_0000_0000))
 
 
@@ -116,7 +116,7 @@ def put_uint(out: BytesWriter, value: i64) -> None:
 
 
 def put_ulong(out: BytesWriter, value: i64) -> None:
-    """A ulong below 2^63, which is all that the engine itself ever writes."""
+    """Write a ulong below 2^63; the engine itself never writes a larger one."""
     if value == 0:
         out.append(0x44)
     elif value <= 0xFF:
@@ -193,13 +193,13 @@ def put_symbol(out: BytesWriter, text: str) -> None:
 
 
 def put_descriptor(out: BytesWriter, code: i64) -> None:
-    """The start of a described value; the value must follow."""
+    """Write the start of a described value; the caller must write the value after it."""
     out.append(0x00)
     put_ulong(out, code)
 
 
 def put_symbols(out: BytesWriter, texts: list[str]) -> None:
-    """A `multiple` field (1.5): always an array, the form that every client reads."""
+    """Write a `multiple` field (1.5), always as an array, the form that every client reads."""
     raw: list[bytes] = []
     code: i64 = 0xA3
     for text in texts:
@@ -215,13 +215,16 @@ def put_symbols(out: BytesWriter, texts: list[str]) -> None:
 
 
 def put_value(out: BytesWriter, value: object) -> None:
-    """Any value of any depth up to DEPTH_MAX; a dict is written as a map."""
+    """Write any value; a dict is written as a map.
+
+    Raise ConnectionFault if it is nested deeper than DEPTH_MAX.
+    """
     _Encoder().value(out, value)
 
 
 @final
 class _Encoder:
-    """Writes one value and knows how deep it is in it."""
+    """The encoder of one value; it counts the nesting depth."""
 
     def __init__(self) -> None:
         self._depth: i64 = 0
@@ -271,7 +274,7 @@ class _Encoder:
 
     def _nested(self, out: BytesWriter, value: object) -> None:
         if isinstance(value, list) and not value:
-            out.append(0x45)  # holds nothing: whoever reads it counts no depth either
+            out.append(0x45)  # empty: a reader counts no depth for it either
             return
         self._enter()
         if isinstance(value, list):
@@ -314,7 +317,7 @@ class _Encoder:
         put_compound(out, 0xE0, content, count=len(value))
 
     def _element(self, out: BytesWriter, code: i64, value: object) -> None:
-        """A value without its constructor, in the form that the array's constructor asks."""
+        """Write a value without its constructor, in the form that the array's constructor sets."""
         if isinstance(value, Symbol):
             _put_variable_body(out, _one_of(code, 0xA3, 0xB3), value.text.encode("ascii"))
         elif isinstance(value, str):
@@ -368,7 +371,7 @@ class _Encoder:
             count, content = 2 * len(value), self._pairs(value.pairs)
             code = _one_of(code, 0xC1, 0xD1)
         elif isinstance(value, Array):
-            # the whole of it, then without its constructor and its sizes
+            # encode the whole array, then drop its constructor, size and count
             count, content = len(value), BytesWriter()
             self.array(content, value)
             raw = content.getvalue()
@@ -387,7 +390,7 @@ class _Encoder:
 
 
 def put_ulong_object(out: BytesWriter, value: ULong) -> None:
-    """Any ulong: those from 2^63 on do not fit the engine's numbers."""
+    """Write any ulong; those from 2^63 on do not fit the engine's signed 64-bit numbers."""
     number = value.value
     put_ulong(out, number) if number <= 0xFF else _put_wide_ulong(out, number)
 
@@ -415,7 +418,10 @@ def _decimal_code(value: Decimal) -> int:
 
 
 def _put_integer_body(out: BytesWriter, code: i64, value: int) -> None:
-    """An integer as wide as its constructor says; OverflowError where it does not fit."""
+    """Write an integer as wide as its constructor says.
+
+    Raise OverflowError if it does not fit.
+    """
     kind = code >> 4
     width = 1 if kind == 5 else 2 if kind == 6 else 4 if kind == 7 else 8
     signed = code & 0xF not in (0, 2, 3) or code == 0x83
@@ -441,7 +447,10 @@ def _put_variable_body(out: BytesWriter, code: i64, raw: bytes) -> None:
 
 
 def put_compound(out: BytesWriter, code: i64, content: BytesWriter, *, count: i64) -> None:
-    """A list, map or array of which `code` is the narrow form."""
+    """Write a list, map or array with the encoded elements `content`.
+
+    `code` is the narrow form of its constructor; the wide form is chosen if it is needed.
+    """
     if len(content) >= 0xFF or count > 0xFF:
         code |= 0x10
     out.append(int(code))

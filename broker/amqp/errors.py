@@ -1,4 +1,4 @@
-"""What can go wrong, and how much ends with it.
+"""Faults: a broken rule or a request that is refused, and how much ends with it.
 
 The scope of a fault is its class: a `LinkFault` is answered with detach, a
 `SessionFault` with end, a `ConnectionFault` with close. The condition is one of
@@ -51,7 +51,7 @@ TRANSACTION_TIMEOUT: Final = "amqp:transaction:timeout"
 
 
 class Fault(Exception):  # noqa: N818 - the word that the whole engine uses
-    """A rule of the protocol was broken, or a request cannot be granted."""
+    """A broken rule of the protocol, or a request that cannot be granted."""
 
     def __init__(
         self, condition: str, description: str = "", info: dict[Symbol, object] | None = None
@@ -66,12 +66,12 @@ class Fault(Exception):  # noqa: N818 - the word that the whole engine uses
 
 
 class LinkFault(Fault):
-    """Answered with detach(closed=true); the session lives on."""
+    """A fault that is answered with detach(closed=true); the session continues."""
 
 
 class SessionFault(Fault):
-    """Answered with end; the connection lives on."""
+    """A fault that is answered with end; the connection continues."""
 
 
 class ConnectionFault(Fault):
-    """Answered with close."""
+    """A fault that is answered with close."""

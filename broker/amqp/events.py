@@ -1,4 +1,4 @@
-"""What a Connection tells its owner, as calls made while bytes are being read.
+"""Callbacks of a Connection to its owner, made while bytes are being read.
 
 Calls, not a list of events: a peer may pipeline a transfer behind its attach,
 and the attach must have been answered by then. No method may await.
@@ -27,15 +27,15 @@ class ConnectionOwner:
 
     @abstractmethod
     def output_ready(self) -> None:
-        """There is something to send, for the first time since `data_to_send`."""
+        """Arrange for `data_to_send`: there is output for the first time since its last call."""
 
     @abstractmethod
     def deadline_changed(self) -> None:
-        """`next_deadline_ms` has moved to an earlier moment."""
+        """Arrange for `tick`: `next_deadline_ms` has moved to an earlier moment."""
 
     @abstractmethod
     def authenticate(self, mechanism: str, response: bytes) -> None:
-        """Answer with `sasl_outcome`, now or later; input waits until then (5.3.3.2)."""
+        """Answer with `sasl_outcome`, now or later; input is held until then (5.3.3.2)."""
 
     @abstractmethod
     def input_rests(self) -> None:
@@ -47,64 +47,76 @@ class ConnectionOwner:
 
     @abstractmethod
     def incoming_attached(self, link: IncomingLink, attach: Attach) -> None:
-        """The peer will send on `link`. Answer at once with `link.accept` or `link.refuse`."""
+        """Answer at once with `link.accept` or `link.refuse`: the peer is to send on `link`."""
 
     @abstractmethod
     def outgoing_attached(self, link: OutgoingLink, attach: Attach) -> None:
-        """The peer will receive on `link`. Answer at once with `link.accept` or `link.refuse`."""
+        """Answer at once with `link.accept` or `link.refuse`: the peer is to receive on `link`."""
 
     @abstractmethod
     def session_ended(self, session: Session) -> None:
-        """A session is over, all of its links have been told; its connection goes on."""
+        """Handle the end of a session whose connection continues.
+
+        Called after the owners of its links.
+        """
 
     @abstractmethod
     def sessions_dropped(self) -> None:
-        """The connection ends, and with it every session and link; told once, after them."""
+        """Handle the end of the connection, and with it of every session and link.
+
+        Called once, after the owners of its links.
+        """
 
     def unfinished_changed(self, size: i64) -> None:
-        """Count `size` more bytes, or fewer, in deliveries of which not all frames have come."""
+        """Count `size` more bytes, or fewer, in deliveries of which not all frames have arrived."""
 
     @abstractmethod
     def transaction_failed(self, txn_id: bytes, fault: LinkFault) -> None:
-        """Something that was sent or settled within that transaction has come to nothing."""
+        """Prevent the transaction's commit: a send or settlement within it has failed."""
 
     @abstractmethod
     def ended(self) -> None:
-        """The connection is over, by close, fault or loss; all links have been told before."""
+        """Handle the end of the connection by close, fault or loss.
+
+        Called after the owners of its links.
+        """
 
     @abstractmethod
     def failed(self, error: Exception) -> None:
-        """A bug: an exception that is no Fault. The connection closes with internal-error."""
+        """Report a bug: `error` is no Fault. The connection closes with internal-error."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Intake:
-    """Where a large delivery goes while it comes."""
+    """The destination of a large delivery while its frames arrive."""
 
     @abstractmethod
     def take(self, data: bytes, at: i64, end: i64) -> None:
-        """More of it lies in `data[at:end]`. The first time it is ENOUGH to find the body."""
+        """Take the next part, `data[at:end]`. The first is at least ENOUGH, to find the body."""
 
     @abstractmethod
     def complete(self, delivery_id: i64, *, settled: bool, txn_id: bytes | None) -> None:
-        """That was all: as `delivered`, or `posted` where there is a transaction."""
+        """Complete the delivery: like `delivered`, or like `posted` if there is a transaction."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """No more will come: there was no such delivery."""
+        """Discard the delivery: it will never be complete."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Supply:
-    """Where a large delivery comes from while it goes."""
+    """The source of a large delivery while it is sent."""
 
     @abstractmethod
     def take(self) -> bytes | None:
-        """What comes next, None where it is not there yet: `link.supplied` is called then."""
+        """Return the next piece of the delivery.
+
+        None if it is not available yet: `link.supplied` is called when it is.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Nothing more is wanted."""
+        """Stop supplying: no more pieces are needed."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -113,55 +125,67 @@ class IncomingOwner:
 
     @abstractmethod
     def delivered(self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool) -> None:
-        """A whole message lies in `data[at:end]`. Unless `settled`, `link.settle` is owed."""
+        """Handle a whole message, which lies in `data[at:end]`.
+
+        Unless `settled`, the link must be given an outcome with `accept_delivery` or `settle`.
+        """
 
     @abstractmethod
     def posted(
         self, delivery_id: i64, data: bytes, at: i64, end: i64, *, settled: bool, txn_id: bytes
     ) -> None:
-        """As `delivered`, of a message that is sent within a transaction (core 4.4.1)."""
+        """Like `delivered`, for a message that is sent within a transaction (core 4.4.1)."""
 
     def large(self) -> Intake | None:
-        """Where a delivery goes of which STREAMED_FROM bytes have come; None: into memory."""
+        """Return the intake for a delivery of which STREAMED_FROM bytes have arrived.
+
+        None if it is to stay in memory.
+        """
         return None
 
     @abstractmethod
     def credit_low(self) -> None:
-        """Half of the credit that was granted is used up."""
+        """Grant credit if possible: half of the credit that was granted is used up."""
 
     @abstractmethod
     def incoming_ended(self, closed: bool) -> None:
-        """The link is over; `closed`: the peer said so with detach(closed=true)."""
+        """Handle the end of the link; `closed` if the peer sent detach(closed=true)."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class OutgoingOwner:
     """The owner of a link on which the peer receives.
 
-    `unsettled` belongs to the session: how many deliveries of the link its unsettled map has.
+    `unsettled` is written by the session: the number of the link's deliveries in its unsettled map.
     """
 
     unsettled: i64 = 0
 
     @abstractmethod
     def credit_changed(self, drain: bool) -> None:
-        """There may be room for deliveries now. With `drain`, answer with `link.drained`."""
+        """Send while the link has room. With `drain`, answer with `link.drained`."""
 
     @abstractmethod
     def accepted(self, deliveries: list[Delivery]) -> None:
-        """The peer has accepted these deliveries of the link; they are settled."""
+        """Handle deliveries of the link that the peer has accepted; they are settled."""
 
     @abstractmethod
     def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:
-        """The peer is done with `delivery`, in `state` where it says one."""
+        """Handle a delivery that the peer has settled or given an outcome.
+
+        `state` is None if the peer gave none.
+        """
 
     @abstractmethod
     def retired(self, delivery: Delivery, state: TransactionalState, settled: bool) -> None:
-        """The peer gives `delivery` an outcome for the end of a transaction (core 4.4.2).
+        """Handle the peer's outcome of `delivery` for the end of a transaction (core 4.4.2).
 
-        Unless `settled` it stays unsettled, for the peer or `link.settle` to end.
+        Unless `settled` it stays unsettled, until the peer or `link.settle` settles it.
         """
 
     @abstractmethod
     def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:
-        """The link is over; these deliveries ended with it, in their order, without an outcome."""
+        """Handle the end of the link.
+
+        The deliveries in `unsettled`, in order, have ended with it, without an outcome.
+        """

@@ -1,6 +1,6 @@
 """Frames and protocol headers (core spec 2.2, 2.3 and 5.3.1): the outermost eight bytes.
 
-Reading judges a header before anything is kept for the frame it announces.
+A frame's header is checked before anything is kept for the frame that it announces.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ SASL_FRAME: Final = 0x01
 
 HEAD_SIZE: Final = 8
 
-# What keeps an idle connection alive (2.4.5).
+# Sent to keep an idle connection alive (2.4.5).
 EMPTY_FRAME: Final = b"\x00\x00\x00\x08\x02\x00\x00\x00"
 
 
 def frame_size(data: bytes, at: i64, size_max: i64) -> i64:
-    """The size in the frame header at `at`; eight bytes must be there.
+    """Return the size in the frame header at `at`, all eight bytes of which must have arrived.
 
-    ConnectionFault where no such frame can be, whatever follows.
+    Raise ConnectionFault if there can be no such frame, whatever follows.
     """
     size = u32_at(data, at)
     if size > size_max:
@@ -46,7 +46,7 @@ def frame_size(data: bytes, at: i64, size_max: i64) -> i64:
 
 
 def body_at(data: bytes, at: i64) -> i64:
-    """Where the body of the frame at `at` starts, behind the extended header."""
+    """Return the position of the body of the frame at `at`, after the extended header."""
     return at + i64(data[at + 4]) * 4
 
 
@@ -63,7 +63,7 @@ def put_sasl_frame(out: BytesWriter, performative: Performative) -> None:
 
 
 def begin_frame(out: BytesWriter, kind: i64, channel: i64) -> i64:
-    """Write the header of a frame of yet unknown size; its position, for `end_frame`."""
+    """Write the header of a frame of yet unknown size; return its position, for `end_frame`."""
     start = len(out)
     put_u32(out, 0)
     out.append(2)

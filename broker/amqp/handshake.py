@@ -1,4 +1,4 @@
-"""How a connection begins: which protocol header answers the peer's, and what our open says."""
+"""The beginning of a connection: the answer to the peer's header, and the broker's open."""
 
 from typing import Final
 
@@ -14,16 +14,16 @@ HEADERS_IN: Final[dict[bytes, ConnectionEvent]] = {
 
 
 def expects_header(state: ConnectionState) -> bool:
-    """Whether the next eight bytes are a protocol header."""
+    """Return whether the next eight bytes are a protocol header."""
     return state is ConnectionState.START or state is ConnectionState.AUTHENTICATED
 
 
 def header_event(
     header: bytes, state: ConnectionState, *, requires_sasl: bool
 ) -> ConnectionEvent | None:
-    """What a header does in `state`; None where it is refused (2.2, 5.3.1).
+    """Return the event of a header that arrives in `state`; None if it is refused (2.2, 5.3.1).
 
-    SASL comes once, first, and may be left out only where nobody must authenticate.
+    SASL is allowed once, first, and may be left out only if authentication is not required.
     """
     event = HEADERS_IN.get(header)
     if event is ConnectionEvent.SASL_HEADER_IN and state is not ConnectionState.START:
@@ -37,7 +37,7 @@ def header_event(
 
 
 def wanted_header(state: ConnectionState, *, requires_sasl: bool) -> bytes:
-    """The header that answers one that is refused: what we had hoped for."""
+    """Return the header that answers a refused one: the one that the broker expects."""
     if requires_sasl and state is ConnectionState.START:
         return SASL_HEADER
     return AMQP_HEADER
@@ -50,13 +50,13 @@ def our_open(
     offered_capabilities: list[str],
     properties: dict[str, object],
 ) -> Open:
-    """What we tell every peer of ourselves (2.7.1)."""
+    """Return the open that the broker sends to every peer (2.7.1)."""
     patience_ms = limits.idle_time_out_ms
     return Open(
         container_id=container_id,
         max_frame_size=limits.max_frame_size,
         channel_max=limits.channel_max,
-        # half of what we bear, so that a punctual peer is never late (2.4.5)
+        # half of the time that the broker waits, so that a punctual peer is never late (2.4.5)
         idle_time_out=patience_ms >> 1 if patience_ms > 0 else -1,
         offered_capabilities=offered_capabilities,
         properties=properties,

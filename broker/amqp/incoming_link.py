@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 @final
 class IncomingLink(Link):
-    """A link on which the peer sends; we grant credit, count, assemble and settle."""
+    """A link on which the peer sends; the broker grants credit, counts, assembles and settles."""
 
     def __init__(self, session: Session, attach: Attach, our_handle: i64) -> None:
         super().__init__(session, attach, our_handle)
         self.owner: IncomingOwner | None = None
         self.delivery_count: i64 = max(0, attach.initial_delivery_count)
         self.credit: i64 = 0
-        # messages that may be on their way beyond `credit`, where that was reduced
+        # messages that may be in transit beyond `credit`, if that was reduced
         self._surplus: i64 = 0
-        # of the delivery that comes, or came last; 0 where the peer does not say it (2.7.5)
+        # of the delivery that is arriving, or arrived last; 0 if the peer does not state it (2.7.5)
         self.message_format: i64 = 0
         self.settles_second: Final = attach.rcv_settle_mode == RCV_SECOND
         self._low: i64 = 0
@@ -58,7 +58,7 @@ class IncomingLink(Link):
         offered_capabilities: list[str] | None = None,
         properties: dict[str, object] | None = None,
     ) -> None:
-        """Answer the attach with the real `target`; deliveries go to `owner`."""
+        """Answer the attach with the actual `target`; pass deliveries to `owner`."""
         asked = self.asked
         assert asked is not None
         self.owner = owner
@@ -74,7 +74,7 @@ class IncomingLink(Link):
     def grant(self, credit: i64) -> None:
         """Let the peer send `credit` messages from now on.
 
-        What it has sent with an earlier and larger credit is taken all the same (2.6.7).
+        Messages that it has sent with an earlier and larger credit are still accepted (2.6.7).
         """
         if self.state is LinkState.ATTACHED:
             self._surplus = max(0, self.credit + self._surplus - credit)
@@ -98,11 +98,14 @@ class IncomingLink(Link):
             )
 
     def outstanding(self) -> i64:
-        """How many messages may still come whole: credit, and one of which a part is there."""
+        """Return the number of messages that may arrive: the credit, plus an unfinished one."""
         return self.credit if self._partial is None else self.credit + 1
 
     def on_flow(self, peer_delivery_count: i64) -> None:
-        """The sender tells where it stands; after a drain its delivery-count has jumped."""
+        """Take over the sender's delivery-count, which has jumped after a drain.
+
+        -1 (absent) changes nothing. Raise LinkFault if it went back, or jumped beyond the credit.
+        """
         if peer_delivery_count >= 0:
             jumped = serial.ahead(peer_delivery_count, self.delivery_count)
             if jumped < 0 or jumped > self.credit + self._surplus:
@@ -117,9 +120,9 @@ class IncomingLink(Link):
                 self._ask_for_credit()
 
     def on_transfer(self, transfer: Transfer, data: bytes, at: i64, end: i64) -> None:
-        """One frame of a delivery; its payload is `data[at:end]`."""
+        """Handle one frame of a delivery; its payload is `data[at:end]`."""
         if self.state is not LinkState.ATTACHED:
-            # our detach and the peer's transfer have crossed (2.6.5): it is ignored, but counts
+            # the transfer crossed the broker's detach (2.6.5): it is ignored, but its id counts
             self.session.skip_delivery(transfer.delivery_id)
             if transfer.state_at >= 0:
                 gone = LinkFault(DETACH_FORCED, "the link of a message has ended before it came")
@@ -161,7 +164,7 @@ class IncomingLink(Link):
         self._continue(transfer, data, at, end)
 
     def _begin(self, transfer: Transfer) -> None:
-        """Check the first frame of a delivery, and count it."""
+        """Check the first frame of a delivery, and count the delivery."""
         self.session.expect_delivery(transfer.delivery_id)
         if transfer.tag_at < 0:
             raise LinkFault(INVALID_FIELD, "the first transfer of a delivery has a delivery-tag")
@@ -172,7 +175,7 @@ class IncomingLink(Link):
             and not self.settles_second
             and transfer.settled != 1
         ):
-            # a delivery may be settled first where its link says second, not the other way (2.7.5)
+            # a delivery may be settled first if its link says second, but not the reverse (2.7.5)
             raise LinkFault(INVALID_FIELD, "rcv-settle-mode second on a link with first")
         self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
         if self.credit > 0:
@@ -182,7 +185,7 @@ class IncomingLink(Link):
         self.message_format = max(0, transfer.message_format)
 
     def _use(self, messages: i64) -> None:
-        """Take so many messages off what the peer may send, of which there is enough."""
+        """Reduce credit, then surplus, by `messages`; together they must be large enough."""
         if messages <= self.credit:
             self.credit -= messages
         else:
@@ -190,7 +193,7 @@ class IncomingLink(Link):
             self.credit = 0
 
     def _continue(self, transfer: Transfer, data: bytes, at: i64, end: i64) -> None:
-        """Add a frame to the delivery under way (2.6.14)."""
+        """Add a frame to the unfinished delivery (2.6.14)."""
         partial = self._partial
         assert partial is not None
         if transfer.aborted:
@@ -198,7 +201,7 @@ class IncomingLink(Link):
             return
         self._check_continuation(transfer, data, at, partial=partial)
         if partial.resumed:
-            # no delivery outlives its link here, so nobody knows this one: it is ignored (2.7.5)
+            # no delivery outlives its link here, so this one is unknown: it is ignored (2.7.5)
             if not transfer.more:
                 self._forget_partial()
             return
@@ -220,7 +223,7 @@ class IncomingLink(Link):
             self._complete(partial)
 
     def _stream(self, partial: Partial) -> None:
-        """Let a delivery that has grown large go elsewhere, where there is such a place."""
+        """Pass a delivery that has grown large to an intake, if the owner has one for it."""
         owner = self.owner
         assert owner is not None
         intake = owner.large()
@@ -230,7 +233,7 @@ class IncomingLink(Link):
         partial.intake = intake
         self.session.connection.hold_partial(-partial.held)
         partial.held = 0
-        # the first of them holds all that lies before the body; then each is freed as it is taken
+        # the first part must be ENOUGH to find the body; then each piece is freed when it is taken
         first = b""
         while i64(len(first)) < ENOUGH:
             first += partial.pieces.pop(0)
@@ -243,7 +246,7 @@ class IncomingLink(Link):
     def _check_continuation(
         self, transfer: Transfer, data: bytes, at: i64, *, partial: Partial
     ) -> None:
-        """What a continuation repeats of the first frame must be the same (2.7.5)."""
+        """Raise LinkFault if a continuation contradicts the first frame (2.7.5)."""
         if transfer.delivery_id >= 0 and transfer.delivery_id != partial.delivery_id:
             self.session.skip_delivery(transfer.delivery_id)
             raise LinkFault(
@@ -298,7 +301,7 @@ class IncomingLink(Link):
         )
 
     def _forget_partial(self) -> None:
-        """The delivery under way is over, and nothing has come of it but the loss of credit."""
+        """End the unfinished delivery without a message; the credit that it used is lost."""
         self._drop_partial()
         if self.credit <= self._low:
             self._ask_for_credit()
@@ -318,21 +321,21 @@ class IncomingLink(Link):
                 del connection.partial_postings[partial.txn_id]
 
     def lose_posting(self, transfer: Transfer, data: bytes, at: i64, *, fault: LinkFault) -> None:
-        """A transfer within a transaction has failed: that must not be committed without it."""
+        """Fail the transaction of a transfer that failed: it must not be committed without it."""
         state = read_state(data, transfer.state_at, at)
         if isinstance(state, TransactionalState):
             self.session.connection.owner.transaction_failed(state.txn_id, fault)
 
     def delivery_tag(self) -> bytes:
-        """The tag of the delivery that `delivered` is being called for."""
+        """Return the tag of the delivery that the owner is being called for."""
         if self._tag is not None:
             return self._tag
         return self.session.connection.current_tag()
 
     def accept_delivery(self, delivery_id: i64) -> None:
-        """Tell the peer that a delivery is accepted; neighbours join in one range.
+        """Report to the peer that a delivery is accepted; neighbours join in one range.
 
-        May come late, once the message is durable: a link that has ended tells nothing.
+        May be called late, once the message is durable: a link that has ended reports nothing.
         """
         if self.state is not LinkState.ATTACHED:
             return
@@ -341,16 +344,16 @@ class IncomingLink(Link):
             self.session.accept(delivery_id, settled=settled)
 
     def accept_posting(self, delivery_id: i64, state: TransactionalState) -> None:
-        """Tell the peer that a delivery is accepted for the end of its transaction (4.4.1).
+        """Report that a delivery is accepted for the end of its transaction (4.4.1).
 
-        Neighbours join in one range where `state` is the same object.
+        Neighbours join in one range if `state` is the same object.
         """
         settled = self._settles_now(delivery_id)
         if not self.session.accepted.takes_posting(delivery_id, settled, state):
             self.session.accept(delivery_id, settled=settled, state=state)
 
     def settle(self, delivery_id: i64, outcome: State) -> None:
-        """Tell the peer any other outcome of a delivery."""
+        """Report an outcome other than a plain acceptance to the peer."""
         self.session.put_disposition(
             role=RECEIVER,
             first=delivery_id,
@@ -360,7 +363,7 @@ class IncomingLink(Link):
         )
 
     def _settles_now(self, delivery_id: i64) -> bool:
-        """Whether the outcome settles a delivery, or the sender is to settle it first (2.6.12)."""
+        """Return False if the sender must settle the delivery first (2.6.12), else True."""
         return not self.settles_second or not self.session.awaits_settlement(delivery_id)
 
     def end(self, *, closed: bool) -> None:
@@ -379,9 +382,10 @@ class IncomingLink(Link):
 
 @final
 class Partial:
-    """A delivery of which not all frames have come.
+    """A delivery of which not all frames have arrived.
 
-    `held` are the bytes in `pieces`; those of a large one have gone on to its `intake`.
+    `held` is the number of bytes in `pieces`; those of a large one were passed to its `intake`.
+    `size` is the number of payload bytes that have arrived.
     """
 
     def __init__(
@@ -405,14 +409,20 @@ class Partial:
         self.settled = False
 
     def count(self, size: i64, *, settled: bool) -> None:
-        """One more frame, with so much payload; settled on any of them is settled (2.7.5)."""
+        """Count one more frame with `size` bytes of payload.
+
+        A delivery is settled if any of its frames is (2.7.5).
+        """
         self.size += size
         self.transfers += 1
         self.settled = self.settled or settled
 
 
 def txn_id_of(transfer: Transfer, data: bytes, end: i64) -> bytes:
-    """The transaction that the state of a transfer names; `end` is the end of its fields."""
+    """Return the transaction in the state of a transfer; `end` is the end of its fields.
+
+    Raise LinkFault if the state is not a transactional one.
+    """
     state = read_state(data, transfer.state_at, end)
     if not isinstance(state, TransactionalState):
         raise LinkFault(NOT_IMPLEMENTED, "a delivery that comes with an outcome")

@@ -1,4 +1,4 @@
-"""Input that is not handled yet: the beginning of a frame, or what is held for a later turn."""
+"""Input that is not handled yet: the beginning of a frame, or input held for a later turn."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from broker.amqp.limits import CONTROLS_AT_ONCE
 
 @final
 class Input:
-    """`size` bytes in pieces, which are joined once `wanted` of them are there.
+    """`size` bytes of input in pieces, which are joined once there are `wanted` of them.
 
-    While it `is_held`, no frame is handled: SASL's outcome is awaited, or a later turn of the
-    event loop.
+    While it `is_held`, no frame is handled: the broker awaits SASL's outcome, or a later turn of
+    the event loop.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,10 @@ class Input:
         self._pieces: Final[list[bytes]] = []
 
     def join(self, data: bytes) -> bytes | None:
-        """Give up everything with `data` behind it; None while that is less than wanted."""
+        """Return all input with `data` at its end, and keep none of it.
+
+        None if that is less than `wanted` bytes: it is kept. If nothing is kept, return `data`.
+        """
         if self.size == 0:
             return data
         self._pieces.append(data)
@@ -34,7 +37,7 @@ class Input:
         return None if self.size < self.wanted else self.take()
 
     def count_control(self) -> bool:
-        """Count a frame; True, and the input is held, behind each CONTROLS_AT_ONCE of them."""
+        """Count a frame; hold the input and return True at each CONTROLS_AT_ONCE of them."""
         self._controls += 1
         if self._controls == CONTROLS_AT_ONCE:
             self._controls = 0
@@ -42,18 +45,18 @@ class Input:
         return self.is_held
 
     def take(self) -> bytes:
-        """Give up what has come."""
+        """Return all input, and keep none of it."""
         whole = b"".join(self._pieces)
         self.clear()
         return whole
 
     def keep(self, data: bytes, at: i64) -> None:
-        """Keep what lies behind `at`, where nothing is kept yet."""
+        """Keep the input from `at` on. Nothing else may be kept yet."""
         self.size = i64(len(data)) - at
         if self.size > 0:
             self._pieces.append(data[at:])
 
     def clear(self) -> None:
-        """Forget what has come."""
+        """Discard all input."""
         self._pieces.clear()
         self.size = 0

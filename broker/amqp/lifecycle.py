@@ -1,7 +1,7 @@
-"""Every rule on the life of a connection, a session and a link, and nothing else.
+"""Every rule on the life cycle of a connection, a session and a link, and nothing else.
 
-Tables without side effects: what may follow what. Whoever acts asks `after_…`
-first, and gets the fault that the specification names where it may not.
+Tables without side effects: the state that follows each event. Callers ask `..._after`
+before they act; it raises the fault that the specification names if the event is not allowed.
 """
 
 from enum import Enum
@@ -11,7 +11,7 @@ from broker.amqp.errors import ILLEGAL_STATE, NOT_ALLOWED, ConnectionFault, Link
 
 
 class ConnectionState(Enum):
-    """Core 2.4.6, seen from the end that is connected to. SASL comes before (5.3)."""
+    """States of a connection (core 2.4.6) at the end that is connected to. SASL is first (5.3)."""
 
     START = "waiting for a protocol header"
     SASL = "authenticating"
@@ -23,7 +23,7 @@ class ConnectionState(Enum):
 
 
 class ConnectionEvent(Enum):
-    """What moves a connection on. `IN` is from the peer, `OUT` from us."""
+    """Events that change a connection's state: `IN` from the peer, `OUT` from the broker."""
 
     SASL_HEADER_IN = "SASL header"
     AMQP_HEADER_IN = "AMQP header"
@@ -35,7 +35,7 @@ class ConnectionEvent(Enum):
 
 
 class SessionState(Enum):
-    """Core 2.5.5. A begin is answered at once, so the states between are not seen."""
+    """States of a session (core 2.5.5). A begin is answered at once: no intermediate states."""
 
     UNMAPPED = "unmapped"
     MAPPED = "mapped"
@@ -43,7 +43,7 @@ class SessionState(Enum):
 
 
 class SessionEvent(Enum):
-    """What moves a session on."""
+    """Events that change a session's state."""
 
     BEGIN_IN = "begin"
     END_IN = "end"
@@ -51,7 +51,7 @@ class SessionEvent(Enum):
 
 
 class LinkState(Enum):
-    """Core 2.6.3 to 2.6.6. We answer attaches and never begin one."""
+    """States of a link (core 2.6.3 to 2.6.6). The broker answers attaches and never begins one."""
 
     DETACHED = "detached"
     ATTACH_RECEIVED = "attach received"
@@ -60,7 +60,7 @@ class LinkState(Enum):
 
 
 class LinkEvent(Enum):
-    """What moves a link on."""
+    """Events that change a link's state."""
 
     ATTACH_IN = "attach"
     ATTACH_OUT = "our attach"
@@ -100,7 +100,7 @@ LINK: Final[dict[tuple[LinkState, LinkEvent], LinkState]] = {
 
 
 def connection_after(state: ConnectionState, event: ConnectionEvent) -> ConnectionState:
-    """The state that `event` leads to; ConnectionFault where it may not happen."""
+    """Return the state after `event`. Raise ConnectionFault if it is not allowed in `state`."""
     if event is ConnectionEvent.LOST:
         return ConnectionState.ENDED
     new = CONNECTION.get((state, event))
@@ -110,7 +110,7 @@ def connection_after(state: ConnectionState, event: ConnectionEvent) -> Connecti
 
 
 def session_after(state: SessionState, event: SessionEvent) -> SessionState:
-    """The state that `event` leads to; SessionFault where it may not happen."""
+    """Return the state after `event`. Raise SessionFault if it is not allowed in `state`."""
     new = SESSION.get((state, event))
     if new is None:
         raise SessionFault(NOT_ALLOWED, f"{event.value} while {state.value}")
@@ -118,7 +118,7 @@ def session_after(state: SessionState, event: SessionEvent) -> SessionState:
 
 
 def link_after(state: LinkState, event: LinkEvent) -> LinkState:
-    """The state that `event` leads to; LinkFault where it may not happen."""
+    """Return the state after `event`. Raise LinkFault if it is not allowed in `state`."""
     new = LINK.get((state, event))
     if new is None:
         raise LinkFault(NOT_ALLOWED, f"{event.value} while {state.value}")

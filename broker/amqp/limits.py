@@ -1,6 +1,6 @@
 """Every limit that the codec and the engine enforce, each with its reason.
 
-What an operator may change is an attribute of `Limits`; the rest is fixed.
+Limits that an operator may change are attributes of `Limits`; the rest is fixed.
 Precedents are those of reference/reliability.md 2.6.
 """
 
@@ -10,67 +10,69 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-# Compiled recursion has no depth check of its own: hostile nesting would end the
-# process. Broker-J allows 50, JMS filters of RabbitMQ 16.
+# Maximum depth of nested values. Compiled recursion has no depth check of its own: hostile
+# nesting would end the process. Broker-J allows 50, JMS filters of RabbitMQ 16.
 DEPTH_MAX: Final = 32
 
-# Values in one field of a performative (properties, filters, capabilities): one byte
+# Maximum values in one field of a performative (properties, filters, capabilities): one byte
 # on the wire becomes up to 70 in memory, and no client sends more than dozens.
 FIELD_VALUES_MAX: Final = 10_000
 
-# Values that are made of one body (broker/jms): at 70 bytes each, what a message of a
-# megabyte may cost in memory is 70, and not that of 128 megabytes 9 gigabytes.
+# Maximum values decoded from one body (broker/jms). At 70 bytes each, the values of a message
+# take at most 70 megabytes of memory; without a limit, 128 megabytes could take 9 gigabytes.
 BODY_VALUES_MAX: Final = 1_000_000
 
-# Body sections are walked, not kept, but every one costs time. As RabbitMQ.
+# Maximum sections of a body: they are walked, not kept, but each costs time. As RabbitMQ.
 SECTIONS_MAX: Final = 10_000
 
-# What routing reads of a message (annotations, properties) must lie within this much
-# of its start: it stays in memory, and the rest of a large message does not.
+# Maximum bytes before the body of a message. Routing reads these sections (annotations,
+# properties): they stay in memory, and the rest of a large message does not.
 SECTIONS_BEFORE_BODY_MAX: Final = 256 * 1024
 
-# A message of more than this, in more than one frame, streams: where the store keeps
-# contents, its body is written there as it comes, and read again as it goes.
+# A message of more bytes than this, in more than one frame, is streamed: if the store keeps
+# contents, its body is written there while it arrives, and read from there while it is sent.
 STREAMED_FROM: Final = 1024 * 1024
 
-# Bytes of one streamed delivery that may wait for the disk. The connection is not read
-# from until half of them have been committed.
+# Maximum bytes of one streamed delivery that wait for the disk. Above it, the connection is
+# not read from until no more than half of it waits.
 UNSAVED_BYTES_MAX: Final = 512 * 1024
 
-# Core spec 2.8.7.
+# Maximum bytes of a delivery-tag (core spec 2.8.7).
 DELIVERY_TAG_SIZE_MAX: Final = 32
 
-# The least max-frame-size that a peer may name (core spec 2.7.1).
+# Minimum bytes that a peer may state as its max-frame-size (core spec 2.7.1).
 FRAME_SIZE_MIN: Final = 512
 
-# Nobody needs more for SASL and open; RabbitMQ's figure. Nothing is known of the peer yet.
+# Maximum bytes of a frame before open: SASL and open need no more, and nothing is known of the
+# peer yet. RabbitMQ's figure.
 FRAME_BEFORE_OPEN: Final[i64] = 8192
 
-# All that a peer may have waiting in our buffers before it is authenticated.
+# Maximum bytes of input kept for a peer before the broker has answered its open.
 BUFFER_BEFORE_OPEN: Final = 64 * 1024
 
-# Answers to flow(echo=true) are gathered for so long, per session (Broker-J's figure).
+# Minimum ms between two answers to flow(echo=true) of a session; echo requests in between are
+# answered together (Broker-J's figure).
 ECHO_INTERVAL_MS: Final = 10
 
-# Deliveries that a sender has not settled, where it wants to settle first (rcv-settle-mode
-# second), per session: each costs us memory until it does.
+# Maximum deliveries per session that a sender has not settled, if it wants to settle first
+# (rcv-settle-mode second): each costs the broker memory until it does.
 UNSETTLED_IN_MAX: Final = 65_536
 
-# A delivery may have one transfer per so many bytes of the largest message, and never
-# fewer than the second figure: frames without payload must end some time.
+# Maximum transfers of a delivery: one per BYTES_PER_TRANSFER bytes of the largest message, and
+# never fewer than TRANSFERS_PER_DELIVERY_MIN. It bounds the number of frames without payload.
 BYTES_PER_TRANSFER: Final = 256
 TRANSFERS_PER_DELIVERY_MIN: Final = 1024
 
 
-# Begins, attaches, detaches and ends of one connection in a turn of the event loop: the next
-# frame is handled in a later turn. A read has up to some thousand of them, each some ten
+# Maximum begins, attaches, detaches and ends of one connection in a turn of the event loop: the
+# next frame is handled in a later turn. A read has up to some thousand of them, each some ten
 # microseconds of work, and the other connections are to be served between them.
 CONTROLS_AT_ONCE: Final = 100
 
 
 @final
 class Limits:
-    """What an operator may allow a peer. The defaults are those of config/broker.toml."""
+    """The limits that an operator can set. The defaults are those of config/broker.toml."""
 
     def __init__(
         self,
@@ -93,22 +95,23 @@ class Limits:
         self.handle_max: Final[i64] = handle_max
         self.incoming_window: Final[i64] = incoming_window
         self.max_message_size: Final[i64] = max_message_size
-        # Deliveries of a connection that are not complete yet, all together, as far as they are
-        # in memory: whole where the store keeps no contents, and less than two of the largest
-        # would then refuse one of them while another link is in the middle of its own.
+        # Maximum bytes in memory of all incomplete deliveries of a connection. They are whole in
+        # memory if the store keeps no contents: with less room than two of the largest messages
+        # need, one would then be refused while another link is in the middle of its own.
         self.partial_bytes_max: Final[i64] = partial_bytes_max
         self.handshake_timeout_ms: Final[i64] = handshake_timeout_ms
         self.idle_time_out_ms: Final[i64] = idle_time_out_ms
-        # Of a connection at a time. Every transacted JMS session has one, so as channel_max.
+        # Maximum open transactions of a connection. Every transacted JMS session has one, so the
+        # default is that of the number of channels.
         self.transactions_max: Final[i64] = transactions_max
-        # Messages sent, and outcomes given, within one transaction: it holds them all. One
-        # that has more can only be rolled back.
+        # Maximum messages sent and outcomes given within one transaction, which holds them all.
+        # A transaction that has more can only be rolled back.
         self.transaction_operations_max: Final[i64] = transaction_operations_max
         self.transaction_bytes_max: Final[i64] = transaction_bytes_max
-        # From the first of them, never from the declaration: a JMS session without work has
-        # a transaction open. As Artemis.
+        # Measured from the first message or outcome, never from the declaration: a JMS session
+        # without work has a transaction open. As Artemis.
         self.transaction_timeout_ms: Final[i64] = transaction_timeout_ms
 
     def transfers_per_delivery(self) -> i64:
-        """How many frames one delivery may take."""
+        """Return the maximum number of frames of one delivery."""
         return max(TRANSFERS_PER_DELIVERY_MIN, self.max_message_size // BYTES_PER_TRANSFER)

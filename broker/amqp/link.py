@@ -1,7 +1,7 @@
-"""One link end: its life, and what both directions share.
+"""A link's end at the broker: its life cycle, and what both directions share.
 
-Directions are ours: the peer sends on an `IncomingLink` and receives on an
-`OutgoingLink`. Both are made by an attach of the peer's, answered at once by
+Directions are the broker's: the peer sends on an `IncomingLink` and receives on an
+`OutgoingLink`. Both are created by an attach of the peer's, answered at once by
 `accept` or `refuse` (core 2.6.3).
 """
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Link:
-    """What both directions share. `handle` is the peer's number for it, `our_handle` ours.
+    """The base of both directions. `handle` is the peer's number for it, `our_handle` the broker's.
 
-    `detach_error` is what our answer to the peer's detach complains of; the owner sets it while
-    the link ends.
+    `asked` is the peer's attach until it is answered. `detach_error` is the error in the broker's
+    answer to the peer's detach, None for none; the owner sets it while the link ends.
     """
 
     def __init__(self, session: Session, attach: Attach, our_handle: i64) -> None:
@@ -79,7 +79,7 @@ class Link:
         self.asked = None
 
     def detach(self, fault: Fault | None, *, closed: bool = True) -> None:
-        """End the link from our side, with an error where `fault` says why. Twice is once."""
+        """End the link from the broker's side, with `fault` as the error if given. Idempotent."""
         if self.state is not LinkState.ATTACHED:
             return
         self.state = link_after(self.state, LinkEvent.DETACH_OUT)
@@ -90,7 +90,7 @@ class Link:
         self.end(closed=False)
 
     def on_detach(self, detach: Detach) -> None:
-        """The peer detaches, or answers our detach."""
+        """Handle the peer's detach, or its answer to the broker's."""
         answer = self.state is LinkState.ATTACHED
         self.state = link_after(self.state, LinkEvent.DETACH_IN)
         if answer:
@@ -101,18 +101,18 @@ class Link:
             self.session.put(Detach(handle=self.our_handle, closed=detach.closed, error=error))
 
     def lost(self) -> None:
-        """The session has ended, and this link with it."""
+        """End this link because its session has ended."""
         attached = self.state is LinkState.ATTACHED
         self.state = LinkState.DETACHED
         if attached:
             self.end(closed=False)
 
     def end(self, *, closed: bool) -> None:
-        """Let go of everything and tell the owner; once in the life of an attached link."""
+        """Release everything and call the owner; called once in the life of an attached link."""
         raise NotImplementedError
 
 
 def _target(asked: Attach) -> Target | None:
-    """The target of an attach, where it is one that a receiver may have."""
+    """Return the target of an attach, None if it is one that a receiver cannot have."""
     target = asked.target
     return None if isinstance(target, Coordinator) else target

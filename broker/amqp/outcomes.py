@@ -1,7 +1,7 @@
-"""Delivery states and outcomes (core spec 3.4 and 4.5.5 to 4.5.8), and the error they carry.
+"""Delivery states and outcomes (core spec 3.4 and 4.5.5 to 4.5.8), and their error.
 
-`Outcome` and `DeliveryState` are unions, so that `match` with `assert_never` shows
-where one was forgotten.
+`Outcome` and `DeliveryState` are unions, so that `match` with `assert_never` reports
+a state that was forgotten.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from broker.amqp.errors import NOT_IMPLEMENTED, ConnectionFault, Fault
 
 @final
 class Error:
-    """Why something failed, 2.8.14."""
+    """The reason of a failure, 2.8.14."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Error:
 
 
 def error_of(fault: Fault) -> Error:
-    """What the peer is told of `fault`."""
+    """Return the error that reports `fault` to the peer."""
     info: dict[str, object] = {}
     if fault.info is not None:
         for key, value in fault.info.items():
@@ -51,12 +51,13 @@ def error_of(fault: Fault) -> Error:
 
 
 def read_error(data: bytes, at: i64, end: i64) -> Error:
-    """The error behind its descriptor."""
+    """Read the error after its descriptor."""
     fields = FieldReader(data, at, end, "error")
     error = Error(
         condition=fields.require_symbol("condition"),
         description=fields.string(),
-        # not by the letter: go-amqp has strings for keys, and says in `info` why it rejects
+        # the specification allows symbols only, but go-amqp sends strings as keys, and gives its
+        # reason for a rejection in `info`
         info=fields.fields(strings=True),
     )
     fields.close()
@@ -64,7 +65,7 @@ def read_error(data: bytes, at: i64, end: i64) -> Error:
 
 
 def error_at(data: bytes, at: i64, end: i64) -> Error | None:
-    """The error with its descriptor at `at`; None where `at` is -1."""
+    """Read the error whose descriptor is at `at`; None if `at` is -1."""
     if at < 0:
         return None
     code, at = descriptor_at(data, at, end)
@@ -74,7 +75,7 @@ def error_at(data: bytes, at: i64, end: i64) -> Error | None:
 
 
 class State:
-    """Any delivery state."""
+    """A delivery state."""
 
     @abstractmethod
     def write(self, out: BytesWriter) -> None:
@@ -83,7 +84,7 @@ class State:
 
 @final
 class Received(State):
-    """So much of a delivery is held here, 3.4.1. No outcome."""
+    """The state received, 3.4.1: the part of a delivery that has arrived. No outcome."""
 
     def __init__(self, *, section_number: i64, section_offset: i64) -> None:
         self.section_number: Final[i64] = section_number
@@ -98,7 +99,7 @@ class Received(State):
 
 @final
 class Accepted(State):
-    """3.4.2"""
+    """The outcome accepted, 3.4.2."""
 
     def write(self, out: BytesWriter) -> None:
         FieldWriter().close(out, descriptors.ACCEPTED)
@@ -106,7 +107,7 @@ class Accepted(State):
 
 @final
 class Rejected(State):
-    """3.4.3"""
+    """The outcome rejected, 3.4.3."""
 
     def __init__(self, error: Error | None = None) -> None:
         self.error: Final = error
@@ -120,7 +121,7 @@ class Rejected(State):
 
 @final
 class Released(State):
-    """3.4.4"""
+    """The outcome released, 3.4.4."""
 
     def write(self, out: BytesWriter) -> None:
         FieldWriter().close(out, descriptors.RELEASED)
@@ -128,7 +129,7 @@ class Released(State):
 
 @final
 class Modified(State):
-    """3.4.5. The annotations are an encoded map."""
+    """The outcome modified, 3.4.5. The annotations are an encoded map."""
 
     def __init__(
         self,
@@ -154,7 +155,7 @@ Outcome: TypeAlias = Accepted | Rejected | Released | Modified
 
 @final
 class Declared(State):
-    """A transaction was begun, 4.5.7."""
+    """The state declared, 4.5.7: a transaction was begun."""
 
     def __init__(self, txn_id: bytes) -> None:
         self.txn_id: Final = txn_id
@@ -167,7 +168,10 @@ class Declared(State):
 
 @final
 class TransactionalState(State):
-    """The delivery, and what becomes of it, belong to a transaction, 4.5.8."""
+    """The state transactional-state, 4.5.8.
+
+    The delivery, or its outcome if there is one, belongs to a transaction.
+    """
 
     def __init__(self, *, txn_id: bytes, outcome: Outcome | None = None) -> None:
         self.txn_id: Final = txn_id
@@ -192,7 +196,7 @@ def put_state(out: BytesWriter, state: State) -> None:
 
 
 def read_state(data: bytes, at: i64, end: i64) -> DeliveryState:
-    """The delivery state with its descriptor at `at`."""
+    """Read the delivery state whose descriptor is at `at`."""
     code, behind = descriptor_at(data, at, end)
     if code == descriptors.TRANSACTIONAL_STATE:
         return _read_transactional_state(data, behind, end)
@@ -204,7 +208,7 @@ def read_state(data: bytes, at: i64, end: i64) -> DeliveryState:
 
 
 def read_outcome(data: bytes, at: i64, end: i64) -> Outcome:
-    """The outcome with its descriptor at `at`; other states are refused."""
+    """Read the outcome whose descriptor is at `at`. Raise ConnectionFault for other states."""
     code, behind = descriptor_at(data, at, end)
     return _read_outcome(data, behind, end, code)
 

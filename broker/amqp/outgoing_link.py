@@ -1,4 +1,4 @@
-"""A link on which the peer receives: it grants credit, we send within that and the window."""
+"""A link on which the peer receives: it grants credit, the broker sends within it and a window."""
 
 from __future__ import annotations
 
@@ -25,15 +25,19 @@ if TYPE_CHECKING:
     from broker.amqp.session import Session
 
 TRANSFER_OVERHEAD: Final[i64] = 40
-"""The most that a transfer frame of ours takes beside its payload."""
+"""Maximum bytes of a transfer frame of the broker's beside its payload."""
 
 REFERENCED_FROM: Final[i64] = 4096
-"""Payloads of this size on go out by reference; copying smaller ones is faster."""
+"""Payloads of at least this many bytes are sent by reference; copying smaller ones is faster."""
 
 
 @final
 class OutgoingLink(Link):
-    """A link on which the peer receives; it grants credit, we send within that and the window."""
+    """A link on which the peer receives; it grants credit, and the broker sends within it.
+
+    `_rest` is the part of an unfinished delivery that is at hand, None if there is none. Large
+    messages get it piece by piece from `_supply`, which still has to give `_supply_left` bytes.
+    """
 
     def __init__(self, session: Session, attach: Attach, our_handle: i64) -> None:
         super().__init__(session, attach, our_handle)
@@ -61,7 +65,7 @@ class OutgoingLink(Link):
         target: Target | None,
         offered_capabilities: list[str] | None = None,
     ) -> None:
-        """Answer the attach with the real `source`; credit and outcomes go to `owner`."""
+        """Answer the attach with the actual `source`; pass credit and outcomes to `owner`."""
         self.owner = owner
         self._answer(
             source=source,
@@ -72,7 +76,7 @@ class OutgoingLink(Link):
         )
 
     def on_flow(self, *, peer_delivery_count: i64, link_credit: i64, drain: bool) -> None:
-        """The receiver grants credit, or takes it back."""
+        """Take over the credit that the receiver grants or takes back."""
         owner = self.owner
         if owner is None:
             return
@@ -84,19 +88,19 @@ class OutgoingLink(Link):
             )
         self.drain = drain
         if drain and self.credit == 0 and self._rest is None:
-            self.put_flow()  # asked twice, or while the last of the credit was on its way
+            self.put_flow()  # a second drain, or one sent while the last of the credit was used
         owner.credit_changed(drain)
 
     def room_again(self) -> None:
-        """The session's window or the output has room: deliveries may go on within the credit."""
+        """Let the owner continue within the credit: the window or the output has room."""
         owner = self.owner
         if owner is not None and self.credit > 0:
             owner.credit_changed(self.drain)
 
     def drained(self) -> None:
-        """Nothing more is to be sent: give the rest of the credit up, and say so (2.6.7).
+        """Give up the remaining credit and report that, since nothing more is to be sent (2.6.7).
 
-        While a delivery is unfinished that has to wait: `credit_changed` is called again.
+        No effect while a delivery is unfinished: `credit_changed` is called again after it.
         """
         if self.drain and self.state is LinkState.ATTACHED and self._rest is None:
             self.delivery_count = credits.drained(self.delivery_count, self.credit)
@@ -104,7 +108,7 @@ class OutgoingLink(Link):
             self.put_flow()
 
     def put_flow(self) -> None:
-        """Tell the peer where this link stands."""
+        """Send the link's delivery-count and credit to the peer."""
         self.session.put_link_flow(
             handle=self.our_handle,
             delivery_count=self.delivery_count,
@@ -113,7 +117,7 @@ class OutgoingLink(Link):
         )
 
     def has_room(self) -> bool:
-        """Whether `send` may be called: credit, window, and an output that is not full."""
+        """Return whether `send` may be called: credit, window, output, no unfinished delivery."""
         session = self.session
         return (
             self.credit > 0
@@ -125,10 +129,10 @@ class OutgoingLink(Link):
     def send(
         self, delivery: Delivery | None, header: bytes, payload: bytes, *, message_format: i64 = 0
     ) -> None:
-        """Send a message; `has_room` must be true. Without `delivery` it goes settled.
+        """Send a message; `has_room` must be true. Without `delivery` it is sent settled.
 
         The rest of a message that does not fit into one frame, the window or
-        the output follows as soon as it may.
+        the output is sent as soon as they have room.
         """
         session = self.session
         output = self.output
@@ -177,9 +181,9 @@ class OutgoingLink(Link):
         size: i64,
         message_format: i64 = 0,
     ) -> None:
-        """As `send`, of `first` and what `supply` gives, `size` bytes in all.
+        """Like `send`, for `first` and the pieces of `supply`, `size` bytes in all.
 
-        Nothing is sent before the supply has given something.
+        Nothing is sent before the supply has returned a piece.
         """
         session = self.session
         output = self.output
@@ -205,14 +209,15 @@ class OutgoingLink(Link):
             session.unfinished.append(self)
 
     def supplied(self) -> None:
-        """The supply has more to give."""
+        """Continue to send: the supply has more pieces."""
         if self._supply is not None and self.state is LinkState.ATTACHED:
             self.session.room_again()
 
     def break_off(self, fault: LinkFault) -> Delivery | None:
-        """The supply ends before its time: there is no such delivery, and no link any more.
+        """Abort the large delivery, whose supply has failed, and end the link with `fault`.
 
-        The delivery is returned where the peer had not settled it yet.
+        The session ends instead if its window has no room for the abort. Return the delivery; None
+        if it was sent settled, the peer has settled it, or no large delivery is being sent.
         """
         if self._supply is None or self.state is not LinkState.ATTACHED:
             return None
@@ -226,7 +231,10 @@ class OutgoingLink(Link):
         return delivery
 
     def _put_aborted(self) -> None:
-        """Sent though nothing else was: the next delivery-id must not leave this one out."""
+        """Abort the unfinished delivery.
+
+        Written even if nothing of it was sent: the next delivery-id must not leave this one out.
+        """
         out = self.output.writer()
         start = begin_frame(out, AMQP_FRAME, self.session.our_channel)
         put_aborted(
@@ -251,7 +259,7 @@ class OutgoingLink(Link):
     ) -> None:
         """Write a transfer frame up to its payload of `size` bytes (2.7.5).
 
-        The tag is the delivery-id: unique while unsettled, which is all it must be.
+        The tag is the delivery-id, since it needs to be unique only while unsettled.
         """
         handle = self.our_handle
         fields: i64 = 17 if handle > 255 else 14
@@ -284,7 +292,7 @@ class OutgoingLink(Link):
             out.append(0x41)
 
     def send_rest(self) -> bool:
-        """Send more of an unfinished delivery; False while something is left."""
+        """Send more of the unfinished delivery; return False while something is left."""
         rest = self._rest
         if rest is None:
             return True

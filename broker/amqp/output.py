@@ -1,4 +1,4 @@
-"""What waits to be written: a writer for frames, references to large payloads, when to stop."""
+"""Output that is not written yet: a writer for frames, references to large payloads, a limit."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from broker.amqp.limits import FRAME_SIZE_MIN
 from broker.amqp.unsettled import UnsettledDeliveries
 
 OUTPUT_FULL: Final[i64] = 1024 * 1024
-"""So much output waits at most before deliveries stop (`reliability.md` R4)."""
+"""Maximum bytes of unwritten output before deliveries stop (`reliability.md` R4)."""
 
 WRITER_KEPT: Final[i64] = 128 * 1024
-"""A writer that grew beyond this is given back once it is empty."""
+"""A writer that grew beyond this many bytes is replaced once it is empty."""
 
 
 @final
 class Output:
-    """The output of one connection, in order. `frame_size_max` is what the peer takes (2.7.1)."""
+    """The output of one connection, in order.
+
+    `frame_size_max` is the largest frame that the peer takes, in bytes (2.7.1).
+    """
 
     def __init__(self, owner: ConnectionOwner) -> None:
         self.frame_size_max: i64 = FRAME_SIZE_MIN
@@ -39,26 +42,26 @@ class Output:
     # -- in
 
     def may_write(self) -> bool:
-        """Whether deliveries may go out; where not, `has_room_again` tells once they may."""
+        """Return whether deliveries may be sent; if not, `has_room_again` reports when they may."""
         if self._blocked or self._chunk_bytes + i64(len(self._writer)) >= OUTPUT_FULL:
             self._full = True
             return False
         return True
 
     def writer(self) -> BytesWriter:
-        """Where the next frame goes."""
+        """Return the writer for the next frame."""
         if not self._touched:
             self.touch()
         return self._writer
 
     def touch(self) -> None:
-        """Have `take` called, though nothing may have been written yet."""
+        """Have the owner call `take`, even if nothing has been written yet."""
         if not self._touched:
             self._touched = True
             self._owner.output_ready()
 
     def put(self, channel: i64, performative: Performative) -> None:
-        """Write a control frame; ConnectionFault where it is more than the peer takes."""
+        """Write a control frame. Raise ConnectionFault if it is larger than the peer takes."""
         out = self.writer()
         start = i64(len(out))
         put_frame(out, channel, performative)
@@ -76,18 +79,18 @@ class Output:
         self._chunk_bytes += i64(len(head) + len(payload))
 
     def pending(self) -> i64:
-        """Return how many bytes have not been handed to the socket yet."""
+        """Return the number of bytes that have not been handed to the socket yet."""
         return self._chunk_bytes + i64(len(self._writer))
 
     def note(self, unsettled: UnsettledDeliveries) -> None:
-        """Have `take` tell `unsettled` when the deliveries were sent that are put there now."""
+        """Have `take` record in `unsettled` when its latest deliveries were sent."""
         unsettled.is_noted = True
         self._noted.append(unsettled)
 
     # -- out
 
     def take(self, now_ms: i64) -> list[bytes]:
-        """Give everything up, in order, to be sent at `now_ms`."""
+        """Remove and return all output, in order, to be sent at `now_ms`."""
         self._touched = False
         if self._noted:
             for unsettled in self._noted:
@@ -107,15 +110,15 @@ class Output:
         return chunks
 
     def block(self) -> None:
-        """The socket takes no more for now."""
+        """Stop deliveries: the socket takes no more for now."""
         self._blocked = True
 
     def unblock(self) -> None:
-        """The socket takes output again."""
+        """Note that the socket takes output again."""
         self._blocked = False
 
     def has_room_again(self) -> bool:
-        """Whether somebody was held up and may go on now; asked once."""
+        """Return, once, whether deliveries were stopped and may continue now."""
         if self._blocked or not self._full:
             return False
         self._full = False

@@ -1,8 +1,8 @@
-"""The frame bodies that open and close things (core spec 2.7), each as its field table.
+"""The frame bodies that open and close things, and flow (core spec 2.7), each as its field table.
 
-`transfer.py` has the two of the data path, also to be had from here, `sasl_frames.py`
-those of the security layer. Every `read_` starts behind the descriptor. An optional
-number that is absent is -1.
+`transfer.py` has the two of the data path, exported from here too, and `sasl_frames.py`
+those of the security layer. Every `read_` function starts after the descriptor. An
+optional number that is absent is -1.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ RCV_SECOND: Final = 1
 
 @final
 class Open(Performative):
-    """2.7.1"""
+    """The performative open, 2.7.1. `idle_time_out` is in ms."""
 
     def __init__(
         self,
@@ -144,12 +144,12 @@ def read_open(data: bytes, at: i64, end: i64) -> Open:
 
 @final
 class Begin(Performative):
-    """2.7.2"""
+    """The performative begin, 2.7.2."""
 
     def __init__(
         self,
         *,
-        # those without a default first: mypyc 2.4.1 fails on them behind a number that has one
+        # those without a default first: mypyc 2.4.1 fails on them after a number that has one
         next_outgoing_id: i64,
         incoming_window: i64,
         outgoing_window: i64,
@@ -199,9 +199,9 @@ def read_begin(data: bytes, at: i64, end: i64) -> Begin:
 
 @final
 class Attach(Performative):
-    """2.7.3. `max_message_size` 0 is no limit.
+    """The performative attach, 2.7.3. `max_message_size` 0 is no limit.
 
-    `fault` says why a terminus that was read cannot be honoured: the link is to be
+    `fault` is the reason that a terminus that was read cannot be honoured: the link must be
     refused with it, and that terminus is None here.
     """
 
@@ -327,7 +327,7 @@ def _target_at(data: bytes, at: i64, end: i64) -> Target | Coordinator | None:
 
 @final
 class Flow(Performative):
-    """2.7.4"""
+    """The performative flow, 2.7.4."""
 
     def __init__(
         self,
@@ -393,7 +393,7 @@ def read_flow(data: bytes, at: i64, end: i64) -> Flow:
 
 @final
 class Detach(Performative):
-    """2.7.7"""
+    """The performative detach, 2.7.7."""
 
     def __init__(self, *, handle: i64, closed: bool = False, error: Error | None = None) -> None:
         self.handle: Final[i64] = handle
@@ -421,7 +421,7 @@ def read_detach(data: bytes, at: i64, end: i64) -> Detach:
 
 @final
 class End(Performative):
-    """2.7.8"""
+    """The performative end, 2.7.8."""
 
     def __init__(self, *, error: Error | None = None) -> None:
         self.error: Final = error
@@ -441,7 +441,7 @@ def read_end(data: bytes, at: i64, end: i64) -> End:
 
 @final
 class Close(Performative):
-    """2.7.9"""
+    """The performative close, 2.7.9."""
 
     def __init__(self, *, error: Error | None = None) -> None:
         self.error: Final = error

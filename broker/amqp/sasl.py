@@ -1,4 +1,4 @@
-"""The server's side of a SASL exchange (core 5.3): what the peer says, not whether it is true."""
+"""The server's side of a SASL exchange (core 5.3): reads credentials and does not verify them."""
 
 from typing import Final, final
 
@@ -10,7 +10,7 @@ PLAIN: Final = "PLAIN"
 
 @final
 class PlainCredentials:
-    """What a PLAIN response carries (RFC 4616)."""
+    """The content of a PLAIN response (RFC 4616)."""
 
     def __init__(self, authorization: str, user: str, password: str) -> None:
         self.authorization: Final = authorization
@@ -19,9 +19,9 @@ class PlainCredentials:
 
 
 def plain_credentials(response: bytes) -> PlainCredentials:
-    """Take a PLAIN response apart: authzid NUL authcid NUL passwd, all UTF-8.
+    """Parse a PLAIN response: authzid NUL authcid NUL passwd, all UTF-8.
 
-    ConnectionFault(decode-error) for anything else, an empty user or password included.
+    Raise ConnectionFault(decode-error) for anything else, an empty user or password included.
     """
     authorization, user, password = _plain_parts(response)
     if not user or not password:
@@ -30,9 +30,9 @@ def plain_credentials(response: bytes) -> PlainCredentials:
 
 
 def claimed_name(response: bytes) -> str:
-    """Return the user that a PLAIN response names, where nobody needs a password.
+    """Return the user that a PLAIN response names, if no password is required.
 
-    ConnectionFault(decode-error) unless it has three parts of UTF-8; any of them may be empty.
+    Raise ConnectionFault(decode-error) unless it has three parts of UTF-8; each may be empty.
     """
     return _plain_parts(response)[1]
 

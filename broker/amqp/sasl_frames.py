@@ -27,7 +27,7 @@ SASL_SYS_TEMP: Final = 4
 
 @final
 class SaslMechanisms(Performative):
-    """5.3.3.1"""
+    """The performative sasl-mechanisms, 5.3.3.1."""
 
     def __init__(self, mechanisms: list[str]) -> None:
         self.mechanisms: Final = mechanisms
@@ -49,7 +49,7 @@ def read_sasl_mechanisms(data: bytes, at: i64, end: i64) -> SaslMechanisms:
 
 @final
 class SaslInit(Performative):
-    """5.3.3.2"""
+    """The performative sasl-init, 5.3.3.2."""
 
     def __init__(
         self, *, mechanism: str, initial_response: bytes | None = None, hostname: str | None = None
@@ -79,7 +79,7 @@ def read_sasl_init(data: bytes, at: i64, end: i64) -> SaslInit:
 
 @final
 class SaslChallenge(Performative):
-    """5.3.3.3"""
+    """The performative sasl-challenge, 5.3.3.3."""
 
     def __init__(self, challenge: bytes) -> None:
         self.challenge: Final = challenge
@@ -99,7 +99,7 @@ def read_sasl_challenge(data: bytes, at: i64, end: i64) -> SaslChallenge:
 
 @final
 class SaslResponse(Performative):
-    """5.3.3.4"""
+    """The performative sasl-response, 5.3.3.4."""
 
     def __init__(self, response: bytes) -> None:
         self.response: Final = response
@@ -119,7 +119,7 @@ def read_sasl_response(data: bytes, at: i64, end: i64) -> SaslResponse:
 
 @final
 class SaslOutcome(Performative):
-    """5.3.3.5"""
+    """The performative sasl-outcome, 5.3.3.5."""
 
     def __init__(self, code: i64, additional_data: bytes | None = None) -> None:
         self.code: Final[i64] = code

@@ -1,9 +1,9 @@
 """The sections of an encoded message (core spec 3.2), found without decoding them.
 
-A message is walked once: the sections must come in order, with nothing behind the
-body but a footer. What routing always needs is read on the way, the rest only noted
-by its position. The bare message is passed on byte for byte, and what is within its
-values is its reader's business.
+A message is walked once: the sections must be in order, with nothing after the
+body but a footer. Fields that routing always needs are read on the way; of the rest only
+the position is recorded. The bare message is passed on byte for byte, and the content of
+its values is left to the receiver.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ GROUP_ID: Final = 10
 GROUP_SEQUENCE: Final = 11
 
 GROUP_ENDS: Final[i64] = 0xFFFF_FFFF
-"""The group-sequence that is -1 where JMS reads it as an int."""
+"""The group-sequence that JMS, which reads it as an int, takes for -1."""
 
 
 @final
 class Sections:
-    """Where the sections of one message are, and what routing always reads of them.
+    """The positions of the sections of one message, and the fields that routing always reads.
 
     To be reused from message to message. Positions are those of the data that was read,
-    -1 for a section that is not there: of `body` and `footer` the first byte, of the
-    others the first byte behind the descriptor. `has_group`: properties go as far as group-id.
+    -1 for a missing section: of `body` and `footer` the first byte, of the others the first byte
+    after the descriptor. `has_group`: properties extend to group-id or beyond.
     """
 
     def __init__(self) -> None:
-        # the first byte behind header and delivery-annotations: from here on all is kept
+        # the first byte after header and delivery-annotations: from here on all is kept
         self.start_kept: i64 = 0
         self.end: i64 = 0
         self.durable: bool = False
@@ -90,7 +90,7 @@ class Sections:
         self.footer: i64 = -1
 
     def read(self, data: bytes, start: i64, end: i64) -> None:
-        """Take over the message in `data[start:end]`. LinkFault where it is malformed."""
+        """Read the message in `data[start:end]`. Raise LinkFault if it is malformed."""
         self.start_kept = start
         self.end = end
         self.durable = False
@@ -117,13 +117,13 @@ class Sections:
             raise LinkFault(fault.condition, f"message: {fault.description}") from None
 
     def _read_before_body(self, data: bytes, at: i64, end: i64) -> i64:
-        """Read up to the first section of the body or the footer: its position, or the end."""
+        """Read the sections up to body or footer; return its position, or the end."""
         before: i64 = HEADER - 1
         while at < end:
             code, value = _section_at(data, at, end)
             if code >= DATA:
                 break
-            # numbered in the order they must have, so this finds doubles and strangers too
+            # codes ascend in the order of sections, so this finds duplicates and unknown ones too
             if code <= before:
                 raise malformed("a section that is unknown or out of order")
             before = code
@@ -145,7 +145,10 @@ class Sections:
         return at
 
     def _read_header(self, data: bytes, at: i64, end: i64) -> i64:
-        """first-acquirer and delivery-count are for the broker to say, not for a sender."""
+        """Read durable, priority and ttl; return the end of the header.
+
+        first-acquirer and delivery-count are skipped: the broker sets them, not the sender.
+        """
         count, at, end = _open_list(data, at, end)
         if count > HEADER_FIELDS:
             raise malformed("header has more than its fields")
@@ -187,7 +190,7 @@ class Sections:
         return end
 
     def _read_body(self, data: bytes, at: i64, end: i64) -> None:
-        """3.2: data sections, or sequence sections, or one value; then perhaps a footer."""
+        """Read data sections, sequence sections or one value, then perhaps a footer (3.2)."""
         kind: i64 = -1
         sections: i64 = 0
         while at < end:
@@ -219,7 +222,7 @@ class Sections:
         return self.text(data, GROUP_ID)
 
     def closes_group(self, data: bytes) -> bool:
-        """Whether group-sequence says that the group ends here: JMSXGroupSeq -1 (RCV-07)."""
+        """Return whether group-sequence ends the group: JMSXGroupSeq -1 (RCV-07)."""
         at = property_at(data, self.properties, self.end, GROUP_SEQUENCE)
         if at < 0:
             return False
@@ -229,7 +232,10 @@ class Sections:
             raise LinkFault(fault.condition, f"properties: {fault.description}") from None
 
     def text(self, data: bytes, field: i64) -> str | None:
-        """A string of the properties section. LinkFault where it is something else."""
+        """Return a string of the properties section, None if it is absent.
+
+        Raise LinkFault if it is something else.
+        """
         at = property_at(data, self.properties, self.end, field)
         if at < 0:
             return None
@@ -239,7 +245,7 @@ class Sections:
             raise LinkFault(fault.condition, f"properties: {fault.description}") from None
 
     def annotation(self, data: bytes, key: bytes) -> object:
-        """The message annotation of `key` (a symbol), None where there is none."""
+        """Return the message annotation of `key` (a symbol), None if there is none."""
         at = annotation_at(data, self.message_annotations, self.end, key)
         if at < 0:
             return None
@@ -251,16 +257,16 @@ class Sections:
 
 
 def split(data: bytes, start: i64, end: i64) -> Sections:
-    """The sections of the message in `data[start:end]`."""
+    """Return the sections of the message in `data[start:end]`; LinkFault if it is malformed."""
     sections = Sections()
     sections.read(data, start, end)
     return sections
 
 
 def property_at(data: bytes, properties: i64, end: i64, field: i64) -> i64:
-    """The position of a field of the properties section that starts at `properties`.
+    """Return the position of a field of the properties section that starts at `properties`.
 
-    -1 where the section (its position is -1), or the field, is not there or null.
+    -1 if the section (its position is -1) or the field is absent, or the field is null.
     """
     if properties < 0:
         return -1
@@ -278,7 +284,7 @@ def property_at(data: bytes, properties: i64, end: i64, field: i64) -> i64:
 
 
 def annotation_at(data: bytes, annotations: i64, end: i64, key: bytes) -> i64:
-    """The position of the value of `key` in the map at `annotations`; -1 where it is not."""
+    """Return the position of the value of `key` in the map at `annotations`; -1 for none."""
     if annotations < 0:
         return -1
     try:
@@ -308,7 +314,7 @@ def _is_symbol(data: bytes, at: i64, behind: i64, text: bytes) -> bool:
 
 
 def _section_at(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
-    """The descriptor of the section at `at`, and the position of its value."""
+    """Return the descriptor of the section at `at`, and the position of its value."""
     if at + 3 < end and data[at] == 0 and data[at + 1] == 0x53:
         return i64(data[at + 2]), at + 3
     code, value = descriptor_at(data, at, end)
@@ -318,7 +324,7 @@ def _section_at(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
 
 
 def _open_list(data: bytes, at: i64, end: i64) -> tuple[i64, i64, i64]:
-    """Count, first field and end of the list that a section must be."""
+    """Return count, first field and end of the list that a section must be."""
     code = i64(data[at])
     if code == 0xC0 or code == 0xD0:
         return open_body(data, at + 1, end, code)
@@ -335,7 +341,7 @@ def _behind_map(data: bytes, at: i64, end: i64) -> i64:
 
 
 def _behind_body(data: bytes, at: i64, end: i64, kind: i64) -> i64:
-    """Behind one section of the body."""
+    """Return the position after one section of the body."""
     code = i64(data[at])
     if kind == DATA:
         if code != 0xA0 and code != 0xB0:
@@ -357,7 +363,7 @@ def put_header(
     first_acquirer: bool,
     delivery_count: i64,
 ) -> None:
-    """The header section; `ttl` -1 is none. Trailing defaults are left out."""
+    """Write the header section; `ttl` is in ms, -1 for none. Trailing defaults are left out."""
     put_descriptor(out, HEADER)
     if delivery_count > 0:
         count: i64 = 5
@@ -388,5 +394,5 @@ def put_header(
         put_bool(out, first_acquirer)
     if count > 4:
         put_uint(out, delivery_count)
-    # 22 bytes at most: the narrow form always does
+    # 22 bytes at most: the narrow form is always enough
     out[start + 1] = u8(len(out) - start - 2)

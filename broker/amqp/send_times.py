@@ -1,4 +1,4 @@
-"""When the deliveries of a session were sent, without a timestamp in each of them."""
+"""The send times of a session's deliveries, without a timestamp in each of them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final, final
 from mypy_extensions import i64
 
 GRAIN_MS: Final[i64] = 100
-"""Deliveries that were sent within this time share a mark."""
+"""Deliveries that were sent within this many ms share a mark."""
 
 MARKS_MAX: Final = 64
-"""With more marks than that every second one goes: what was sent long ago is known less exactly."""
+"""Maximum marks; beyond it every second one is deleted, so that old times are less exact."""
 
 
 @final
 class SendTimes:
-    """Marks of delivery numbers and times, in ms on the steady clock, in ascending order."""
+    """Marks of delivery numbers and send times, in ms on the steady clock, in ascending order."""
 
     def __init__(self) -> None:
         self._numbers: list[int] = []
@@ -23,9 +23,9 @@ class SendTimes:
         self._next: i64 = 0
 
     def note(self, following: i64, now_ms: i64, *, oldest: i64) -> None:
-        """Note that all deliveries below number `following` have been sent by `now_ms`.
+        """Record that all deliveries below number `following` have been sent by `now_ms`.
 
-        Nobody will ask for one below `oldest`.
+        Numbers below `oldest` will not be asked for.
         """
         if not self._times_ms or now_ms - i64(self._times_ms[-1]) >= GRAIN_MS:
             self._numbers.append(int(self._next))
@@ -43,7 +43,7 @@ class SendTimes:
             self._times_ms = self._times_ms[::2]
 
     def sent_ms(self, number: i64) -> i64:
-        """Return when the delivery was sent, GRAIN_MS too early at most for a recent one."""
+        """Return when the delivery was sent: 0 if unknown, at most GRAIN_MS too early if recent."""
         return i64(self._times_ms[self._mark_of(number)]) if self._times_ms else 0
 
     def _mark_of(self, number: i64) -> int:

@@ -1,7 +1,7 @@
 """Serial number arithmetic of 32 bits, RFC 1982 (core spec 2.8.10).
 
-Delivery numbers, transfer numbers and delivery-counts wrap. They are added and
-compared here and nowhere else.
+Delivery numbers, transfer numbers and delivery-counts wrap. They are compared with
+these functions; code on the data path increments them itself, with a mask.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ HALF: Final = 0x8000_0000
 
 
 def add(start: i64, step: i64) -> i64:
-    """`start` moved by `step`, which may be negative."""
+    """Return `start` moved by `step`, which may be negative."""
     return (start + step) & MASK
 
 
 def ahead(one: i64, other: i64) -> i64:
-    """How far `one` is ahead of `other`; negative where it is behind.
+    """Return how far `one` is ahead of `other`; negative if it is behind.
 
     RFC 1982 leaves a distance of exactly 2^31 undefined: here it is -2^31.
     """
@@ -28,7 +28,7 @@ def ahead(one: i64, other: i64) -> i64:
 
 
 def compare(one: i64, other: i64) -> i64:
-    """-1, 0 or 1: `one` is before, at or behind `other`."""
+    """Return -1, 0 or 1 if `one` is before, at or after `other`."""
     difference = ahead(one, other)
     if difference == 0:
         return 0

@@ -1,7 +1,7 @@
-"""One session: its windows, its handles, and the way of each frame to its link.
+"""One session: its windows, its handles, and the dispatch of each frame to its link.
 
-Transfers and dispositions are read without making objects; everything else
-comes as a performative. Accepted deliveries gather into ranges, and window
+Transfers and dispositions are read without making objects; all other frames
+arrive as performatives. Accepted deliveries are combined into ranges, and window
 and credit updates into as few flows as the peer needs not to stall.
 """
 
@@ -57,14 +57,14 @@ if TYPE_CHECKING:
     from broker.amqp.connection import Connection
 
 OUTGOING_WINDOW: Final[i64] = 0x7FFF_FFFF
-"""What we announce of our own sending; it limits nothing (2.5.6)."""
+"""The outgoing-window that the broker announces; it limits nothing (2.5.6)."""
 
 NO_ECHO: Final[i64] = -1
 
 
 @final
 class Session:
-    """A session that the peer began on `channel`; we answer on `our_channel`."""
+    """A session that the peer began on `channel`; the broker answers on `our_channel`."""
 
     def __init__(
         self, connection: Connection, begin: Begin, *, channel: i64, our_channel: i64
@@ -102,7 +102,7 @@ class Session:
     # -- frames in
 
     def on_transfer(self, transfer: Transfer, data: bytes, at: i64, end: i64) -> None:
-        """A transfer frame with its payload in `data[at:end]`."""
+        """Handle a transfer frame with its payload in `data[at:end]`."""
         self.incoming_window.take()
         link = self._link(transfer.handle)
         if not isinstance(link, IncomingLink):
@@ -117,7 +117,7 @@ class Session:
             self.put_flow()
 
     def on_disposition(self, disposition: Disposition, data: bytes, end: i64) -> None:
-        """Outcomes of what we sent, or the sender's settlement of what it sent (2.7.6)."""
+        """Handle outcomes of sent deliveries, or the sender's settlement of its own (2.7.6)."""
         if disposition.role is SENDER:
             if disposition.settled and self._unsettled_in:
                 self._settled_by_sender(disposition.first, disposition.last)
@@ -125,7 +125,7 @@ class Session:
         if not disposition.settled and (
             disposition.state_code < 0 or disposition.state_code == RECEIVED
         ):
-            return  # nothing final has been said yet
+            return  # there is no final outcome yet
         state: DeliveryState | None = None
         if disposition.state_code == ACCEPTED:
             state = ACCEPTED_STATE
@@ -133,12 +133,12 @@ class Session:
             if disposition.state_code == TRANSACTIONAL_STATE:
                 self._retire(disposition, data, end)
                 return
-            # before anything is taken: after a fault all deliveries must be found in their place
+            # before deliveries are taken: after a fault all of them must still be unsettled
             state = read_state(data, disposition.state_at, end)
         if disposition.first == disposition.last:
             delivery = self.unsettled_out.take(disposition.first)
             if delivery is None:
-                return  # of a link that has been detached, or settled already
+                return  # its link was detached, or it is settled already
             taken = [delivery]
         else:
             taken = self.unsettled_out.take_range(disposition.first, disposition.last)
@@ -152,7 +152,7 @@ class Session:
                 if owner is not None:
                     owner.settled(delivery, state)
         if not disposition.settled and state is not None:
-            # the receiver settles second, and waits for us (2.6.12)
+            # the receiver settles second, and waits for the broker (2.6.12)
             self.put_disposition(
                 role=SENDER,
                 first=disposition.first,
@@ -162,11 +162,11 @@ class Session:
             )
 
     def _retire(self, disposition: Disposition, data: bytes, end: i64) -> None:
-        """Outcomes for the end of a transaction: what is not settled stays unsettled (4.4.2)."""
+        """Handle outcomes for a transaction's end; deliveries not settled stay so (4.4.2)."""
         state = read_state(data, disposition.state_at, end)
         assert isinstance(state, TransactionalState)
         if state.outcome is None and not disposition.settled:
-            return  # nothing final has been said yet
+            return  # there is no final outcome yet
         unsettled = self.unsettled_out
         taken = unsettled.take_range(disposition.first, disposition.last)
         if not taken:
@@ -176,7 +176,7 @@ class Session:
             for delivery in taken:
                 unsettled.put_back(delivery)
         for delivery in taken:
-            owner = delivery.sent_to  # none where the link has ended by one of the others
+            owner = delivery.sent_to  # None if one of the others has ended the link
             if owner is not None:
                 owner.retired(delivery, state, disposition.settled)
 
@@ -189,7 +189,7 @@ class Session:
                 del self._unsettled_in[delivery_id]
 
     def on_flow(self, flow: Flow, now_ms: i64) -> None:
-        """Windows, and credit where the flow names a link (2.7.4)."""
+        """Take over the windows, and the credit if the flow names a link (2.7.4)."""
         was_shut = self.outgoing_window.left <= 0
         self.outgoing_window.offered(flow.next_incoming_id, flow.incoming_window)
         self.incoming_window.announced(flow.next_outgoing_id)
@@ -218,7 +218,7 @@ class Session:
             link.on_flow(flow.delivery_count)
 
     def on_attach(self, attach: Attach) -> None:
-        """Make the link end that answers, and let the connection's owner judge it."""
+        """Create the link end that answers, and let the connection's owner decide on it."""
         handle = attach.handle
         self._check_range(handle)
         while i64(len(self._links)) <= handle:
@@ -236,7 +236,7 @@ class Session:
             self._judge(outgoing, attach)
 
     def _claim_handle(self, wanted: i64) -> i64:
-        """The peer's own number where it is free, for the sake of whoever reads a trace."""
+        """Return the peer's own number if it is free, to make traces easy to read, else another."""
         ours = int(wanted)
         if wanted > self._remote_handle_max or ours in self._ours:
             ours = 0
@@ -259,7 +259,7 @@ class Session:
             link.refuse(fault)
 
     def on_detach(self, detach: Detach) -> None:
-        """The peer's detach, or its answer to ours."""
+        """Handle the peer's detach, or its answer to the broker's."""
         link = self._link(detach.handle)
         self._links[detach.handle] = None
         link.on_detach(detach)
@@ -280,7 +280,7 @@ class Session:
             raise ConnectionFault(FRAMING_ERROR, f"handle {handle} is above {handle_max} (2.7.2)")
 
     def forget(self, link: Link) -> None:
-        """Nothing more is sent on `link`."""
+        """Send nothing more on `link`."""
         if link in self._echoing:
             self._echoing.remove(link)
         if isinstance(link, OutgoingLink) and link in self.unfinished:
@@ -289,7 +289,7 @@ class Session:
     # -- the life of the session
 
     def on_end(self) -> None:
-        """The peer ends the session, or answers our end."""
+        """Handle the peer's end, or its answer to the broker's."""
         answer = self.state is SessionState.MAPPED
         self.state = session_after(self.state, SessionEvent.END_IN)
         if answer:
@@ -299,7 +299,7 @@ class Session:
             self.connection.owner.session_ended(self)
 
     def end(self, fault: Fault) -> None:
-        """End the session from our side; frames that still come are ignored."""
+        """End the session from the broker's side; frames that still arrive are ignored."""
         self.state = session_after(self.state, SessionEvent.END_OUT)
         self._drop_links()
         self.flush_accepted()
@@ -307,7 +307,7 @@ class Session:
         self.connection.owner.session_ended(self)
 
     def lost(self) -> None:
-        """The connection is over."""
+        """End the session because its connection is over."""
         if self.state is SessionState.MAPPED:
             self._drop_links()
         self.state = SessionState.UNMAPPED
@@ -337,21 +337,21 @@ class Session:
         self._expected_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
 
     def skip_delivery(self, delivery_id: i64) -> None:
-        """Count a delivery that is ignored, where this is its first frame."""
+        """Count an ignored delivery, if this is its first frame."""
         expected = self._expected_delivery_id
         if delivery_id >= 0 and (expected < 0 or delivery_id == expected):
             self._expected_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
 
     def accept(self, delivery_id: i64, *, settled: bool, state: State = ACCEPTED_STATE) -> None:
-        """Accept a delivery that does not continue `accepted`: another range begins with it."""
+        """Accept a delivery that does not continue the range `accepted`: begin another with it."""
         self.flush_accepted()
         if self.state is not SessionState.MAPPED:
-            return  # what was accepted late, once durable, is no longer asked for
+            return  # accepted late, once durable: the session has ended
         self.accepted.begin(delivery_id, settled, state)
         self.connection.owes_dispositions(self)
 
     def flush_accepted(self) -> None:
-        """Write the disposition of what has been accepted."""
+        """Write the disposition of the range `accepted`, if there is one."""
         accepted = self.accepted
         first = accepted.first
         if first != NOTHING:
@@ -365,17 +365,17 @@ class Session:
             )
 
     def await_settlement(self, delivery_id: i64, link: IncomingLink) -> None:
-        """The sender wants to settle before us: remember that this delivery is not settled."""
+        """Record a delivery that its sender is to settle before the broker does."""
         if len(self._unsettled_in) >= UNSETTLED_IN_MAX:
             raise SessionFault(RESOURCE_LIMIT_EXCEEDED, "too many deliveries are unsettled")
         self._unsettled_in[int(delivery_id)] = link
 
     def awaits_settlement(self, delivery_id: i64) -> bool:
-        """Whether the sender has still to settle a delivery before us."""
+        """Return whether the sender has still to settle a delivery before the broker."""
         return int(delivery_id) in self._unsettled_in
 
     def forget_settlements(self, link: IncomingLink) -> None:
-        """`link` has ended, and its deliveries with it."""
+        """Delete the records of unsettled deliveries of `link`, which has ended."""
         for delivery_id, owner in list(self._unsettled_in.items()):
             if owner is link:
                 del self._unsettled_in[delivery_id]
@@ -389,7 +389,7 @@ class Session:
     def put_disposition(
         self, *, role: bool, first: i64, last: i64, settled: bool, state: State
     ) -> None:
-        """Send a disposition, behind what was accepted before."""
+        """Send a disposition, after that of the range `accepted`."""
         if self.state is not SessionState.MAPPED:
             return
         self.flush_accepted()
@@ -403,18 +403,18 @@ class Session:
         start = begin_frame(out, AMQP_FRAME, self.our_channel)
         put_disposition(out, role=role, first=first, last=last, settled=settled, state=state)
         if i64(len(out)) - start > output.frame_size_max:
-            # an outcome of the peer's own, echoed, is more than it takes: it knows what it said
+            # the peer's own outcome does not fit its frame size: leave it out, the peer knows it
             out.truncate(int(start))
             start = begin_frame(out, AMQP_FRAME, self.our_channel)
             put_disposition(out, role=role, first=first, last=last, settled=settled, state=None)
         end_frame(out, start)
 
     def put_flow(self) -> None:
-        """Open the whole incoming window again, and say so."""
+        """Open the whole incoming window again, and announce it."""
         self.put_link_flow(handle=-1, delivery_count=-1, credit=-1, drain=False)
 
     def put_link_flow(self, *, handle: i64, delivery_count: i64, credit: i64, drain: bool) -> None:
-        """Send a flow for a link, or for the session alone where `handle` is -1."""
+        """Send a flow for a link, or for the session alone if `handle` is -1."""
         if self.state is not SessionState.MAPPED:
             return
         self.put(
@@ -431,7 +431,7 @@ class Session:
         )
 
     def room_again(self) -> None:
-        """The window or the output has room: go on with what was held up."""
+        """Continue with deliveries that were stopped: the window or the output has room."""
         if self.outgoing_window.left <= 0:
             return
         if self.unfinished:
@@ -444,7 +444,7 @@ class Session:
     # -- echoes
 
     def _echo(self, link: Link | None, now_ms: i64) -> None:
-        """Owe the peer a flow; within 10 ms of the last one, later (`reliability.md` C14)."""
+        """Answer with a flow; later if the last is less than 10 ms ago (`reliability.md` C14)."""
         if link is not None and link.state is LinkState.ATTACHED and link not in self._echoing:
             self._echoing.append(link)
         if self._last_echo_ms >= 0 and now_ms - self._last_echo_ms < ECHO_INTERVAL_MS:
@@ -455,7 +455,7 @@ class Session:
         self._answer_echo(now_ms)
 
     def tick(self, now_ms: i64) -> None:
-        """Answer the echoes that have waited long enough."""
+        """Answer the echo requests that are due."""
         if self.echo_due_ms != NO_ECHO and now_ms >= self.echo_due_ms:
             self._answer_echo(now_ms)
 
@@ -479,7 +479,7 @@ class Session:
 
 
 def _tell_accepted(deliveries: list[Delivery]) -> None:
-    """Tell the owners of the links of accepted deliveries: once of all that follow one another."""
+    """Call the owners of accepted deliveries, once for each run of deliveries of an owner."""
     count = i64(len(deliveries))
     start: i64 = 0
     while start < count:

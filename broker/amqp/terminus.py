@@ -1,7 +1,7 @@
 """Sources, targets and coordinators (core spec 3.5 and 4.5.1): the ends of a link.
 
-What is well-formed but nothing a node can honour (an address that is no string, an
-unknown durability or outcome) raises `LinkFault`, so that the link alone is refused.
+A well-formed value that no node can honour (an address that is no string, an unknown
+durability or outcome) raises `LinkFault`, so that the link alone is refused.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ COPY: Final = "copy"
 
 @final
 class SourceFilter:
-    """One filter of a source (3.5.8): its key, what it says, and its bytes, to be echoed.
+    """One filter of a source (3.5.8): its key, its value, and its bytes, to be echoed.
 
-    The descriptor is a number or a symbol's text; None where the value has none.
+    The descriptor is a number or a symbol's text; None if the value has none.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class SourceFilter:
 
 @final
 class Source:
-    """Where the messages of a link come from, 3.5.3.
+    """The source of a link: the node from which its messages are sent, 3.5.3.
 
-    `tells_expiry_policy` is False where a durable one leaves it out, which means session-end.
+    `tells_expiry_policy` is False if a durable one leaves it out, which means session-end.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Source:
 
 @final
 class Target:
-    """Where the messages of a link go, 3.5.4."""
+    """The target of a link: the node to which its messages are sent, 3.5.4."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class Coordinator:
 
 
 def read_source(data: bytes, at: i64, end: i64) -> Source:
-    """The source behind its descriptor. LinkFault for what no node can honour."""
+    """Read the source after its descriptor. Raise LinkFault if no node can honour it."""
     fields = FieldReader(data, at, end, "source")
     address_at = fields.composite()
     durable = fields.uint(NOT_DURABLE)
@@ -212,7 +212,7 @@ def read_source(data: bytes, at: i64, end: i64) -> Source:
 
 
 def read_target(data: bytes, at: i64, end: i64) -> Target:
-    """The target behind its descriptor. LinkFault for what no node can honour."""
+    """Read the target after its descriptor. Raise LinkFault if no node can honour it."""
     fields = FieldReader(data, at, end, "target")
     address_at = fields.composite()
     durable = fields.uint(NOT_DURABLE)
@@ -234,7 +234,7 @@ def read_target(data: bytes, at: i64, end: i64) -> Target:
 
 
 def read_coordinator(data: bytes, at: i64, end: i64) -> Coordinator:
-    """The coordinator behind its descriptor."""
+    """Read the coordinator after its descriptor."""
     fields = FieldReader(data, at, end, "coordinator")
     capabilities = fields.symbols()
     fields.close()
@@ -242,7 +242,10 @@ def read_coordinator(data: bytes, at: i64, end: i64) -> Coordinator:
 
 
 def _address(data: bytes, at: i64, end: i64) -> str | None:
-    """By the specification an address may be of any type; ours are strings."""
+    """Return the address, None if it is absent.
+
+    The specification allows any type; this broker's addresses are strings.
+    """
     if at < 0:
         return None
     value, _ = take_value(data, at, end, FIELD_VALUES_MAX)
@@ -300,7 +303,7 @@ def _filter(key: str, value: object, encoded: bytes) -> SourceFilter:
 
 
 def filter_from(key: str, encoded: bytes) -> SourceFilter:
-    """The filter of that key whose value is encoded so."""
+    """Return the filter of `key` whose encoded value is `encoded`."""
     value, _ = take_value(encoded, 0, i64(len(encoded)), FIELD_VALUES_MAX)
     return _filter(key, value, encoded)
 

@@ -1,4 +1,4 @@
-"""What a coordinator of transactions is told: declare and discharge (core 4.5.2, 4.5.3)."""
+"""The commands to a coordinator of transactions: declare and discharge (core 4.5.2, 4.5.3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ MULTI_SSNS_PER_TXN: Final = "amqp:multi-ssns-per-txn"
 
 @final
 class Declare:
-    """Begin a transaction, 4.5.2. A `global_id` would make it part of a distributed one."""
+    """The command to begin a transaction, 4.5.2.
+
+    A global-id would make it part of a distributed one.
+    """
 
     def __init__(self, *, has_global_id: bool) -> None:
         self.has_global_id: Final = has_global_id
@@ -25,7 +28,7 @@ class Declare:
 
 @final
 class Discharge:
-    """End a transaction, 4.5.3: roll it back where `fail` is set, else commit it."""
+    """The command to end a transaction, 4.5.3: roll it back if `fail` is set, else commit it."""
 
     def __init__(self, *, txn_id: bytes, fail: bool) -> None:
         self.txn_id: Final = txn_id
@@ -36,7 +39,10 @@ Command: TypeAlias = Declare | Discharge
 
 
 def read_command(data: bytes, at: i64, end: i64) -> Command:
-    """The command in a message whose body begins at `at`: one amqp-value section (4.2)."""
+    """Read the command in a message whose body begins at `at`: one amqp-value section (4.2).
+
+    Raise ConnectionFault for any other body, and for none (-1).
+    """
     if at < 0:
         raise malformed("a message to the coordinator has a body")
     code, at = descriptor_at(data, at, end)

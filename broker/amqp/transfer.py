@@ -1,8 +1,8 @@
 """The two performatives of the data path: transfer (core spec 2.7.5) and disposition (2.7.6).
 
 A connection has one `Transfer` and one `Disposition` and reads every frame into
-them: nothing is allocated. Fields are read one after the other without asking
-whether each lies within the list; that is checked once, behind the last of them.
+them, so nothing is allocated. Fields are read one after the other without a check
+that each lies within the list; that is checked once, after the last of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DISPOSITION_FIELDS: Final = 6
 
 
 def _open(data: bytes, at: i64, end: i64, name: str) -> tuple[i64, i64, i64]:
-    """Count, first field and end of a performative's list."""
+    """Return count, first field and end of a performative's list."""
     if at < end:
         code = i64(data[at])
         if code == 0xC0 or code == 0xD0:
@@ -44,7 +44,7 @@ def _open(data: bytes, at: i64, end: i64, name: str) -> tuple[i64, i64, i64]:
 
 
 def _take_state(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
-    """The position of a delivery state, -1 for null, and the position behind it."""
+    """Return the position of a delivery state, -1 for null, and the position after it."""
     behind = skip(data, at, end)
     code = i64(data[at])
     if code == 0x00:
@@ -58,7 +58,7 @@ def _take_state(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
 class Transfer:
     """The transfer frame that was read last.
 
-    -1 means absent: a continuation may leave out what the first frame said (2.7.5).
+    -1 means absent: a continuation may omit what the first frame stated (2.7.5).
     Positions are those of the data that was read.
     """
 
@@ -77,15 +77,15 @@ class Transfer:
         self.batchable: bool = False
 
     def tag(self, data: bytes) -> bytes | None:
-        """The delivery-tag within the data that was read, None where it is absent."""
+        """Return the delivery-tag within the data that was read, None if it is absent."""
         if self.tag_at < 0:
             return None
         return data[self.tag_at : self.tag_at + self.tag_size]
 
     def read(self, data: bytes, at: i64, end: i64) -> i64:
-        """Take over the transfer behind its descriptor; the position of its payload.
+        """Read the transfer after its descriptor; return the position of its payload.
 
-        `end` is the end of the frame.
+        `end` is the end of the frame. Raise ConnectionFault if the transfer is malformed.
         """
         count, first, behind = _open(data, at, end, "transfer")
         try:
@@ -99,7 +99,7 @@ class Transfer:
         return behind
 
     def _read_fields(self, data: bytes, at: i64, end: i64, count: i64) -> i64:
-        """Read the fields that senders usually give, and hand on to the others."""
+        """Read the fields that senders usually set; leave the others to `_read_rest`."""
         self.handle = -1
         self.delivery_id = -1
         self.tag_at = -1
@@ -169,9 +169,9 @@ class Transfer:
 class Disposition:
     """The disposition frame that was read last.
 
-    `role` is true for a receiver's, `last` is `first` where it is absent. `state_at` and
-    `state_code` are the position and the descriptor of the state, -1 where there is none;
-    `state_code` is -1, too, where the descriptor is unknown.
+    `role` is True for a receiver's, `last` is `first` if it is absent. `state_at` and
+    `state_code` are the position and the descriptor of the state, -1 if there is none;
+    `state_code` is -1, too, if the descriptor is unknown.
     """
 
     def __init__(self) -> None:
@@ -184,7 +184,10 @@ class Disposition:
         self.batchable: bool = False
 
     def read(self, data: bytes, at: i64, end: i64) -> None:
-        """Take over the disposition behind its descriptor; `end` is the end of the frame."""
+        """Read the disposition after its descriptor; `end` is the end of the frame.
+
+        Raise ConnectionFault if it is malformed.
+        """
         count, first, behind = _open(data, at, end, "disposition")
         if count > DISPOSITION_FIELDS:
             raise malformed("disposition has more than its fields")
@@ -230,7 +233,7 @@ class Disposition:
 def put_aborted(
     out: BytesWriter, *, handle: i64, delivery_id: i64, settled: bool, message_format: i64
 ) -> None:
-    """A transfer that takes back what was sent of its delivery, and settles it (2.7.5)."""
+    """Write a transfer that aborts its delivery, and settles it (2.7.5)."""
     fields = FieldWriter()
     fields.uint(handle)
     fields.uint(delivery_id)
@@ -252,7 +255,7 @@ def put_disposition(
     settled: bool,
     state: State | None,
 ) -> None:
-    """A disposition with its descriptor; `last` may be `first`."""
+    """Write a disposition with its descriptor; `last` may be `first`."""
     if isinstance(state, Accepted):
         _put_accepted(out, first, last, role=role, settled=settled)
         return
@@ -267,7 +270,7 @@ def put_disposition(
 
 
 def _put_accepted(out: BytesWriter, first: i64, last: i64, *, role: bool, settled: bool) -> None:
-    """The answer to nearly every delivery, without a buffer in between."""
+    """Write the answer to nearly every delivery, without a buffer in between."""
     put_descriptor(out, DISPOSITION)
     start = len(out)
     out.append(0xC0)

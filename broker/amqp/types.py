@@ -1,9 +1,9 @@
 """AMQP types that Python lacks (core spec 1.6).
 
-None, bool, int (long), float (double), bytes, str, uuid.UUID and list stand for
-themselves. Everything else has a final class here, so that a decoded value can
-be written back as the type it came as. Values of different types are never
-equal, although Python says 1 == 1.0 == True.
+None, bool, int (long), float (double), bytes, str, uuid.UUID and list are used as
+they are. Every other type has a final class here, so that a decoded value can be
+written back with its type. Values of different types are never equal, although
+Python says 1 == 1.0 == True.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, final
 
 
 class Integer:
-    """An integer of one of the widths that Python does not tell apart."""
+    """An integer of a width that Python does not distinguish from others."""
 
     def __init__(self, value: int, low: int, high: int) -> None:
         if not low <= value <= high:
@@ -90,7 +90,7 @@ class Int(Integer):
 
 @final
 class Timestamp(Integer):
-    """Milliseconds since the Unix epoch, 1.6.17. A number: it reaches further than datetime."""
+    """Milliseconds since the Unix epoch, 1.6.17. An int: its range is larger than datetime's."""
 
     def __init__(self, value: int) -> None:
         super().__init__(value, -0x8000_0000_0000_0000, 0x7FFF_FFFF_FFFF_FFFF)
@@ -98,7 +98,7 @@ class Timestamp(Integer):
 
 @final
 class Char(Integer):
-    """One Unicode code point, 1.6.16. A number: Java clients send lone surrogates."""
+    """One Unicode code point, 1.6.16. An int, not a str: Java clients send lone surrogates."""
 
     def __init__(self, value: int) -> None:
         super().__init__(value, 0, 0x10FFFF)
@@ -123,7 +123,7 @@ class Float:
 
 @final
 class Decimal:
-    """decimal32, 64 or 128 (1.6.13 to 1.6.15) as it came: 4, 8 or 16 bytes that nobody reads."""
+    """A decimal32, 64 or 128 (1.6.13 to 1.6.15) as it was received: 4, 8 or 16 opaque bytes."""
 
     def __init__(self, raw: bytes) -> None:
         if len(raw) not in (4, 8, 16):
@@ -186,8 +186,8 @@ class Described:
 class Array:
     """Values of one constructor, 1.6.24.
 
-    Elements without width (null, true, uint0, list0 ...) are not made: twelve
-    bytes could ask for four billion of them. Only their `count` is kept.
+    Elements without width (null, true, uint0, list0 ...) are not created: twelve
+    bytes could ask for four billion of them. Only `zero_width_count` is kept.
     """
 
     def __init__(
@@ -224,9 +224,9 @@ class Array:
 
 @final
 class Map:
-    """Pairs in the order they came, 1.6.23. The keys 1, 1.0 and True are three keys.
+    """Pairs in the order in which they arrived, 1.6.23. The keys 1, 1.0 and True are three keys.
 
-    ValueError where a key comes twice; TypeError where it is a list, map, array or described.
+    Raises ValueError if a key occurs twice; TypeError if it is a list, map, array or described.
     """
 
     def __init__(self, pairs: list[tuple[object, object]]) -> None:
@@ -239,7 +239,7 @@ class Map:
             self._index[key] = at
 
     def get(self, key: object) -> object:
-        """The value of `key`, None where there is none."""
+        """Return the value of `key`, None if there is none."""
         at = self._index.get(_identity(key))
         return None if at is None else self.pairs[at][1]
 
@@ -266,13 +266,13 @@ class Map:
 
 
 def combined(old: Map, new: Map) -> Map:
-    """The pairs of both; a key that is in both has its new value."""
+    """Return the pairs of both; a key that is in both has its new value."""
     kept = [pair for pair in old.pairs if pair[0] not in new]
     return Map(kept + new.pairs)
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two values are equal and of one AMQP type, inside lists too."""
+    """Return whether two values are equal and of one AMQP type, inside lists too."""
     if isinstance(one, list) and isinstance(other, list):
         if len(one) != len(other):
             return False
@@ -283,7 +283,7 @@ def same(one: object, other: object) -> bool:
 
 
 def _identity(key: object) -> tuple[str, object]:
-    """What makes a map key that key: Python alone would take 1, 1.0 and True for one."""
+    """Return a map key with its type: Python alone takes 1, 1.0 and True for one key."""
     if isinstance(key, (list, dict, Map, Array, Described)):
         raise TypeError(f"a {type(key).__name__} cannot be the key of a map")
     if isinstance(key, float):

@@ -1,7 +1,7 @@
 """The unsettled map of a session in one direction: deliveries by their ids.
 
-Ids are consecutive, so a ring serves, twenty times faster than a dictionary. A
-delivery that stays while thousands after it settle moves to a dictionary, so
+Ids are consecutive, so a ring suffices, twenty times faster than a dictionary. A
+delivery that stays while thousands after it are settled moves to a dictionary, so
 that the ring stays small whatever a peer leaves unsettled.
 """
 
@@ -17,16 +17,16 @@ RING_MIN: Final[i64] = 16
 RING_MAX: Final[i64] = 65_536
 
 SPARSE: Final[i64] = 8
-"""A ring with more gaps than this for every delivery is made smaller before it is walked."""
+"""A ring with more gaps than this for each delivery is made smaller before it is walked."""
 
 
 @final
 class UnsettledDeliveries:
-    """Deliveries of one session and direction that wait for settlement; `count` of them.
+    """The `count` deliveries of one session and direction that are not settled.
 
     Inside, ids are *numbers*: the id without its wrap at 2^32. Each delivery also counts in
-    `unsettled` of the owner of its link. `is_noted` is true while the connection's output is to
-    note when the latest of them were sent (`note_sent`).
+    `unsettled` of the owner of its link. `is_noted` is True while the connection's output is to
+    record when the latest of them were sent (`note_sent`).
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class UnsettledDeliveries:
         self._parts: dict[OutgoingOwner, list[Delivery]] | None = None
 
     def put(self, delivery: Delivery) -> None:
-        """Keep `delivery` under its id, which comes after all that were put before."""
+        """Keep `delivery` under its id, which must follow all ids that were put before."""
         number = self._next + ((delivery.delivery_id - self._next) & 0xFFFF_FFFF)
         if self._oldest == self._next:
             self._oldest = number
@@ -55,14 +55,14 @@ class UnsettledDeliveries:
             owner.unsettled += 1
 
     def _number(self, delivery_id: i64) -> i64:
-        """The number nearest to `_next` that is `delivery_id` modulo 2^32."""
+        """Return the number nearest to `_next` that is `delivery_id` modulo 2^32."""
         ahead = (delivery_id - self._next) & 0xFFFF_FFFF
         if ahead >= 0x8000_0000:
             ahead -= 0x1_0000_0000
         return self._next + ahead
 
     def _make_room(self, number: i64) -> None:
-        """Let the ring reach from the oldest delivery to `number`."""
+        """Make the ring reach from the oldest delivery to `number`."""
         self._skip_gaps()
         while number - self._oldest >= RING_MAX and self._oldest < self._next:
             self._leave_behind()
@@ -88,7 +88,7 @@ class UnsettledDeliveries:
             self._oldest += 1
 
     def _leave_behind(self) -> None:
-        """Move the oldest delivery out of the ring."""
+        """Move the oldest delivery from the ring to the dictionary."""
         delivery = self._ring[self._oldest & self._mask]
         if delivery is not None:
             self._ring[self._oldest & self._mask] = None
@@ -96,7 +96,10 @@ class UnsettledDeliveries:
         self._oldest += 1
 
     def _compact(self) -> None:
-        """Leave so many behind that walking the ring costs time for what it holds, not for gaps."""
+        """Move old deliveries from a ring with many gaps to the dictionary.
+
+        A walk over the ring then costs time for its deliveries, not for its gaps.
+        """
         self._skip_gaps()
         held = self.count - i64(len(self._stragglers))
         while self._next - self._oldest > RING_MIN + SPARSE * held:
@@ -105,7 +108,7 @@ class UnsettledDeliveries:
             held -= 1
 
     def take(self, delivery_id: i64) -> Delivery | None:
-        """Give up the delivery of that id, if it is here."""
+        """Remove and return the delivery of that id, None if it is not here."""
         number = self._number(delivery_id)
         if number < self._oldest or number >= self._next:
             late = self._stragglers.pop(int(delivery_id), None)
@@ -133,9 +136,9 @@ class UnsettledDeliveries:
         _count(delivery.sent_to, 1)
 
     def take_range(self, first: i64, last: i64) -> list[Delivery]:
-        """Give up the deliveries with ids `first` to `last`, in order.
+        """Remove and return the deliveries with ids `first` to `last`, in order.
 
-        Costs time for what is held here, not for what the peer names (`reliability.md` C12).
+        Costs time for what is kept here, not for what the peer names (`reliability.md` C12).
         """
         taken: list[Delivery] = []
         length = (last - first) & 0xFFFF_FFFF
@@ -176,10 +179,10 @@ class UnsettledDeliveries:
                 _count(delivery.sent_to, -1)
 
     def part(self) -> None:
-        """Sort what is here by owner: all links end now, and `take_all_of` need not search.
+        """Sort the deliveries by owner: all links end now, and `take_all_of` need not search.
 
         A session may have thousands of links, and a hundred thousand deliveries on each. Until
-        `clear` nothing can be put or taken but by `take_all_of`.
+        `clear`, no deliveries can be put, and only `take_all_of` can take them.
         """
         parts: dict[OutgoingOwner, list[Delivery]] = {}
         for late in self._stragglers.values():
@@ -195,7 +198,7 @@ class UnsettledDeliveries:
         self._oldest = self._next
 
     def take_all_of(self, owner: OutgoingOwner) -> list[Delivery]:
-        """Give up the deliveries that were sent to `owner`, in order."""
+        """Remove and return the deliveries that were sent to `owner`, in order."""
         taken: list[Delivery] = []
         if self.count == 0 or owner.unsettled == 0:
             return taken
@@ -222,7 +225,7 @@ class UnsettledDeliveries:
         return taken
 
     def note_sent(self, now_ms: i64) -> None:
-        """Note that all that has been put here was sent by `now_ms`."""
+        """Record that all deliveries that were put here have been sent by `now_ms`."""
         self.is_noted = False
         times = self._send_times
         if times is None:
@@ -231,9 +234,9 @@ class UnsettledDeliveries:
         times.note(self._next, now_ms, oldest=0 if self._stragglers else self._oldest)
 
     def oldest_sent_ms(self, owner: OutgoingOwner) -> i64:
-        """Return when the oldest delivery of `owner` was sent, 0 if it has none.
+        """Return when the oldest delivery of `owner` was sent, in ms, 0 if it has none.
 
-        Takes time for all that is here: for those who look, not for the data path.
+        Takes time for every delivery here: for management, not for the data path.
         """
         times = self._send_times
         if times is None or owner.unsettled == 0:
@@ -251,7 +254,7 @@ class UnsettledDeliveries:
         return times.sent_ms(oldest)
 
     def clear(self) -> None:
-        """Give up everything."""
+        """Remove all deliveries."""
         self._parts = None
         self._stragglers.clear()
         self._ring = [None] * 16
@@ -273,6 +276,6 @@ def _add(delivery: Delivery, parts: dict[OutgoingOwner, list[Delivery]]) -> None
 
 
 def _count(owner: OutgoingOwner | None, change: i64) -> None:
-    """Let the owner of a link have so many more unsettled deliveries."""
+    """Add `change` to the unsettled deliveries of a link's owner, if there is one."""
     if owner is not None:
         owner.unsettled += change

@@ -1,4 +1,4 @@
-"""A broker inside a test or an application: started in milliseconds, watched, and led astray."""
+"""A broker in the process of a test or application: fast to start, observable, with faults."""
 
 from broker.embedding.broker import Broker
 from broker.embedding.message import MessageView

@@ -1,4 +1,4 @@
-"""`Broker`: one broker inside this process, from `with` to the end of the block."""
+"""`Broker`: a broker in this process that runs for the duration of a `with` block."""
 
 from __future__ import annotations
 
@@ -27,31 +27,32 @@ T = TypeVar("T")
 DEFAULTS: Final[dict[str, object]] = {
     "bind": "127.0.0.1",
     "port": 0,
-    # no users of whoever runs the test
+    # not the users file of the account that runs the test
     "users_file": os.devnull,
-    # nobody is silent for too long because a test let an hour pass
+    # connections must not time out when a test advances the clock by an hour
     "idle_time_out_ms": 0,
     "handshake_timeout_ms": UINT_MAX,
 }
-"""What an embedded broker sets otherwise than one that is served."""
+"""Settings whose defaults differ from those of a broker that is served."""
 
 PATIENCE_S: Final = 5.0
-"""So long a condition may take to come true, where nothing else is said."""
+"""Default maximum seconds for a condition to become true."""
 
 LOOK_EVERY_S: Final = 0.002
+"""Seconds between two evaluations of a condition."""
 
 FAREWELL_S: Final = 0.1
-"""So long clients may take to answer our close. A blocking client between two calls never does."""
+"""Maximum seconds for clients to answer the close; a blocking client between calls never does."""
 
 
 @final
 class Broker:
-    """A broker of this process alone, on a free port of 127.0.0.1; nothing outlives the block.
+    """A broker in this process, on a free port of 127.0.0.1. Nothing outlives its `with` block.
 
-    `async with Broker()` runs it on the running loop, `with Broker()` on a loop in
-    a thread of its own. Everybody may enter, or only `users` (passwords by name). Any
+    `async with Broker()` runs it on the running event loop, `with Broker()` on an event loop in
+    a thread of its own. All clients may connect, or only `users` (passwords by name). Any
     other setting of `config/broker.toml` may be given; files and environment are
-    not read. What is offered here may be called from every thread.
+    not read. Its methods may be called from any thread.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Broker:
         if running is not None:
             await running[1].stop(FAREWELL_S)
 
-    # -- where it is
+    # -- addresses
 
     @property
     def url(self) -> str:
@@ -133,37 +134,43 @@ class Broker:
 
     @property
     def http_url(self) -> str:
-        """`http://127.0.0.1:PORT`, where the setting `http` has a port."""
+        """`http://127.0.0.1:PORT`; RuntimeError if the setting `http` has no port."""
         http = self._app().http
         if http is None:
             raise RuntimeError("this broker has no HTTP: give it http={'port': 0}")
         return http.url()
 
     def url_for(self, user: str) -> str:
-        """The address with the name and password of `user`, for clients that take them there."""
+        """Return the URL with the name and password of `user`, for clients that read them there."""
         scheme, _, place = self.url.partition("://")
         return f"{scheme}://{quote(user, safe='')}:{quote(self.users[user], safe='')}@{place}"
 
-    # -- what it holds, and what it has seen
+    # -- messages and settlements
 
     def messages(self, address: str) -> list[MessageView]:
-        """What waits at `address` in order of delivery, without what consumers hold unsettled."""
+        """Return the ready messages at `address` in order of delivery, without unsettled ones."""
         return self._call(lambda app: waiting_at(address, app.container))
 
     def scheduled(self, address: str) -> list[MessageView]:
-        """What waits for its delivery time at `address`; `clock.advance` makes it fall due."""
+        """Return the messages at `address` that wait for their delivery time.
+
+        `clock.advance` makes them due.
+        """
         return self._call(lambda app: scheduled_at(address, app.container))
 
     def settled(self, address: str) -> list[Settlement]:
-        """How deliveries from `address` ended, the oldest first: the last 10,000 of the broker."""
+        """Return the settlements of deliveries from `address`, the oldest first.
+
+        The broker keeps its last 10,000 settlements, of messages of at most 64 MiB in all.
+        """
         record = self._record
         return self._call(lambda _: record.of(address))
 
     def wait_until(self, condition: Callable[[], T], *, within_s: float = PATIENCE_S) -> T:
-        """What `condition` returns as soon as it is true; TimeoutError where that takes too long.
+        """Return the result of `condition` once it is true; TimeoutError after `within_s` seconds.
 
-        What a client has sent takes a moment to arrive. Never in the broker's own
-        loop, which this would hold up: there it is `until`.
+        Needed because messages that a client has sent take a moment to arrive. Blocks its thread:
+        in the broker's own event loop use `until`.
         """
         deadline = time.monotonic() + within_s
         while not (result := condition()):
@@ -173,7 +180,7 @@ class Broker:
         return result
 
     async def until(self, condition: Callable[[], T], *, within_s: float = PATIENCE_S) -> T:
-        """`wait_until` for coroutines."""
+        """Like `wait_until`, for coroutines."""
         deadline = time.monotonic() + within_s
         while not (result := condition()):
             if time.monotonic() > deadline:
@@ -181,7 +188,7 @@ class Broker:
             await asyncio.sleep(LOOK_EVERY_S)
         return result
 
-    # -- what happens to it
+    # -- calls in the thread of the event loop
 
     def _let_pass(self, milliseconds: int) -> None:
         self._call(lambda app: let_pass(milliseconds, self.clock, app.container))

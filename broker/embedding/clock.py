@@ -1,4 +1,4 @@
-"""Time of an embedded broker: the machine's, and as much more as a test has let pass."""
+"""The clock of an embedded broker: the machine's time, plus the time a test has let pass."""
 
 import time
 from collections.abc import Callable
@@ -12,14 +12,17 @@ from broker.links.container import Container
 from broker.routing.timer_queue import NOTHING
 
 STEPS_MAX: Final = 1000
-"""Into so many steps at most is passing time cut, however much of it there is."""
+"""Limits the steps of an advance: each takes at least 1/STEPS_MAX of the time, in whole ms."""
 
 MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 @final
 class VirtualClock(Clock):
-    """Runs on by itself, for pauses and pacing have to end, and jumps when told to."""
+    """The machine's clock plus an offset that a test increases.
+
+    It also runs by itself, because pauses and pacing have to end.
+    """
 
     def __init__(self, let_pass: Callable[[int], None]) -> None:
         self._let_pass: Final = let_pass
@@ -32,7 +35,7 @@ class VirtualClock(Clock):
         return time.time_ns() // 1_000_000 + self._ahead_ms
 
     def jump(self, milliseconds: int) -> None:
-        """Show so much more from now on, and leave it at that."""
+        """Increase the offset by `milliseconds`. Timers are not called: `advance` does that."""
         self._ahead_ms += milliseconds
 
     def advance(
@@ -44,7 +47,10 @@ class VirtualClock(Clock):
         seconds: float = 0,
         milliseconds: float = 0,
     ) -> None:
-        """Let time pass at once. What falls due meanwhile has happened when this returns."""
+        """Let time pass at once; timers due in that time have been called when this returns.
+
+        Raise ValueError if the time is negative.
+        """
         passing = timedelta(
             days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
         )
@@ -54,7 +60,7 @@ class VirtualClock(Clock):
 
 
 def let_pass(milliseconds: int, clock: VirtualClock, container: Container) -> None:
-    """Go from one deadline of the broker to the next, so that each finds its own time."""
+    """Advance `clock` by steps from deadline to deadline, so that each timer sees its own time."""
     timer_queue = container.router.timer_queue
     least = max(1, milliseconds // STEPS_MAX)
     left = milliseconds
@@ -67,4 +73,4 @@ def let_pass(milliseconds: int, clock: VirtualClock, container: Container) -> No
         container.tick()
     deadline = timer_queue.next_deadline_ms()
     if timer_queue.driver is not None and deadline != NOTHING:
-        timer_queue.driver.wake_at(deadline)  # set by the old time, it would wake too late
+        timer_queue.driver.wake_at(deadline)  # it was set before the jump, and would wake too late

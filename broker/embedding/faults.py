@@ -1,4 +1,4 @@
-"""What goes wrong around a broker, made to happen."""
+"""Faults that a test can cause, such as lost connections."""
 
 from collections.abc import Callable
 from typing import Final, final
@@ -6,15 +6,15 @@ from typing import Final, final
 
 @final
 class Faults:
-    """The faults that a test may ask of its broker."""
+    """The faults that a test can cause in its broker."""
 
     def __init__(self, drop_connections: Callable[[], int]) -> None:
         self._drop_connections: Final = drop_connections
 
     def drop_connections(self) -> int:
-        """Cut every connection without a word, as a network that fails; how many there were.
+        """Cut every connection without a close, like a network failure; return their number.
 
-        What their consumers held waits in its queue again when this returns. Clients
-        may connect again at once.
+        Messages that their consumers had not settled are back in their queues when this returns.
+        Clients may reconnect at once.
         """
         return self._drop_connections()

@@ -1,4 +1,4 @@
-"""Where an embedded broker runs: the loop of its caller, or one in a thread of its own."""
+"""The event loop of an embedded broker: its caller's, or one in a thread of its own."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @final
 class LoopThread:
-    """A running event loop whose thread does not keep the process alive."""
+    """A running event loop in a daemon thread, which does not keep the process alive."""
 
     def __init__(self) -> None:
         self.loop: Final = asyncio.new_event_loop()
@@ -18,11 +18,11 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[None, None, T]) -> T:
-        """What `work` returns, once it has."""
+        """Run `work` on the event loop, wait for it, and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
     def close(self) -> None:
-        """Stop the loop and wait for its thread. Nothing it has begun is left open."""
+        """Cancel all tasks, stop the event loop, wait for its thread, and close the loop."""
         self.run(_end_tasks())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
@@ -30,7 +30,7 @@ class LoopThread:
 
 
 def call_on(loop: asyncio.AbstractEventLoop, function: Callable[[], T]) -> T:
-    """What `function` returns, called in the thread of `loop`, from whichever thread."""
+    """Call `function` in the thread of `loop` and return its result; callable from any thread."""
     try:
         here = asyncio.get_running_loop()
     except RuntimeError:
@@ -41,12 +41,12 @@ def call_on(loop: asyncio.AbstractEventLoop, function: Callable[[], T]) -> T:
 
 
 async def _end_tasks() -> None:
-    """Cancel what runs beside this, such as a connection just being accepted, and see it end."""
+    """Cancel all other tasks, such as one accepting a connection, and wait until they end."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    await asyncio.sleep(0)  # a transport that was closed takes another turn
+    await asyncio.sleep(0)  # a closed transport needs one more turn of the event loop
 
 
 async def _called(function: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""Who may enter an embedded broker: whoever it was told of, with the password it was told."""
+"""Logins to an embedded broker: the users and passwords that its creator has given."""
 
 from collections.abc import Mapping
 from typing import Final, final
@@ -12,7 +12,10 @@ from broker.security.authenticate import refusal_of_name, refusal_of_password
 
 @final
 class GivenUsers(Authenticator):
-    """Knows passwords in the clear, so that a login costs no hash: a test has many."""
+    """Checks passwords kept in clear text: hashing would slow down tests, which log in often.
+
+    Raises ValueError for an invalid name or password. Every user is an administrator.
+    """
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         for name, password in passwords.items():
@@ -37,7 +40,7 @@ class GivenUsers(Authenticator):
     async def knows(self, user: str, password: str, *, host: str) -> bool:  # noqa: ARG002
         return self._passwords.get(user) == password
 
-    def is_administrator(self, user: str) -> bool:  # noqa: ARG002 - whoever runs a test may manage
+    def is_administrator(self, user: str) -> bool:  # noqa: ARG002 - a test may manage its broker
         return True
 
     def _refusal(self, mechanism: str, response: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""What waits in a queue, seen without a link: a browser that asks nobody for credit."""
+"""Messages in a queue, read without a link: by a browser that needs no credit."""
 
 from typing import Final, final
 
@@ -13,7 +13,7 @@ from broker.routing.topics.topic import Topic
 
 @final
 class Look(Consumer):
-    """Takes down everything that it is shown."""
+    """A browser that records every message it is given in `seen`."""
 
     def __init__(self) -> None:
         self.seen: Final[list[MessageView]] = []
@@ -24,7 +24,7 @@ class Look(Consumer):
     def has_credit(self) -> bool:
         return True
 
-    def deliver(self, entry: QueueEntry) -> None:  # noqa: ARG002 - a consumer's
+    def deliver(self, entry: QueueEntry) -> None:  # noqa: ARG002 - required of consumers
         raise AssertionError("a browser acquires nothing")
 
     def browsed(self, entry: QueueEntry) -> None:
@@ -38,7 +38,7 @@ class Look(Consumer):
 
 
 def waiting_at(address: str, container: Container) -> list[MessageView]:
-    """What waits at `address`: in the queue, then in each subscription of the topic."""
+    """Return the ready messages at `address`: of the queue, then of the topic's subscriptions."""
     found: list[MessageView] = []
     for queue in _queues_of(address, container):
         look = Look()
@@ -51,7 +51,10 @@ def waiting_at(address: str, container: Container) -> list[MessageView]:
 
 
 def scheduled_at(address: str, container: Container) -> list[MessageView]:
-    """What waits for its delivery time at `address`, the next one of each queue first."""
+    """Return the messages at `address` that wait for their delivery time.
+
+    Of each queue the earliest is first.
+    """
     return [
         view(entry.message, entry.delivery_count)
         for queue in _queues_of(address, container)

@@ -1,4 +1,4 @@
-"""A message as a test wants to see it: decoded, in Python's own types."""
+"""Messages as a test sees them: decoded into built-in types of Python."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ PROPERTIES: Final = (
 @final
 @dataclass(frozen=True, kw_only=True)
 class MessageView:
-    """One message in one queue. Times are milliseconds since 1970; `ttl_ms` is -1 where none is.
+    """One message in one queue. Times are milliseconds since 1970; `ttl_ms` is -1 if not set.
 
-    `body` is bytes for data sections, a list for sequences, else the value; None
-    where there is none. `properties` has the fields that are set. `message_format` is that of the
-    transfer; if that is not 0 and the payload is not made of sections, `body` is the payload.
+    `body` is bytes for data sections, a list for sequences, else the value; None if there is no
+    body. `properties` has the fields that are set. `message_format` is that of the transfer; if it
+    is not 0 and the payload is not made of sections, `body` is the payload.
     """
 
     body: object
@@ -51,7 +51,7 @@ class MessageView:
 
 
 def view(message: Message, delivery_count: int) -> MessageView:
-    """`message` decoded; a Fault where it is not what AMQP allows, as the broker does not check."""
+    """Return `message` decoded. Raise Fault if it is malformed, which the broker does not check."""
     data = b"" if message.opaque else message.encoded
     sections = split(data, 0, len(data))
     return MessageView(
@@ -91,7 +91,7 @@ def _properties(data: bytes, sections: Sections) -> dict[str, object]:
     if sections.properties < 0:
         return {}
     fields, _ = take_value(data, sections.properties, len(data))
-    assert isinstance(fields, list)  # `split` has seen to it
+    assert isinstance(fields, list)  # `split` has checked it
     named = zip(PROPERTIES, fields, strict=False)
     return {name: plain(value) for name, value in named if value is not None}
 
@@ -100,12 +100,12 @@ def _map(data: bytes, at: int) -> dict[str, object]:
     if at < 0:
         return {}
     value, _ = take_value(data, at, len(data))
-    assert isinstance(value, Map)  # `split` has seen to it
+    assert isinstance(value, Map)  # `split` has checked it
     return {str(plain(key)): plain(each) for key, each in value.pairs}
 
 
 def plain(value: object) -> object:
-    """`value` without what only AMQP tells apart; a decimal, which Python lacks, as it is."""
+    """Return `value` as built-in types of Python; an AMQP decimal, which Python lacks, as it is."""
     match value:
         case Char():
             return chr(value.value)

@@ -1,4 +1,4 @@
-"""What has become of deliveries: an embedded broker keeps a record of it, for tests to read."""
+"""A record of how deliveries were settled, kept by an embedded broker for tests to read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from storage.batch import Batch
 
 SETTLEMENTS_MAX: Final = 10_000
 BYTES_MAX: Final = 64 * 1024 * 1024
-"""The record forgets its oldest lines beyond either: it is for a test, not for a year."""
+"""Limits of the record, in settlements and in bytes of their messages.
+
+Beyond either the oldest settlements are dropped.
+"""
 
 OUTCOMES: Final = {
     Disposal.REMOVE: "accepted",
@@ -34,8 +37,8 @@ OUTCOMES: Final = {
 class Settlement:
     """The end of one delivery. `outcome` is accepted, released, modified or rejected.
 
-    The message is as it was delivered. One that is returned is delivered, and
-    settled, again; a delivery that ends with its link is settled as its source says.
+    `message` is as it was delivered. A message that returns to its queue is delivered and settled
+    again. A delivery that ends with its link is settled as the link's source says.
     """
 
     message: MessageView
@@ -44,7 +47,7 @@ class Settlement:
 
 @final
 class Line:
-    """One settlement, not decoded yet."""
+    """One settlement, with its message not decoded yet."""
 
     def __init__(self, entry: QueueEntry, disposal: Disposal) -> None:
         self.address: Final = entry.queue.address
@@ -55,7 +58,7 @@ class Line:
 
 @final
 class SettlementRecorder(QueueObserver):
-    """The latest settlements of a broker, in their order."""
+    """The latest settlements of a broker, in order."""
 
     def __init__(self, *, lines_max: int = SETTLEMENTS_MAX, bytes_max: int = BYTES_MAX) -> None:
         self._lines: Final[deque[Line]] = deque()
@@ -67,7 +70,7 @@ class SettlementRecorder(QueueObserver):
         self,
         entry: QueueEntry,
         disposal: Disposal,
-        batch: Batch,  # noqa: ARG002 - nothing of it is stored
+        batch: Batch,  # noqa: ARG002 - settlements are not stored
         *,
         cause: Cause | None = None,  # noqa: ARG002
     ) -> None:
@@ -77,7 +80,7 @@ class SettlementRecorder(QueueObserver):
             self._bytes -= self._lines.popleft().message.size
 
     def of(self, address: str) -> list[Settlement]:
-        """The settlements of messages from `address`, the oldest first."""
+        """Return the settlements of messages from `address`, the oldest first."""
         return [
             Settlement(view(line.message, line.delivery_count), OUTCOMES[line.disposal])
             for line in self._lines

@@ -1,4 +1,4 @@
-"""What an embedded broker tells of connections: Python's own log, which is silent until asked."""
+"""The log of an embedded broker, written with Python's `logging`, silent unless configured."""
 
 import logging
 from typing import Final, final
@@ -11,12 +11,12 @@ LOGGER: Final = "jms-broker"
 
 @final
 class Watch(Watcher):
-    """Writes to the logger `jms-broker`; pytest shows that beside a test that failed."""
+    """Writes to the logger `jms-broker`, whose output pytest shows with a failed test."""
 
     def __init__(self) -> None:
         self._log: Final = logging.getLogger(LOGGER)
         if not self._log.handlers:
-            # else warnings of a process that configured no log would go to standard error
+            # without a handler, and with logging not configured, warnings go to standard error
             self._log.addHandler(logging.NullHandler())
 
     def opened(self, peer: Peer) -> None:

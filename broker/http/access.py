@@ -1,4 +1,4 @@
-"""Who asks, and whether he may: the users of AMQP by Basic authentication, administrators only."""
+"""Access control: the users of AMQP by Basic authentication, administrators only."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from broker.security.turns import TooManyLogins
 UNAUTHORIZED: Final = 401
 
 CHALLENGE: Final = {"www-authenticate": 'Basic realm="jms-broker", charset="UTF-8"'}
-"""What a 401 says beside its reason (RFC 7617)."""
+"""The headers of a 401 response (RFC 7617)."""
 
 
 @final
 class Access:
-    """Lets in administrators. Without a password nobody but this machine's programs is one."""
+    """Admits administrators. Without a password, only programs on this machine can be one."""
 
     def __init__(self, authenticator: Authenticator, *, is_local: bool) -> None:
-        """`is_local`: no other machine reaches us."""
+        """`is_local`: other machines cannot reach this server."""
         self._authenticator: Final = authenticator
         self._is_local: Final = is_local
 
     async def check(self, authorization: str | None, host: str, *, peer: str) -> None:
-        """Refused where the headers of these values do not let their sender at `peer` in."""
+        """Raise Refused unless these header values admit the client at address `peer`."""
         user = await self._user(authorization, peer)
         may = self._authenticator.is_administrator(user)
         if not may or (user == "" and not self._is_local):
@@ -37,7 +37,7 @@ class Access:
             raise Refused(FORBIDDEN, "without a password, ask by the name localhost or an address")
 
     async def _user(self, authorization: str | None, peer: str) -> str:
-        """The name of who asks, empty for anybody."""
+        """Return the authenticated user, empty for an anonymous client; else raise Refused."""
         if authorization is None:
             if ANONYMOUS in self._authenticator.mechanisms():
                 return ""
@@ -53,9 +53,10 @@ class Access:
 
 
 def is_of_this_machine(host: str) -> bool:
-    """Whether a `Host` names this machine by itself.
+    """Return whether the header `Host` is `localhost` or a loopback address.
 
-    A page in somebody's browser may give a name of its own our address, and would be let in.
+    A web page can make a domain name of its own resolve to this machine. Requests that it sends
+    from a browser on this machine have that name in `Host`, and would be admitted otherwise.
     """
     try:
         return is_loopback(urlsplit(f"//{host}").hostname or "")
@@ -64,7 +65,7 @@ def is_of_this_machine(host: str) -> bool:
 
 
 def credentials_in(authorization: str) -> tuple[str, str]:
-    """Name and password of a Basic `Authorization`; Refused where it has none."""
+    """Return name and password of a Basic `Authorization`; Refused if it is not a valid one."""
     scheme, _, encoded = authorization.partition(" ")
     try:
         if scheme.lower() != "basic":

@@ -1,7 +1,7 @@
-"""Which connections may be open: bounded for each source, with a reserve for this machine.
+"""Admission of connections: limited in all and per source, with a reserve for this machine.
 
-A connection that is not answering a request (it has sent no head, half of one, or waits between
-two) gives way to a newcomer when its source, or all sources, have their share.
+At a limit a new connection displaces one that is not answering a request: its client has sent no
+head or part of one, or is idle between two requests.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from broker.http.limits import CONNECTIONS_MAX, CONNECTIONS_PER_SOURCE_MAX, LOOP
 C = TypeVar("C")
 
 NOTICE_EVERY_S: Final = 10.0
-"""A flood of connections is one line of the log in this time, with their number."""
+"""Minimum seconds between two notices; each has the number of connections since the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seat(Generic[C]):
-    """An open connection, as far as admission judges it. `waiting_since` is None if it answers."""
+    """An open connection, as admission sees it.
+
+    `waiting_since` is when it began to wait for a request, in seconds; None while it answers one
+    or has pending output.
+    """
 
     connection: C
     source: str
@@ -30,14 +34,14 @@ class Seat(Generic[C]):
 
 @dataclass(frozen=True)
 class Admission(Generic[C]):
-    """Whether a newcomer may stay, and which connection ends for it."""
+    """The decision on a new connection; `displaced` is the connection to drop for it, or None."""
 
     admitted: bool
     displaced: C | None = None
 
 
 def admit(source: str, *, is_local: bool, present: Iterable[Seat[C]]) -> Admission[C]:
-    """Judge a newcomer from `source` beside the connections that are `present` already."""
+    """Decide on a new connection from `source`, given the connections `present` already."""
     seats = list(present)
     own = [seat for seat in seats if seat.source == source]
     if len(own) >= CONNECTIONS_PER_SOURCE_MAX:
@@ -49,7 +53,7 @@ def admit(source: str, *, is_local: bool, present: Iterable[Seat[C]]) -> Admissi
 
 
 def _in_place_of(seats: list[Seat[C]]) -> Admission[C]:
-    """Admit in place of the one that has waited longest; of nobody if all of them answer."""
+    """Displace the connection that has waited longest; do not admit if all of them answer."""
     waiting = [
         (seat.waiting_since, seat.connection) for seat in seats if seat.waiting_since is not None
     ]
@@ -59,14 +63,14 @@ def _in_place_of(seats: list[Seat[C]]) -> Admission[C]:
 
 
 class Displacements:
-    """Counts connections that ended for others, or were not admitted; reports them at times."""
+    """Counts connections that were displaced or not admitted, for a notice now and then."""
 
     def __init__(self) -> None:
         self._unreported = 0
         self._next_notice_s = 0.0
 
     def note(self, source: str, now_s: float) -> str | None:
-        """Count one that made room for a newcomer from `source`; the notice if one is due."""
+        """Count one that a new connection from `source` caused; return a notice if one is due."""
         self._unreported += 1
         if now_s < self._next_notice_s:
             return None

@@ -1,4 +1,4 @@
-"""What there is to be asked for over HTTP, and how it is told that it cannot be had."""
+"""The HTTP application: its paths, and its responses to errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from broker.routing.selector import parse_selector
 from storage.api import Store, StoreError
 
 NODE: Final = ("address", "subscription")
-"""The arguments that say whose messages are meant: a queue's, or a subscription's."""
+"""The arguments that name the queue or the subscription to read from; exactly one is needed."""
 
 STATUS: Final[dict[type[Exception], int]] = {
     NoSuchNode: NOT_FOUND,
@@ -43,13 +43,13 @@ STATUS: Final[dict[type[Exception], int]] = {
     LeaseFenced: CONFLICT,
     LeaseGone: GONE,
 }
-"""How a refusal of routing is told; whatever is not here is an argument that means nothing."""
+"""Status codes by error of routing. Any other error means a bad argument (400)."""
 
 Work = Callable[[Request], Awaitable[Response]]
 
 
 class Readings:
-    """Everything that may be read, by administrators."""
+    """The handlers of all paths. All but /livez are for administrators only."""
 
     def __init__(
         self, container: Container, store: Store, *, access: Access, streams: Streams
@@ -61,7 +61,7 @@ class Readings:
         self._reading: Final = messages.Reading(container)
 
     def routes(self) -> list[Route]:
-        """Where each is."""
+        """Return the routes of all paths."""
         known: dict[str, Work] = {
             "/events/bounds": self._event_bounds,
             "/arrow/events": self._events,
@@ -95,7 +95,7 @@ class Readings:
         address, kind = asked.text("address", ""), asked.one_of("kind", KINDS)
         behind, until = asked.number("behind", 0), asked.number("until", 0)
         if not until:
-            # rows that come while this is read are for the next time
+            # rows added during the stream are left to the next request
             _, until = await self._store.event_bounds()
         batches = events.batches(
             self._store,
@@ -132,7 +132,7 @@ class Readings:
         return ArrowStream(self._streams, messages.SCHEMA, batches)
 
     def _queue(self, asked: Arguments) -> Queue:
-        """The queue that an address or a subscription names."""
+        """Return the queue of the address or subscription; Refused unless exactly one is given."""
         address, subscription = (asked.text(name, "") for name in NODE)
         if bool(address) == bool(subscription):
             raise Refused(BAD_REQUEST, "address or subscription is needed, one of them")
@@ -140,7 +140,7 @@ class Readings:
 
 
 def application(readings: Readings) -> Starlette:
-    """The ASGI application. Whatever goes wrong is told as JSON, `{"error": why}`."""
+    """Return the ASGI application. Its responses to errors are JSON, `{"error": why}`."""
     return Starlette(
         routes=readings.routes(),
         exception_handlers={
@@ -155,9 +155,9 @@ def application(readings: Readings) -> Starlette:
 
 
 class ShortHeads:
-    """Lets requests through to `inner` whose heads have no more bytes than they may.
+    """ASGI middleware that passes requests to `inner` if their head has at most `bytes_max` bytes.
 
-    The connection bounds what it keeps of a head that is still coming; one may come all at once.
+    The connection limits only an incomplete head; a longer one that arrives at once passes there.
     """
 
     def __init__(self, inner: ASGIApp, bytes_max: int) -> None:
@@ -180,7 +180,7 @@ def _arguments(request: Request, *known: str) -> Arguments:
 
 
 async def _alive(request: Request) -> Response:  # noqa: ARG001 - as starlette calls it
-    """The loop turns; of the store this says nothing."""
+    """Respond `ok`: the event loop runs. Says nothing about the store."""
     return PlainTextResponse("ok\n")
 
 
@@ -203,7 +203,7 @@ async def _unable(request: Request, error: Exception) -> Response:  # noqa: ARG0
 
 
 async def _unknown(request: Request, error: Exception) -> Response:
-    """No such path, or not this method."""
+    """Respond to an unknown path, or to a method that the path does not have."""
     status = cast(HTTPException, error).status_code
     told = f"{request.method} {request.url.path:.100} is not known here"
     return _error(status, told, dict(cast(HTTPException, error).headers or {}))

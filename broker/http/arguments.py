@@ -1,4 +1,4 @@
-"""What a request asks for: the query of its URL, of which nothing is trusted."""
+"""Arguments of a request, from the query of its URL. Every value is checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMBER_DIGITS: Final = 19
 
 @final
 class Arguments:
-    """The arguments of a request by name; those that are not `known` are refused."""
+    """The arguments of a request by name. Raises Refused for unknown or repeated ones."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]], *known: str) -> None:
         self._values: Final[dict[str, str]] = {}
@@ -27,7 +27,7 @@ class Arguments:
             self._values[name] = checked_text(name, value)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A text; without `default` it must be there, and not be empty."""
+        """Return a text, `default` if it is missing or empty; Refused if there is no `default`."""
         value = self._values.get(name, "")
         if value:
             return value
@@ -38,7 +38,7 @@ class Arguments:
     def number(
         self, name: str, default: int | None = None, *, low: int = 0, high: int = NUMBER_MAX
     ) -> int:
-        """A whole number; without `default` it must be there."""
+        """Return a whole number from `low` to `high`, `default` if it is missing; else Refused."""
         value = self._values.get(name)
         if value is None and default is not None:
             return default
@@ -50,7 +50,7 @@ class Arguments:
         raise Refused(BAD_REQUEST, f"{name} is a number from {low} to {high}")
 
     def one_of(self, name: str, allowed: Iterable[str]) -> str:
-        """One of these words, empty where it is left out."""
+        """Return the value, empty if it is missing; Refused if it is not one of `allowed`."""
         value = self._values.get(name, "")
         if value and value not in allowed:
             raise Refused(BAD_REQUEST, f"no {name} {value:.50}; known are {', '.join(allowed)}")

@@ -1,8 +1,8 @@
-"""A peer's connection: uvicorn's, with the patience and the manners of this broker.
+"""A client's HTTP connection: uvicorn's, with the timeouts of this broker.
 
-Whoever says nothing is left after a while, and so is who takes nothing of what waits for him. A
-response that cannot be finished ends without its last chunk, so that no client takes it for whole.
-Who may connect is for `admission.py` to say.
+A connection is aborted if its client sends no request, or does not read pending output, for a set
+time. A response that cannot be finished ends without its last chunk, so that the client does not
+take it for complete. `admission.py` decides which connections are admitted.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ from broker.security.turns import source_of
 
 SILENT: Final = logging.getLogger("broker.http")
 SILENT.setLevel(logging.CRITICAL + 1)
-"""What an operator should know goes to the broker's own log; strangers write no lines there."""
+"""Replaces uvicorn's logger, so that clients cannot cause log lines.
+
+Events that an operator needs are in the broker's own log.
+"""
 
 CONNECTION: Final = "connection"
-"""By this name a request's scope has, in its state, the connection that it came on."""
+"""Key of the request's HttpConnection in the state of its ASGI scope."""
 
 
 @final
 class HttpConnection(H11Protocol):
-    """One connection of the server of `config`, whose `timeout_keep_alive` is its patience."""
+    """One connection. `config.timeout_keep_alive` is its timeout in s while idle or blocked."""
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class HttpConnection(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         crowded: Callable[[str], None],
     ) -> None:
-        """`crowded` is told the source for which a connection was dropped or not admitted."""
+        """`crowded` gets the source for which a connection was dropped or not admitted."""
         super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
         self.logger = SILENT
         self.access_log = False
@@ -72,7 +75,7 @@ class HttpConnection(H11Protocol):
             self._crowded(source_of(self._host))
 
     def seat(self) -> Seat[HttpConnection]:
-        """Return what admission judges this connection by."""
+        """Return the facts about this connection that admission depends on."""
         is_busy = self._is_answering() or self.transport.get_write_buffer_size() > 0
         return Seat(
             connection=self,
@@ -82,7 +85,7 @@ class HttpConnection(H11Protocol):
         )
 
     def drop(self) -> None:
-        """End the connection at once, and count it no more."""
+        """Abort the connection at once, and remove it from the open connections."""
         self.connections.discard(self)
         self.transport.abort()
 
@@ -95,7 +98,7 @@ class HttpConnection(H11Protocol):
         if self._is_answering():
             self._wait_no_more()
         elif self._patience is None and not self.transport.is_closing():
-            # the rest of a head; its first byte has stopped the timer between requests
+            # part of a head; uvicorn stopped its timer for idle connections at the first byte
             self._await_head()
 
     def on_response_complete(self) -> None:
@@ -103,7 +106,7 @@ class HttpConnection(H11Protocol):
         super().on_response_complete()
         begun, _ = self.conn.trailing_data
         if begun and not self._is_answering() and not self.transport.is_closing():
-            # part of the next head came while this response was under way
+            # part of the next head arrived while this response was being sent
             self._await_head()
 
     def pause_writing(self) -> None:
@@ -132,22 +135,22 @@ class HttpConnection(H11Protocol):
         return cycle is not None and not cycle.response_complete
 
     def break_off(self) -> None:
-        """End the connection in the middle of a response, behind what has been written of it."""
+        """Close the connection in the middle of a response, after the bytes written so far."""
         if not self.transport.is_closing():
             self._close()
 
     def cut_off(self) -> None:
-        """End it at once where a response is under way: the server stops."""
+        """Abort the connection if a response is being sent. Called when the server stops."""
         if self._is_answering():
             self.transport.abort()
 
     def _close(self) -> None:
-        """Close behind what is written. A peer that does not take that is not waited for."""
+        """Close after the pending output; abort if the client does not read that in time."""
         self.transport.close()
         self._begin_to_wait()
 
     def _await_head(self) -> None:
-        """Give a request's head its time, however it comes."""
+        """Start the timeout for a request's head: HEAD_MAX_MS, or the idle timeout if shorter."""
         self._begin_to_wait(min(HEAD_MAX_MS / 1000, self.timeout_keep_alive))
 
     def _begin_to_wait(self, patience_s: float | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Rows of the event log as record batches: columns from the store, never a row in Python.
+"""Rows of the event log as Arrow record batches, without a Python object per row.
 
-The database puts each column of some thousand rows together as one text; Arrow takes it apart
-again, in a thread beside the loop, while the store reads what comes next.
+The database joins each column of some thousand rows into one text. Arrow splits that text in a
+thread, while the store reads the next rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from storage.events import (
 )
 
 ROWS_AT_ONCE: Final = 16_384
-"""About 3 MiB of them."""
+"""Rows read from the store at a time, about 3 MiB."""
 
 SCHEMA: Final = pa.schema(
     [(name, pa.int64() if name in NUMBERS else pa.string()) for name in EVENT_COLUMNS]
@@ -32,7 +32,10 @@ SCHEMA: Final = pa.schema(
 
 
 async def batches(store: Store, *, behind: int, until: int, address: str, kind: str) -> Batches:
-    """The rows with ids above `behind` up to `until`, in order; StoreError where that fails."""
+    """Yield the rows with ids above `behind` up to `until`, in order; StoreError if reading fails.
+
+    An empty `address` or `kind` does not restrict them.
+    """
 
     def query(behind: int) -> EventQuery:
         return EventQuery(
@@ -53,12 +56,12 @@ async def batches(store: Store, *, behind: int, until: int, address: str, kind: 
                 batch = await _by_rows(store, asked, behind)
             yield batch
     finally:
-        # never cancelled: a store may have one session for this and for commits
+        # not cancelled, because a store may use one session for reads and for commits
         await asyncio.gather(reading, return_exceptions=True)
 
 
 def batch_of(found: EventColumns) -> pa.RecordBatch | None:
-    """The rows of `found`; None where a value has the separator in it."""
+    """Return the rows of `found`; None if a value contains the separator."""
     if found.count == 0:
         return batch_of_rows([])
     columns = []
@@ -71,7 +74,7 @@ def batch_of(found: EventColumns) -> pa.RecordBatch | None:
 
 
 async def _by_rows(store: Store, query: EventQuery, looked_to: int) -> pa.RecordBatch:
-    """The rows of `query` up to `looked_to`, the slow way."""
+    """Return the rows of `query` up to id `looked_to`, read as rows, which is slower."""
     rows: list[EventRow] = []
     behind = int(query.behind)
     while behind < looked_to:
@@ -90,7 +93,7 @@ async def _by_rows(store: Store, query: EventQuery, looked_to: int) -> pa.Record
 
 
 def batch_of_rows(rows: list[EventRow]) -> pa.RecordBatch:
-    """`rows` as they are."""
+    """Return `rows` as a record batch."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     return pa.record_batch(arrays, schema=SCHEMA)

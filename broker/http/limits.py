@@ -1,15 +1,15 @@
-"""What is fixed for peers that speak HTTP. What an operator may change is in the settings."""
+"""Fixed limits for HTTP connections. Limits that an operator can change are in the settings."""
 
 from typing import Final
 
 CONNECTIONS_MAX: Final = 256
-"""Open at once, streams or not: readers are tasks of a few jobs, not crowds."""
+"""Maximum open connections, streaming or not: enough for the tasks of a few jobs."""
 
 CONNECTIONS_PER_SOURCE_MAX: Final = 128
-"""Of these from one source (an IPv4 address, an IPv6 /64): a job may run on one machine."""
+"""Maximum of these from one source (an IPv4 address or IPv6 /64): a job may run on one machine."""
 
 LOOPBACK_RESERVE: Final = 16
-"""Of CONNECTIONS_MAX only this machine gets these, so that its administrators can look."""
+"""Connections of CONNECTIONS_MAX reserved for this machine, so that administrators get in."""
 
 HEAD_MAX_MS: Final = 5000
-"""A request's head must be there so long after the connection opened, or after its first byte."""
+"""Time limit in ms for a request's head, from the connection's opening or the head's first byte."""

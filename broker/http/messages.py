@@ -1,6 +1,7 @@
-"""Messages as record batches: their bytes as a consumer would get them, and where they lie.
+"""Messages as Arrow record batches: their encoded bytes and their positions in the queue.
 
-Nothing is decoded here. The body of a large message is fetched from the store, as a whole.
+The bytes are those that a consumer would receive; nothing is decoded. The body of a large message
+is loaded from the store, as a whole.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from broker.routing.queues.queue import Queue
 from storage.contents import CHUNK_SIZE
 
 LARGE_AT_ONCE: Final = 2
-"""So many streams at a time have the whole of a large message in memory."""
+"""Maximum streams that have the whole of a large message in memory at the same time."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -42,9 +43,9 @@ UNKNOWN: Final = pa.scalar(None, pa.int64())
 
 
 def batch_of(gathered: Gathered, messages: pa.Array) -> pa.RecordBatch:
-    """Rows in the order of `gathered`; a time of arrival that nobody knows is null.
+    """Return `messages` with their columns, in the order of `gathered`.
 
-    So is the message-format where it is AMQP's own.
+    `enqueuedAt` is null if the time of arrival is unknown, `messageFormat` if it is AMQP's own.
     """
     formats = gathered.formats
     arrived_ms = pa.array(gathered.arrived_ms, pa.int64())
@@ -63,7 +64,7 @@ def batch_of(gathered: Gathered, messages: pa.Array) -> pa.RecordBatch:
 
 
 class Reading:
-    """What readers of messages share: one broker, and the room for large ones."""
+    """Reads messages of one broker, for all streams, which share the limit LARGE_AT_ONCE."""
 
     def __init__(self, container: Container) -> None:
         self._container: Final = container
@@ -72,9 +73,10 @@ class Reading:
     async def browse(
         self, queue: Queue, *, part: BrowseSlice | None = None, wanted: ConsumerFilter | None = None
     ) -> Batches:
-        """What waits in `queue`, or a part of it, in order. It stays there.
+        """Yield the ready messages of `queue`, in order, without removing them.
 
-        BrokenOff where the queue is deleted, or a body that is in the store cannot be read.
+        `part` and `wanted` restrict them; messages that arrive later are left out. Raise BrokenOff
+        if the queue is deleted, or a body in the store cannot be read.
         """
         container = self._container
         something = asyncio.Event()
@@ -89,7 +91,7 @@ class Reading:
             queue.detach_consumer(copies, queue, container.journal.batch)
 
     async def held(self, entries: list[QueueEntry]) -> Batches:
-        """Messages that somebody holds, in this order; BrokenOff as `browse`."""
+        """Yield the leased messages of `entries`, in this order; BrokenOff as in `browse`."""
         at = 0
         while at < len(entries):
             gathered = gathered_from(entries, at, self._container.clock)
@@ -99,13 +101,14 @@ class Reading:
             await asyncio.sleep(0)
 
     async def _gather(self, queue: Queue, copies: Copies, something: asyncio.Event) -> Gathered:
-        """As many as make a batch, or the last ones. The loop has a turn now and then."""
+        """Return messages for one batch, or the last ones; BrokenOff if the queue is deleted."""
         while True:
             something.clear()
             copies.go_on()
             queue.consumer_ready(copies, drain=True)
             self._container.run_round()
             await something.wait()
+            # a long queue must not keep the event loop from its other tasks
             await asyncio.sleep(0)
             if copies.is_deleted:
                 raise BrokenOff(f"{queue.address} was deleted")
@@ -115,7 +118,7 @@ class Reading:
 
     @asynccontextmanager
     async def _room_for(self, gathered: Gathered) -> AsyncGenerator[None, None]:
-        """Wait until there is room for the large messages among these, if any."""
+        """Wait for one of LARGE_AT_ONCE places and hold it, if there are large messages."""
         if gathered.large:
             async with self._room:
                 yield
@@ -123,7 +126,7 @@ class Reading:
             yield
 
     async def batch(self, gathered: Gathered) -> pa.RecordBatch:
-        """These messages, with the bodies of large ones; BrokenOff where one is damaged."""
+        """Return the messages with the bodies of large ones; BrokenOff if a body is damaged."""
         if not gathered.large:
             return batch_of(gathered, pa.array(gathered.messages, pa.binary()))
         bodies = dict(gathered.large)
@@ -133,7 +136,7 @@ class Reading:
                 for row, message in enumerate(gathered.messages)
             )
         )
-        # chunk by chunk into their place: a copy of 100 MiB would hold up everybody
+        # chunk by chunk into the final place: one copy of 100 MiB would block the event loop
         data = pa.allocate_buffer(ends[-1])
         out = pa.FixedSizeBufferWriter(data)
         for row, message in enumerate(gathered.messages):
@@ -146,7 +149,7 @@ class Reading:
         return batch_of(gathered, whole)
 
     async def _body(self, large: LargeBody) -> AsyncGenerator[bytes, None]:
-        """The chunks of a body, read one by one; BrokenOff where one is damaged."""
+        """Yield the chunks of a body, once it is in the store; BrokenOff if one is damaged."""
         contents = self._container.contents
         assert contents is not None
         saved: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

@@ -1,7 +1,7 @@
-"""The HTTP server inside the broker's loop: starlette's application, run by uvicorn.
+"""The HTTP server in the broker's event loop: a starlette application, run by uvicorn.
 
-It takes no signals, writes no log of its own, and ends when the broker does: streams that are
-under way are cut off, without an end that could be taken for one.
+It handles no signals, writes no log of its own, and stops when the broker does: streams being sent
+are cut off, without an end that a client could take for a complete stream.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from broker.settings import HttpSettings
 from storage.api import Store
 
 BACKLOG: Final = 1024
-"""Connections that may wait until they are accepted. A client that finds no place there tries again
-after a second only (TCP), so hundreds of connections at once must not fill it."""
+"""Maximum connections that wait to be accepted. If there is no place, TCP tries again only after a
+second, so hundreds of simultaneous connections must not fill it."""
 
 TICK_S: Final = 1.0
-"""The `Date` of responses is made so often."""
+"""Seconds between two updates of the `Date` header of responses."""
 
 FAREWELL_S: Final = 1
-"""So long a short answer may take to be sent when the broker stops."""
+"""Maximum seconds for sending a short response when the broker stops."""
 
 
 @final
 class Server(uvicorn.Server):
-    """uvicorn's, which leaves signals to the broker, and sleeps longer."""
+    """uvicorn's server, without signal handling, and with a main loop that wakes less often."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -59,7 +59,7 @@ class Server(uvicorn.Server):
                 await asyncio.wait_for(self._is_to_end.wait(), TICK_S)
 
     def end(self) -> None:
-        """Let `serve` return, soon."""
+        """Make `serve` return soon; abort connections in the middle of a response."""
         self.should_exit = True
         self._is_to_end.set()
         for connection in list(self.server_state.connections):
@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
 
 @final
 class HttpServer:
-    """The listener for HTTP of one broker."""
+    """The HTTP listener of one broker. After `start`, `port` is the port that it listens on."""
 
     def __init__(self, settings: HttpSettings, container: Container, store: Store) -> None:
         self._settings: Final = settings
@@ -81,12 +81,12 @@ class HttpServer:
         self.port = settings.port or 0
 
     def url(self) -> str:
-        """Where it listens, once it does."""
+        """Return the URL. If the settings name no port, it is known once the server listens."""
         host = self._settings.host
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
     async def start(self) -> None:
-        """Listen; OSError, with the address as its file name, where that cannot be."""
+        """Begin to listen. Raise OSError, with the URL as its file name, if that fails."""
         host = self._settings.host
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -107,7 +107,8 @@ class HttpServer:
         return uvicorn.Config(
             ShortHeads(application(readings), settings.head_bytes_max),
             interface="asgi3",
-            http=partial(HttpConnection, crowded=self._crowded),  # type: ignore[arg-type]  # called like a class
+            # uvicorn expects a class, and only calls it
+            http=partial(HttpConnection, crowded=self._crowded),  # type: ignore[arg-type]
             ws="none",
             lifespan="off",
             loop="none",
@@ -115,20 +116,21 @@ class HttpServer:
             server_header=False,
             proxy_headers=False,
             backlog=BACKLOG,
-            timeout_keep_alive=settings.silence_max_ms / 1000,  # type: ignore[arg-type]  # any number does
+            # declared as an int, but any number works
+            timeout_keep_alive=settings.silence_max_ms / 1000,  # type: ignore[arg-type]
             timeout_graceful_shutdown=FAREWELL_S,
             h11_max_incomplete_event_size=settings.head_bytes_max,
         )
 
     def _crowded(self, source: str) -> None:
-        """Count a connection that was dropped for lack of room, and report that at times."""
+        """Count a connection dropped because of a limit, and log a notice if one is due."""
         self._container.stats.http_connections_dropped += 1
         notice = self._displacements.note(source, asyncio.get_running_loop().time())
         if notice is not None:
             self._container.watcher.noticed(notice)
 
     async def stop(self) -> None:
-        """Refuse newcomers, cut off streams, and wait until nothing of this is left."""
+        """Accept no more connections, cut off streams, and wait until the server has ended."""
         if self._server is not None and self._serving is not None:
             self._server.end()
             await self._serving

@@ -1,7 +1,7 @@
-"""An answer that is an Arrow IPC stream: batch by batch, as fast as the peer takes them.
+"""Responses that are Arrow IPC streams, sent batch by batch, as fast as the client reads them.
 
-A stream that is whole ends with Arrow's end-of-stream marker and HTTP's last chunk. One that fails
-has neither: the connection is closed behind what was sent.
+A complete stream ends with Arrow's end-of-stream marker and HTTP's last chunk. One that fails has
+neither: the connection is closed after the bytes sent so far.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 MEDIA_TYPE: Final = "application/vnd.apache.arrow.stream"
 
 PIECE: Final = 512 * 1024
-"""So much goes to the socket at a time: a millisecond of the loop's time."""
+"""Maximum bytes written to the socket at a time: about a millisecond of the event loop."""
 
 SMALL: Final = 16 * 1024
-"""Parts of a message that are smaller go together."""
+"""Parts of an Arrow message with fewer bytes than this are joined before they are sent."""
 
 Piece = bytes | memoryview
 
 Batches = AsyncGenerator[pa.RecordBatch, None]
 
 
-class BrokenOff(Exception):  # noqa: N818 - what has happened, told to the operator
-    """A stream cannot be finished. The text says why."""
+class BrokenOff(Exception):  # noqa: N818 - an event, reported to the operator
+    """A stream that cannot be finished. The text says why."""
 
 
 @final
 class Streams:
-    """All that are under way: only so many at once, and none once this is closed."""
+    """Counts the streams being sent (`under_way`), of which there may be `at_most`."""
 
     def __init__(self, at_most: int, watcher: Watcher) -> None:
         self.watcher: Final = watcher
@@ -50,19 +50,22 @@ class Streams:
         self._at_most: Final = at_most
 
     def begin(self) -> None:
-        """One more; Refused where there are too many."""
+        """Count a stream as begun; Refused if `at_most` streams are being sent."""
         if self.under_way == self._at_most:
             raise Refused(BUSY, f"{self._at_most} streams are under way; ask again later")
         self.under_way += 1
 
     def end(self) -> None:
-        """One less."""
+        """Count a stream as finished."""
         self.under_way -= 1
 
 
 @final
 class Encoder:
-    """Writes a stream into pieces for the socket. The bytes of a batch are not copied for that."""
+    """Encodes a stream as pieces for the socket, without copying the large buffers of a batch.
+
+    It is also the file that the Arrow writer writes to.
+    """
 
     closed = False
 
@@ -71,18 +74,18 @@ class Encoder:
         self._writer: Final = pa.ipc.new_stream(pa.PythonFile(self, mode="w"), schema)
 
     def encode(self, batch: pa.RecordBatch) -> deque[Piece]:
-        """The pieces of the message that `batch` becomes; none where it has no rows."""
+        """Return the encoded `batch` in pieces; nothing is encoded for a batch without rows."""
         if batch.num_rows:
             self._writer.write_batch(batch)
         return self._pieces()
 
     def end(self) -> deque[Piece]:
-        """The end-of-stream marker, behind what must come ahead of it."""
+        """Return the end-of-stream marker, after the schema if no batch was encoded."""
         self._writer.close()
         return self._pieces()
 
     def _pieces(self) -> deque[Piece]:
-        """What has been written since, small parts together, large ones cut."""
+        """Return the parts written since the last call: small ones joined, large ones cut."""
         pieces: deque[Piece] = deque()
         small: list[pa.Buffer | bytes] = []
         for part in self._parts:
@@ -97,22 +100,22 @@ class Encoder:
         self._parts.clear()
         return pieces
 
-    # -- as a file
+    # -- the file that the Arrow writer writes to
 
     def write(self, data: pa.Buffer | bytes) -> int:
-        """Keep what the writer writes."""
+        """Keep `data` from the Arrow writer; return its number of bytes."""
         self._parts.append(data)
         return len(data)
 
     def flush(self) -> None:
-        """There is nothing behind this."""
+        """Do nothing: there is no buffer."""
 
     def close(self) -> None:
-        """It may be written to no more."""
+        """Do nothing: there is no file to close."""
 
 
 class ArrowStream(Response):
-    """The batches of one generator, which is closed at the end, whatever that is."""
+    """A response with the batches of one generator, which is closed however the stream ends."""
 
     def __init__(self, streams: Streams, schema: pa.Schema, batches: Batches) -> None:
         super().__init__(status_code=200, media_type=MEDIA_TYPE)
@@ -120,14 +123,14 @@ class ArrowStream(Response):
         self._streams: Final = streams
         self._encoder: Final = Encoder(schema)
         self._batches: Final = batches
-        # what is to be sent next; None at the end
+        # pieces to be sent next; None at the end
         self._ready: deque[Piece] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._streams.begin()
         gone = asyncio.get_running_loop().create_task(_gone(receive))
         try:
-            # what fails by now is still answered with its status
+            # an error before the first batch still gets a response with a status of its own
             self._ready = await self._next(gone)
             await self._send(scope, gone, send)
         finally:
@@ -141,7 +144,7 @@ class ArrowStream(Response):
         await send({"type": "http.response.start", **start})
         try:
             if scope["method"] != "HEAD" and not await self._send_all(gone, send):
-                return  # the peer has gone: nobody is to be told
+                return  # the peer has disconnected: nothing is sent or reported
         except Exception as error:
             connection.break_off()
             why = str(error) or type(error).__name__
@@ -154,9 +157,9 @@ class ArrowStream(Response):
             await send(_body(b"", more=False))
 
     async def _send_all(self, gone: asyncio.Task[None], send: Send) -> bool:
-        """Whether everything has gone out; not where the peer has gone before."""
+        """Send all pieces. Return False if the peer disconnected before the end."""
         while self._ready is not None:
-            # what has been sent is let go: a batch may be large
+            # each piece is dropped when it is sent, because a batch may be large
             while self._ready:
                 if gone.done():
                     return False
@@ -167,7 +170,7 @@ class ArrowStream(Response):
         return not gone.done()
 
     async def _next(self, gone: asyncio.Task[None]) -> deque[Piece] | None:
-        """The next batch; None where there is none, or nobody is there any more to take it."""
+        """Return the pieces of the next batch; None at the end, or if the peer has disconnected."""
         coming = asyncio.get_running_loop().create_task(_first_of(self._batches))
         await asyncio.wait((coming, gone), return_when=asyncio.FIRST_COMPLETED)
         if not coming.done():

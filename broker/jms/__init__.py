@@ -1,4 +1,4 @@
-"""JMS messages in AMQP 1.0: the OASIS mapping, both ways, in the profiles `wd10` and `early`."""
+"""The OASIS mapping of JMS messages to AMQP 1.0 and back, in the profiles `wd10` and `early`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The message annotations of the mapping (WD10 10, EARLY's list of the same name), both ways."""
+"""Read and write the message annotations of the mapping (WD10 10, EARLY's list of that name)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OF_THE_MAPPING: Final = frozenset(
 
 
 def read_annotations(data: bytes, at: i64, end: i64) -> tuple[dict[str, object], Map]:
-    """Those of the mapping by their names, and all others; `at` -1 where there are none."""
+    """Return the annotations of the mapping by name, and all others; `at` is -1 for no section."""
     known: dict[str, object] = {}
     if at < 0:
         return known, NO_ANNOTATIONS
@@ -70,23 +70,26 @@ def _map_of(pairs: list[tuple[object, object]]) -> Map:
 
 
 def destination_type(known: dict[str, object]) -> DestinationType | None:
-    """The type of JMSDestination, None where no annotation tells; numbers before words (DST-04)."""
+    """Return the type of JMSDestination, None if not annotated; numbers win over words (DST-04)."""
     return type_of_number(known.get(DEST)) or type_of_words(known.get(TO_TYPE))
 
 
 def reply_to_type(known: dict[str, object]) -> DestinationType | None:
-    """The same of JMSReplyTo."""
+    """Return the type of JMSReplyTo, like `destination_type`."""
     return type_of_number(known.get(REPLY_TO)) or type_of_words(known.get(REPLY_TYPE))
 
 
 def delivery_time(known: dict[str, object]) -> int | None:
-    """JMSDeliveryTime, of any integral type or a timestamp; None where no annotation tells."""
+    """Return JMSDeliveryTime in ms since 1970, None without a valid annotation.
+
+    Any integral type and a timestamp are valid.
+    """
     value = known.get(DELIVERY_TIME)
     return value.value if isinstance(value, Timestamp) else whole_number(value)
 
 
 def put_annotations(out: BytesWriter, message: JmsMessage) -> None:
-    """The section of a message to be sent: what its headers need, and its other annotations."""
+    """Write the section: the annotations that the headers need, then the message's own."""
     is_early = message.profile is Profile.EARLY
     pairs: list[tuple[object, object]] = [
         (Symbol(MSG_TYPE), Byte(number_of_kind(message.body.kind)))

@@ -1,9 +1,9 @@
-"""The six kinds of messages, and the sections that hold them.
+"""The bodies of the six kinds of JMS messages, and the AMQP sections that hold them.
 
-WD10 3.2.4 and 3.3.4, EARLY 4.2.4 and 4.3.7; what the text of WD10 lost (3.2.4.1 to 3.2.4.5) is
-as in EARLY.
+WD10 3.2.4 and 3.3.4, EARLY 4.2.4 and 4.3.7. Clauses missing from the text of WD10 (3.2.4.1 to
+3.2.4.5) are taken from EARLY.
 
-Values are those of JMS, as the codec has them: bool, Byte, Short, Int, int (a long), Float,
+Values of JMS types are represented as in the codec: bool, Byte, Short, Int, int (a long), Float,
 float (a double), Char, str, bytes and None.
 """
 
@@ -33,11 +33,11 @@ from broker.jms.errors import MappingError
 from broker.jms.profile import Profile
 
 JAVA_NULL: Final = b"\xac\xed\x00\x05p"
-"""null as Java serializes it."""
+"""The Java value null, serialized by Java."""
 
 
 class MessageKind(Enum):
-    """The six of JMS, in the order of their numbers."""
+    """The six kinds of JMS messages, in the order of their numbers in x-opt-jms-msg-type."""
 
     MESSAGE = "message"
     OBJECT = "object"
@@ -48,11 +48,11 @@ class MessageKind(Enum):
 
 
 KINDS: Final = tuple(MessageKind)
-"""By the number that x-opt-jms-msg-type has for them."""
+"""The kinds, indexed by their number in x-opt-jms-msg-type."""
 
 
 class BodySection(Enum):
-    """The section that a body is in."""
+    """The type of AMQP section that holds a body."""
 
     NONE = "none"
     DATA = "data"
@@ -62,7 +62,10 @@ class BodySection(Enum):
 
 @mypyc_attr(acyclic=True)
 class Body:
-    """What a message holds. `content_type` is the one that its kind asks for, None for none."""
+    """The body of a message.
+
+    `content_type` is the content-type that its kind requires, None if it requires none.
+    """
 
     def __init__(self, kind: MessageKind, content: object, content_type: str | None = None) -> None:
         self.kind: Final = kind
@@ -71,7 +74,7 @@ class Body:
 
     @abstractmethod
     def write(self, out: BytesWriter) -> None:
-        """Write the sections of the body. MappingError where it holds what JMS has no type for."""
+        """Write the sections of the body. MappingError if it holds a value that has no JMS type."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.content!r})"
@@ -80,7 +83,7 @@ class Body:
 @mypyc_attr(acyclic=True)
 @final
 class NoBody(Body):
-    """That of a Message, 3.2.4.7."""
+    """The empty body of a Message (WD10 3.2.4.7)."""
 
     def __init__(self) -> None:
         super().__init__(MessageKind.MESSAGE, None)
@@ -95,7 +98,7 @@ NO_BODY: Final = NoBody()
 @mypyc_attr(acyclic=True)
 @final
 class TextBody(Body):
-    """That of a TextMessage, 4.2.4.3."""
+    """The body of a TextMessage (EARLY 4.2.4.3)."""
 
     def __init__(self, text: str | None) -> None:
         super().__init__(MessageKind.TEXT, text)
@@ -108,7 +111,7 @@ class TextBody(Body):
 @mypyc_attr(acyclic=True)
 @final
 class BytesBody(Body):
-    """That of a BytesMessage, 4.2.4.2."""
+    """The body of a BytesMessage (EARLY 4.2.4.2)."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(MessageKind.BYTES, data, OCTET_STREAM)
@@ -121,7 +124,7 @@ class BytesBody(Body):
 @mypyc_attr(acyclic=True)
 @final
 class MapBody(Body):
-    """That of a MapMessage, 4.2.4.4."""
+    """The body of a MapMessage (EARLY 4.2.4.4)."""
 
     def __init__(self, entries: dict[str, object]) -> None:
         super().__init__(MessageKind.MAP, entries)
@@ -136,7 +139,7 @@ class MapBody(Body):
 @mypyc_attr(acyclic=True)
 @final
 class StreamBody(Body):
-    """That of a StreamMessage, 4.2.4.5: one list. What comes as a sequence is read, too."""
+    """The body of a StreamMessage (EARLY 4.2.4.5): written as one list, also read as a sequence."""
 
     def __init__(self, items: list[object]) -> None:
         super().__init__(MessageKind.STREAM, items)
@@ -151,7 +154,7 @@ class StreamBody(Body):
 @mypyc_attr(acyclic=True)
 @final
 class SerializedBody(Body):
-    """That of an ObjectMessage whose object Java has serialized, 3.2.4.6."""
+    """The body of an ObjectMessage whose object Java has serialized (WD10 3.2.4.6)."""
 
     def __init__(self, serialized: bytes = JAVA_NULL) -> None:
         super().__init__(MessageKind.OBJECT, serialized, JAVA_OBJECT)
@@ -164,7 +167,7 @@ class SerializedBody(Body):
 @mypyc_attr(acyclic=True)
 @final
 class ObjectBody(Body):
-    """That of an ObjectMessage whose object is a value of any AMQP type, 3.2.4.6."""
+    """The body of an ObjectMessage whose object is a value of any AMQP type (WD10 3.2.4.6)."""
 
     def __init__(self, value: object) -> None:
         super().__init__(MessageKind.OBJECT, value)
@@ -177,7 +180,7 @@ class ObjectBody(Body):
 @mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Content:
-    """A body as AMQP has it: all its data or sequence sections joined, or its one value."""
+    """A body as AMQP encodes it: all its data or sequence sections joined, or its one value."""
 
     def __init__(self, section: BodySection, value: object, content_type: str | None) -> None:
         self.section: Final = section
@@ -186,7 +189,7 @@ class Content:
 
 
 def read_content(data: bytes, at: i64, end: i64, content_type: str | None) -> Content:
-    """The body that starts at `at`, -1 for none, of a message that is in order."""
+    """Return the body that starts at `at`, -1 for none; the message must be well-formed."""
     if at < 0:
         return Content(BodySection.NONE, None, content_type)
     code, first = descriptor_at(data, at, end)
@@ -222,7 +225,7 @@ def _joined_lists(data: bytes, at: i64, end: i64) -> list[object]:
 
 
 def _values_in(value: object) -> i64:
-    """How many values there are in one, itself included, as `take_value` counts them."""
+    """Return the number of values in `value`, itself included, as `take_value` counts them."""
     if isinstance(value, Described):
         return _values_in(value.value)
     count: i64 = 1
@@ -238,7 +241,10 @@ def _values_in(value: object) -> i64:
 
 
 def annotated_kind(annotation: object) -> MessageKind | None:
-    """The kind that x-opt-jms-msg-type names, by any integral type; None where it is absent."""
+    """Return the kind that x-opt-jms-msg-type names, None if it is absent.
+
+    Any integral type is accepted. Raise MappingError for any other value.
+    """
     if annotation is None:
         return None
     number = whole_number(annotation)
@@ -248,15 +254,15 @@ def annotated_kind(annotation: object) -> MessageKind | None:
 
 
 def number_of_kind(kind: MessageKind) -> int:
-    """What x-opt-jms-msg-type has for it."""
+    """Return the number of `kind` in x-opt-jms-msg-type."""
     return KINDS.index(kind)
 
 
 def kind_of(content: Content, profile: Profile) -> MessageKind:
-    """The kind of a message that is not annotated with one (WD10 3.3.4.2, EARLY 4.3.7.2).
+    """Return the kind of a message without x-opt-jms-msg-type (WD10 3.3.4.2, EARLY 4.3.7.2).
 
-    WD10's table of textual types tells text, of EARLY only text/plain. Without a body both
-    judge by EARLY's rules: there WD10 has none.
+    A data section is text if its type is in WD10's table of textual types, in EARLY only if it is
+    text/plain. A message without a body follows EARLY's rules in both profiles: WD10 has none.
     """
     if content.section is BodySection.SEQUENCE:
         return MessageKind.OBJECT
@@ -272,7 +278,7 @@ def kind_of(content: Content, profile: Profile) -> MessageKind:
 
 
 def body_of(kind: MessageKind, content: Content) -> Body:
-    """The body of a message of that kind; MappingError where its content is not of it."""
+    """Return the body of a message of that kind; MappingError if `content` does not fit it."""
     if kind is MessageKind.TEXT:
         return _text_body(content)
     if kind is MessageKind.BYTES:

@@ -1,4 +1,4 @@
-"""What a content-type says of a body whose kind is not annotated (WD10 3.3.4, EARLY 4.3.7)."""
+"""Content-types, which tell the kind of a body without annotation (WD10 3.3.4, EARLY 4.3.7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHARSETS: Final = frozenset(
         *(f"windows-{page}" for page in range(1250, 1259)),
     }
 )
-"""Python must know none but these: it imports a module for every name that it is asked for."""
+"""The only charsets that are decoded, because Python imports a module for each name it looks up."""
 
 APPLICATION_TEXT: Final = frozenset(
     {
@@ -36,7 +36,7 @@ def is_java_object(content_type: str | None) -> bool:
 
 
 def is_text(content_type: str | None, profile: Profile) -> bool:
-    """Whether it is one of WD10's textual media types, or EARLY's only one."""
+    """Return whether it is one of WD10's textual media types, or EARLY's only one, text/plain."""
     if content_type is None:
         return False
     media_type = _media_type(content_type)
@@ -48,13 +48,16 @@ def is_text(content_type: str | None, profile: Profile) -> bool:
 
 
 def charset_of(content_type: str | None) -> str | None:
-    """The charset that it names, UTF-8 where it names none; None for one that is unknown here."""
+    """Return the charset that it names, UTF-8 if it names none; None if not one of CHARSETS."""
     charset = "utf-8" if content_type is None else _parameter(content_type, "charset") or "utf-8"
     return charset if charset in CHARSETS else None
 
 
 def decoded(content: bytes, charset: str) -> str:
-    """Text in one of CHARSETS; UTF-16 and UTF-32 that do not say otherwise are big-endian."""
+    """Return `content` as text; UTF-16 and UTF-32 without a byte order mark are big-endian.
+
+    `charset` is one of CHARSETS. Raise UnicodeDecodeError if `content` is not encoded in it.
+    """
     if charset == "utf-16" and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
         charset = "utf-16be"
     elif charset == "utf-32" and not content.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):

@@ -1,6 +1,6 @@
-"""JMSDestination and JMSReplyTo: an address, and an annotation that says what is there.
+"""JMSDestination and JMSReplyTo: an address, and an annotation with the type of destination.
 
-WD10 5.1 has a number for the type, EARLY 6 words; both are read, whatever the profile (DST-04).
+The annotation is a number in WD10 5.1, words in EARLY 6; both are read in any profile (DST-04).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from broker.amqp.types import Char, Integer, Timestamp
 
 
 class DestinationType(Enum):
-    """What is at an address; the values are the capabilities of a terminus (WD10 5.2).
+    """The type of a destination, in the order of WD10's numbers.
 
-    They are in the order of their numbers.
+    The values are the capabilities of a terminus (WD10 5.2).
     """
 
     QUEUE = "queue"
@@ -26,16 +26,16 @@ class DestinationType(Enum):
 
 
 TYPES: Final = tuple(DestinationType)
-"""By the number that WD10 gives them."""
+"""The types, indexed by their number in WD10."""
 
 WORDS: Final = ("queue", "topic", "queue,temporary", "topic,temporary")
-"""By the same number, what EARLY calls them."""
+"""EARLY's words for the types, indexed by the same number."""
 
 
 @mypyc_attr(acyclic=True)
 @final
 class Destination:
-    """A JMS Destination."""
+    """A JMS Destination: an address and its type."""
 
     def __init__(self, address: str, type: DestinationType = DestinationType.QUEUE) -> None:
         self.address: Final = address
@@ -58,9 +58,10 @@ class Destination:
 def destination(
     address: str | None, type: DestinationType | None, *, consumer: Destination | None
 ) -> Destination | None:
-    """What a received message names; what it leaves out is as with its consumer (WD10 5.1).
+    """Return the destination that a received message names (WD10 5.1).
 
-    Without a consumer a type that is not told is a queue.
+    A missing address or type is that of `consumer`, its consumer's destination. Without a consumer
+    a missing address gives None, and a missing type a queue.
     """
     if address is None:
         return consumer
@@ -70,13 +71,16 @@ def destination(
 
 
 def type_of_number(annotation: object) -> DestinationType | None:
-    """What x-opt-jms-dest and x-opt-jms-reply-to name; None where they name nothing."""
+    """Return the type that x-opt-jms-dest or x-opt-jms-reply-to names, None for any other value."""
     number = whole_number(annotation)
     return TYPES[number] if number is not None and 0 <= number < len(TYPES) else None
 
 
 def type_of_words(annotation: object) -> DestinationType | None:
-    """What x-opt-to-type and x-opt-reply-type name: words in any order, with spaces or without."""
+    """Return the type that x-opt-to-type or x-opt-reply-type names, None for any other value.
+
+    The words may be in any order, with spaces or without.
+    """
     if not isinstance(annotation, str):
         return None
     words = [word.strip() for word in annotation.split(",")]
@@ -101,7 +105,7 @@ def words_of_type(type: DestinationType) -> str:
 
 
 def whole_number(annotation: object) -> int | None:
-    """The number that an annotation of any integral type is; None where it is something else."""
+    """Return the value of an annotation of any integral type; None for any other type."""
     if isinstance(annotation, Integer):
         return None if isinstance(annotation, (Char, Timestamp)) else annotation.value
     return annotation if isinstance(annotation, int) and not isinstance(annotation, bool) else None

@@ -1,7 +1,7 @@
-"""Why a message cannot be converted."""
+"""The error of the mapping."""
 
 from __future__ import annotations
 
 
 class MappingError(ValueError):
-    """A value that the mapping has no counterpart for, or a message that is malformed."""
+    """A value for which the mapping has no counterpart, or a malformed message."""

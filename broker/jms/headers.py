@@ -1,4 +1,4 @@
-"""The header and properties sections (WD10 3.2.1, 3.2.2, 3.3.1, 3.3.2), both ways."""
+"""Read and write the header and properties sections (WD10 3.2.1, 3.2.2, 3.3.1, 3.3.2)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SIGN: Final = 0x1_0000_0000
 
 
 def read_header(message: JmsMessage, data: bytes, at: i64, end: i64) -> None:
-    """Take over the header section at `at`, or what its absence means, which is -1."""
+    """Set fields of `message` from the header section at `at`; -1 is none, hence NON_PERSISTENT."""
     message.delivery_mode = NON_PERSISTENT
     if at < 0:
         return
@@ -48,6 +48,7 @@ def read_header(message: JmsMessage, data: bytes, at: i64, end: i64) -> None:
 
 
 def put_message_header(out: BytesWriter, message: JmsMessage) -> None:
+    """Write the header section; MappingError if delivery mode or priority is invalid."""
     if message.delivery_mode not in (NON_PERSISTENT, PERSISTENT):
         raise MappingError(f"there is no JMSDeliveryMode {message.delivery_mode}")
     if not 0 <= message.priority <= PRIORITY_MAX:
@@ -65,9 +66,10 @@ def put_message_header(out: BytesWriter, message: JmsMessage) -> None:
 def read_properties(
     message: JmsMessage, data: bytes, at: i64, end: i64, *, known: dict[str, object]
 ) -> tuple[str | None, str | None]:
-    """Take over the properties section at `at`, -1 for none; gives the fields to and reply-to.
+    """Set the fields of `message` from the properties section at `at`; -1 means there is none.
 
-    `known` are the annotations of the mapping.
+    Return the fields to and reply-to. `known` are the annotations of the mapping. Raise
+    MappingError if an id or a time is of a wrong type.
     """
     if at < 0:
         return None, None
@@ -95,6 +97,7 @@ def read_properties(
 
 
 def put_properties(out: BytesWriter, message: JmsMessage) -> None:
+    """Write the properties section; MappingError if an id is invalid."""
     profile = message.profile
     fields = FieldWriter()
     if message.message_id is None:
@@ -123,17 +126,17 @@ def put_properties(out: BytesWriter, message: JmsMessage) -> None:
 
 
 def expiration(absolute_ms: int, *, ttl: int, now_ms: int) -> int:
-    """JMSExpiration: the absolute-expiry-time, else the ttl from now on; 0, as in JMS, is none."""
+    """Return JMSExpiration: absolute-expiry-time, else now plus ttl; as in JMS, 0 is none."""
     return now_ms + ttl if absolute_ms == 0 and ttl > 0 else absolute_ms
 
 
 def signed_sequence(group_sequence: int) -> int:
-    """A group-sequence as JMSXGroupSeq: from 2^31 on it is negative (3.3.2)."""
+    """Return a group-sequence as JMSXGroupSeq: from 2^31 on it is negative (WD10 3.3.2)."""
     return group_sequence - SIGN if group_sequence > INT_MAX else group_sequence
 
 
 def unsigned_sequence(group_sequence: int) -> int:
-    """A JMSXGroupSeq as group-sequence (3.2.2)."""
+    """Return a JMSXGroupSeq as group-sequence (WD10 3.2.2)."""
     return group_sequence + SIGN if group_sequence < 0 else group_sequence
 
 
@@ -144,7 +147,7 @@ def _id(field: str, value: object, text: str | None) -> str | None:
 
 
 def _user_id(value: bytes | None) -> str | None:
-    """As Java reads it: what is not UTF-8 is replaced."""
+    """Decode like Java: bytes that are not UTF-8 are replaced."""
     return None if value is None else value.decode("utf-8", "replace")
 
 

@@ -1,7 +1,7 @@
-"""JMSMessageID and JMSCorrelationID: text in which an identifier keeps its AMQP type.
+"""JMSMessageID and JMSCorrelationID: text that keeps the AMQP type of an identifier.
 
 An identifier in AMQP is a string, a ulong, a uuid or a binary. WD10 (3.2.1.1) sends the `ID:`
-of a JMSMessageID along; EARLY (4.2.1.1) takes it off, and puts it back.
+of a JMSMessageID; EARLY (4.2.1.1) removes it before sending, and adds it to what is received.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ULONG_DIGITS_MAX: Final = 20
 
 
 def message_id_text(value: object, profile: Profile = Profile.WD10) -> str | None:
-    """The JMSMessageID of a message-id; None where that is null, or of a type that none has."""
+    """Return the JMSMessageID of a message-id; None if that is null or of an invalid type."""
     if not isinstance(value, str):
         return _typed_text(value)
     if profile is Profile.EARLY:
@@ -35,9 +35,9 @@ def message_id_text(value: object, profile: Profile = Profile.WD10) -> str | Non
 def correlation_id_text(
     value: object, profile: Profile = Profile.WD10, *, is_application: bool = False
 ) -> str | None:
-    """The JMSCorrelationID of a correlation-id; None as in `message_id_text`.
+    """Return the JMSCorrelationID of a correlation-id; None as in `message_id_text`.
 
-    `is_application`: the annotation x-opt-app-correlation-id, which counts in EARLY alone.
+    `is_application` is the annotation x-opt-app-correlation-id, which only EARLY uses.
     """
     if not isinstance(value, str):
         return _typed_text(value)
@@ -47,7 +47,7 @@ def correlation_id_text(
 
 
 def message_id_value(text: str, profile: Profile = Profile.WD10) -> str | ULong | uuid.UUID | bytes:
-    """The message-id of a JMSMessageID."""
+    """Return the message-id of a JMSMessageID; MappingError if `text` is not a valid one."""
     if not text.startswith(ID):
         raise MappingError(f"a JMSMessageID begins with {ID}, not {text!r:.100}")
     return _value(text, profile)
@@ -56,17 +56,20 @@ def message_id_value(text: str, profile: Profile = Profile.WD10) -> str | ULong 
 def correlation_id_value(
     text: str, profile: Profile = Profile.WD10
 ) -> str | ULong | uuid.UUID | bytes:
-    """The correlation-id of a JMSCorrelationID; what is not a JMSMessageID is a string as it is."""
+    """Return the correlation-id of a JMSCorrelationID: `text` itself if it is no JMSMessageID."""
     return _value(text, profile) if is_message_id(text) else text
 
 
 def is_message_id(text: str) -> bool:
-    """Whether a JMSCorrelationID stands for a message, not for what an application thinks of."""
+    """Return whether a JMSCorrelationID is a message's id, not a string of the application."""
     return text.startswith(ID)
 
 
 def correlation_id_bytes(text: str) -> bytes:
-    """getJMSCorrelationIDAsBytes: the bytes of a correlation-id that is binary, no other."""
+    """Return the bytes of a binary correlation-id (getJMSCorrelationIDAsBytes).
+
+    Raise MappingError if it is of another type.
+    """
     if not text.startswith(ID + BINARY):
         raise MappingError(f"the correlation-id {text!r:.100} is not binary")
     return _binary(text[len(ID) + len(BINARY) :])
@@ -83,7 +86,7 @@ def _typed_text(value: object) -> str | None:
 
 
 def _escaped(text: str) -> str:
-    """A string that begins with `ID:`, told apart from one that stands for another type."""
+    """Escape a string that begins with `ID:` if it would be read as another type."""
     rest = text[len(ID) :]
     if _names_a_type(rest) or rest.startswith(NO_PREFIX):
         return f"{ID}{STRING}{text}"
@@ -95,7 +98,7 @@ def _with_prefix(text: str) -> str:
 
 
 def _names_a_type(text: str) -> bool:
-    # nearly none does: one comparison for those
+    # for almost every id the first, short comparison is enough
     return text.startswith("AMQP_") and text.startswith((BINARY, UUID, ULONG, STRING))
 
 
@@ -114,7 +117,7 @@ def _value(text: str, profile: Profile) -> str | ULong | uuid.UUID | bytes:
     return rest[len(NO_PREFIX) :] if rest.startswith(NO_PREFIX) else text
 
 
-# Python's own parsers let much more pass: each result must read as the text that it came from.
+# Python's parsers accept more than the mapping does, so each result must give the same text again.
 
 
 def _binary(text: str) -> bytes:

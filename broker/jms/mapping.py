@@ -1,6 +1,6 @@
-"""Encoded AMQP messages to JMS messages, and back.
+"""Convert encoded AMQP messages to JMS messages, and back.
 
-Nothing here knows a connection or a clock, so the same bytes give the same message to a
+The conversion depends on no connection and no clock, so the same bytes give the same message to a
 consumer, a console, and a Spark job that reads the store.
 """
 
@@ -55,11 +55,11 @@ def decode(
     properties: bool = True,
     body: bool = True,
 ) -> JmsMessage:
-    """The JMS message that a whole encoded message is; MappingError where it is none.
+    """Return the JMS message of an encoded message; MappingError if it is malformed.
 
-    `now_ms` is when it was received: an expiration may be told relative to that. `consumer` is
-    where the consumer is that received it, for what the message leaves out of its destinations.
-    Who asks for neither `properties` nor the `body` gets the headers in half the time.
+    `now_ms` is when it was received, in ms since 1970: an expiration may be relative to that.
+    `consumer` is the destination of the consumer that received it, which completes destinations of
+    the message. Without `properties` and `body` only the headers are decoded, in half the time.
     """
     decoder = Decoder(consumer=consumer, profile=profile, properties=properties, body=body)
     return decoder.decode(data, 0, i64(len(data)), now_ms=now_ms)
@@ -67,9 +67,9 @@ def decode(
 
 @final
 class Decoder:
-    """Decodes message after message, with the arguments of `decode`.
+    """Decodes messages one after the other, with the arguments of `decode`.
 
-    `sections` are those of the last one: what is to be read of it besides lies there.
+    `sections` are the positions of the sections of the last message, for reading further parts.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Decoder:
         self._others = NO_ANNOTATIONS
 
     def decode(self, data: bytes, start: i64, end: i64, *, now_ms: int) -> JmsMessage:
-        """The message in `data[start:end]`; MappingError where it is none."""
+        """Return the message in `data[start:end]`; MappingError if it is malformed."""
         message = JmsMessage(NO_BODY, profile=self._profile)
         sections = self.sections
         try:
@@ -106,7 +106,7 @@ class Decoder:
         return message
 
     def _read_annotations(self, data: bytes) -> None:
-        """Most messages have those of the message before: then they are not read once more."""
+        """Read the annotations, unless they are equal to those of the last message, as most are."""
         at = self.sections.message_annotations
         end = self.sections.end
         encoded = b"" if at < 0 else encoded_value(data, at, end)
@@ -115,7 +115,7 @@ class Decoder:
             self._annotations = encoded
 
     def _read_headers(self, message: JmsMessage, data: bytes, *, now_ms: int) -> None:
-        """Take over all but properties and body."""
+        """Set all fields of `message` but its properties and body."""
         sections = self.sections
         end = sections.end
         known = self._known
@@ -136,7 +136,7 @@ class Decoder:
 
 
 def encode(message: JmsMessage) -> bytes:
-    """The encoded message; MappingError where a header, property or body cannot be sent."""
+    """Return `message` encoded; MappingError if a header, property or body cannot be sent."""
     out = BytesWriter()
     try:
         _put(out, message)
@@ -150,7 +150,7 @@ def encode(message: JmsMessage) -> bytes:
 
 
 def _read_type(message: JmsMessage, annotation: object) -> None:
-    """JMSType: WD10 has it in the subject, EARLY in an annotation, and either reads both."""
+    """Set JMSType: in WD10 from the subject, in EARLY from an annotation, else from the other."""
     annotated = annotation if isinstance(annotation, str) else None
     if message.profile is Profile.EARLY:
         message.type = message.subject if annotated is None else annotated

@@ -1,4 +1,4 @@
-"""A JMS message: its headers as attributes, its properties by the names that JMS has for them."""
+"""JMS messages: headers as attributes, properties by the names that JMS defines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from broker.jms.profile import Profile
 
 NON_PERSISTENT: Final = 1
 PERSISTENT: Final = 2
-"""JMSDeliveryMode."""
+"""Values of JMSDeliveryMode."""
 
 PRIORITY_DEFAULT: Final = 4
 
@@ -50,13 +50,13 @@ NOT_FOR_APPLICATIONS: Final = frozenset(
         *("JMSXState", JMS_AMQP_FIRST_ACQUIRER),
     }
 )
-"""What a provider sets, and what is not mapped at all (WD10 3.2.2, 4)."""
+"""Properties that only a provider sets, or that are not mapped at all (WD10 3.2.2, 4)."""
 
 WITHOUT_UNDERSCORES: Final = {
     "JMSAMQPCONTENTTYPE": JMS_AMQP_CONTENT_TYPE,
     "JMSAMQPCONTENTENCODING": JMS_AMQP_CONTENT_ENCODING,
 }
-"""How PROPS prints two of EARLY's vendor properties."""
+"""Two of EARLY's vendor properties, by their names in PROPS, which lack the underscores."""
 
 
 @mypyc_attr(acyclic=True)
@@ -64,12 +64,12 @@ WITHOUT_UNDERSCORES: Final = {
 class JmsMessage:
     """A message as JMS programs see it. Times are milliseconds since 1970, 0 is none.
 
-    `time_to_live` is what the producer sends it with, and of a received message what its header
-    says is left; `amqp_ttl` is the property JMS_AMQP_TTL, which an application sets to have
-    another in the header. `delivery_time` 0 is the same as `timestamp`. `subject` is a vendor
-    property of EARLY: in WD10 the subject is the `type`. `annotations` are those that the mapping
-    knows nothing of, `properties` those that are the application's own. `body_section` is where
-    the body of a received message was found.
+    `time_to_live` (ms) is that of the producer, or the rest of it in a received message's header;
+    `amqp_ttl` is the property JMS_AMQP_TTL, which an application sets to have another value in the
+    header. `delivery_time` 0 means the same as `timestamp`. `subject` is a vendor property of
+    EARLY; in WD10 the subject is the `type`. `annotations` are those outside the mapping,
+    `properties` the application's own. `body_section` is the section that held the body of a
+    received message.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class JmsMessage:
         properties: dict[str, object] | None = None,
         profile: Profile = Profile.WD10,
     ) -> None:
-        """`properties` are set as an application does: `set_property` says what it may."""
+        """`properties` are set with `set_property`, which refuses invalid ones by MappingError."""
         self.body: Body = body
         self.profile: Final = profile
         self.body_section: BodySection = BodySection.NONE
@@ -112,14 +112,14 @@ class JmsMessage:
 
     @property
     def redelivered(self) -> bool:
-        """JMSRedelivered."""
+        """JMSRedelivered: whether this is not the first delivery."""
         return self.delivery_count > 1
 
     def set_property(self, name: str, value: object) -> None:
-        """Set a property as an application does, those of JMSX and JMS_AMQP included.
+        """Set a property as an application does, including those of JMSX and JMS_AMQP.
 
-        An int is a long, a float a double; Byte, Short, Int and Float are classes of their own.
-        MappingError where the name is not an application's to set, or the value of no simple type.
+        An int is a long, a float a double; use Byte, Short, Int and Float for the other types.
+        MappingError if an application may not set that name, or the value is of no simple type.
         """
         if not name:
             raise MappingError("a property without a name")
@@ -130,7 +130,7 @@ class JmsMessage:
         self.properties[name] = value
 
     def _set_defined(self, name: str, value: object) -> bool:
-        """Set what the mapping has a place for; False for what is a property like any other."""
+        """Set a property that the mapping defines; return False for an application's own."""
         if name in NOT_FOR_APPLICATIONS:
             raise MappingError(f"{name} is not for an application to set")
         if name == JMSX_USER_ID:
@@ -158,11 +158,11 @@ class JmsMessage:
         return True
 
     def get_property(self, name: str) -> object:
-        """The value of a property, None where there is none."""
+        """Return the value of a property, None if it is not set."""
         return self.all_properties().get(self._spelled(name))
 
     def all_properties(self) -> dict[str, object]:
-        """Every property as JMS shows them: the application's, and those of JMSX and JMS_AMQP."""
+        """Return all properties by their JMS names: the application's, JMSX and JMS_AMQP."""
         found: dict[str, object] = dict(self.properties)
         found[JMSX_DELIVERY_COUNT] = Int(self.delivery_count)
         found[JMS_AMQP_FIRST_ACQUIRER] = self.first_acquirer
@@ -190,7 +190,8 @@ class JmsMessage:
 
 
 def _is_simple(value: object) -> bool:
-    # one by one: of a tuple with list and dict in it mypyc makes a call of Python, for each value
+    # one check each: with list and dict in one tuple, mypyc generates a slower call of Python's
+    # isinstance for each value
     if isinstance(value, list):
         return False
     if isinstance(value, dict):

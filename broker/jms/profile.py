@@ -1,4 +1,4 @@
-"""The two editions of the mapping that are spoken here."""
+"""The two editions of the mapping that are supported."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from enum import Enum
 
 
 class Profile(Enum):
-    """WD10 is Working Draft 10, what Qpid JMS speaks; EARLY is the draft before it.
+    """An edition of the mapping: Working Draft 10, which Qpid JMS uses, or EARLY, the one before.
 
     They differ in identifiers, JMSType, vendor properties, the annotations of destinations
-    and of the delivery time, and in what tells the kind of a message that does not say it.
+    and of the delivery time, and in how the kind of a message without annotation is determined.
     """
 
     WD10 = "wd10"

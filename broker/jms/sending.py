@@ -1,4 +1,4 @@
-"""What a JMS producer sets as it sends (WD10 6.1, 9; JMS 2.0 3.4)."""
+"""Headers that a JMS producer sets when it sends a message (WD10 6.1, 9; JMS 2.0 3.4)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def stamp(
     destination: Destination,
     delivery_delay: int = 0,
 ) -> None:
-    """Set the headers that follow from a message's being sent now, whatever they were before.
+    """Set the headers that depend on sending a message now, whatever they were before.
 
-    Its delivery mode, priority and time to live are its own. That runs from now on, not from the
-    delivery time; 0 is for ever.
+    Delivery mode, priority and time to live stay as they are. The time to live (ms) runs from
+    `now_ms` on, not from the delivery time; 0 means that the message never expires.
     """
     message.message_id = message_id
     message.timestamp = now_ms
@@ -27,9 +27,10 @@ def stamp(
 
 
 def header_ttl(amqp_ttl: int | None, time_to_live: int) -> int:
-    """The header's ttl, -1 where it is to be left out (MAP-08).
+    """Return the header's ttl in ms, -1 if it is to be left out (MAP-08).
 
-    JMS_AMQP_TTL where it is set, else the producer's time to live, if that fits 32 bits.
+    It is JMS_AMQP_TTL if that is set, else the producer's time to live; left out if it is 0 or does
+    not fit 32 bits.
     """
     ttl = time_to_live if amqp_ttl is None else amqp_ttl
     return ttl if 0 < ttl <= UINT_MAX else -1

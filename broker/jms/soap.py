@@ -1,6 +1,6 @@
-"""A message out of the properties that a SOAP-over-JMS sender is configured with (PROPS).
+"""Messages built from the properties that configure a SOAP-over-JMS sender (PROPS).
 
-All of them come as one dict of names and values; values may be text, as in a configuration.
+All properties are in one dict of names and values; values may be text, as in a configuration file.
 """
 
 from __future__ import annotations
@@ -32,20 +32,23 @@ DELIVERY_MODES: Final = {
 }
 
 TIME_TO_LIVE_MAX: Final = 2**53
-"""Some 285,000 years: what is added to it still fits a timestamp."""
+"""Maximum time to live in ms, some 285,000 years: a time plus this still fits a timestamp."""
 
 REFUSED: Final = frozenset(
     {
         *("JMSMessageID", "JMSExpiration", "JMSRedelivered", "JMSTimestamp"),
         *("JMSDeliveryMode", "JMSPriority", "JMSReplyTo", "JMSDestination"),
-        "JMSDeliveryTime",  # not in the list, which is older than this header: JMS 2.0
+        "JMSDeliveryTime",  # not in PROPS' list, which is older than this header of JMS 2.0
     }
 )
-"""The headers that are not the caller's to give."""
+"""Headers that the caller may not set."""
 
 
 def soap_message(properties: dict[str, object], envelope: bytes) -> JmsMessage:
-    """The message to send, in UTF-8 where it is text. MappingError names what cannot be."""
+    """Return the message to send; MappingError names an invalid property.
+
+    With `jms.messageType` TextMessage, `envelope` must be UTF-8.
+    """
     message = JmsMessage(_body(properties.get(MESSAGE_TYPE), envelope))
     for name, value in properties.items():
         if name in REFUSED:
@@ -73,7 +76,7 @@ def _body(message_type: object, envelope: bytes) -> Body:
 
 
 def _set(message: JmsMessage, name: str, value: object) -> None:
-    """A run-time setting."""
+    """Apply a run-time setting, such as `jms.priority`, to `message`."""
     if name == DELIVERY_MODE:
         mode = DELIVERY_MODES.get(str(value))
         if mode is None:

@@ -1,1 +1,1 @@
-"""Where AMQP meets routing: what an attach asks for, what deliveries and outcomes lead to."""
+"""The layer between AMQP and routing: it carries out attaches, deliveries and outcomes."""

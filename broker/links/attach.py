@@ -1,4 +1,4 @@
-"""What an attach asks for, or why it is refused. Facts in, verdict out; nothing is changed here."""
+"""Functions that read from an attach what it asks for, or refuse it. They change nothing."""
 
 from typing import Final, final
 
@@ -26,7 +26,7 @@ KINDS: Final[dict[str, str]] = {
     "temporary-queue": QUEUE,
     "temporary-topic": TOPIC,
 }
-"""The capabilities of a terminus that say what kind of node is meant (WD10 5.2)."""
+"""Capabilities of a terminus, and the kind of node that each requests (WD10 5.2)."""
 
 SHARED: Final = "shared"
 GLOBAL: Final = "global"
@@ -41,10 +41,10 @@ OUTCOMES: Final = (
 DISCARD_UNROUTABLE: Final = "DISCARD_UNROUTABLE"
 
 EXISTING_NODE: Final = "jms-broker:existing-node"
-"""A capability of a source: refuse the link if its node does not exist, do not create the node."""
+"""Capability of a source: refuse the link if its node does not exist; do not create the node."""
 
 DELAYED_DELIVERY: Final = "DELAYED_DELIVERY"
-"""Offered on every connection, and on a sender's link that asks (CON-07, DLY-02)."""
+"""Capability offered on every connection and to each sender that desires it (CON-07, DLY-02)."""
 
 LIFETIME_POLICY: Final = "lifetime-policy"
 DELETE_POLICIES: Final[dict[int, DeletePolicy]] = {
@@ -57,9 +57,11 @@ DELETE_POLICIES: Final[dict[int, DeletePolicy]] = {
 
 @final
 class PublishRequest:
-    """A link to send on. `address` None is the anonymous relay, unless a node is to be made.
+    """The request of an attach for a link on which the client sends.
 
-    What comes for a `task` is staged.
+    `address` is None for the anonymous relay, and for a `dynamic` node that is to be created.
+    `kind` is empty if the client names none. A refused message that was sent settled is
+    discarded silently if `discard_unroutable`. If there is a `task`, messages are staged for it.
     """
 
     def __init__(
@@ -80,10 +82,11 @@ class PublishRequest:
 
 @final
 class ConsumeRequest:
-    """A link to receive on. `address` None where a node is to be made.
+    """The request of an attach for a link on which the client receives.
 
-    `facts` and `terms` matter where that is a topic. `creates` is false for a client that wants
-    an existing node or none.
+    `address` is None if a `dynamic` node is to be created. `kind` is empty if the client names
+    none. `facts` and `terms` matter only if the node is a topic. `copies` asks for a browser.
+    `creates` is False if the link is to be refused unless its node exists.
     """
 
     def __init__(
@@ -109,7 +112,7 @@ class ConsumeRequest:
 
 
 def publish_request(attach: Attach) -> PublishRequest:
-    """What a sender's attach asks for; LinkFault where it is to be refused."""
+    """Return what a sender's attach asks for; raise LinkFault if it is to be refused."""
     target = attach.target
     if target is None:
         raise LinkFault(INVALID_FIELD, "a sender's attach has a target")
@@ -126,12 +129,12 @@ def publish_request(attach: Attach) -> PublishRequest:
 
 
 def offered_to_sender(desired: list[str]) -> list[str]:
-    """What the answer to a sender's attach offers of that."""
+    """Return the `desired` capabilities that the answer to a sender's attach offers."""
     return [DELAYED_DELIVERY] if DELAYED_DELIVERY in desired else []
 
 
 def consume_request(attach: Attach) -> ConsumeRequest:
-    """What a receiver's attach asks for; LinkFault or InvalidSelector where it is refused."""
+    """Return what a receiver's attach asks for; raise LinkFault or InvalidSelector to refuse it."""
     source = attach.source
     if source is None:
         raise LinkFault(INVALID_FIELD, "a receiver's attach without a source is a lookup")
@@ -148,6 +151,7 @@ def consume_request(attach: Attach) -> ConsumeRequest:
         kind=kind_of(source.capabilities),
         dynamic=source.dynamic,
         copies=copies,
+        # no client can name the subscription to a dynamic topic
         facts=SubscriptionTraits() if source.dynamic else subscription_facts(source),
         terms=terms_of(source),
         filters=filters,
@@ -156,12 +160,12 @@ def consume_request(attach: Attach) -> ConsumeRequest:
 
 
 def may_reject(source: Source | None) -> bool:
-    """Whether a sender takes `rejected` as an outcome: its source names it, or names none."""
+    """Return whether a sender takes the outcome `rejected`: its source names it, or names none."""
     return source is None or not source.outcomes or REJECTED_OUTCOME in source.outcomes
 
 
 def subscription_facts(source: Source) -> SubscriptionTraits:
-    """What a source says of the subscription that it means; nobody can name a dynamic node's."""
+    """Return the traits of the subscription that `source` requests; not for a dynamic source."""
     return SubscriptionTraits(
         is_shared=SHARED in source.capabilities,
         is_global=GLOBAL in source.capabilities,
@@ -170,7 +174,7 @@ def subscription_facts(source: Source) -> SubscriptionTraits:
 
 
 def lookup_facts(attach: Attach) -> SubscriptionTraits:
-    """What an attach without a source says of the subscription that it looks for."""
+    """Return the traits of the subscription that an attach without a source looks up."""
     return SubscriptionTraits(
         has_source=False,
         is_shared=SHARED in attach.desired_capabilities,
@@ -179,7 +183,7 @@ def lookup_facts(attach: Attach) -> SubscriptionTraits:
 
 
 def terms_of(source: Source) -> SubscriptionExpiry:
-    """How long a subscription is to last. A durable one does for good, unless its source tells."""
+    """Return the terms of a subscription; a durable one never expires unless `source` says so."""
     for_good = source.durable != NOT_DURABLE and not source.tells_expiry_policy
     return SubscriptionExpiry(
         durability=source.durable,
@@ -189,7 +193,10 @@ def terms_of(source: Source) -> SubscriptionExpiry:
 
 
 def kind_of(capabilities: list[str]) -> str:
-    """The kind of node that a terminus expects, empty where it does not say (DST-01, DST-02)."""
+    """Return the kind of node that a terminus requests, empty for none (DST-01, DST-02).
+
+    Raise LinkFault if its capabilities request both a queue and a topic.
+    """
     kind = ""
     for capability in capabilities:
         found = KINDS.get(capability, "")
@@ -200,19 +207,19 @@ def kind_of(capabilities: list[str]) -> str:
 
 
 def in_force(capabilities: list[str]) -> list[str]:
-    """Of what the source of a queue's link asks for, that which it is (2.6.3)."""
+    """Return the requested capabilities that apply to a queue; ["queue"] if none (core 2.6.3)."""
     return [each for each in capabilities if each in KINDS] or [QUEUE]
 
 
 def check_dynamic(address: str | None, properties: dict[str, object]) -> None:
-    """Refuse a dynamic node that is named, or lives by an unknown policy (TMP-01, TMP-02)."""
+    """Raise LinkFault if a dynamic node has a name or an unknown lifetime (TMP-01, TMP-02)."""
     if address is not None:
         raise LinkFault(INVALID_FIELD, "a dynamic node is named by the broker")
     delete_policy(properties)
 
 
 def delete_policy(properties: dict[str, object]) -> DeletePolicy:
-    """How long a dynamic node is to live; delete-on-close where that is not said."""
+    """Return the lifetime policy of a dynamic node, ON_CLOSE by default; LinkFault if unknown."""
     policy = properties.get(LIFETIME_POLICY)
     if policy is None:
         return DeletePolicy.ON_CLOSE
@@ -223,7 +230,7 @@ def delete_policy(properties: dict[str, object]) -> DeletePolicy:
 
 
 def policy_code(policy: object) -> int:
-    """The descriptor of a lifetime policy, -1 where it is none: an empty described list."""
+    """Return the descriptor of a lifetime policy; -1 if `policy` is not an empty described list."""
     if not isinstance(policy, Described) or policy.value != []:
         return -1
     descriptor = policy.descriptor

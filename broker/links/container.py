@@ -1,7 +1,7 @@
-"""The broker as an AMQP container: who is connected, which links live, and the round of work.
+"""The broker as an AMQP container: its connections, its links, and the round of work.
 
-One round follows every read from a socket: routing has happened while bytes
-were read; now waiting queues dispatch, changes are committed, and every
+A round of work follows every read from a socket. Messages have been routed while the bytes
+were read; in the round, queues that were woken dispatch, changes are committed, and every
 connection with output writes once (`performance.md`, rule 9).
 """
 
@@ -45,69 +45,77 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Authenticator:
-    """Decides who may enter."""
+    """Decides which clients may connect, and which users may manage the broker."""
 
     @abstractmethod
     def mechanisms(self) -> list[str]:
-        """The SASL mechanisms on offer."""
+        """Return the SASL mechanisms that the broker offers."""
 
     @abstractmethod
     def requires_sasl(self) -> bool:
-        """Whether a peer must authenticate, so that it may not leave the SASL layer out."""
+        """Return whether a client must authenticate, so that it may not omit the SASL layer."""
 
     @abstractmethod
     def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
-        """Call `peer.authenticated` or `peer.rejected`, now or later."""
+        """Call `peer.authenticated`, `peer.rejected` or `peer.undecided`, now or later."""
 
     @abstractmethod
     async def knows(self, user: str, password: str, *, host: str) -> bool:
-        """Return whether `password` is that of `user`, who asks from the address `host`.
+        """Return whether `password` is that of `user`; the request comes from the address `host`.
 
-        For those who enter without SASL. May take a while; TooManyLogins if too many wait.
+        For clients that log in without SASL. May take a while; raises TooManyLogins if too many
+        logins wait.
         """
 
     @abstractmethod
     def is_administrator(self, user: str) -> bool:
-        """Whether `user`, who has entered, may manage the broker. Empty is anonymous."""
+        """Return whether the authenticated `user` may manage the broker; empty is anonymous."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Watcher:
-    """Hears what an operator should know."""
+    """Reports to the operator what happens to connections and in routing."""
 
     @abstractmethod
     def opened(self, peer: Peer) -> None:
-        """A connection has been opened."""
+        """Report that a connection was opened."""
 
     @abstractmethod
     def refused(self, peer: Peer, reason: str) -> None:
-        """A connection was not let in."""
+        """Report that a connection was refused, or that its authentication failed."""
 
     @abstractmethod
     def closed(self, peer: Peer, reason: str) -> None:
-        """A connection that was open has ended."""
+        """Report that a connection that was open has ended."""
 
     @abstractmethod
     def stalled(self, peer: Peer, timeout_ms: int) -> None:
-        """A connection is cut: its client read nothing for `timeout_ms` (`stall_timeout_ms`)."""
+        """Report a cut: the client read nothing for `timeout_ms` (setting `stall_timeout_ms`)."""
 
     @abstractmethod
     def managed(self, peer: Peer, change: dict[str, str]) -> None:
-        """An administrator has changed something: `operation`, `type` and `name` of the entity,
-        `arguments` and `result` where there are any."""
+        """Report a change that an administrator made.
+
+        `change` has `operation`, `type` and `name` of the entity, `arguments` and `result` if
+        there are any.
+        """
 
     @abstractmethod
     def noticed(self, notice: str) -> None:
-        """Something has happened in routing that nobody asked for in so many words."""
+        """Report an event in routing that no client or administrator has directly requested."""
 
     @abstractmethod
     def failed(self, peer: Peer, error: Exception) -> None:
-        """A bug has shown while serving a connection."""
+        """Report a bug: an unexpected exception while a connection was served."""
 
 
 @final
 class LinkRegistration:
-    """The live link of a name, and what it said of the subscription that it is for."""
+    """A live link that is registered under its name.
+
+    `facts` is what its attach said of a subscription, QUEUE_FACTS if it is for none.
+    `subscription` is None unless the link consumes from one.
+    """
 
     def __init__(
         self, link: Link, facts: SubscriptionTraits, subscription: Subscription | None
@@ -121,9 +129,10 @@ class LinkRegistration:
 class Container:
     """Everything that the connections of one broker share.
 
-    `limits` are those of connections that begin from now on, `credit` that of links.
-    `received_ms` is when something was read from a socket the last time, by the clock on the
-    wall: what it brought arrived then.
+    `limits` apply to connections that begin from now on, `credit` (messages) to producers' links
+    that do. `received_ms` is the wall-clock time of the last read from a socket: the arrival time
+    of the messages in it. `touched` are connections with output to write. `contents` is None if
+    the store keeps no large bodies, `service` while the broker answers no requests.
     """
 
     def __init__(
@@ -160,24 +169,27 @@ class Container:
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], LinkRegistration]] = {}
         self._next_peer: i64 = 0
-        # no id of a transaction comes again, not after a restart either
+        # random, so that no transaction id is used again, even after a restart
         self._txn_prefix: Final = token_bytes(8)
         self._next_txn: i64 = 0
 
     def next_peer_id(self) -> i64:
-        """A number that no other connection has or will have."""
+        """Return a number that no other connection has had or will have since the start."""
         self._next_peer += 1
         return self._next_peer
 
     def next_txn_id(self) -> bytes:
-        """An id for a transaction that no other one has or will have: 16 of 32 bytes (4.5.2)."""
+        """Return a transaction id that is never used again: 16 of the 32 bytes allowed (4.5.2)."""
         self._next_txn += 1
         return self._txn_prefix + int(self._next_txn).to_bytes(8, "big")
 
     # -- connections
 
     def admit(self, peer: Peer, open: Open, claim: Claim) -> None:
-        """Let `peer` have its container-id; ConnectionFault where it may not (CON-02 to CON-06)."""
+        """Register `peer` under its container-id, or refuse it (CON-02 to CON-06).
+
+        Close the connections that must yield to it. Raise ConnectionFault if it must yield.
+        """
         holders = [holder for holder in self._holders(open.container_id) if holder.is_live()]
         judged = verdict(claim, [holder.claim for holder in holders])
         if judged is ContainerIdVerdict.REFUSE:
@@ -201,7 +213,7 @@ class Container:
         return self._peers.get(container_id, [])
 
     def leave(self, peer: Peer) -> None:
-        """The container-id of `peer` is free again (CON-04)."""
+        """Remove `peer`, which frees its container-id (CON-04)."""
         holders = self._peers.get(peer.container_id)
         if holders is not None and peer in holders:
             holders.remove(peer)
@@ -209,22 +221,22 @@ class Container:
                 del self._peers[peer.container_id]
 
     def close_all(self, fault: Fault) -> None:
-        """Close every open connection, and let nobody else in."""
+        """Close every open connection, and refuse all new ones."""
         self.closing = True
         for holders in list(self._peers.values()):
             for peer in list(holders):
                 peer.connection.close(fault)
 
     def peers(self) -> list[Peer]:
-        """Every open connection, in no order."""
+        """Return every open connection, in no order."""
         return [peer for holders in self._peers.values() for peer in holders]
 
     def peer_count(self) -> int:
-        """How many connections are open."""
+        """Return the number of open connections."""
         return sum([len(holders) for holders in self._peers.values()])
 
     def link_count(self) -> int:
-        """How many links are attached."""
+        """Return the number of attached links."""
         return len(self._links)
 
     # -- links
@@ -232,9 +244,10 @@ class Container:
     def claim_link(
         self, container_id: str, link: Link, node: Node | None, *, incoming: bool
     ) -> None:
-        """Make `link` the one of its name, role and container; an older one is stolen (SUB-37).
+        """Register `link` under its name, role and container; an older one is stolen (SUB-37).
 
-        NoSuchNode where `node`, which it is for, was a temporary one that has ended with that.
+        `node` is the node that the link is for, None for none. Raise NoSuchNode if it was a
+        temporary node that has ended with the older link.
         """
         self.steal(container_id, link, incoming=incoming)
         if node is not None and not self._is_there(node):
@@ -242,7 +255,7 @@ class Container:
         self.hold(container_id, link, incoming=incoming)
 
     def steal(self, container_id: str, link: Link, *, incoming: bool) -> None:
-        """End the link that has the name of `link`, where there is one."""
+        """Detach the link that has the name, role and container of `link`, if there is one."""
         held = self._links.get((container_id, link.name, incoming))
         if held is not None:
             self.stats.links_stolen += 1
@@ -257,43 +270,43 @@ class Container:
         facts: SubscriptionTraits = QUEUE_FACTS,
         subscription: Subscription | None = None,
     ) -> None:
-        """`link` has its name from now on, which is free."""
+        """Register `link` under its name, which must be free."""
         self._links[container_id, link.name, incoming] = LinkRegistration(link, facts, subscription)
         self.stats.links_attached += 1
 
     def holder(self, container_id: str, name: str) -> LinkRegistration | None:
-        """The live link of that name on which that container receives."""
+        """Return the live link of that name on which that container receives; None without one."""
         return self._links.get((container_id, name, False))
 
     def _is_there(self, node: Node) -> bool:
         return isinstance(node, ServiceNode) or self.router.has(node)
 
     def forget_link(self, container_id: str, link: Link, *, incoming: bool) -> None:
-        """`link` has ended."""
+        """Remove `link`, which has ended, unless its name belongs to another link by now."""
         key = (container_id, link.name, incoming)
         held = self._links.get(key)
         if held is not None and held.link is link:
             del self._links[key]
 
     def links(self) -> list[Link]:
-        """Every attached link, in no order."""
+        """Return every attached link, in no order."""
         return [holder.link for holder in self._links.values()]
 
     def service_node(self, peer: Peer, address: Address, reply_to: str = "") -> ServiceNode | None:
-        """What a link of `peer` to the broker itself leads to; None for any other address."""
+        """Return the node for a link of `peer` to the broker itself; None for any other address."""
         service = self.service
         if service is None or address.text != MANAGEMENT:
             return None
         return ServiceNode(peer, service, reply_to=reply_to)
 
     def receivers(self) -> list[LinkRegistration]:
-        """Return what is known of every link on which a client receives, in no order."""
+        """Return the registration of every link on which a client receives, in no order."""
         return [holder for (_, _, incoming), holder in self._links.items() if not incoming]
 
     # -- work
 
     def run_round(self) -> None:
-        """Dispatch, commit and write until nothing more can be done now."""
+        """Run a round: dispatch, commit and write until nothing more can be done now."""
         self.router.store_backpressure.look(self.journal.unwritten_memory())
         disk_guard = self.router.disk_guard
         if disk_guard is not None:
@@ -311,7 +324,7 @@ class Container:
             now_ms = self.clock.now_ms()
             touched = self.touched
             self.touched = []
-            # consumers before the producer that was read first: its outcome can wait for a write
+            # consumers before the producer whose data was read first: its outcome can wait
             touched.reverse()
             for peer in touched:
                 peer.write(now_ms)
@@ -327,6 +340,6 @@ class Container:
             self.watcher.noticed(notice)
 
     def tick(self) -> None:
-        """Do whatever is due, then a round."""
+        """Call the timers that are due, then run a round."""
         self.router.timer_queue.tick(self.clock.now_ms())
         self.run_round()

@@ -1,8 +1,8 @@
 """The coordinator: a link on which transactions are declared and discharged (core 4, RCV-06).
 
-A commit that fails is told by `rejected` with its cause, and never with the
-condition `amqp:transaction:rollback`: JMS clients take that for "nobody knows".
-That condition ends the link instead where a transaction was given up; clients
+A commit that fails is reported by `rejected` with its cause, never with the condition
+`amqp:transaction:rollback`: JMS clients take that to mean that the result is unknown.
+If the broker gives a transaction up, it detaches the link with that condition; clients
 then attach a new one.
 """
 
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 CAPABILITIES: Final = (LOCAL_TRANSACTIONS, MULTI_TXNS_PER_SSN, MULTI_SSNS_PER_TXN)
 
 CREDIT: Final[i64] = 100
-"""Commands that a client may send ahead; JMS clients send two together."""
+"""Maximum commands that a client may send ahead; JMS clients send two together."""
 
 
 @final
 class CommitReceipt(Waiter):
-    """A commit that is told once it is durable."""
+    """A discharge that is accepted once its commit is durable."""
 
     def __init__(self, link: IncomingLink, delivery_id: i64) -> None:
         self._link: Final = link
@@ -63,7 +63,7 @@ class CommitReceipt(Waiter):
 
 @final
 class LinkCoordinator(IncomingOwner):
-    """The owner of a link to the coordinator: what was declared on it ends with it."""
+    """The owner of a link to the coordinator. Transactions declared on it end with it."""
 
     def __init__(self, peer: Peer, link: IncomingLink, transactions: Transactions) -> None:
         self._peer: Final = peer
@@ -74,7 +74,7 @@ class LinkCoordinator(IncomingOwner):
         self._may_reject = True
 
     def attach(self, attach: Attach) -> None:
-        """Answer with what is offered, whatever else was asked for."""
+        """Answer with the capabilities that the broker offers, whatever others are desired."""
         self._may_reject = may_reject(attach.source)
         self._container.claim_link(self._peer.container_id, self._link, None, incoming=True)
         self._link.accept(
@@ -100,7 +100,7 @@ class LinkCoordinator(IncomingOwner):
 
     def posted(
         self,
-        delivery_id: i64,  # noqa: ARG002 - there is no such thing
+        delivery_id: i64,  # noqa: ARG002 - always refused
         data: bytes,  # noqa: ARG002
         at: i64,  # noqa: ARG002
         end: i64,  # noqa: ARG002
@@ -150,7 +150,7 @@ class LinkCoordinator(IncomingOwner):
             self._container.journal.submit(CommitReceipt(self._link, delivery_id))
 
     def _reject(self, delivery_id: i64, fault: Fault) -> None:
-        """Refuse a command, by its outcome or, where that cannot be, by the detach (4.3)."""
+        """Refuse a command by its outcome, or by a detach if `rejected` is not taken (4.3)."""
         if not self._may_reject:
             raise LinkFault(fault.condition, fault.description, fault.info)
         self._link.settle(delivery_id, Rejected(error_of(fault)))
@@ -158,7 +158,7 @@ class LinkCoordinator(IncomingOwner):
     # -- ends
 
     def forget(self, ended: OpenTransaction) -> None:
-        """A transaction that was declared here is open no more."""
+        """Remove `ended`, a transaction that was declared here and is not open any more."""
         del self._declared[ended.id]
         self._transactions.forget(ended)
 
@@ -166,7 +166,7 @@ class LinkCoordinator(IncomingOwner):
         """End the link, and roll back everything that was declared on it."""
         self._link.detach(LinkFault(TRANSACTION_ROLLBACK, why))
 
-    def incoming_ended(self, closed: bool) -> None:  # noqa: ARG002 - nothing here outlives a link
+    def incoming_ended(self, closed: bool) -> None:  # noqa: ARG002 - nothing outlives the link
         self._container.forget_link(self._peer.container_id, self._link, incoming=True)
         batch = self._container.journal.batch
         for each in list(self._declared.values()):

@@ -1,4 +1,4 @@
-"""Copies of what waits in a queue, gathered by the thousand, for whoever reads without a link."""
+"""Copies of messages, gathered by the thousand, for clients that read without a link (HTTP)."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from broker.routing.queues.queue import Queue
 
 ROWS_MAX: Final = 8192
 BYTES_MAX: Final[i64] = 1024 * 1024
-"""With so much gathered it is time to send it. One message may be larger than all of that."""
+"""Bytes that complete a batch, as ROWS_MAX messages do. One message may be larger."""
 
 LOOKED_AT_MAX: Final[i64] = 4096
-"""Entries that are looked at in one go, wanted or not: then sockets have their turn."""
+"""Maximum entries that are examined in one go, wanted or not; then sockets are served."""
 
 
 @final
 class Gathered:
-    """Messages in columns: numbers in their queue, times of arrival, bytes as a consumer gets them.
+    """A batch of messages in columns: positions in the queue, arrival times (ms), encoded bytes.
 
-    `large` has the bodies that are in the store, each with its row, which ends before the body.
-    `formats` has the message-formats that are not AMQP's own, by row.
+    The bytes are those that a consumer gets. `large` has the bodies that are in the store, each
+    with the index of its row; the bytes of that row end before the body. `formats` has the
+    message-formats that are not AMQP's own, by row.
     """
 
     def __init__(self) -> None:
@@ -41,7 +42,7 @@ class Gathered:
         self.bytes: i64 = 0
 
     def add(self, entry: QueueEntry, clock: Clock) -> None:
-        """The message of `entry`, as a consumer would get it now."""
+        """Append the message of `entry`, as a consumer would get it now."""
         message = entry.message
         header = message.header(
             entry.delivery_count, clock, acquired_before=entry.history is not None
@@ -57,12 +58,12 @@ class Gathered:
         self.bytes += message.size
 
     def is_enough(self) -> bool:
-        """Whether it is time to send these."""
+        """Return whether the batch is complete: it has ROWS_MAX messages or BYTES_MAX bytes."""
         return len(self.messages) >= ROWS_MAX or self.bytes >= BYTES_MAX
 
 
 def gathered_from(entries: list[QueueEntry], at: i64, clock: Clock) -> Gathered:
-    """As many as make a batch, of `entries` from that one on."""
+    """Return a batch of the `entries` from index `at` on."""
     gathered = Gathered()
     while at < i64(len(entries)) and not gathered.is_enough():
         gathered.add(entries[at], clock)
@@ -72,10 +73,11 @@ def gathered_from(entries: list[QueueEntry], at: i64, clock: Clock) -> Gathered:
 
 @final
 class Copies(Consumer):
-    """A browser that asks for as much as it says itself (`go_on`), and no credit.
+    """A browser without credit, which pauses until `go_on` when it has examined enough entries.
 
-    It wants entries of `part` that were there when it was made. `notify` is called when there is
-    something to be done: `is_full`, `is_over` or `is_deleted` tells what.
+    It wants the entries of `part` that pass `wanted` and were in the queue when it was created.
+    It calls `notify` when one of these has become true: `is_full` (it pauses), `is_over` (all
+    entries have been read) or `is_deleted` (the queue was deleted).
     """
 
     def __init__(
@@ -101,12 +103,12 @@ class Copies(Consumer):
         self._gathered = Gathered()
 
     def go_on(self) -> None:
-        """There is room for more."""
+        """End the pause: accept more entries."""
         self.is_full = False
         self._looked_at = 0
 
     def take(self) -> Gathered | None:
-        """What has been gathered, where it is worth it: None as long as more may come with it."""
+        """Return the gathered batch if it is complete or the last; None if entries may be added."""
         gathered = self._gathered
         if not self.is_over and not gathered.is_enough():
             return None
@@ -121,7 +123,7 @@ class Copies(Consumer):
     def has_credit(self) -> bool:
         return not self.is_over
 
-    def deliver(self, entry: QueueEntry) -> None:  # noqa: ARG002 - a consumer's
+    def deliver(self, entry: QueueEntry) -> None:  # noqa: ARG002 - never called
         raise AssertionError("a browser acquires nothing")
 
     def browsed(self, entry: QueueEntry) -> None:

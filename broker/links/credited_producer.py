@@ -1,4 +1,4 @@
-"""The credit of a producer's link: how much, and what it has to wait for."""
+"""The credit of a producer's link: how much it is granted, and what it has to wait for."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from broker.links.peer import Peer
 
 LARGE_FROM: Final[i64] = 8 * 1024
-"""Messages of more bytes than this count for a producer's credit by their size."""
+"""Bytes above which a message counts for its producer's credit by its size."""
 
 BYTES_AHEAD: Final[i64] = 4 * 1024 * 1024
-"""So many bytes of large messages a producer may send ahead, or one message."""
+"""Maximum bytes of large messages that a producer may send ahead; at least one message."""
 
 FIRST: Final[i64] = 100
-"""Messages of which a link shows what it sends, before it gets all of its credit."""
+"""First credit of a new link, in messages: their sizes decide how much more it gets."""
 
 SIZES_REMEMBERED: Final[i64] = 8
-"""The mean is one over about so many messages."""
+"""Approximate number of recent messages over which their mean size is calculated."""
 
 
 @final
 class CreditedProducer(Producer):
-    """A link as its node sees it: somebody whose credit can wait.
+    """The producer of one incoming link, as its node sees it; its credit can be held back.
 
-    `mean_size` is that of recent messages in bytes, once one of them was large.
-    `is_beyond_room`: it has one credit more than its node has room for. `window`: how many
-    messages the producer may have under way, sent or not, until their outcomes are told; 0 where
-    nothing but `credit` limits it, and then unsettled messages take no credit. `unsettled` counts
-    those that came and whose outcomes the producer waits for.
+    `mean_size` is that of recent messages in bytes, 0 until one of them was large.
+    `is_beyond_room`: it has one credit more than its node has room for. `window`: maximum
+    messages that the producer may have under way, sent or not, until their outcomes are reported;
+    0 if nothing but `credit` limits it, and then unsettled messages take no credit. `unsettled`
+    counts the messages received whose outcomes the producer waits for.
     """
 
     def __init__(self, peer: Peer, link: IncomingLink, credit: i64) -> None:
@@ -61,7 +61,7 @@ class CreditedProducer(Producer):
         self._is_new = True
 
     def ask(self) -> None:
-        """Grant credit if the link has used enough of its own, and its node lets it have more."""
+        """Grant credit if the link has used enough of its own, and its node allows it more."""
         if not self._has_room():
             return
         node = self.node
@@ -69,14 +69,14 @@ class CreditedProducer(Producer):
             self.resume()
 
     def accept(self, delivery_id: i64) -> None:
-        """Tell the producer that a message is accepted: its store has it, or nobody needs it."""
+        """Accept a message: the store has it, or its consumers have settled it already."""
         self.unsettled -= 1
         self._link.accept_delivery(delivery_id)
         if self.window > 0:
             self.ask()
 
     def _has_room(self) -> bool:
-        """Whether half of the window is free, if there is one."""
+        """Return whether at least half of the window is free; True without a window."""
         window = self.window
         return window == 0 or window - self.unsettled - self._link.credit >= (window + 1) >> 1
 
@@ -100,7 +100,7 @@ class CreditedProducer(Producer):
             self._open()
 
     def _open(self) -> None:
-        """Grant what is left of the window, or all credit where there is none."""
+        """Grant what is left of the window, or all credit without one; FIRST to a new link."""
         if self._is_new:
             self._is_new = False
             self._link.grant(min(self.most(), FIRST))
@@ -111,14 +111,14 @@ class CreditedProducer(Producer):
             self._link.grant(left)
 
     def _window_now(self) -> i64:
-        """How many messages may be under way by size and by the node's headway; 0 for no limit."""
+        """Return the maximum messages under way by size and the node's window; 0 for no limit."""
         producer_window = UNLIMITED if self.node is None else self.node.producer_window()
         if producer_window == UNLIMITED and self.mean_size <= LARGE_FROM:
             return 0
         return min(self.most(), producer_window)
 
     def narrow(self) -> None:
-        """Take back credit if it is more than twice what is left of the window."""
+        """Take back credit if the link has more than twice what is left of its window."""
         if self.node is None or self.node.credit_pool is not None:
             return
         window = self._window_now()
@@ -128,7 +128,7 @@ class CreditedProducer(Producer):
             self._link.grant(left)
 
     def learn(self, size: i64) -> None:
-        """Take a message of `size` bytes into the mean."""
+        """Include a message of `size` bytes in `mean_size`."""
         if self.mean_size == 0:
             self.mean_size = size
         else:
@@ -136,7 +136,7 @@ class CreditedProducer(Producer):
         self.narrow()
 
     def _trickle(self) -> None:
-        """Let a client that holds deliveries send one message: it may have to before it settles."""
+        """Grant one credit if the client holds deliveries: it may have to send before settling."""
         node = self.node
         if self._link.credit > 0 or not self._peer.holds_unsettled():
             return
@@ -146,13 +146,13 @@ class CreditedProducer(Producer):
             self._link.grant(1)
 
     def wait_for_nothing(self) -> None:
-        """Take requests to the broker even without room: they may be what makes some."""
+        """Grant credit despite shortages: requests to the broker may be what ends them."""
         self._disk_guard = None
         self._store_backpressure = None
         self._memory = None
 
     def leave(self) -> None:
-        """The link has gone."""
+        """Stop waiting for credit, because the link has ended."""
         if self._disk_guard is not None:
             self._disk_guard.waiting.leave(self)
         if self._store_backpressure is not None:
@@ -180,18 +180,20 @@ class CreditedProducer(Producer):
     def go_on_beyond_room(self, node: Node) -> None:
         """Grant one credit beyond the room of `node` if open transactions alone fill it.
 
-        Else a transaction that is larger than the limit would wait for itself until it times out:
-        its next message is refused, which dooms it. If the client ends it instead, the credit
-        stays with the link, and one message may exceed the limit.
+        Else a transaction that is larger than the limit would wait for itself until it times out.
+        With the credit, its next message is refused, so that it can only be rolled back. If the
+        client ends it instead, the credit stays with the link, and one message may exceed the
+        limit.
         """
         if not self.is_beyond_room and self.outstanding() == 0 and is_filled(node):
             self.is_beyond_room = True
             self.grant(1)
 
     def is_needed_for(self, message: Message, node: Node) -> bool:
-        """Use the credit beyond the room of `node` if `message` has none otherwise; False if not.
+        """Return whether `message` needs the credit beyond the room of `node`, and use it up then.
 
-        Nor if open transactions alone fill `node`: then `message` is to be refused.
+        False if `node` has room for `message`, and if open transactions alone fill `node`: then
+        `message` is to be refused.
         """
         if is_filled(node):
             return False

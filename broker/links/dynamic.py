@@ -1,8 +1,8 @@
-"""The nodes that links of one connection make (TMP-01 to TMP-03), and what becomes of those links.
+"""Dynamic nodes of one connection, and the termini that created them (TMP-01 to TMP-03).
 
-A dynamic node hangs on the terminus that made it. That goes on as its
-expiry-policy says; an attach of the same name then finds the same node. When it
-has gone, the lifetime-policy of the node counts. Nothing outlives the connection.
+A dynamic node belongs to the terminus that created it. After its link has ended, the terminus
+lives on as its expiry-policy says, and an attach of the same name resumes it with its node. Once
+the terminus has expired, the lifetime-policy of the node applies. Nothing outlives the connection.
 """
 
 from __future__ import annotations
@@ -26,20 +26,23 @@ CODES: Final[dict[DeletePolicy, int]] = {policy: code for code, policy in DELETE
 
 
 def dynamic_terms(expiry_policy: str, timeout_s: i64) -> ExpiryPolicy:
-    """The terms that the terminus of a dynamic node really gets, of those that it asks for."""
+    """Return the actual expiry terms of a dynamic terminus, which never outlasts its connection."""
     if expiry_policy in (NEVER, CONNECTION_CLOSE):
         return ExpiryPolicy(CONNECTION_CLOSE)
     return ExpiryPolicy(expiry_policy, timeout_s=timeout_s)
 
 
 def dynamic_properties(policy: DeletePolicy) -> dict[str, object]:
-    """The dynamic-node-properties that tell which lifetime a node really has."""
+    """Return the dynamic-node-properties that report the actual lifetime policy of a node."""
     return {LIFETIME_POLICY: Described(ULong(CODES[policy]), [])}
 
 
 @final
 class DynamicTerminus(Expiring):
-    """A dynamic node and the terminus that made it, which its links in turn are the ends of."""
+    """A dynamic node and the terminus that created it; one link after the other may use it.
+
+    `key` (link name, incoming) is set while the terminus has no link and can be resumed.
+    """
 
     def __init__(
         self, home: DynamicNodes, node: Node, *, policy: DeletePolicy, terms: ExpiryPolicy
@@ -56,7 +59,7 @@ class DynamicTerminus(Expiring):
 
 @final
 class DynamicNodes:
-    """What the links of one connection have made, and what may be asked for again by name."""
+    """Creates the dynamic nodes of one connection, and keeps the termini that can be resumed."""
 
     def __init__(self, connection: i64, router: Router) -> None:
         self._connection: Final[i64] = connection
@@ -64,7 +67,7 @@ class DynamicNodes:
         self._suspended: Final[dict[tuple[str, bool], DynamicTerminus]] = {}
 
     def make(self, kind: str, policy: DeletePolicy, terms: ExpiryPolicy) -> DynamicTerminus:
-        """A new node, a queue unless `kind` says otherwise."""
+        """Create a node, a queue unless `kind` says otherwise, and return its terminus."""
         node = self._router.create_temporary(kind or QUEUE, self._connection)
         return DynamicTerminus(self, node, policy=policy, terms=terms)
 
@@ -77,10 +80,11 @@ class DynamicNodes:
         made: DynamicTerminus | None,
         incoming: bool,
     ) -> DynamicTerminus | None:
-        """What `link`, whose name is its own now, goes on with: `made`, or an earlier link's.
+        """Return the terminus that `link` goes on with: `made`, or that of an earlier link.
 
-        A link that was to make a node goes on with the earlier one's, if that is of the same
-        kind; as does one to that very `node`. Any other has replaced that terminus, which is over.
+        Call it once `link` is registered under its name. A link that asked for a dynamic node gets
+        the earlier one if that is of the same kind, and `made` is deleted; a link to that very
+        `node` resumes its terminus. Any other link replaces the earlier terminus, which expires.
         """
         earlier = self._suspended.pop((link.name, incoming), None)
         if earlier is None:
@@ -104,7 +108,7 @@ class DynamicNodes:
     def link_ended(
         self, creation: DynamicTerminus, link: Link, batch: Batch, *, closed: bool, incoming: bool
     ) -> None:
-        """The link that made a node has ended: for good, or for as long as its terms say."""
+        """Keep `creation`, whose link has ended, to be resumed for as long as its terms say."""
         if not self._exists(creation.node):
             self._router.expiries.end(creation.expiry)
             return
@@ -123,17 +127,17 @@ class DynamicNodes:
         return self._router.has(node)
 
     def outlived(self, creation: DynamicTerminus, batch: Batch) -> None:
-        """The terminus of `creation` is gone: its node lives by the node's own policy now."""
+        """Apply the lifetime policy of the node, now that the terminus `creation` has expired."""
         if creation.key is not None:
             self._suspended.pop(creation.key, None)
         self._router.outlive(creation.node, creation.policy, batch)
 
     def connection_ended(self) -> None:
-        """No link can come back."""
+        """Drop all termini that wait for a link, because the connection has ended."""
         for creation in self._suspended.values():
             self._router.expiries.end(creation.expiry)
         self._suspended.clear()
 
     def suspended(self) -> int:
-        """How many of the links may come back."""
+        """Return the number of termini that wait for a link to resume them."""
         return len(self._suspended)

@@ -1,4 +1,4 @@
-"""What ended a link, in the words of `routing.lifetime`: itself, its session or its connection."""
+"""Why a link ended, in the terms of `routing.topics.lifetime`: link, session or connection."""
 
 from broker.amqp.connection import Connection
 from broker.amqp.lifecycle import SessionState
@@ -7,7 +7,10 @@ from broker.routing.topics.lifetime import Ending
 
 
 def ending_of(link: Link, *, closed: bool) -> Ending:
-    """Why `link` ends, asked while its owner is being told; `closed` is what the peer said."""
+    """Return why `link` ends. Call it while the owner of the link is notified of the end.
+
+    `closed`: the peer sent detach(closed=true).
+    """
     session = link.session
     if session.connection.is_ending:
         return ending_of_connection(session.connection)
@@ -17,8 +20,8 @@ def ending_of(link: Link, *, closed: bool) -> Ending:
 
 
 def ending_of_connection(connection: Connection) -> Ending:
-    """How a connection ends. Good order is a close of the peer's without an error.
+    """Return how a connection ends: in good order only if the peer closed it without an error.
 
-    All else is a loss to the client, our own close included: it will come back.
+    Every other end, a close by the broker included, is a loss to the client: it will reconnect.
     """
     return Ending.CONNECTION_CLOSED if connection.closed_in_order else Ending.CONNECTION_LOST

@@ -1,4 +1,4 @@
-"""The filters of a source: what they say, and which of them are in force (RCV-05, core 3.5.8)."""
+"""The filters of a source: their meaning, and which are in force (RCV-05, core 3.5.8)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ DESCRIPTORS: Final[dict[str, int]] = {
     "apache.org:selector-filter:string": SELECTOR_FILTER,
     "apache.org:no-local-filter:list": NO_LOCAL_FILTER,
 }
-"""The filters of JMS by name (JMS mapping 8.3, 8.4)."""
+"""Numeric descriptors of the JMS filters, by their names (JMS mapping 8.3, 8.4)."""
 
 
 @final
 class FiltersInForce:
-    """What a receiver says of the messages that it wants. `stated` is to be echoed.
+    """The filters of a receiver that the broker applies: `stated`, to be echoed in the answer.
 
-    `part` and `lease_slice` are for those who get copies.
+    `part` and `lease_slice` are only for receivers that get copies.
     """
 
     def __init__(
@@ -43,22 +43,22 @@ class FiltersInForce:
         self.lease_slice: Final = lease_slice
 
     def of(self, container_id: str) -> ConsumerFilter | None:
-        """The filter for a receiver of that container, None where it wants everything."""
+        """Return the filter for a receiver of that container; None if it wants every message."""
         if self.selector is None and not self.no_local and self.part is None:
             return None
         return ConsumerFilter(self.selector, container_id if self.no_local else "", self.part)
 
 
 def filters_of(source: Source) -> FiltersInForce:
-    """The filters of `source` that are known here; InvalidSelector or LinkFault where one is wrong.
+    """Return the known filters of `source`; raise InvalidSelector or LinkFault if one is invalid.
 
-    A message passes all of them, so two selectors are one that joins them (3.5.8).
+    A message must pass all of them, so two selectors are joined into one (3.5.8).
     """
     return in_force(source.filter)
 
 
 def in_force(asked: list[SourceFilter]) -> FiltersInForce:
-    """Those of `asked` that are known here; InvalidSelector or LinkFault where one is wrong."""
+    """Return the known filters of `asked`; raise InvalidSelector or LinkFault if one is invalid."""
     stated: list[SourceFilter] = []
     texts: list[str] = []
     no_local = False
@@ -71,7 +71,7 @@ def in_force(asked: list[SourceFilter]) -> FiltersInForce:
         elif kind == SELECTOR_FILTER:
             text = text_of(each)
             if text:
-                parse_selector(text)
+                parse_selector(text)  # each must be valid by itself, not only joined
                 texts.append(text)
         elif each.descriptor == BROWSE_SLICE:
             part = part_of(each)
@@ -86,7 +86,7 @@ def in_force(asked: list[SourceFilter]) -> FiltersInForce:
 
 
 def joined(texts: list[str]) -> Selector | None:
-    """One selector for what all of `texts` take."""
+    """Return one selector for the messages that all of `texts` select; None without any."""
     if not texts:
         return None
     if len(texts) == 1:
@@ -95,20 +95,20 @@ def joined(texts: list[str]) -> Selector | None:
 
 
 def kind_of(stated: SourceFilter) -> int:
-    """The number of its descriptor, however it was given; -1 for names that are not known."""
+    """Return the numeric descriptor of a filter, -1 if unknown; LinkFault if a value has none."""
     descriptor = stated.descriptor
     if isinstance(descriptor, int):
         return descriptor
     if isinstance(descriptor, str):
         return DESCRIPTORS.get(descriptor, -1)
     if stated.value is not None:
-        # somebody means something by it, though nobody can tell what
+        # the client means a filter by it, and the broker cannot tell which
         raise LinkFault(INVALID_FIELD, "the value of a filter is described, or null (3.5.8)")
     return -1
 
 
 def text_of(stated: SourceFilter) -> str:
-    """What a selector says, empty where it is null or blank: then it asks for nothing (3.8.1.1)."""
+    """Return the text of a selector; empty if it is null or blank: no restriction (3.8.1.1)."""
     value = stated.value
     if value is None:
         return ""

@@ -1,4 +1,4 @@
-"""Messages in: from a link to a node, and the outcome back to the sender."""
+"""Incoming messages: from a link to a node, and their outcomes back to the sender."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DESTINATION_TYPE: Final = b"x-opt-to-type"
 
 @final
 class Receipt(Waiter):
-    """An outcome that is told once the message is durable (PRD-03)."""
+    """A delivery that is accepted once its message is durable, or consumed (PRD-03)."""
 
     def __init__(self, credit: CreditedProducer, delivery_id: i64) -> None:
         self._credit: Final = credit
@@ -61,7 +61,7 @@ class Receipt(Waiter):
 
 @final
 class ProducerEndpoint(IncomingOwner):
-    """The owner of an incoming link: to one node, or, as the anonymous relay, to any."""
+    """The owner of an incoming link to one node or, as the anonymous relay, to any node."""
 
     def __init__(self, peer: Peer, link: IncomingLink, request: PublishRequest) -> None:
         self._peer: Final = peer
@@ -78,7 +78,7 @@ class ProducerEndpoint(IncomingOwner):
         self._credit_pool: CreditPool | None = None
 
     def attach(self, attach: Attach) -> None:
-        """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
+        """Find or create the node, and answer; raise LinkFault or RoutingError to refuse."""
         request = self._request
         router = self._container.router
         batch = self._container.journal.batch
@@ -122,7 +122,7 @@ class ProducerEndpoint(IncomingOwner):
         self._credit.resume()
 
     def _join(self, node: Node) -> Node:
-        """Count as a producer of `node`, or of a stage for it: whichever takes the messages."""
+        """Join the producers of `node`, or of a stage for it; return the node that was joined."""
         task, given = self._request.task, self._request.address
         if task is None or given is None:
             node.producers.append(self._credit)
@@ -132,11 +132,11 @@ class ProducerEndpoint(IncomingOwner):
         return stage
 
     def address(self) -> str:
-        """Where this link sends to, empty for a relay."""
+        """Return the address that this link sends to, empty for the anonymous relay."""
         return "" if self._node is None else self._node.address
 
     def _target(self, asked: Target) -> Target:
-        """The target as it really is: nothing of it outlives the link but a dynamic node."""
+        """Return the actual target: nothing of it outlives the link but a dynamic node."""
         made = self._creation
         if made is None:
             return Target(
@@ -162,7 +162,7 @@ class ProducerEndpoint(IncomingOwner):
             node = self._node
             if node is None or self._link.message_format != 0:
                 message, node = self._read(data, at, end)
-            else:  # as `_read`, of which most messages need no more than this
+            else:  # the part of `_read` that most messages need
                 container = self._container
                 sections = container.sections
                 sections.read(data, at, end)
@@ -194,10 +194,11 @@ class ProducerEndpoint(IncomingOwner):
         large: LargeBody | None = None,
         opaque: bool = False,
     ) -> tuple[Message, Node]:
-        """Return the message in `data[at:end]`, with a body if that is `large`, and its node.
+        """Return the message in `data[at:end]`, whose body may be `large`, and its node.
 
-        If it is `opaque`, or of another format and cannot be read, it is as it came. LinkFault or
-        RoutingError if it cannot be routed, LinkFault if one of the usual format is malformed.
+        A message that is `opaque`, or of another format and cannot be parsed, stays as it came.
+        Raise LinkFault or RoutingError if it cannot be routed, LinkFault if it has the usual
+        format and is malformed.
         """
         container = self._container
         sections = container.sections
@@ -246,7 +247,7 @@ class ProducerEndpoint(IncomingOwner):
     def _taken(
         self, delivery_id: i64, message: Message, node: Node, *, size: i64, settled: bool
     ) -> None:
-        """Count a message that `node` has, and let its sender know once that is durable."""
+        """Count a message that `node` has taken, and accept it once that is durable."""
         journal, stats = self._container.journal, self._container.stats
         stats.published += 1
         stats.published_bytes += size
@@ -258,7 +259,7 @@ class ProducerEndpoint(IncomingOwner):
             self._link.accept_delivery(delivery_id)
         elif node.duplicates is None:
             journal.submit_receipt(Receipt(self._credit, delivery_id))
-        else:  # a repeat notes nothing, and waits for its first all the same
+        else:  # a duplicate changes nothing, but waits until its original is durable
             journal.submit(Receipt(self._credit, delivery_id))
 
     def posted(
@@ -295,9 +296,10 @@ class ProducerEndpoint(IncomingOwner):
         settled: bool,
         txn_id: bytes | None,
     ) -> None:
-        """As `delivered`, or `posted`, of a message whose body is `large`; None with a `fault`.
+        """Like `delivered`, or `posted` with a `txn_id`, for a message whose body is `large`.
 
-        An `opaque` one goes on there behind `head`.
+        `large` is None if there is a `fault`. Of an `opaque` message, it is all that follows
+        `head`. `size` is that of the whole message in bytes.
         """
         if self._credit_pool is not None:
             self._credit_pool.used(self._credit)
@@ -323,7 +325,7 @@ class ProducerEndpoint(IncomingOwner):
         if isinstance(node, ServiceNode):
             raise LinkFault(MESSAGE_SIZE_EXCEEDED, f"requests have at most {STREAMED_FROM} bytes")
         if self._within is not None:
-            size = i64(len(message.encoded))
+            size = i64(len(message.encoded))  # the body is not in memory
             self._post(delivery_id, node, message, size=size, settled=settled)
             return
         self._put(message, node)
@@ -332,7 +334,7 @@ class ProducerEndpoint(IncomingOwner):
     def _post(
         self, delivery_id: i64, node: Node, message: Message, *, size: i64, settled: bool
     ) -> None:
-        """Leave a message to its transaction, and say so; or why nothing can come of it."""
+        """Post a message to its transaction and accept it, or report why that is doomed."""
         within = self._within
         assert within is not None
         if isinstance(node, ServiceNode):
@@ -351,11 +353,11 @@ class ProducerEndpoint(IncomingOwner):
             self._link.accept_posting(delivery_id, within.accepted)
 
     def _origin_under(self, key: str) -> Origin:
-        """Where messages of this link come from that have that key, most often none."""
+        """Return the origin of messages of this link with the routing key `key`, mostly empty."""
         return Origin(self._origin.publisher, key) if key else self._origin
 
     def _addressed(self, sections: Sections, data: bytes) -> tuple[Node, Origin]:
-        """The node that a message to the relay names itself, with its key (PRD-01, DST-05)."""
+        """Return the node that a message to the relay names, and its origin (PRD-01, DST-05)."""
         to = sections.to(data)
         if not to:
             raise LinkFault(NOT_FOUND, "a message to the anonymous relay names its address in `to`")
@@ -368,7 +370,7 @@ class ProducerEndpoint(IncomingOwner):
         return node, self._origin_under(router.publishing_key(address, node))
 
     def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
-        """Refuse a message: its outcome says why or, where that cannot be, the detach (PRD-02)."""
+        """Refuse a message by its outcome or, if that is not possible, by a detach (PRD-02)."""
         self._container.stats.unroutable += 1
         if settled and self._request.discard_unroutable:
             return
@@ -380,7 +382,7 @@ class ProducerEndpoint(IncomingOwner):
     def _tell(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
         within = self._within
         if settled and within is not None:
-            return  # its commit will say so
+            return  # the commit will report it
         info: dict[Symbol, object] = {Symbol("delivery-tag"): self._link.delivery_tag()}
         told = LinkFault(fault.condition, fault.description, info)
         if settled or not self._may_reject:
@@ -413,7 +415,7 @@ class ProducerEndpoint(IncomingOwner):
 
 
 def unaddressed(message_format: i64) -> LinkFault:
-    """Why the anonymous relay cannot take an opaque message of that format."""
+    """Return the fault of an opaque message of that format that was sent to the anonymous relay."""
     return LinkFault(
         NOT_FOUND,
         f"a message of format {int(message_format):#x} that is not made of sections has no `to`:"
@@ -422,7 +424,7 @@ def unaddressed(message_format: i64) -> LinkFault:
 
 
 def kind_of_destination(sections: Sections, data: bytes) -> str:
-    """The kind that a message's own annotations give its destination, or empty (DST-03, DST-04)."""
+    """Return the kind of destination in a message's annotations, or empty (DST-03, DST-04)."""
     type = type_of_number(sections.annotation(data, DESTINATION))
     if type is None:
         type = type_of_words(sections.annotation(data, DESTINATION_TYPE))

@@ -1,4 +1,4 @@
-"""Large messages on their way: bodies into the store as they come, and out of it as they go."""
+"""Large messages: bodies are written to the store as they arrive, and read as they are sent."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from broker.links.peer import Peer
 
 BEGINNING: Final[i64] = 1024
-"""So much of a body stays in memory, and is shown to operators."""
+"""Bytes at the beginning of a body that stay in memory, and are shown to operators."""
 
 AHEAD: Final[i64] = 2
-"""Chunks that a delivery has at hand, or is having read, beside the one that is being sent."""
+"""Chunks that a delivery has ready or is reading, beside the one that is being sent."""
 
 
 @final
 class LargeIntake(Intake):
-    """A delivery that is written to the store as it comes.
+    """An incoming delivery whose body is written to the store as it arrives.
 
-    What is malformed is swallowed to its end, and then refused as any other message is; unless it
-    `may_be_opaque`: then it is kept as it is, from the first byte that cannot be read.
+    A malformed message is read to its end, and then refused like any other message, unless it
+    `may_be_opaque`: then it is kept as it is, from the first byte that cannot be parsed.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class LargeIntake(Intake):
             self._gather(data, at, end)
 
     def _begin(self, data: bytes, at: i64, end: i64) -> i64:
-        """Keep what lies before the body; where the body begins."""
+        """Keep the sections before the body; return the index at which the body begins."""
         first = at
         try:
             first = find_body(data, at, end)
@@ -89,7 +89,7 @@ class LargeIntake(Intake):
         return first
 
     def _cannot_be_read(self, fault: Fault) -> None:
-        """The message is not made of sections: keep it as it is, or refuse it."""
+        """Treat the message as opaque if it may be, else refuse it: it is not made of sections."""
         if self._may_be_opaque:
             self._is_opaque = True
         else:
@@ -118,7 +118,7 @@ class LargeIntake(Intake):
             self._peer.hold_input()
 
     def written(self, size: i64) -> None:
-        """A chunk has been committed."""
+        """Count `size` bytes as committed; resume input at half of UNSAVED_BYTES_MAX."""
         self._unsaved -= size
         if self._holds_input and self._unsaved <= UNSAVED_BYTES_MAX >> 1:
             self._holds_input = False
@@ -169,7 +169,7 @@ class _Written(Waiter):
 
 @final
 class _Saved(Waiter):
-    """Lets the body go when it has told it: the journal remembers its last waiters for a while."""
+    """Marks the body as saved, then drops it: the journal keeps its last waiters for a while."""
 
     def __init__(self, large: LargeBody) -> None:
         self._large: LargeBody | None = large
@@ -183,7 +183,7 @@ class _Saved(Waiter):
 
 @final
 class LargeSupply(Supply):
-    """A delivery that is read from the store as it goes: a few chunks ahead of its link."""
+    """An outgoing delivery whose body is read from the store, a few chunks ahead of its link."""
 
     def __init__(self, feed: CreditedConsumer, large: LargeBody, contents: LargeBodyStore) -> None:
         self._feed: CreditedConsumer | None = feed
@@ -195,7 +195,7 @@ class LargeSupply(Supply):
         self._ready: Final[list[bytes]] = []
 
     def begin(self) -> None:
-        """Read the first chunks once they are there to be read."""
+        """Read the first chunks as soon as the body is saved."""
         self._large.call_when_saved(self.ask)
 
     def take(self) -> bytes | None:
@@ -206,7 +206,7 @@ class LargeSupply(Supply):
         return chunk
 
     def ask(self) -> None:
-        """Have one more chunk read where few are at hand."""
+        """Read one more chunk if fewer than AHEAD are ready."""
         if self._feed is None or self._is_reading or self._asked == self._count:
             return
         if i64(len(self._ready)) < AHEAD:
@@ -218,7 +218,7 @@ class LargeSupply(Supply):
             self._asked += 1
 
     def arrived(self, chunk: bytes) -> None:
-        """A chunk is there."""
+        """Take a chunk from the store, and let the link send it."""
         self._is_reading = False
         feed = self._feed
         if feed is not None:
@@ -227,7 +227,7 @@ class LargeSupply(Supply):
             feed.supplied()
 
     def damaged(self, reason: str) -> None:
-        """A chunk cannot be had: nobody is ever to have the message."""
+        """Break the delivery off: a chunk cannot be read, so no consumer may have the message."""
         feed = self._feed
         if feed is not None:
             feed.broken_off(LinkFault(INTERNAL_ERROR, reason))

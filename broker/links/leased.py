@@ -1,4 +1,4 @@
-"""Leases come back at a start, with what they had: in the same batches, slices and order."""
+"""Restores leases at a start, with their messages in the same batches, slices and order."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from storage.leases import StoredLease, StoredLeaseBatch
 from storage.records import StoredMessage
 
 NOBODY: Final = 0
-"""The number of no consumer: that of who had a message before has been forgotten."""
+"""Number of no consumer; stands for the earlier consumer of a message, which is not stored."""
 
 
 @final
 class LeasedMessages:
-    """Takes leases, then batches, then messages in any order.
+    """Takes leases from the store, then their batches, then messages in any order.
 
-    A lease ends whose queue has gone, or of which a batch cannot be read: what it had waits again.
+    A lease ends if its queue is gone, or if one of its batches cannot be read: its messages are
+    then ready again.
     """
 
     def __init__(self, router: Router, batch: Batch) -> None:
@@ -35,7 +36,7 @@ class LeasedMessages:
         self._queue_of: Final[dict[int, Queue]] = {}
 
     def lease(self, stored: StoredLease, queue: Queue | None) -> None:
-        """A lease on `queue`."""
+        """Restore a lease on `queue`; end it if that is None."""
         leases = self._router.leases
         if queue is None:
             self._batch.lease_changes().end(stored.name)
@@ -52,14 +53,14 @@ class LeasedMessages:
         lease.settled = stored.settled
 
     def damaged(self, name: str) -> None:
-        """Nobody knows what that lease had."""
+        """End a lease of which a batch cannot be read: its messages are not known."""
         leases = self._router.leases
         if name in leases.named:
             self._router.notices.append(f"lease {name} is damaged, and has ended")
             leases.release(name, self._batch)
 
     def lease_batch(self, stored: StoredLeaseBatch) -> None:
-        """A batch of a lease."""
+        """Take a batch, unless its lease has ended."""
         lease = self._router.leases.named.get(stored.lease)
         if lease is not None:
             self._batches.append((lease, stored))
@@ -67,24 +68,24 @@ class LeasedMessages:
                 self._queue_of[number] = lease.queue
 
     def has(self, number: int) -> bool:
-        """Whether a lease has the message of that number, which is there."""
+        """Return whether a lease has the message of that number; if so, note that it is stored."""
         is_leased = number in self._queue_of
         if is_leased:
             self._numbers.add(number)
         return is_leased
 
     def numbers(self) -> list[int]:
-        """Those of the messages that are there, ascending."""
+        """Return the numbers of the leased messages that `has` has found, ascending."""
         return sorted(self._numbers)
 
     def message(self, stored: StoredMessage) -> None:
-        """A message that a lease has."""
+        """Take the record of a message that a lease has."""
         number = int(stored.number)
         entry = as_entry(self._queue_of[number], stored, stored.position // 10)
         self._entries[number] = entry
 
     def finish(self) -> None:
-        """Let the leases hold them, as they did. One that has nothing rests until it is needed."""
+        """Let the leases hold their messages again; one without messages rests until it is used."""
         holding = {lease for lease, _ in self._batches}
         for lease in self._router.leases.named.values():
             self._router.leases.come_back(lease, holds=lease in holding)
@@ -97,7 +98,7 @@ class LeasedMessages:
                     lease_batch.leave_out()
                     lost += 1
                     continue
-                count = stored.counts[index]
+                count = stored.counts[index]  # the lowest bit: a consumer had it before
                 entry.delivery_count = count >> 1
                 if count & 1:
                     entry.history = DeliveryHistory(NOBODY, None)

@@ -1,4 +1,4 @@
-"""A link that learns of a durable subscription by its name, and may end it (SUB-09 to SUB-12)."""
+"""A link that looks up a durable subscription by name, and may end it (SUB-09 to SUB-12)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @final
 class Lookup(OutgoingOwner):
-    """The owner of a link that was attached without a source: it makes and takes nothing."""
+    """The owner of a link that was attached without a source: it creates and delivers nothing."""
 
     def __init__(self, peer: Peer, link: OutgoingLink) -> None:
         self._peer: Final[Peer] = peer
@@ -34,7 +34,7 @@ class Lookup(OutgoingOwner):
         self._identity: Identity | None = None
 
     def attach(self, attach: Attach) -> None:
-        """Answer with the real source; RoutingError where there is none, or the name is in use."""
+        """Answer with the subscription's source; RoutingError if none, or if the name is in use."""
         container = self._container
         container_id = self._container_id
         facts = lookup_facts(attach)
@@ -66,13 +66,13 @@ class Lookup(OutgoingOwner):
             self._link.drained()
 
     def accepted(self, deliveries: list[Delivery]) -> None:
-        """Nothing was delivered."""
+        """Do nothing: this link has no deliveries."""
 
     def settled(self, delivery: Delivery, state: DeliveryState | None) -> None:
-        """Nothing was delivered."""
+        """Do nothing: this link has no deliveries."""
 
     def retired(self, delivery: Delivery, state: TransactionalState, settled: bool) -> None:
-        """Nothing was delivered."""
+        """Do nothing: this link has no deliveries."""
 
     def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:  # noqa: ARG002
         container = self._container
@@ -85,5 +85,5 @@ class Lookup(OutgoingOwner):
         except HeldExclusively as refusal:
             self._link.detach_error = as_link_fault(refusal)
             return
-        if not ended:  # whoever has ended it may still wait for the disk
+        if not ended:  # another client has ended it, maybe not durably yet
             self._peer.withhold()

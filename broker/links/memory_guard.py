@@ -1,8 +1,8 @@
-"""Keeping the broker within `memory_max`: who has to wait, what is given up, who is closed.
+"""Keeps the broker within `memory_max`: holds clients back, rolls back, closes connections.
 
-The budget is looked at after every round of work, which costs some comparisons while less than a
-quarter is used. What is expensive (adding up output, choosing a connection) is done by a timer,
-or when a limit has been crossed.
+The budget is checked after every round of work, which costs some comparisons while less than a
+quarter is used. Expensive work (adding up output, choosing a connection) is done by a timer, or
+when a limit has been crossed.
 """
 
 from __future__ import annotations
@@ -24,26 +24,29 @@ if TYPE_CHECKING:
 LOOK_EVERY_MS: Final[i64] = 1000
 
 LOOK_EVERY_WHILE_SHORT_MS: Final[i64] = 50
-"""A client that began to hold deliveries may send its one message so soon after that."""
+"""Interval of checks while memory is short, in ms.
+
+A client that began to hold deliveries may send its one message so soon after that.
+"""
 
 WORTH_CLOSING: Final[i64] = 64
-"""A connection is closed only where that frees this part of the budget, or more."""
+"""A connection is closed only if that frees at least 1/64 of the budget."""
 
 MEBIBYTE: Final[i64] = 1024 * 1024
 
 
 @final
 class MemoryGuard(TimerCallback):
-    """Holds the connections of one container to its router's budget."""
+    """Keeps the connections of one container within its router's memory budget."""
 
     def __init__(self, container: Container) -> None:
         self._container: Final = container
         self._memory: Final = container.router.memory
-        # when it is to be called next; an entry of the agenda that comes earlier is superseded
+        # when `due` is to act next; an earlier call of the timer queue is superseded
         self._due_ms: i64 = 0
 
     def begin(self) -> None:
-        """Add up output now, and every second from now on."""
+        """Add up output now, and from now on every second, or more often while memory is short."""
         self.due(self._container.clock.now_ms())
 
     def due(self, now_ms: i64) -> None:
@@ -64,12 +67,12 @@ class MemoryGuard(TimerCallback):
         self._call_at(now_ms + pause)
 
     def _call_at(self, moment_ms: i64) -> None:
-        """Be called at that moment, and no more at the one that was set before."""
+        """Act at `moment_ms`, and no longer at the moment that was set before."""
         self._due_ms = moment_ms
         self._container.router.timer_queue.at(moment_ms, self)
 
     def look(self) -> None:
-        """Do what the bytes that are held now ask for."""
+        """Compare the bytes in use with their limits, and act on each that is exceeded."""
         memory = self._memory
         total, quarter = memory.total(), memory.quarter()
         if total <= quarter and memory.held <= quarter and not memory.is_stressed():
@@ -83,7 +86,10 @@ class MemoryGuard(TimerCallback):
         self._judge(memory.total())
 
     def _judge(self, total: i64) -> None:
-        """Begin or end what holds for a while: spilling, waiting producers, waiting consumers."""
+        """Begin or end lasting measures: spilling, waiting producers, waiting consumers.
+
+        Each begins at a level that is a little higher than that at which it ends.
+        """
         memory = self._memory
         sixteenth = memory.limit >> 4
         memory.spills = total > (7 if memory.spills else 8) * sixteenth
@@ -115,7 +121,7 @@ class MemoryGuard(TimerCallback):
             self._close(worst, size, "unfinished deliveries")
 
     def _roll_back_largest(self) -> None:
-        """Give up the transaction that keeps most: its commit will be rejected."""
+        """Doom the transaction that keeps most memory: its commit will be rejected."""
         largest: OpenTransaction | None = None
         for peer in self._container.peers():
             found = peer.largest_transaction()
@@ -141,7 +147,7 @@ class MemoryGuard(TimerCallback):
     # -- the whole
 
     def _close_largest(self) -> None:
-        """Close the connection whose end frees most."""
+        """Close the connection whose end frees most memory, if that is enough (WORTH_CLOSING)."""
         worst: Peer | None = None
         most: i64 = 0
         backlogs = self._backlogs()
@@ -154,9 +160,9 @@ class MemoryGuard(TimerCallback):
             self._close(worst, most, "all kinds")
 
     def _backlogs(self) -> dict[Connection, int]:
-        """Return the bytes of messages that end with each connection.
+        """Return the bytes of messages that are deleted with each connection.
 
-        These are its temporary queues, and its subscriptions that no other client could find.
+        These are in its temporary queues, and in its subscriptions that no other client can find.
         """
         router = self._container.router
         found: dict[Connection, int] = {}
@@ -185,7 +191,7 @@ class MemoryGuard(TimerCallback):
 
 
 def described(memory: MemoryBudget) -> str:
-    """Return the bytes of each kind in MiB, for the log."""
+    """Return the memory in use by kind, in MiB, for the log."""
     kinds = (
         ("non-durable messages", memory.volatile),
         ("durable messages", memory.durable),

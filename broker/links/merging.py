@@ -1,10 +1,11 @@
-"""Merging what older brokers stored under addresses with a prefix, such as `queue://orders`.
+"""Merges what older brokers stored under addresses with a prefix, such as `queue://orders`.
 
 Before prefixes were understood (`broker/routing/addresses/prefixes.py`), `queue://orders` was a
 queue of that very name, and `topic://news` the key `/news` of a topic `topic:`. No client can reach
 such a node any more: its address now means another one. So a start moves the messages of such a
 queue behind those of the queue that its name means now, and binds stored subscriptions to the
-topics that their addresses mean now. A kill on the way leaves the rest for the next start.
+topics that their addresses mean now. If the broker is killed meanwhile, the next start does the
+rest.
 """
 
 from __future__ import annotations
@@ -27,18 +28,22 @@ from storage.batch import Batch
 from storage.records import StoredId, StoredMessage, StoredNode
 
 MOVED_AT_ONCE: Final = 1000
-"""Messages that are loaded, moved and committed together."""
+"""Maximum messages that are loaded, moved and committed together."""
 
 PREFIXED: Final = "://"
-"""What every prefix has. A topic's name ends before its first `/`, so it has the colon alone."""
+"""Ending of every prefix.
+
+A topic's name ends before its first `/`, so a topic made by a prefix has a name like `topic:`.
+"""
 
 
 @final
 class Merge:
-    """One queue with a prefix, on its way into the queue that its name means now.
+    """One queue with a prefix, to be merged into the queue that its name means now.
 
-    `places` are the position and number of each of its messages that waits or is scheduled;
-    `moved` counts those that have been moved.
+    `places` are the position and number of each of its messages that is ready, scheduled or held
+    back; `moved` counts those that have been moved. `ids` are those that it remembers for the
+    detection of duplicates.
     """
 
     def __init__(self, origin: Queue, target: Queue) -> None:
@@ -51,11 +56,11 @@ class Merge:
 
 @final
 class Merging:
-    """Finds what has to be merged while a start brings records back, and merges it.
+    """Finds what has to be merged while a start restores records, and merges it.
 
-    `scheduled` takes each message that is moved and waits for a delivery time, or is held back
-    because it cannot be dead-lettered. Queues that are
-    `quarantined` have damaged messages: these stay, so the store keeps the queue.
+    `scheduled` is called with each message that is moved and waits for a delivery time, or is
+    held back because it cannot be dead-lettered. Queues that are `quarantined` have damaged
+    messages: these stay, so the store keeps the queue.
     """
 
     def __init__(
@@ -69,13 +74,13 @@ class Merging:
         self._rebound: i64 = 0
         self._targets: Final[dict[str, int]] = {}
 
-    # -- what is found, in the order in which records come
+    # -- finding, in the order in which records are restored
 
     def nodes(self, stored: list[StoredNode], leased: set[str]) -> None:
-        """Find the queues to be merged; all of `stored` have been brought back.
+        """Find the queues to be merged. Call it once all of `stored` have been restored.
 
-        Those on which there are leases (`leased`, by name) stay as they are: leases know their
-        messages by number.
+        Queues that have leases (`leased`, by name) stay as they are: leases know their messages
+        by number.
         """
         for node in stored:
             if node.kind == QUEUE and self._router.prefixes.of(node.address):
@@ -98,7 +103,7 @@ class Merging:
         self._targets[target.address] = -1
 
     def _target_of(self, name: str) -> Queue:
-        """Return the queue that `name` means now, made if it is missing; RoutingError if none."""
+        """Return the queue that `name` means now, created if missing; else raise RoutingError."""
         router = self._router
         address = self._meant(name)
         node = router.queues.get(address)
@@ -113,7 +118,7 @@ class Merging:
     def subscribed(self, address: str) -> str:
         """Return the address that a stored subscription to `address` is bound to.
 
-        Its topic is made if it is missing: the settings may not let a client make it.
+        Its topic is created if it is missing: the settings may not let a client create it.
         """
         prefixes = self._router.prefixes
         if not prefixes.of(address):
@@ -131,7 +136,7 @@ class Merging:
         return meant
 
     def _meant(self, address: str) -> str:
-        """Return `address` without its prefix; RoutingError if no node can have that name."""
+        """Return `address` without its prefix; raise RoutingError if no node can have that name."""
         prefixes = self._router.prefixes
         meant = addresses.check_new(prefixes.strip(address))
         if prefixes.of(meant):
@@ -143,7 +148,7 @@ class Merging:
             self._router.create(address.topic(), self._batch)
 
     def takes(self, queue: str, place: int, number: int) -> bool:
-        """Note a stored message. True if it is to be moved, so nobody else may bring it back."""
+        """Note a stored message; return True if it is to be moved: then do not restore it."""
         merge = self.merges.get(queue)
         if merge is not None:
             merge.places.append((place, number))
@@ -153,7 +158,7 @@ class Merging:
         return False
 
     def remembers(self, stored: StoredId) -> bool:
-        """Note the id of a message that came to a queue to be merged; False for any other."""
+        """Note an id that a queue to be merged remembers; return False for any other node."""
         merge = self.merges.get(stored.address) if stored.kind == QUEUE else None
         if merge is not None:
             merge.ids.append(stored)
@@ -162,7 +167,7 @@ class Merging:
     # -- the merge itself
 
     def portions(self) -> Iterator[tuple[Merge, list[tuple[int, int]]]]:
-        """Yield the places of what is to be moved, queue by queue, in portions in their order."""
+        """Yield the places of messages to be moved, queue by queue, in order, in portions."""
         for merge in self.merges.values():
             highest = self._targets[merge.target.address]
             if highest >= 0:
@@ -175,9 +180,9 @@ class Merging:
     def move(
         self, merge: Merge, places: list[tuple[int, int]], found: list[StoredMessage]
     ) -> Batch:
-        """Move the messages `found` at `places` into the target; the batch to be committed.
+        """Move the messages `found` at `places` into the target; return the batch to be committed.
 
-        What is damaged is not among them: it stays in quarantine.
+        Damaged messages are not in `found`: they stay in quarantine.
         """
         messages = {int(message.number): message for message in found}
         batch = Batch()
@@ -220,10 +225,10 @@ class Merging:
         )
 
     def finish(self) -> None:
-        """Remove what has been emptied, and tell the operator."""
+        """Delete the nodes that have been emptied, and report it to the operator."""
         for name, merge in self.merges.items():
             self._move_ids(merge)
-            # what the store deletes with a queue, it cannot restore from quarantine
+            # messages in quarantine could not be restored if the store deleted their queue
             is_kept = name in self.quarantined
             self._router.delete(merge.origin, Batch() if is_kept else self._batch)
             self._router.notices.append(
@@ -240,7 +245,7 @@ class Merging:
             self._drop_topic(prefix.partition(PREFIXED)[0] + ":")
 
     def _move_ids(self, merge: Merge) -> None:
-        """Let the target remember what the origin did, so that repeats are known (DUP)."""
+        """Let the target remember the ids of the origin, so that duplicates are detected (DUP)."""
         router, target = self._router, merge.target
         for stored in merge.ids:
             self._batch.forget(stored.number)
@@ -256,7 +261,7 @@ class Merging:
                 target.duplicates.bring_back(moved, self._batch)
 
     def _drop_topic(self, name: str) -> None:
-        """Delete the topic that clients published to by a prefix, if nobody else uses it."""
+        """Delete the topic that clients published to by a prefix, if it has no other use."""
         router = self._router
         topic = router.topics.get(name)
         if topic is None or topic.staged > 0 or (TOPIC, name) in router.policies.declared:

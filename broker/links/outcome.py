@@ -1,4 +1,4 @@
-"""What an outcome means for the queue (core 3.4, RCV-02, RCV-08). Decided here, done by `Queue`."""
+"""Meaning of an outcome for the queue (core 3.4, RCV-02, RCV-08), which `Queue` carries out."""
 
 from typing import assert_never
 
@@ -18,7 +18,7 @@ from broker.routing.entries.redelivery import Disposal
 
 
 def disposal(state: DeliveryState) -> Disposal:
-    """The disposal that a consumer's state asks for; LinkFault where it cannot be a last word."""
+    """Return the disposal for a consumer's delivery state; raise LinkFault if it is not final."""
     match state:
         case Accepted():
             return Disposal.REMOVE
@@ -29,10 +29,10 @@ def disposal(state: DeliveryState) -> Disposal:
         case Modified():
             return _disposal_of_modified(state)
         case Received():
-            # no outcome: whoever settles so gets the default-outcome, which cannot be this (3.5.3)
+            # no outcome: settling so means the default-outcome, which cannot be `received` (3.5.3)
             return Disposal.RELEASE
         case Declared() | TransactionalState():
-            # what belongs to a transaction has been told apart before (`retirement.py`)
+            # outcomes within a transaction have been handled before (`retirement.py`)
             raise LinkFault(NOT_ALLOWED, "a delivery state that is no outcome")
         case _:
             assert_never(state)
@@ -45,7 +45,7 @@ def _disposal_of_modified(modified: Modified) -> Disposal:
 
 
 def cause_of(state: DeliveryState | None) -> Cause:
-    """What a consumer says of a message that it rejects (3.4.3)."""
+    """Return the cause that a consumer gives for a rejection; REJECTED_UNSAID if none (3.4.3)."""
     if not isinstance(state, Rejected) or state.error is None:
         return REJECTED_UNSAID
     error = state.error
@@ -53,11 +53,12 @@ def cause_of(state: DeliveryState | None) -> Cause:
 
 
 def abandonment(default_outcome: DeliveryState | None) -> Disposal:
-    """The disposal of a delivery that ended with its link, with no outcome (RCV-08).
+    """Return the disposal of a delivery that ended without an outcome (RCV-08).
 
-    The source's default-outcome, `released` where it names none. What counts is
-    counted, but not held against the redelivery limit: nobody has said that the
-    message is bad. And a link that is gone needs no "not here".
+    It is settled so, or ended with its link. The source's default-outcome decides, `released` if
+    it names none. A failure raises delivery-count, but does not count towards the redelivery
+    limit: no consumer has said that the message is bad. "Undeliverable here" is ignored: a link
+    that has ended does not need it.
     """
     if default_outcome is None:
         return Disposal.RELEASE

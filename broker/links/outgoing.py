@@ -1,4 +1,4 @@
-"""Messages out: from a queue to a link within its credit, and the outcome back to the queue."""
+"""Outgoing messages: from a queue to a link within its credit, and outcomes back to the queue."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 @final
 class CreditedConsumer(Consumer):
-    """The way out: what a queue gives, sent on a link. `owner` hears what becomes of it.
+    """The consumer of one outgoing link, as its queue sees it: it sends the queue's messages.
 
-    There is one from the link's acceptance to its end. `tells_place`: of each copy it is told
-    where its message is in its queue, and when it came.
+    `owner` is set from the acceptance of the link to its end. `tells_place`: each copy carries
+    the position of its message in the queue, and its arrival time.
     """
 
     def __init__(self, peer: Peer, link: OutgoingLink) -> None:
@@ -112,7 +112,7 @@ class CreditedConsumer(Consumer):
         self._send(copy, header, message)
 
     def _deliver_particular(self, entry: QueueEntry, header: bytes) -> None:
-        """As `deliver`, of a message that may be large, or of another format."""
+        """Like `deliver`, for a message that may be large, or of another format."""
         if self._link.sends_settled:
             self._send(None, header, entry.message)
             entry.queue.accept(entry, self._container.journal.batch)
@@ -121,7 +121,7 @@ class CreditedConsumer(Consumer):
             self._send(entry, header, entry.message)
 
     def _send(self, delivery: Delivery | None, header: bytes, message: Message) -> None:
-        """Send any message, be it large, or of another format."""
+        """Send any message; it may be large, or of another format."""
         link = self._link
         message_format = message.message_format
         large = message.large
@@ -137,11 +137,11 @@ class CreditedConsumer(Consumer):
         supply.begin()
 
     def supplied(self) -> None:
-        """There is more of the large message that is being sent."""
+        """Continue to send a large message: more of its body has been read."""
         self._link.supplied()
 
     def broken_off(self, fault: LinkFault) -> None:
-        """The large message that is being sent is damaged: nobody is to have it."""
+        """Break off the large message that is being sent, and quarantine it: it is damaged."""
         owner = self.owner
         delivery = self._link.break_off(fault)
         if isinstance(delivery, QueueEntry):
@@ -158,7 +158,7 @@ class CreditedConsumer(Consumer):
         container.router.notices.append(
             f"a message of {entry.queue.address} is quarantined: {reason}"
         )
-        # it leaves the queue as if it had been consumed, but its rows stay
+        # it leaves the queue as if it had been consumed, but its rows stay in the store
         entry.stored_number = NOT_STORED
         entry.queue.accept(entry, batch)
         container.stats.acknowledged -= 1
@@ -178,7 +178,7 @@ class CreditedConsumer(Consumer):
 
 @final
 class ConsumerEndpoint(OutgoingOwner):
-    """The owner of an outgoing link: credit and outcomes go back to the queue.
+    """The owner of an outgoing link: it passes credit and outcomes to the queue.
 
     A browser gets copies and acquires nothing.
     """
@@ -195,11 +195,11 @@ class ConsumerEndpoint(OutgoingOwner):
         self._creation: DynamicTerminus | None = None
         self._subscription: Subscription | None = None
         self._slice: SliceReader | None = None
-        # the consumer holds as much as it may: what it settles makes room
+        # the consumer holds as much as it may, and gets more once it settles
         self.awaits_settlement = False
 
     def attach(self, attach: Attach, request: ConsumeRequest) -> None:
-        """Find or make the node, and answer; LinkFault or RoutingError where that is refused."""
+        """Find or create the node, and answer; raise LinkFault or RoutingError to refuse."""
         asked = attach.source
         assert asked is not None
         self._default_outcome = asked.default_outcome
@@ -236,7 +236,7 @@ class ConsumerEndpoint(OutgoingOwner):
         self._link.accept(self, source=source, target=target, offered_capabilities=offered)
 
     def _accept_slice(self, asked: Source, request: ConsumeRequest, target: Target | None) -> None:
-        """Answer an attach that reads of no queue."""
+        """Answer an attach that reads a slice of a lease, instead of a queue."""
         check_name(self._container.holder(self._peer.container_id, self._link.name))
         self._container.claim_link(self._peer.container_id, self._link, None, incoming=False)
         self._feed.owner = self
@@ -247,7 +247,7 @@ class ConsumerEndpoint(OutgoingOwner):
     def _source(
         self, asked: Source, request: ConsumeRequest, *, address: str | None, browses: bool
     ) -> Source:
-        """The source as it really is."""
+        """Return the actual source, for the answer."""
         made = self._creation
         return Source(
             address=address,
@@ -349,14 +349,14 @@ class ConsumerEndpoint(OutgoingOwner):
         return node
 
     def node_deleted(self) -> None:
-        """The node has gone, and all entries: nothing is to be returned, nothing to be left."""
+        """Detach the link: its entries were deleted with the node, so none is to be returned."""
         self._node = None
         self._queue = None
         self._subscription = None
         self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
 
     def address(self) -> str:
-        """Where this link receives from."""
+        """Return the address that this link receives from, empty without a node."""
         if self._subscription is not None:
             return self._subscription.interest.address.text
         return "" if self._node is None else self._node.address
@@ -371,14 +371,14 @@ class ConsumerEndpoint(OutgoingOwner):
             self._slice.show(self._feed, drain=drain)
 
     def go_on(self) -> None:
-        """Take more from the queue, within what the consumer may hold."""
+        """Let the queue deliver again, within what the consumer may hold."""
         self.awaits_settlement = False
         self._container.router.memory.consumers.pop(self._feed, None)
         if self._link.credit > 0:
             self.credit_changed(self._link.drain)
 
     def withdraw(self, delivery: QueueEntry) -> None:
-        """Whatever the peer said of a delivery within a transaction does not count."""
+        """Withdraw the outcome that the client gave `delivery` within a transaction, if any."""
         if self._retirements is not None:
             self._retirements.withdraw(delivery)
 
@@ -409,7 +409,7 @@ class ConsumerEndpoint(OutgoingOwner):
                 fault = refusal
         try:
             self._annotate(delivery, state)
-        except Fault as other:  # theirs or the message's own are malformed, or too many
+        except Fault as other:  # the client's or the message's are malformed, or too many
             fault = LinkFault(other.condition, other.description)
         self._return(delivery, wanted, cause_of(state))
         if fault is not None:

@@ -1,4 +1,4 @@
-"""One connected peer: the owner of its `Connection`, and what it has of the container."""
+"""One connected client: the owner of its `Connection`, and its use of the container."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 ESTABLISHMENT_FAILED: Final = "amqp:connection-establishment-failed"
 
 OFFERED: Final = (ANONYMOUS_RELAY, DELAYED_DELIVERY, SOLE_CONNECTION, *OFFERED_BY_SUBSCRIPTIONS)
-"""What our open offers (CON-07)."""
+"""Capabilities that the broker's open offers (CON-07)."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Transport:
-    """The socket of a peer, as far as it is written to."""
+    """The socket of a peer, as far as `Peer` controls it."""
 
     @abstractmethod
     def write(self, chunks: list[bytes]) -> None:
-        """Send these, in order, when the socket takes them."""
+        """Send `chunks` in order, as soon as the socket takes them."""
 
     def unsent_bytes(self) -> i64:
-        """Return how many bytes the socket has not taken yet."""
+        """Return the number of bytes that the socket has not taken yet."""
         return 0
 
     @abstractmethod
@@ -70,7 +70,7 @@ class Transport:
         """Read from the socket again."""
 
     def abort(self) -> None:
-        """Close the socket at once, whatever is unsent."""
+        """Close the socket at once, and discard unsent bytes."""
 
     @abstractmethod
     def close(self) -> None:
@@ -79,10 +79,11 @@ class Transport:
 
 @final
 class ConnectionTimer(TimerCallback):
-    """A connection's place in the agenda, where nothing is ever taken out before its time.
+    """The timer of a connection.
 
-    So it keeps what it has there, latest first, and adds only what comes before
-    all of that. Forgets the connection when that ends.
+    The timer queue removes no deadline before its time. So this keeps the deadlines that it has
+    there, latest first, and adds only one that is earlier than all of them. `peer` is None once
+    the connection has ended.
     """
 
     def __init__(self, peer: Peer) -> None:
@@ -90,7 +91,7 @@ class ConnectionTimer(TimerCallback):
         self._set_for: Final[list[int]] = []
 
     def set(self, timer_queue: TimerQueue, deadline_ms: i64) -> None:
-        """Have the connection's `tick` called no later than `deadline_ms`."""
+        """Make the timer queue call `tick` of the connection no later than `deadline_ms`."""
         if deadline_ms == NO_DEADLINE or (self._set_for and self._set_for[-1] <= deadline_ms):
             return
         self._set_for.append(int(deadline_ms))
@@ -106,7 +107,7 @@ class ConnectionTimer(TimerCallback):
 
 @final
 class InputPause(TimerCallback):
-    """Lets `peer`, which has sent enough frames for one turn of the event loop, go on."""
+    """Resumes the input of `peer`, which sent enough frames for one turn of the event loop."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer: Final = peer
@@ -117,7 +118,7 @@ class InputPause(TimerCallback):
 
 @final
 class DeferredOutput(Waiter):
-    """What a peer has not been told yet, since a crash could make it untrue."""
+    """Output that is withheld from a client, since a crash could make it untrue."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer: Final = peer
@@ -128,10 +129,12 @@ class DeferredOutput(Waiter):
 
 @final
 class Peer(ConnectionOwner):
-    """A client. It is `open` between its admission and its end; `user` is empty for anonymous.
+    """A connected client; `is_open` from its admission to its end.
 
-    `claimed_user` is the name that an anonymous client gave itself, which nobody has checked.
-    `blocked_since_ms` is when its socket last stopped taking output, NO_DEADLINE while it does.
+    `user` is empty for an anonymous client; `claimed_user` is the name that such a client gave
+    itself, which is not verified. `blocked_since_ms` is when its socket stopped taking output,
+    NO_DEADLINE while it takes output. `replies` are the queues in which the broker's responses
+    wait for it, by reply-to address.
     """
 
     def __init__(self, container: Container, transport: Transport, address: str) -> None:
@@ -165,7 +168,7 @@ class Peer(ConnectionOwner):
         self.deadline_changed()
 
     def is_live(self) -> bool:
-        """Whether the connection is open, and neither end is closing it."""
+        """Return whether the connection is open, and neither end is closing it."""
         return self.connection.state is ConnectionState.OPENED
 
     # -- from the socket
@@ -177,7 +180,7 @@ class Peer(ConnectionOwner):
             transport.abort()
 
     def receive(self, data: bytes) -> None:
-        """Take what the peer sent, and do a round of work."""
+        """Process `data` that the client sent, and run a round of work."""
         container = self.container
         batch = container.journal.batch
         changes = batch.subscription_changes
@@ -193,7 +196,7 @@ class Peer(ConnectionOwner):
         self.container.router.timer_queue.at(self.container.clock.now_ms(), InputPause(self))
 
     def go_on(self, now_ms: i64) -> None:
-        """Take the frames that wait since `input_rests`; the round of work is the agenda's."""
+        """Process the frames that wait since `input_rests`; a round of work follows the timers."""
         self.rests = False
         batch = self.container.journal.batch
         changes = batch.subscription_changes
@@ -204,33 +207,34 @@ class Peer(ConnectionOwner):
         self.release_input()
 
     def withhold(self) -> None:
-        """Write nothing until what is noted now is durable: an answer in the output says it is.
+        """Write nothing until the changes noted now are durable: the output reports them.
 
-        Whoever is told that it subscribes must get what is published then, and who has left
-        must not come back (P1). Everything behind that answer waits as well: order stays.
+        A client that is told that it has subscribed must get what is published from then on, and
+        a subscription that is reported as ended must not return after a crash (P1). All later
+        output waits as well, to keep the order.
         """
         self._withheld += 1
         self.container.journal.submit(DeferredOutput(self))
 
     def withholds(self) -> bool:
-        """Whether there is something that the client may not be told yet."""
+        """Return whether there is output that the client may not get yet."""
         return self._withheld > 0
 
     def answers_are_durable(self) -> None:
-        """What the output says holds over a crash now; it goes on unless it says more."""
+        """Resume output, unless it reports further changes that are not durable yet."""
         self._withheld -= 1
         if self._withheld == 0 and self._is_due:
             self._is_due = False
             self.container.touched.append(self)
 
     def lost(self) -> None:
-        """The socket has gone."""
+        """End the connection, because its socket is lost."""
         self._transport = None
         self.connection.receive_eof()
         self.container.run_round()
 
     def output_blocked(self) -> None:
-        """The socket takes no more output for now: its client does not read."""
+        """Note that the socket takes no output for now: its client does not read."""
         self.blocked_since_ms = self.container.clock.now_ms()
         self.connection.output_blocked()
 
@@ -242,20 +246,20 @@ class Peer(ConnectionOwner):
         container.watcher.stalled(self, int(timeout_ms))
 
     def output_drained(self) -> None:
-        """The socket takes output again."""
+        """Resume output: the socket takes it again."""
         self.blocked_since_ms = NO_DEADLINE
         self.connection.output_drained()
         self.container.run_round()
 
     def hold_input(self) -> None:
-        """Something here is slower than the peer sends; each hold is to be released."""
+        """Stop reading from the client, which outpaces the broker; each hold must be released."""
         self._input_holds += 1
         if self._input_holds == 1 and self._transport is not None:
             self._transport.pause()
             self.connection.times.hold()
 
     def release_input(self) -> None:
-        """What was slower has caught up."""
+        """Release one hold; read from the client again if it was the last."""
         self._input_holds -= 1
         if self._input_holds == 0 and self._transport is not None:
             self._transport.resume()
@@ -264,7 +268,7 @@ class Peer(ConnectionOwner):
             self.connection.deadline_at(times.earliest())
 
     def write(self, now_ms: i64) -> None:
-        """Hand everything that is to be sent to the socket."""
+        """Pass all pending output to the socket, unless output is withheld."""
         if self._withheld > 0:
             self._is_due = True
             return
@@ -287,17 +291,17 @@ class Peer(ConnectionOwner):
         return self.connection.channels.hold_unsettled()
 
     def output_bytes(self) -> i64:
-        """Return how many bytes wait here, or in the socket's buffer, for the client to read."""
+        """Return the bytes of output that wait here, or in the socket's buffer, for the client."""
         transport = self._transport
         unsent: i64 = 0 if transport is None else transport.unsent_bytes()
         return self.connection.output.pending() + unsent
 
     def transactions_memory(self) -> i64:
-        """Return how many bytes the open transactions keep."""
+        """Return the bytes of memory that the open transactions keep."""
         return 0 if self._transactions is None else self._transactions.memory()
 
     def largest_transaction(self) -> OpenTransaction | None:
-        """Return the open transaction that keeps most; None without any."""
+        """Return the open transaction that keeps most memory; None without any."""
         return None if self._transactions is None else self._transactions.largest()
 
     def unfinished_changed(self, size: i64) -> None:
@@ -315,18 +319,18 @@ class Peer(ConnectionOwner):
         self.container.authenticator.authenticate(self, mechanism, response)
 
     def authenticated(self, user: str) -> None:
-        """The peer is `user`, or anybody where that is empty."""
+        """Let the client in as `user`, or as anonymous if that is empty."""
         self.user = user
         self.connection.sasl_outcome(SASL_OK, self.container.clock.now_ms())
 
     def rejected(self, reason: str) -> None:
-        """The peer is not who it says, or nobody may enter this way."""
+        """Refuse the client: wrong credentials, or a way of login that is not allowed."""
         self.container.stats.authentication_failures += 1
         self.container.watcher.refused(self, reason)
         self.connection.sasl_outcome(SASL_AUTH, self.container.clock.now_ms())
 
     def undecided(self, reason: str) -> None:
-        """Who the peer is cannot be found out now; it may try again (sasl-code sys-temp)."""
+        """Refuse the client for now: its login cannot be checked yet (sasl-code sys-temp)."""
         self.container.watcher.refused(self, reason)
         self.connection.sasl_outcome(SASL_SYS_TEMP, self.container.clock.now_ms())
 
@@ -384,7 +388,7 @@ class Peer(ConnectionOwner):
         return self._transactions
 
     def join(self, txn_id: bytes) -> OpenTransaction | None:
-        """The open transaction of that id, in which something is to be done now."""
+        """Return the open transaction of that id, or None. Its timeout runs from the first call."""
         return None if self._transactions is None else self._transactions.join(txn_id)
 
     def transaction_failed(self, txn_id: bytes, fault: LinkFault) -> None:

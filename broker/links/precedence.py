@@ -1,4 +1,4 @@
-"""What the properties of an attach say of a consumer against others of its queue."""
+"""Precedence of a consumer over others of its queue, from the properties of its attach."""
 
 from typing import Final, final
 
@@ -14,7 +14,11 @@ PRIORITY_MAX: Final = 2**31 - 1
 
 @final
 class Precedence:
-    """A higher `priority` is served first; `exclusive` has the queue alone. Others have 0, no."""
+    """Precedence of a consumer: the queue serves a higher `priority` first.
+
+    An `exclusive` consumer has the queue for itself. By default, a consumer has priority 0 and
+    is not exclusive.
+    """
 
     def __init__(self, *, priority: int = 0, exclusive: bool = False) -> None:
         self.priority: Final = priority
@@ -22,7 +26,7 @@ class Precedence:
 
 
 def precedence_of(properties: dict[str, object]) -> Precedence:
-    """What a receiver's attach asks for; LinkFault where that cannot be understood."""
+    """Return the precedence that a receiver's attach requests; raise LinkFault if it is invalid."""
     return Precedence(
         priority=_priority(properties.get(PRIORITY)),
         exclusive=_exclusive(properties.get(EXCLUSIVE)),

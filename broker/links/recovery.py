@@ -1,4 +1,4 @@
-"""What a store holds becomes nodes, subscriptions and messages again, before anybody connects."""
+"""Restores nodes, subscriptions and messages from the store, before any client connects."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ from storage.stages import STAGED, StoredSink, StoredStage
 
 @final
 class Recovery:
-    """Takes records in any order within their kind: nodes, then subscriptions, sinks
-    and stages, then messages.
+    """Takes records from the store: nodes, then subscriptions, sinks and stages, then messages.
 
-    Messages are not loaded but for those with a delivery time, or held back until they can be
-    moved: of the others it is told where they are. Those up to the position of `deliveries` may
-    have been delivered, and say so (RCV-08): an alarm that may be false, but is never missing.
-    Nothing is held against the redelivery limit. What a lease has is loaded, too, and is never
-    offered to anybody else.
+    Within their kind, records may come in any order.
+
+    Only messages with a delivery time, messages held back until they can be moved, and leased
+    messages are loaded; for all others, only their places are noted. A message up to the position
+    of `deliveries` may have been delivered, and is marked so (RCV-08): an alarm that may be false,
+    but is never missing. Nothing counts towards the redelivery limit. Leased messages are never
+    offered to other consumers.
     """
 
     def __init__(self, router: Router, batch: Batch) -> None:
@@ -53,13 +54,13 @@ class Recovery:
         router.suspect()
 
     def nodes(self, stored: list[StoredNode], leases: StoredLeases) -> None:
-        """All queues and topics; which of them have `leases`, is known before they come back."""
+        """Restore all queues and topics. Those with `leases` are exempt from merging."""
         for node in stored:
             self._router.bring_back(node)
         self.merging.nodes(stored, {lease.queue for lease in leases.leases})
 
     def subscription(self, stored: StoredSubscription) -> None:
-        """A durable subscription, bound anew."""
+        """Restore a durable subscription, and bind it anew."""
         filters = in_force([filter_from(key, encoded) for key, encoded in stored.filters])
         address = self.merging.subscribed(stored.address)
         interest = SubscriptionSpec(
@@ -75,7 +76,7 @@ class Recovery:
             self._queues[stored.queue] = made.queue
 
     def leases(self, stored: StoredLeases) -> None:
-        """The leases, which know by number what they have."""
+        """Restore the leases, which know their messages by number."""
         leases = self._router.leases
         leases.fencing_token = max(leases.fencing_token, stored.fencing_token)
         for lease in stored.leases:
@@ -86,7 +87,7 @@ class Recovery:
             self._leased.lease_batch(lease_batch)
 
     def remembered_id(self, stored: StoredId) -> None:
-        """The id of a message that came to a node; forgotten where that detects none any more."""
+        """Restore an id for duplicate detection; forget it if its node detects none any more."""
         self._router.duplicates.has_been_given(stored.number)
         if self.merging.remembers(stored):
             return
@@ -97,15 +98,15 @@ class Recovery:
             node.duplicates.bring_back(stored, self._batch)
 
     def sink(self, stored: StoredSink) -> None:
-        """How far a query has come."""
+        """Restore which batch a query has committed last."""
         self._router.stages.bring_back_sink(stored)
 
     def stage(self, stored: StoredStage) -> None:
-        """What a query has not committed, behind the nodes and sinks."""
+        """Restore a stage, which its query has not committed. Call it after nodes and sinks."""
         self._router.stages.bring_back(stored, self._batch)
 
     def deliveries(self, delivered: dict[str, int]) -> None:
-        """Up to which position messages may have been delivered, by queue."""
+        """Restore the position up to which messages may have been delivered, by queue."""
         for name, position in delivered.items():
             queue = self._queue(name)
             if queue is not None:
@@ -113,7 +114,7 @@ class Recovery:
                 self._suspected.append(queue)
 
     def places(self, part: StoredPlaces) -> None:
-        """Where messages are, for their queues."""
+        """Note where stored messages are, for their queues, stages, leases and merges."""
         for index in range(len(part.numbers)):
             number = part.numbers[index]
             if part.queues[index] == STAGED:
@@ -124,7 +125,7 @@ class Recovery:
                 continue
             queue = self._queue(part.queues[index])
             if queue is None:
-                continue  # a subscription that has just ended, with all that it had
+                continue  # of a subscription that has just ended, with all of its messages
             if self._leased.has(number):
                 continue
             if part.deliver_at_ms[index] != AT_ONCE or part.positions[index] >= HELD_PLACES:
@@ -143,23 +144,23 @@ class Recovery:
         return self._router.queues.get(name) if queue is None else queue
 
     def scheduled(self) -> list[int]:
-        """The numbers of messages that are held or wait for a delivery time, ascending."""
+        """Return the numbers of messages held back or waiting for a delivery time, ascending."""
         return self._scheduled
 
     def message(self, stored: StoredMessage) -> None:
-        """One of those that are `scheduled`."""
+        """Take the record of one of the `scheduled` messages."""
         self._messages.append(stored)
 
     def leased(self) -> list[int]:
-        """The numbers of the messages that leases have, ascending."""
+        """Return the numbers of the messages that leases have, ascending."""
         return self._leased.numbers()
 
     def leased_message(self, stored: StoredMessage) -> None:
-        """One of those that are `leased`."""
+        """Take the record of one of the `leased` messages."""
         self._leased.message(stored)
 
     def finish(self) -> None:
-        """Let these wait in the order of their positions."""
+        """Finish leases and merges, and put the loaded messages into their queues, in order."""
         self._leased.finish()
         self.merging.finish()
         self._messages.sort(key=_position)
@@ -174,7 +175,7 @@ class Recovery:
         self._messages.clear()
         for queue in self._suspected:
             if queue.contents() == 0:
-                queue.gate.restore(NOWHERE)  # its positions begin anew
+                queue.gate.restore(NOWHERE)  # it is empty: its positions begin anew
 
 
 def _position(stored: StoredMessage) -> int:

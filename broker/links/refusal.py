@@ -1,4 +1,4 @@
-"""From a router's refusal to an AMQP fault: the only such table."""
+"""The only table that translates a refusal of the router to an AMQP fault."""
 
 from typing import Final
 
@@ -43,10 +43,10 @@ CONDITIONS: Final[dict[type[RoutingError], str]] = {
 
 
 def as_link_fault(refusal: RoutingError) -> LinkFault:
-    """The error that tells a peer of `refusal`. `tests/unit` checks that no class is missing."""
+    """Return the fault that reports `refusal`. `tests/unit` checks that no class is missing."""
     return LinkFault(CONDITIONS[type(refusal)], str(refusal))
 
 
 def as_fault(cause: Fault | RoutingError) -> Fault:
-    """The error that tells a peer of `cause`, whoever found it."""
+    """Return the fault that reports `cause`, which may come from AMQP or from routing."""
     return as_link_fault(cause) if isinstance(cause, RoutingError) else cause

@@ -1,4 +1,4 @@
-"""Outcomes for the end of a transaction: what a consumer's link knows of them (core 4.4.2)."""
+"""Outcomes that a consumer gives within transactions, as its link knows them (core 4.4.2)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @final
 class PendingSettlement(Waiter):
-    """A delivery that is settled once the outcome that its receiver gave is durable."""
+    """A delivery that the broker settles once the outcome given by its consumer is durable."""
 
     def __init__(self, link: OutgoingLink, delivery_id: i64, outcome: Outcome) -> None:
         self._link: Final = link
@@ -43,7 +43,7 @@ class PendingSettlement(Waiter):
 
 @final
 class TransactionalOutcome:
-    """A delivery whose outcome waits in `transaction`, while its receiver has not settled it."""
+    """The outcome, within `transaction`, of a delivery that its consumer has not settled."""
 
     def __init__(self, transaction: OpenTransaction, outcome: Outcome) -> None:
         self.transaction: Final = transaction
@@ -52,10 +52,10 @@ class TransactionalOutcome:
 
 @final
 class Retirements(RetirementListener):
-    """What the peer of one link has retired within transactions.
+    """Deliveries that the client of one link has retired within transactions.
 
-    Once it is settled, the transaction alone has it. Until then it is in the
-    session's unsettled map like any other, and the peer may change its mind.
+    Once a delivery is settled, only the transaction knows it. Until then it is in the session's
+    unsettled map like any other, and the client may change its outcome.
     """
 
     def __init__(self, peer: Peer, link: OutgoingLink, default_outcome: Outcome | None) -> None:
@@ -65,7 +65,7 @@ class Retirements(RetirementListener):
         self._unsettled: Final[dict[QueueEntry, TransactionalOutcome]] = {}
 
     def retire(self, entry: QueueEntry, state: TransactionalState, *, settled: bool) -> None:
-        """Give `entry` an outcome within a transaction; LinkFault where it cannot be."""
+        """Give `entry` an outcome within a transaction; raise LinkFault if that is not possible."""
         outcome = state.outcome or self._default_outcome
         joined = self._peer.join(state.txn_id)
         if joined is None:
@@ -103,19 +103,23 @@ class Retirements(RetirementListener):
             raise fault
 
     def _return(self, entry: QueueEntry, outcome: Outcome) -> None:
-        """The transaction has ended without this outcome: as if it were rolled back now."""
+        """Return `entry` as a rollback does: its transaction has ended without this outcome."""
         entry.sent_to = None
         wanted = rolled_back(disposal(outcome))
         entry.queue.dispose(entry, wanted, self._peer.container.journal.batch)
 
     def withdraw(self, entry: QueueEntry) -> None:
-        """Whatever the peer said of a delivery within a transaction, it says something else now."""
+        """Withdraw the outcome that the client gave `entry` within a transaction, if any."""
         before = self._unsettled.pop(entry, None)
         if before is not None:
             before.transaction.work.withdraw(entry)
 
     def settles(self, entry: QueueEntry, state: DeliveryState | None) -> bool:
-        """Whether the peer's settlement leaves an outcome standing that it gave before."""
+        """Return whether settling `entry` in `state` keeps an outcome given within a transaction.
+
+        If so, only the transaction knows `entry` from now on. Otherwise `state` replaces an outcome
+        given before, which is withdrawn.
+        """
         if entry not in self._unsettled:
             return False
         if state is None or isinstance(state, Received):
@@ -129,7 +133,7 @@ class Retirements(RetirementListener):
         self._unsettled.pop(entry).transaction.work.settled(entry)
 
     def without(self, ended: list[Delivery]) -> list[Delivery]:
-        """Those deliveries, ended with their link, that have no outcome in a transaction either."""
+        """Return the deliveries `ended` with their link that have no outcome in a transaction."""
         left: list[Delivery] = []
         for delivery in ended:
             if isinstance(delivery, QueueEntry) and delivery in self._unsettled:
@@ -152,7 +156,7 @@ class Retirements(RetirementListener):
 
 
 def fault_of(entry: QueueEntry, annotations: bytes) -> LinkFault | None:
-    """What is wrong with adding `annotations` to the message, so that no commit fails by it."""
+    """Return the fault, if any, of adding `annotations`; checked now, so that no commit fails."""
     try:
         entry.message.annotated(annotations)
     except Fault as fault:

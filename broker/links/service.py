@@ -1,7 +1,7 @@
-"""Where a peer speaks to the broker itself: the address `$management`, which no queue has.
+"""Requests to the broker itself, at the address `$management`, which no queue has.
 
-Requests come in like messages, so that any link may bring them: one to the
-address, or the anonymous relay. They are done at once, so no transaction takes them.
+Requests are sent like messages, on a link to that address or on the anonymous relay. They are
+carried out at once, so they cannot be part of a transaction.
 """
 
 from __future__ import annotations
@@ -23,32 +23,35 @@ if TYPE_CHECKING:
     from broker.links.peer import Peer
 
 REQUEST_CREDIT: Final[i64] = 8
-"""Requests that a link may send ahead: one may cost as much as thousands of messages (R9)."""
+"""Maximum requests that a link may send ahead.
+
+One may cost as much as thousands of messages (R9).
+"""
 
 REPLIES_MAX: Final = 100
-"""Responses that may wait on a link; further requests are rejected until they are taken."""
+"""Maximum responses that wait on a link; further requests are rejected until some are taken."""
 
 REPLY_POLICY: Final = AddressPolicy(dead_letter="", max_messages=REPLIES_MAX)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Service:
-    """What answers requests."""
+    """Answers requests to the broker."""
 
     @abstractmethod
     def answer(self, peer: Peer, request: Message) -> None:
-        """Do what `request` asks, and put the response where it says.
+        """Carry out `request`, and send the response to the address that it names.
 
-        Raises RoutingError or LinkFault where there is no way to answer; nothing is done then.
+        Raise RoutingError or LinkFault if there is no way to answer; nothing is done then.
         """
 
 
 @final
 class ServiceNode(Consumable):
-    """The far end of one link to `$management`: requests go to the service as their peer's.
+    """The node of one link to `$management`: it passes the requests of its peer to the service.
 
-    On a link to receive on, responses wait in a queue that ends with it, and
-    are found by `reply_to`: the address of the link's target.
+    On a link on which the client receives, responses wait in a queue that ends with the link.
+    Requests name that queue by `reply_to`: the address of the link's target.
     """
 
     def __init__(self, peer: Peer, service: Service, *, reply_to: str) -> None:
@@ -59,10 +62,10 @@ class ServiceNode(Consumable):
         self._service: Final = service
         self._reply_to: Final = reply_to or MANAGEMENT
 
-    def put(self, message: Message, batch: Batch) -> None:  # noqa: ARG002 the service notes its own
+    def put(self, message: Message, batch: Batch) -> None:  # noqa: ARG002 the service has its own
         self._service.answer(self._peer, message)
 
-    def publish(self, message: Message, batch: Batch) -> None:  # noqa: ARG002 never asked for
+    def publish(self, message: Message, batch: Batch) -> None:  # noqa: ARG002 never called
         raise AssertionError("no transaction takes a request")
 
     def may_be_full(self) -> bool:
@@ -86,11 +89,11 @@ class ServiceNode(Consumable):
         queue.delete(batch)
 
     def backlog(self) -> i64:
-        """Nobody's pace: `REQUEST_CREDIT` holds requests back."""
+        """Return 0: `REQUEST_CREDIT` holds requests back, not the pace of consumers."""
         return 0
 
     def due(self, now_ms: i64) -> None:
-        """Nothing is ever asked for."""
+        """Do nothing: no timer is ever set."""
 
     def delete(self, batch: Batch) -> None:
-        """Nothing deletes the broker itself."""
+        """Do nothing: the broker itself cannot be deleted."""

@@ -1,4 +1,4 @@
-"""A slice on its way to a receiver: all of it in order, then a drain ends."""
+"""Reads a slice of a lease for a receiver: all messages in order, then a drain is complete."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def read_slice(peer: Peer, request: ConsumeRequest, wanted: LeaseSlice) -> SliceReader:
-    """A reader of the slice that an attach asks for; LinkFault or RoutingError where it may not.
+    """Return a reader of the slice `wanted`; raise LinkFault or RoutingError if not allowed.
 
-    Its address is that of the lease: its queue's, or the identity of its subscription.
+    The attach names the address of the lease: its queue's, or the identity of its subscription.
     """
     container = peer.container
     if not request.copies:
@@ -42,14 +42,14 @@ def read_slice(peer: Peer, request: ConsumeRequest, wanted: LeaseSlice) -> Slice
 
 @final
 class SliceReader:
-    """How far a receiver has come in a slice. What becomes of the lease does not change that."""
+    """The position of a receiver in a slice, which it can read on even if the lease ends."""
 
     def __init__(self, entries: list[QueueEntry]) -> None:
         self._entries: Final = entries
         self._next = 0
 
     def show(self, consumer: Consumer, *, drain: bool) -> None:
-        """Send copies as long as there is room; behind the last one nothing waits."""
+        """Send copies while there is room; after the last one, a drain is complete."""
         while self._next < len(self._entries):
             if not consumer.has_room():
                 return

@@ -1,8 +1,9 @@
-"""Filters of this broker's own: a slice of a batch of a lease, and a part of what waits.
+"""Filters of this broker's own: a slice of a batch of a lease, and a part of a queue.
 
-Both are for receivers that get copies, and both tell of each message where it is in its queue and
-when it came: in the delivery-annotations, for these are the broker's and not the sender's. There
-is also the message-format, if that is not AMQP's own: not all client libraries tell it.
+Both are for receivers that get copies. Each copy carries the position of its message in the queue
+and its arrival time: in the delivery-annotations, because these are the broker's and not the
+sender's. They also have the message-format, if that is not AMQP's own: not all client libraries
+show it otherwise.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ NUMBER_MAX: Final = 2**63 - 1
 
 @final
 class LeaseSlice:
-    """Which slice of which batch a receiver wants to read."""
+    """The slice that a receiver wants to read: `index` in the batch `batch_number` of a lease."""
 
     def __init__(self, *, lease: str, fencing_token: i64, batch_number: i64, index: i64) -> None:
         self.lease: Final = lease
@@ -51,7 +52,7 @@ class LeaseSlice:
 
 
 def lease_slice_of(stated: SourceFilter) -> LeaseSlice:
-    """The slice that a filter names; LinkFault where it names none."""
+    """Return the slice that a filter names; raise LinkFault if the filter is invalid."""
     said = _map_of(stated, ["lease", "fencing_token", "batch", "slice"])
     lease = said.get("lease")
     if not isinstance(lease, str):
@@ -65,7 +66,7 @@ def lease_slice_of(stated: SourceFilter) -> LeaseSlice:
 
 
 def part_of(stated: SourceFilter) -> BrowseSlice:
-    """The part that a filter names; LinkFault where it names none."""
+    """Return the part of a queue that a filter names; raise LinkFault if the filter is invalid."""
     said = _map_of(stated, ["slice", "slices", "arrived_until_ms"])
     slices = _number(said, "slices", int(SLICES_MAX), low=1, default=1)
     return BrowseSlice(
@@ -86,7 +87,7 @@ def _map_of(stated: SourceFilter, known: list[str]) -> Map:
 
 
 def _number(said: Map, name: str, high: int, *, low: int = 0, default: int = -1) -> int:
-    """An integer of any width; without `default` it must be there."""
+    """Return an integer of any AMQP width; if `default` is negative, it must be present."""
     value = said.get(name)
     if value is None and default >= 0:
         return default
@@ -97,7 +98,7 @@ def _number(said: Map, name: str, high: int, *, low: int = 0, default: int = -1)
 
 
 def placed(entry: QueueEntry) -> bytes:
-    """The delivery-annotations that tell where `entry` is, and when it came if that is known."""
+    """Return delivery-annotations with the position of `entry`, and its arrival time if known."""
     content = BytesWriter()
     count = 2
     put_symbol(content, POSITION)

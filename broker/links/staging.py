@@ -1,4 +1,7 @@
-"""What the properties of an attach say of the stage that a sender's messages are for."""
+"""Properties of a sender's attach that assign its messages to a stage.
+
+A stage keeps what one attempt of a task of a sink has sent, unseen until the sink commits it.
+"""
 
 from typing import Final
 
@@ -16,14 +19,14 @@ ATTEMPT: Final = "stage-attempt"
 PROPERTIES: Final = (QUERY, BATCH, PARTITION, ATTEMPT)
 
 QUERY_BYTES_MAX: Final = 255
-"""Longest name of a query in UTF-8: keys of any store take it."""
+"""Maximum bytes of a query's name in UTF-8, which fits into a key of every store."""
 
 LONG_MAX: Final = 2**63 - 1
 INT_MAX: Final = 2**31 - 1
 
 
 def task_of(properties: dict[str, object], target: Target) -> Task | None:
-    """Which task a sender's attach is for, None for none; LinkFault where it cannot be told."""
+    """Return the task that a sender's attach names, None for none; LinkFault if it is invalid."""
     given = [name for name in PROPERTIES if name in properties]
     if not given:
         return None
@@ -43,13 +46,16 @@ def task_of(properties: dict[str, object], target: Target) -> Task | None:
 
 
 def stated(properties: dict[str, object]) -> dict[str, object] | None:
-    """What the answer to such an attach has of it: a broker that stages nothing says nothing."""
+    """Return those properties for the answer to the attach; None if it has none of them.
+
+    A broker that does not stage messages answers without them.
+    """
     found: dict[str, object] = {name: properties[name] for name in PROPERTIES if name in properties}
     return found or None
 
 
 def checked_query(value: object) -> str:
-    """The name of a query that a store can keep, and a terminal show."""
+    """Return a query's name; raise LinkFault if a store cannot keep it, or a terminal show it."""
     if not isinstance(value, str) or not value:
         raise LinkFault(INVALID_FIELD, f"{QUERY} is a string, and not empty")
     try:

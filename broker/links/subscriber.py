@@ -1,4 +1,4 @@
-"""The way from an attach to a subscription: judged, the older link of its name stolen, joined."""
+"""Attaches a consumer to a subscription, and steals the older link of its name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SHARED_SUBS: Final = "SHARED-SUBS"
 SHARED_SUB: Final = "SHARED-SUB"
 OFFERED_BY_SUBSCRIPTIONS: Final = (SHARED_SUBS, SHARED_SUB)
-"""What every attach answer of a subscription offers, by both names there are for it (SUB-20)."""
+"""Both names of the capability that every attach answer of a subscription offers (SUB-20)."""
 
 
 def subscribe(
@@ -42,11 +42,10 @@ def subscribe(
     address: Address | None,
     made: DynamicTerminus | None,
 ) -> tuple[Subscription, DynamicTerminus | None]:
-    """Make `consumer` one of the subscription that the attach means; RoutingError where it may not.
+    """Make `consumer` join the subscription that the attach means; RoutingError to refuse.
 
-    The link that has been attached under this name, if any, is stolen while `consumer` is
-    already there, so that its subscription does not end with it (SUB-37). `made` is the
-    topic made for the link; the answer has the one, if any, that it really goes on with.
+    `made` is the topic created for the link. Return the subscription, and the dynamic
+    terminus, if any, that the link goes on with: `made`, or that of an earlier link.
     """
     container = peer.container
     batch = container.journal.batch
@@ -59,6 +58,7 @@ def subscribe(
         subscriptions.join(joined, consumer)
         topics = list(joined.queue.topics)
         topic = topics[0] if len(topics) == 1 else None
+    # after the join, or the subscription might end with the stolen link (SUB-37)
     container.steal(peer.container_id, link, incoming=False)
     if joined is not None and joined.is_over:
         raise NoSuchNode("the topic has ended with the link that was stolen")
@@ -77,7 +77,7 @@ def subscribe(
 
 
 def check_name(holder: LinkRegistration | None) -> None:
-    """Raise HeldExclusively where a queue's link may not steal the name (SUB-26, SUB-40)."""
+    """Raise HeldExclusively if a queue's link may not steal the name (SUB-26, SUB-40)."""
     if holder is not None and QUEUE_FACTS.differ_from(holder.facts):
         raise HeldExclusively(AttachVerdict.LINK_MEANS_ANOTHER.value)
 
@@ -90,7 +90,7 @@ def _interest(peer: Peer, address: Address, request: ConsumeRequest) -> Subscrip
 def _meant(
     peer: Peer, link_name: str, address: Address, *, request: ConsumeRequest
 ) -> Subscription:
-    """The subscription that is there, or the stolen link's own, or a new one."""
+    """Return the existing subscription, or that of the stolen link, or one kept, or a new one."""
     router = peer.container.router
     subscriptions = router.subscriptions
     batch = peer.container.journal.batch
@@ -122,7 +122,7 @@ def _meant(
 def _own(
     peer: Peer, link_name: str, request: ConsumeRequest, *, made: DynamicTerminus
 ) -> Subscription:
-    """The subscription of a link that makes its topic; it lasts as long as that link's terminus."""
+    """Return the subscription of the link that created a topic; it lasts as long as `made`."""
     interest = _interest(peer, Address(made.node.address, TOPIC), request)
     kept = _kept(peer, link_name, interest)
     if kept is not None:
@@ -135,7 +135,7 @@ def _own(
 
 
 def _kept(peer: Peer, link_name: str, interest: SubscriptionSpec) -> Subscription | None:
-    """What waits for a link of that name, where it wants the same."""
+    """Return the subscription kept for that link name, if it has the same `interest`; else None."""
     kept = peer.container.router.subscriptions.kept.find((peer.container_id, link_name))
     return kept if kept is not None and kept.interest.is_like(interest) else None
 
@@ -148,10 +148,10 @@ def source_of(
     made: DynamicTerminus | None = None,
     default_outcome: Outcome | None = None,
 ) -> Source:
-    """The source as it really is: the first subscriber's words on its life, not this one's.
+    """Return the actual source; its lifetime is what the first subscriber asked for, not this one.
 
-    `address` is the client's own spelling of the topic where it has a prefix, `kind` the
-    capability by which the client called the topic, and `made` the topic that it wanted to be made.
+    `address` is the client's own spelling of the topic if that has a prefix, else empty. `kind` is
+    the capability by which the client called the topic, `made` the dynamic topic that it requested.
     """
     capabilities = [kind]
     if subscription.is_shared:

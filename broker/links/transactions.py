@@ -1,4 +1,4 @@
-"""The transactions of one connection: their ids, their number, and how long they may last."""
+"""The transactions of one connection: their ids, their maximum number, and their timeouts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ NOT_STARTED: Final[i64] = -1
 class OpenTransaction:
     """A transaction that was declared, and is not discharged yet.
 
-    `accepted` is what every message sent within it is told. The time runs from
-    the first operation: JMS clients have a transaction open at all times.
+    `accepted` is the delivery state of every message that is accepted within it. Its timeout runs
+    from the first operation, because JMS clients have a transaction open at all times.
     """
 
     def __init__(self, txn_id: bytes, work: Transaction, coordinator: LinkCoordinator) -> None:
@@ -36,17 +36,17 @@ class OpenTransaction:
 
 @final
 class Transactions(TimerCallback):
-    """Every open transaction of a connection, by its id; any link of it may take part in any."""
+    """The open transactions of a connection, by id; any of its links may take part in any."""
 
     def __init__(self, container: Container) -> None:
         self._container: Final = container
         self._open: Final[dict[bytes, OpenTransaction]] = {}
-        # those with work, in the order in which they began it, and so of their deadlines
+        # those with work, in the order of their first operations, and so of their deadlines
         self._begun: Final[dict[bytes, OpenTransaction]] = {}
         self._is_waiting = False
 
     def declare(self, coordinator: LinkCoordinator) -> OpenTransaction:
-        """Begin a transaction; LimitReached where the connection has too many."""
+        """Begin a transaction; raise LimitReached if the connection has too many."""
         container = self._container
         limits = container.limits
         if 0 < limits.transactions_max <= i64(len(self._open)):
@@ -62,11 +62,11 @@ class Transactions(TimerCallback):
         return declared
 
     def find(self, txn_id: bytes) -> OpenTransaction | None:
-        """The open transaction of that id."""
+        """Return the open transaction of that id; None if there is none."""
         return self._open.get(txn_id)
 
     def join(self, txn_id: bytes) -> OpenTransaction | None:
-        """The same, in which something is to be done now: its time runs."""
+        """Like `find`, for an operation within the transaction; the first starts its timeout."""
         found = self._open.get(txn_id)
         if found is not None and found.deadline_ms == NOT_STARTED:
             timeout_ms = self._container.limits.transaction_timeout_ms
@@ -77,20 +77,20 @@ class Transactions(TimerCallback):
         return found
 
     def _wait_for(self, first: OpenTransaction) -> None:
-        """Be called at the deadline of `first`: one place in the agenda for all that follow it."""
+        """Set a timer for the deadline of `first`: one timer serves all transactions behind it."""
         if not self._is_waiting:
             self._is_waiting = True
             self._container.router.timer_queue.at(first.deadline_ms, self)
 
     def memory(self) -> i64:
-        """Return how many bytes the open transactions keep."""
+        """Return the bytes of memory that the open transactions keep."""
         kept: i64 = 0
         for each in self._open.values():
             kept += each.work.memory
         return kept
 
     def largest(self) -> OpenTransaction | None:
-        """Return the open transaction that keeps most; None without any."""
+        """Return the open transaction that keeps most memory; None without any."""
         largest: OpenTransaction | None = None
         for each in self._open.values():
             if largest is None or each.work.memory > largest.work.memory:
@@ -98,12 +98,12 @@ class Transactions(TimerCallback):
         return largest
 
     def forget(self, ended: OpenTransaction) -> None:
-        """A transaction has been discharged, or rolled back."""
+        """Remove `ended`, which has been discharged or rolled back."""
         del self._open[ended.id]
         self._begun.pop(ended.id, None)
 
     def due(self, now_ms: i64) -> None:
-        """End the coordinators of transactions that have lasted too long."""
+        """Detach the coordinator links of transactions that have timed out."""
         self._is_waiting = False
         while self._begun:
             first = next(iter(self._begun.values()))

@@ -1,6 +1,7 @@
-"""Sole use of a container-id (WD10 2.1, "Enforcing Connection Uniqueness"): who may stay.
+"""Sole use of a container-id (WD10 2.1, "Enforcing Connection Uniqueness").
 
-CON-02 to CON-06 as pure functions; `Container` acts on the verdict.
+Pure functions decide which connections may stay (CON-02 to CON-06); `Container` acts on the
+verdict.
 """
 
 from enum import Enum
@@ -22,7 +23,10 @@ WEAK: Final = 1
 
 @final
 class Claim:
-    """What a connection wants of its container-id."""
+    """A connection's claim on its container-id; it is `exclusive` if it claims sole use.
+
+    `closes_existing` and `weak` are its policies of enforcement and of detection.
+    """
 
     def __init__(
         self, *, exclusive: bool, closes_existing: bool = False, weak: bool = False
@@ -33,7 +37,7 @@ class Claim:
 
 
 class ContainerIdVerdict(Enum):
-    """What happens to a newcomer, and to those who hold its container-id."""
+    """The decision on a new connection, and on the connections that hold its container-id."""
 
     ADMIT = "admit"
     REFUSE = "refuse the newcomer"
@@ -41,7 +45,7 @@ class ContainerIdVerdict(Enum):
 
 
 def claim_of(open: Open) -> Claim:
-    """The claim in an open; ConnectionFault for a policy that is not one."""
+    """Return the claim in an open; raise ConnectionFault if a policy is invalid."""
     return Claim(
         exclusive=SOLE_CONNECTION in open.desired_capabilities,
         closes_existing=_policy(open, ENFORCEMENT_POLICY) == CLOSE_EXISTING,
@@ -60,7 +64,7 @@ def _policy(open: Open, name: str) -> int:
 
 
 def agreed(claim: Claim) -> dict[str, object]:
-    """The policies in force as our open tells them; those left out are the defaults."""
+    """Return the policies in force for the broker's open; those left out are the defaults."""
     policies: dict[str, object] = {}
     if claim.exclusive and claim.closes_existing:
         policies[ENFORCEMENT_POLICY] = UInt(CLOSE_EXISTING)
@@ -70,9 +74,9 @@ def agreed(claim: Claim) -> dict[str, object]:
 
 
 def verdict(newcomer: Claim, holders: list[Claim]) -> ContainerIdVerdict:
-    """Judge a newcomer. Where they collide, the holder's policy wins (CON-05).
+    """Decide on a new connection. If it collides with a holder, the holder's policy wins (CON-05).
 
-    A holder that never asked to be the only one has none: there the newcomer's counts.
+    A holder that did not claim sole use has no policy: then that of the new connection counts.
     """
     rivals = [holder for holder in holders if collide(newcomer, holder)]
     if not rivals:
@@ -85,7 +89,7 @@ def verdict(newcomer: Claim, holders: list[Claim]) -> ContainerIdVerdict:
 
 
 def collide(one: Claim, other: Claim) -> bool:
-    """Whether both are exclusive; or one of them, unless it asked for weak detection."""
+    """Return whether both claims are exclusive, or one is that did not ask for weak detection."""
     if one.exclusive and other.exclusive:
         return True
     return (one.exclusive and not one.weak) or (other.exclusive and not other.weak)

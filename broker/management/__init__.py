@@ -1,1 +1,1 @@
-"""The node `$management`: what an operator may see and do, one file for each kind of entity."""
+"""The node `$management`: what operators can read and change, one file per kind of entity."""

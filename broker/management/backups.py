@@ -1,4 +1,4 @@
-"""Copies of the store that the broker makes while it goes on serving: one at a time."""
+"""Backups: copies of the store, made while the broker serves clients, one at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ FAILED: Final = "failed"
 
 @dataclass(frozen=True, kw_only=True)
 class BackupRecord(EntityRecord):
-    """The last backup since the start; its name is the file. `problem` is why it failed."""
+    """The last backup since the start. Its name is the file; sizes are bytes.
+
+    `state` is running, done or failed; `problem` says why it failed, else it is empty.
+    """
 
     state: str
     bytes: int
@@ -32,7 +35,7 @@ class BackupRecord(EntityRecord):
 
 
 class Backups(Entity):
-    """The last backup, done or under way."""
+    """The last backup since the start, finished or running. Earlier ones are not listed."""
 
     type = BACKUP
     attributes = attributes_of(BackupRecord)
@@ -61,7 +64,7 @@ class Backups(Entity):
         return Response(body=self._record().as_map())
 
     def _create(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Begin to copy the store to the file of that name; READ tells how far that has come."""
+        """Begin to copy the store to the new file of that name; READ reports the progress."""
         request.only()
         name = request.subject()
         file = Path(name)

@@ -26,11 +26,12 @@ LINK: Final = "link"
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionRecord(EntityRecord):
-    """An open connection. Its name is the container-id, its identity a number of the broker's.
+    """An open connection. Its name is the container-id, its identity a number the broker gave it.
 
-    `user` is empty for anonymous; `claimed_user` is then the name that the client gave itself.
-    `unsettled` deliveries were sent on all its links, the oldest of them `oldest_unsettled_ms`
-    ago; its client has read nothing of what waits for it for `output_blocked_ms`, 0 if it reads.
+    `user` is empty for an anonymous client; `claimed_user` is then the name that the client gave.
+    `unsettled` is the number of unsettled deliveries sent on all its links, `oldest_unsettled_ms`
+    the age of the oldest in ms. `output_blocked_ms` is the time in ms for which the client has not
+    read its pending output, 0 if it reads.
     """
 
     user: str
@@ -44,10 +45,11 @@ class ConnectionRecord(EntityRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkRecord(EntityRecord):
-    """An attached link, as its client sees it: a sender's `address` is where it sends to.
+    """An attached link, as its client sees it: a sender's `address` is the one it sends to.
 
-    `credit` is what the receiving end has granted; `address` is empty for a relay. A receiver
-    has `unsettled` deliveries, the oldest of which was sent `oldest_unsettled_ms` ago.
+    `credit` is the credit that the receiving end has granted; `address` is empty for a link to the
+    anonymous relay. Of a receiver, `unsettled` is the number of unsettled deliveries, and
+    `oldest_unsettled_ms` the age of the oldest in ms.
     """
 
     connection: str
@@ -61,7 +63,7 @@ class LinkRecord(EntityRecord):
 
 
 class Connections(Entity):
-    """Those who have been let in."""
+    """The open connections."""
 
     type = CONNECTION
     attributes = attributes_of(ConnectionRecord)
@@ -73,7 +75,7 @@ class Connections(Entity):
         return {"READ": self._read, "DELETE": self._close}
 
     def query(self, request: Request) -> Response:
-        """By name, and those of one name by identity; the filter is for the name."""
+        """Return a page of connections, by name, then identity; the filter is for the name."""
         page = read_page(request, self.attributes)
         links = _links_by_connection(self._container)
         peers = {_sort_key(peer): peer for peer in self._container.peers()}
@@ -96,7 +98,7 @@ class Connections(Entity):
         return Response(body=_record_of(peer, links).as_map())
 
     def _close(self, request: Request, caller: Caller) -> Response:
-        """Close it with `amqp:connection:forced`; its client may connect anew at once."""
+        """Close the connection with `amqp:connection:forced`. The client may reconnect at once."""
         request.only("reason")
         peer = self._found(request)
         if peer is caller.peer:
@@ -107,7 +109,7 @@ class Connections(Entity):
 
 
 class Links(Entity):
-    """The links of all connections, or of one."""
+    """The links of all connections, or of one connection."""
 
     type = LINK
     attributes = attributes_of(LinkRecord)
@@ -119,7 +121,10 @@ class Links(Entity):
         return {}
 
     def query(self, request: Request) -> Response:
-        """The filter is for the address; `connection` chooses those of one."""
+        """Return a page of links, by address; `connection` restricts it to one connection.
+
+        The filter is for the address.
+        """
         page = read_page(request, self.attributes, "connection")
         connection = request.text("connection", "")
         records = [link_record(link) for link in self._container.links()]
@@ -132,7 +137,7 @@ class Links(Entity):
 
 
 def link_record(link: Link) -> LinkRecord:
-    """What there is to tell of `link`."""
+    """Return the attributes of `link`."""
     peer = _peer_of(link)
     owner = link.owner if isinstance(link, IncomingLink | OutgoingLink) else None
     unsettled, oldest_ms = _unsettled(link)
@@ -152,7 +157,7 @@ def link_record(link: Link) -> LinkRecord:
 
 
 def _unsettled(link: Link) -> tuple[int, int]:
-    """Return how many deliveries the peer has not settled, and the age of the oldest in ms."""
+    """Return the number of deliveries that the peer has not settled, and the oldest's age in ms."""
     if not isinstance(link, OutgoingLink) or link.owner is None:
         return 0, 0
     sent_ms = int(link.session.unsettled_out.oldest_sent_ms(link.owner))

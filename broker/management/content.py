@@ -1,4 +1,4 @@
-"""What is in a message, as far as an operator wants to see it and it can be shown."""
+"""The content of a message as an operator sees it: properties, annotations, body."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROPERTIES: Final = (
 """The fields of the properties section in their order (core spec 3.2.4)."""
 
 BODY_BYTES_MAX: Final = 64 * 1024
-"""So much of a body is shown; a value that is longer and no text or bytes is not."""
+"""Maximum bytes of a body that are shown; a longer value other than text or bytes is null."""
 
 TEXT: Final = "text"
 BYTES: Final = "bytes"
@@ -40,11 +40,11 @@ VALUE: Final = "value"
 SEQUENCE: Final = "sequence"
 EMPTY: Final = "empty"
 OPAQUE: Final = "opaque"
-"""The payload of a message of another format that is not made of sections."""
+"""The payload of a message whose format is not AMQP's own, and that has no sections."""
 
 
 def properties_of(message: Message) -> dict[str, object]:
-    """The fields that the properties section has, by their names."""
+    """Return the fields that are set in the properties section, by name."""
     if message.opaque:
         return {}
     data = message.encoded
@@ -57,7 +57,7 @@ def properties_of(message: Message) -> dict[str, object]:
 
 
 def content_of(message: Message) -> Mapping[str, object]:
-    """Annotations, properties and body. What cannot be read or is too much is null."""
+    """Return annotations, properties and body. A part that is unreadable or too large is null."""
     data = b"" if message.opaque else message.encoded
     sections = split(data, 0, len(data))
     large = message.large
@@ -79,8 +79,9 @@ def content_of(message: Message) -> Mapping[str, object]:
 
 
 def shown(value: object) -> object:
-    """`value` where it can be written into a response: not one that is nested too deeply."""
+    """Return `value`, or None if a response cannot hold it, as if it is nested too deeply."""
     try:
+        # in a response the value is nested within others, which count towards the depth
         put_value(BytesWriter(), [[[value]]])
     except (Fault, ValueError, TypeError):
         return None
@@ -88,7 +89,7 @@ def shown(value: object) -> object:
 
 
 def _value(data: bytes, at: int) -> object:
-    """What is encoded at `at`, None for -1 and for what nobody can read."""
+    """Return the value encoded at `at`; None if `at` is -1 or the value is malformed."""
     if at < 0:
         return None
     try:
@@ -98,7 +99,7 @@ def _value(data: bytes, at: int) -> object:
 
 
 def _body(data: bytes, sections: Sections) -> tuple[str, object, bool]:
-    """The kind of the body, as much of it as is shown, and whether that is not all."""
+    """Return the kind of the body, the part of it that is shown, and whether that is cut."""
     at = sections.body
     if at < 0:
         return EMPTY, None, False
@@ -114,7 +115,7 @@ def _body(data: bytes, sections: Sections) -> tuple[str, object, bool]:
 
 
 def _payload(message: Message) -> tuple[str, object, bool]:
-    """As `_body`, of an opaque message: of a large one its beginning."""
+    """Like `_body`, for an opaque message. Of a large one only the beginning is shown."""
     found = message.encoded
     if message.large is not None:
         found += message.large.stored.beginning
@@ -122,7 +123,7 @@ def _payload(message: Message) -> tuple[str, object, bool]:
 
 
 def _beginning(data: bytes) -> tuple[str, object]:
-    """The kind of a body of which only the beginning is at hand, and as much of it as is shown."""
+    """Return the kind of a large body, and the part shown; `data` is only its beginning."""
     code, at = descriptor_at(data, 0, len(data))
     form = data[at]
     if code not in (DATA, AMQP_VALUE):
@@ -140,7 +141,7 @@ def _amqp_value(data: bytes, at: int, end: int) -> tuple[str, object, bool]:
     if data[at] in (0xA1, 0xB1):
         first = at + (2 if data[at] == 0xA1 else 5)
         text = data[first : min(end, first + BODY_BYTES_MAX)]
-        # a character may have been cut in two
+        # the limit may split a character, which is then left out
         return TEXT, text.decode(errors="ignore"), end - first > BODY_BYTES_MAX
     if data[at] in (0xA0, 0xB0):
         first = at + (2 if data[at] == 0xA0 else 5)
@@ -151,7 +152,7 @@ def _amqp_value(data: bytes, at: int, end: int) -> tuple[str, object, bool]:
 
 
 def _data(data: bytes, at: int, end: int) -> tuple[bytes, bool]:
-    """The content of data sections, one byte too much where there is more than is shown."""
+    """Return the content of data sections, at least what is shown, and whether there is more."""
     pieces: list[bytes] = []
     size = 0
     while at < end and size <= BODY_BYTES_MAX:
@@ -176,7 +177,7 @@ def _sequences(data: bytes, at: int, end: int) -> object:
 
 
 def text_of(value: object, at_most: int) -> str:
-    """An id in a list: its text, cut where it is long."""
+    """Return an id as text for a list, cut to `at_most` characters; empty for None."""
     if value is None:
         return ""
     if isinstance(value, Integer):

@@ -1,4 +1,4 @@
-"""What is common to kinds of entities: a type, attributes, and operations by their names."""
+"""The base of all kinds of entities: a type, attributes, and operations by name."""
 
 from __future__ import annotations
 
@@ -14,25 +14,31 @@ from broker.management.response import Response
 
 @dataclass(frozen=True, kw_only=True)
 class EntityRecord:
-    """One entity as it is told. The draft wants these three of every kind."""
+    """The attributes of one entity.
+
+    The AMQP Management draft requires these three of every kind of entity.
+    """
 
     name: str
     identity: str
     type: str
 
     def as_map(self) -> dict[str, object]:
-        """Every attribute by its name."""
+        """Return every attribute by name."""
         return asdict(self)
 
 
 def attributes_of(record: type[EntityRecord]) -> list[str]:
-    """The attributes of a kind of entity, in the order of their declaration."""
+    """Return the names of the attributes of `record`, in the order of their declaration."""
     return [each.name for each in fields(record)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who asks: their connection, since an operation may depend on it. `tell` sends a response."""
+    """The sender of a request: its connection, on which an operation may depend.
+
+    `tell` sends a response to it.
+    """
 
     peer: Peer
     tell: Callable[[Response], None]
@@ -44,7 +50,7 @@ Operation = Callable[[Request, Caller], Response | Later | Told]
 class Entity(ABC):
     """One kind of entity.
 
-    `routine` operations are not logged: they change nothing, or are a program's daily work.
+    `routine` operations are not logged: they change nothing, or programs send them all the time.
     """
 
     type: str
@@ -53,8 +59,8 @@ class Entity(ABC):
 
     @abstractmethod
     def operations(self) -> Mapping[str, Operation]:
-        """What may be done with one entity of this kind."""
+        """Return the operations on one entity of this kind, by name."""
 
     @abstractmethod
     def query(self, request: Request) -> Response | Later:
-        """A page of all of them."""
+        """Return a page of the entities of this kind; Refused if the request is invalid."""

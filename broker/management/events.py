@@ -1,4 +1,4 @@
-"""The event log: what has happened to messages, page by page."""
+"""The event log, page by page: the events of messages, such as their delivery."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBER_MAX: Final = 2**63 - 1
 
 
 class Events(Entity):
-    """The rows of the event log, by ascending id."""
+    """The rows of the event log, in ascending order of id."""
 
     type = EVENTS
     attributes = EVENT_COLUMNS
@@ -34,10 +34,11 @@ class Events(Entity):
         return {}
 
     def query(self, request: Request) -> Later:
-        """Rows with ids above `behind`, chosen by `address`, `kind`, `since_us` and `until_us`.
+        """Return rows with ids above `behind`, filtered by `address`, `kind` and time.
 
-        `next` of the response is where to go on, `complete` tells that nothing lies behind it
-        now. A page may have fewer rows than `count`, or none, and not be the last.
+        Times are from `since_us` (included) to `until_us` (excluded), wall time in µs. `next` of
+        the response is the value of `behind` for the next page; `complete` is true if no row has a
+        higher id now. A page may have fewer rows than `count`, or none, without being the last.
         """
         page = read_page(
             request, self.attributes, "address", "kind", "since_us", "until_us", "behind"

@@ -1,7 +1,7 @@
-"""What an attach with given facts would meet, told without doing anything.
+"""Explain what an attach with given properties would lead to, without performing it.
 
-The rules are asked that a real attach asks: the row of SUB-01 to SUB-12, the
-judgement of the conflict, the node that is there or would be made.
+Applies the rules of a real attach: the row of SUB-01 to SUB-12, the check for conflicts, and the
+node that exists or would be created.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ KNOWN: Final = (
 
 
 class Explanations:
-    """Answers EXPLAIN of the type `attach`: a receiver's, as far as it concerns what is there."""
+    """The operation EXPLAIN of the type `attach`: a receiver's attach, by what exists now."""
 
     def __init__(self, container: Container) -> None:
         self._container: Final = container
@@ -51,10 +51,11 @@ class Explanations:
         return {"EXPLAIN": self._explain}
 
     def _explain(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """`lookup` stands for an attach without a source; else `address` is the source's.
+        """Explain an attach: without a source if `lookup` is set, else with source `address`.
 
-        The response has `row` (as SUB-05), `verdict`, `subscription`, `node` with what
-        becomes of it, and `refusal` with `description`: null where it would be accepted.
+        The response has `row` (such as SUB-05), `verdict`, `subscription`, `node` (which one, and
+        whether it would be created), and `refusal` with `description`, null if the attach would be
+        accepted.
         """
         request.only(*KNOWN)
         told: dict[str, object] = dict.fromkeys(
@@ -69,7 +70,7 @@ class Explanations:
         return Response(body=told)
 
     def _meet(self, request: Request, told: dict[str, object]) -> None:
-        """Walk the way of an attach, noting what it meets."""
+        """Take the steps of an attach, and record their results in `told`."""
         lookup = request.flag("lookup")
         facts = SubscriptionTraits(
             has_source=not lookup,
@@ -98,7 +99,7 @@ class Explanations:
         return router.kind_of(router.parse(addresses.check(address), wanted))
 
     def _judge(self, request: Request, facts: SubscriptionTraits, told: dict[str, object]) -> None:
-        """The row, and what the rules of SUB-21 to SUB-26 say of it."""
+        """Record the row, and the verdict of the rules SUB-21 to SUB-26, in `told`."""
         container_id = request.text("container_id", "")
         name = request.text("link_name", "")
         row = row_of(facts, link_name=name, container_id=container_id)
@@ -125,7 +126,10 @@ class Explanations:
             _refuse(told, LinkFault(NOT_FOUND, verdict.value))
 
     def _place(self, text: str, kind: str) -> str:
-        """What becomes of the node: it is there, it is made, or a pattern needs none."""
+        """Describe the node: it exists, it would be created, or it is a pattern of topics.
+
+        Raise NoSuchNode if it does not exist and may not be created.
+        """
         router = self._container.router
         address = router.parse(addresses.check(text), kind)
         if kind == TOPIC:

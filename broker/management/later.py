@@ -1,4 +1,4 @@
-"""Answers that have to be waited for: what the store must be asked about."""
+"""Responses that are sent later, such as those that need an answer of the store."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Final
 from broker.management.response import Response
 
 LATER_MAX: Final = 64
-"""Requests that may wait for the store at a time; one connection answers them all."""
+"""Maximum requests that wait for the store at a time; one connection to it serves them all."""
 
 Spawn = Callable[[Coroutine[None, None, None]], None]
-"""Lets something run beside everything else; whoever stops the broker waits for it."""
+"""Runs a coroutine as a task of its own. A stopping broker waits for the task to end."""
 
 
 @dataclass(frozen=True)
 class Later:
-    """A response that somebody has to wait for."""
+    """A response to be awaited. `answer` starts the work; StoreError becomes status 500."""
 
     answer: Callable[[], Awaitable[Response]]
 
 
 class Told:
-    """The response comes some time after this, by `Caller.tell`."""
+    """Result of an operation that sends its response itself, through `Caller.tell`."""

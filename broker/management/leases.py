@@ -1,4 +1,4 @@
-"""Leases: batches of messages that belong to a program, and not to a connection of it."""
+"""Leases: batches of messages held by a program rather than by one of its connections."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from broker.routing.topics.subscription import Subscription
 LEASE: Final = "lease"
 
 NAME_BYTES_MAX: Final = 255
-"""Keys of any store take it."""
+"""Maximum bytes of a lease's name: the keys of every store can hold it."""
 
 LEASE_BATCH_MESSAGES_MAX: Final = 100_000
-"""Messages of one batch: they are in memory, and settled in one commit."""
+"""Maximum messages per batch: they stay in memory, and are settled in one commit."""
 
 WAIT_MAX_MS: Final = 30_000
-"""So long at most a request waits for messages; one a lease does."""
+"""Maximum time in ms that a request waits for messages; one request per lease can wait."""
 
 TTL_DEFAULT_MS: Final = 3_600_000
 TTL_MAX_MS: Final = 10 * 365 * 24 * 3_600_000
@@ -50,7 +50,12 @@ STATUS: Final = {LeaseGone: GONE, LeaseFenced: CONFLICT, NoSuchLeaseBatch: NOT_F
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseRecord(EntityRecord):
-    """A lease. `subscription` is an identity, null where it is one of a queue."""
+    """A lease. `subscription` is a subscription's identity, null for a lease on a queue.
+
+    `batch` is the last batch that was acquired, 0 if none was; all batches up to `settled` are
+    settled. `expires_at_ms` is wall time, 0 for a lease that never expires (`ttl_ms` 0).
+    `messages` is the number of messages in batches that are not settled.
+    """
 
     address: str
     subscription: str | None
@@ -64,7 +69,7 @@ class LeaseRecord(EntityRecord):
 
 
 def record_of(lease: BatchLease, router: Router) -> LeaseRecord:
-    """What there is to tell of `lease`."""
+    """Return the attributes of `lease`."""
     subscription = lease.subscription
     identity = None if subscription is None else subscription.identity
     return LeaseRecord(
@@ -84,7 +89,7 @@ def record_of(lease: BatchLease, router: Router) -> LeaseRecord:
 
 
 class LeaseRequester(Acquirer):
-    """Whoever has asked for a batch, and is told."""
+    """The acquirer for a request: responds through `tell`, for the batch of number `number`."""
 
     def __init__(self, number: int, tell: Callable[[Response], None]) -> None:
         self._number: Final = number
@@ -108,7 +113,7 @@ class LeaseRequester(Acquirer):
 
 
 class LeaseEntity(Entity):
-    """All leases. What is answered is durable."""
+    """All leases. Every change that a response reports is durable."""
 
     type = LEASE
     attributes = attributes_of(LeaseRecord)
@@ -139,7 +144,7 @@ class LeaseEntity(Entity):
         )
 
     def _open(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Begin a lease, or take it over from whoever has it."""
+        """Begin a lease, or take it over and fence off the program that had it."""
         request.only("address", "subscription", "selector", "ttl_ms")
         name = _checked_name(request.subject())
         ttl_ms = request.number("ttl_ms", TTL_DEFAULT_MS, high=TTL_MAX_MS)
@@ -163,7 +168,7 @@ class LeaseEntity(Entity):
         )
 
     def _source(self, request: Request) -> tuple[Queue, Subscription | None]:
-        """The queue that is meant, be it a subscription's."""
+        """Return the queue of `address`, or of `subscription` together with that subscription."""
         address, identity = request.text("address", ""), request.text("subscription", "")
         if bool(address) == bool(identity):
             raise Refused(BAD_REQUEST, "a lease is one of an address, or of a subscription")
@@ -177,7 +182,7 @@ class LeaseEntity(Entity):
         raise Refused(NOT_FOUND, f"no subscription {identity}")
 
     def _acquire(self, request: Request, caller: Caller) -> Told:
-        """Have a batch made, or told again."""
+        """Acquire the next batch, or report again one that was acquired and is not settled."""
         request.only(
             *("fencing_token", "batch", "max_messages", "max_bytes"),
             *("slices", "arrived_until_ms", "wait_ms"),
@@ -202,7 +207,7 @@ class LeaseEntity(Entity):
         return Told()
 
     def _settle(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Accept everything up to a batch, in one commit."""
+        """Accept all messages of the batches up to `batch`, in one commit."""
         request.only("fencing_token", "batch")
         settled = self._router.leases.settle(
             request.subject(),
@@ -213,14 +218,14 @@ class LeaseEntity(Entity):
         return Response(body={"settled": int(settled)})
 
     def _renew(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Show that whoever has it lives. Nothing is stored: a restart gives it its whole time."""
+        """Postpone the lease's expiry. Nothing is stored: a restart begins its whole ttl anew."""
         request.only("fencing_token")
         leases = self._router.leases
         lease = leases.renew(request.subject(), _required(request, "fencing_token"))
         return Response(body={"expires_at_ms": int(leases.expires_at_ms(lease))})
 
     def _release(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """End it: what it has returns to its places, uncounted."""
+        """End the lease. Its messages return to their places, with no delivery counted."""
         request.only("fencing_token")
         fencing_token = request.number("fencing_token", -1, high=NUMBER_MAX)
         returned = self._router.leases.release(
@@ -235,7 +240,7 @@ class LeaseEntity(Entity):
 
 
 def _telling(operation: Operation) -> Operation:
-    """`operation`, which says with a status of its own how it stands with a lease."""
+    """Return `operation`, with errors of leases turned into the status codes of STATUS."""
 
     def told(request: Request, caller: Caller) -> Response | Later | Told:
         try:

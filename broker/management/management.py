@@ -1,4 +1,4 @@
-"""The service behind `$management`: who may ask, which entity answers, where the response goes."""
+"""The service behind `$management`: checks the client, calls the entity, sends the response."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from broker.routing.queues.queue import Queue
 from storage.api import Store, StoreError
 
 SELF: Final = "org.amqp.management"
-"""The type of the management node itself: of QUERY, and of what asks what there is."""
+"""The type of the management node itself, for QUERY and the operations GET-…."""
 
 STATUS: Final = {
     NO_SUCH: NOT_FOUND,
@@ -59,11 +59,11 @@ STATUS: Final = {
     UNAUTHORIZED_ACCESS: FORBIDDEN,
     NOT_AS_EXPECTED: PRECONDITION_FAILED,
 }
-"""How a fault is told; whatever is not here is a conflict with what there is."""
+"""Status codes by AMQP error condition. Any other condition becomes CONFLICT (409)."""
 
 
 class Answer(Waiter):
-    """A response that is sent once what it tells is durable."""
+    """A response that is sent once the changes it reports are durable."""
 
     def __init__(self, journal: Journal, node: Node, message: Message) -> None:
         self._journal: Final = journal
@@ -74,11 +74,11 @@ class Answer(Waiter):
         try:
             self._node.put(self._message, self._journal.batch)
         except RoutingError:
-            return  # full or gone since: nobody waits for it any more
+            return  # the reply node is full or deleted by now: nothing can take the response
 
 
 class ParkedRequest(Parked):
-    """A request about messages that are not in memory: it is made again when they have come."""
+    """A request about messages that are not in memory. Executed again when they are loaded."""
 
     def __init__(self, management: Management, peer: Peer, request: Message) -> None:
         self._management: Final = management
@@ -89,11 +89,15 @@ class ParkedRequest(Parked):
         try:
             self._management.answer(self._peer, self._request)
         except (RoutingError, LinkFault):
-            return  # where the response was to go is full or gone since: nobody waits for it
+            return  # the reply node is full or deleted by now: nothing can take a response
 
 
 class Management(Service):
-    """Answers requests of administrators, and tells everybody else that they may not ask."""
+    """The management service: executes requests of administrators, refuses all others with 403.
+
+    Users are managed only with `accounts`; the store, backups, events and sinks only with `store`
+    and `spawn`.
+    """
 
     def __init__(
         self,
@@ -154,7 +158,7 @@ class Management(Service):
         self._container.journal.submit(Answer(self._container.journal, node, message))
 
     async def _finish(self, peer: Peer, envelope: Envelope, later: Later) -> None:
-        """Respond once the store has said what it was asked; to nobody where they have gone."""
+        """Respond when the store has answered, unless the client has disconnected by then."""
         try:
             response = await later.answer()
         except StoreError as error:
@@ -165,13 +169,16 @@ class Management(Service):
         self._container.run_round()
 
     def _tell(self, peer: Peer, envelope: Envelope, response: Response) -> None:
-        """Respond to whoever asked, unless they have gone meanwhile."""
+        """Send `response` to the client, unless its reply node no longer exists."""
         node = self._node_for(peer, envelope)
         if node is not None:
             self._respond(node, envelope, response)
 
     def _reply_node(self, peer: Peer, envelope: Envelope, message: Message) -> Node:
-        """Where the response goes, which must be known before anything is done."""
+        """Return the node for the response; called before the request is executed.
+
+        Raise NoSuchNode if there is none, QueueFull if it has no room.
+        """
         node = self._node_for(peer, envelope)
         if node is None:
             raise NoSuchNode(f"no node {envelope.reply_to:.100} to send the response to")
@@ -203,7 +210,7 @@ class Management(Service):
         return Response(status=STATUS.get(fault.condition, CONFLICT), description=fault.description)
 
     def _report(self, peer: Peer, request: Request, response: Response) -> None:
-        """Have a change that was made logged, with who asked for it."""
+        """Report a successful change, and the peer that requested it, to the log."""
         entity = self._entities.get(request.type)
         if entity is None or request.operation in entity.routine:
             return

@@ -36,10 +36,10 @@ from storage.batch import Batch
 MESSAGE: Final = "message"
 
 SCAN_MAX: Final = 10_000
-"""Messages that one request looks at, whatever a selector makes of them."""
+"""Maximum messages that one request examines, whether a selector matches them or not."""
 
 CHANGED_MAX: Final = 1000
-"""Messages that one request moves or deletes."""
+"""Maximum messages that one request moves or deletes."""
 
 ID_CHARACTERS: Final = 255
 NUMBER_DIGITS: Final = 18
@@ -47,21 +47,22 @@ NUMBER_DIGITS: Final = 18
 WAITING: Final = "waiting"
 SCHEDULED: Final = "scheduled"
 HELD: Final = "held"
-"""It belongs in a dead-letter or expiry node, and could not be moved: nobody gets it."""
+"""Not delivered: the message is to be moved to a dead-letter or expiry node, and could not be."""
 
 CHOICE: Final = ("queue", "subscription", "identities", "selector", "all", "after", "count")
-"""The arguments that say which messages are meant."""
+"""The arguments that choose messages."""
 
 Place = Callable[[QueueEntry], tuple[Node, Message]]
-"""Where an entry's message is to go, and as what; Refused where it cannot go anywhere."""
+"""Returns the node to move an entry's message to, and the message to put there; else Refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessageRecord(EntityRecord):
     """A message in a queue. Its identity is a number within that queue.
 
-    Times are milliseconds since 1970, null where there is none. `reason` is why a held message
-    is to be moved (rejected, delivery-limit or expired), null for any other.
+    `state` is waiting, scheduled or held. Times are milliseconds since 1970, null if there is
+    none. `reason` is why a held message is to be moved (rejected, delivery-limit or expired), null
+    for any other message.
     """
 
     queue: str
@@ -78,7 +79,7 @@ class MessageRecord(EntityRecord):
 
 
 def record_of(entry: QueueEntry, state: str) -> MessageRecord:
-    """What a list tells of `entry`."""
+    """Return the attributes of `entry`; the state is HELD if it is held back, else `state`."""
     message = entry.message
     cause = cause_of(entry)
     properties = properties_of(message)
@@ -101,19 +102,19 @@ def record_of(entry: QueueEntry, state: str) -> MessageRecord:
 
 
 def identity_of(entry: QueueEntry) -> str:
-    """The number that names `entry` within its queue."""
+    """Return the number that identifies `entry` within its queue."""
     return str(int(stored_position(entry)))
 
 
 def number_in(identity: str) -> int:
-    """The number that an identity is."""
+    """Return an identity as a number; Refused if it is none."""
     if not (identity.isascii() and identity.isdigit() and len(identity) <= NUMBER_DIGITS):
         raise Refused(BAD_REQUEST, f"{identity:.50} is no identity: that of a message is a number")
     return int(identity)
 
 
 def queue_of(router: Router, *, name: str, subscription: str) -> Queue:
-    """That of the `subscription` of that identity, or the one called `name`; Refused for none."""
+    """Return the queue of the subscription of that identity, or queue `name`; else Refused."""
     if subscription:
         found = router.subscriptions.identified(subscription)
         if found is not None:
@@ -126,7 +127,7 @@ def queue_of(router: Router, *, name: str, subscription: str) -> Queue:
 
 
 class Messages(Entity):
-    """What waits in queues. What a consumer holds is its own until it says what became of it."""
+    """Messages in queues, without those delivered to consumers that have not settled them."""
 
     type = MESSAGE
     attributes = attributes_of(MessageRecord)
@@ -145,10 +146,10 @@ class Messages(Entity):
         }
 
     def query(self, request: Request) -> Response:
-        """In the order in which they would go; `next` is where to go on, `after` it.
+        """Return messages in delivery order; `next` is the value of `after` for the next page.
 
-        Those that wait and those that are held; with a `state` only these. State scheduled lists
-        those that wait for their delivery time, the next one first.
+        Lists waiting and held messages, or those of a given `state` only. State scheduled lists
+        messages that wait for their delivery time, the earliest first.
         """
         page = read_page(
             request, self.attributes, "queue", "subscription", "state", "selector", "after"
@@ -171,13 +172,13 @@ class Messages(Entity):
         return replace(response, body={**response.body, "next": found.next})
 
     def _queue(self, request: Request) -> Queue:
-        """The queue of that name, or of the subscription of that identity."""
+        """Return the queue that `request` names, or that of the subscription it names."""
         subscription = request.text("subscription", "")
         name = "" if subscription else request.text("queue")
         return queue_of(self._router, name=name, subscription=subscription)
 
     def _found(self, queue: Queue, identity: str) -> tuple[QueueEntry, str]:
-        """The entry of that identity and its state, be it waiting, held or scheduled."""
+        """Return the entry of that identity and its state: SCHEDULED, or WAITING (even if held)."""
         number = number_in(identity)
         entry = _entry_of(queue, number)
         if entry is not None:
@@ -195,7 +196,7 @@ class Messages(Entity):
     # -- changes
 
     def _delete(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Those that are named, in whatever state, or that a selector is true of, or `all`."""
+        """Delete the messages in `identities` (in any state), or matching `selector`, or `all`."""
         request.only(*CHOICE)
         queue = self._queue(request)
         batch = self._journal.batch
@@ -212,7 +213,7 @@ class Messages(Entity):
         return chosen.response(deleted=deleted)
 
     def _cancel(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Drop messages that wait for their delivery time (DLY-04)."""
+        """Delete messages that wait for their delivery time (DLY-04)."""
         request.only("queue", "subscription", "identities")
         queue = self._queue(request)
         scheduled = {identity_of(entry) for entry in queue.scheduled()}
@@ -226,7 +227,7 @@ class Messages(Entity):
         return Response(body={"cancelled": cancelled, "missing": missing})
 
     def _move(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """To the queue or topic `to`, which is there; `to_type` says which where both are."""
+        """Move messages to the existing queue or topic `to`; `to_type` chooses if both exist."""
         request.only(*CHOICE, "to", "to_type")
         queue = self._queue(request)
         name, kind = request.text("to"), request.text("to_type", "")
@@ -240,9 +241,9 @@ class Messages(Entity):
         return self._carry(request, queue, lambda entry: (node, entry.message))
 
     def _retry(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Dead letters go back to the queues they came from, as if they had never failed.
+        """Move dead letters back to the queues they came from, as if they had never failed.
 
-        So do messages that are held because they could not be moved: theirs is the queue itself.
+        Messages that are held because they could not be moved return to their own queue.
         """
         request.only(*CHOICE)
         queue = self._queue(request)
@@ -263,10 +264,11 @@ class Messages(Entity):
         return origin, returned(entry.message)
 
     def _carry(self, request: Request, queue: Queue, place: Place) -> Response:
-        """Move the chosen ones one by one.
+        """Move the chosen messages one by one.
 
-        Those that have no place to go to stay: `skipped` says how many, `reason` why the first
-        of them. Where a place is full this ends, and `stopped` says why.
+        Messages without a node to move to stay: `skipped` is their number, `reason` why the first
+        of them stayed. If a node refuses a message, as a full queue does, moving ends, and
+        `stopped` says why.
         """
         batch = self._journal.batch
         chosen = _Chosen(request)
@@ -276,7 +278,7 @@ class Messages(Entity):
         for entry in chosen.entries(queue):
             try:
                 node, message = place(entry)
-                if node is queue:  # it is held there, and so has its room already
+                if node is queue:  # a held message counts towards the limits of its queue already
                     queue.add(message, batch)
                 else:
                     node.put(message, batch)
@@ -303,10 +305,11 @@ def _original_queue(message: Message) -> str:
 
 
 class _Scan:
-    """A walk along a queue: entries behind `after` that a selector is true of.
+    """A scan of a queue for entries behind `after` that a selector matches.
 
-    Stops after `count` of them, and after SCAN_MAX in any case. `listed` are the
-    entries to walk along in place of those that wait, `with_held_ones` or without.
+    Stops after `count` matches, or after examining SCAN_MAX entries. Scans the entries `listed`,
+    or if that is None the waiting ones, and with `with_held_ones` the held ones. `next` is the
+    identity after which to continue, None at the end.
     """
 
     def __init__(
@@ -325,11 +328,11 @@ class _Scan:
         self._listed: Final = listed
         self._with_held_ones: Final = with_held_ones
         self.next: str | None = None
-        # whether what comes next is not in memory
+        # whether entries follow that are not in memory
         self._is_cut = False
 
     def entries(self, queue: Queue) -> Iterator[QueueEntry]:
-        """Those that are meant. They may be withdrawn meanwhile."""
+        """Yield the matching entries. The caller may withdraw each one."""
         looked_at = self._walk(queue)
         left = self._count
         for number, entry in enumerate(looked_at):
@@ -361,7 +364,7 @@ class _Scan:
 
 
 class _Chosen:
-    """The messages that a change is for: those named, or else the first that a scan finds."""
+    """The messages to change: those in `identities`, or else the first that a scan finds."""
 
     def __init__(self, request: Request) -> None:
         self._identities: Final = request.texts("identities", at_most=CHANGED_MAX)
@@ -372,7 +375,7 @@ class _Chosen:
         self.missing: Final[list[int]] = []
 
     def entries(self, queue: Queue) -> Iterator[QueueEntry]:
-        """Those that are there. They may be withdrawn meanwhile."""
+        """Yield the chosen entries that exist. The caller may withdraw each one."""
         if not self._identities:
             yield from self._scan.entries(queue)
             return
@@ -386,19 +389,19 @@ class _Chosen:
                 yield entry
 
     def response(self, **done: object) -> Response:
-        """What has been done, which of those named were not there, and where to go on."""
+        """Return the counts in `done`, the named messages not found, and where to continue."""
         missing = [str(number) for number in self.missing]
         return Response(body={**done, "missing": missing, "next": self._scan.next})
 
 
 def _entry_of(queue: Queue, number: int) -> QueueEntry | None:
-    """Return the waiting or held entry of that number; NotLoaded if it has to be loaded."""
+    """Return the waiting or held entry of that number, or None; NotLoaded if it must be loaded."""
     held = None if queue.schedule is None else queue.schedule.held.get(number)
     return entry_of(queue.backlogs, number) if held is None else held
 
 
 def _cancelled(queue: Queue, number: int, batch: Batch) -> bool:
-    """Whether there was a held-back message of that number, which is gone now."""
+    """Delete the held-back message of that number. Return False if there is none."""
     entry = queue.cancel(number, batch)
     if entry is not None:
         depart(entry, PURGED, batch)

@@ -23,19 +23,20 @@ from broker.routing.router import Router
 from broker.routing.topics.topic import Topic
 
 PURGE_MAX: Final = 10_000
-"""Messages removed by one request: others wait meanwhile. Whoever wants more asks again."""
+"""Maximum messages removed by one request, because other requests wait meanwhile. To remove
+more, a client sends the request again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRecord(EntityRecord):
     """A queue or topic. A topic's figures are the sums over its subscriptions.
 
-    `connection` is that of a temporary node's owner; `messages` waits, `acquired`
-    is with consumers that have not said what became of it, `held` waits for its
-    delivery time, after a failure, or to be moved to its dead-letter or expiry node;
-    `staged` will come with the commits of sinks.
-    `duplicate_ids` are remembered now, of the `duplicate_window` that may be; by them
-    `duplicates` have been found.
+    `connection` identifies the connection that owns a temporary node. Counts of messages:
+    `messages` are ready for delivery; `acquired` are delivered to consumers that have not settled
+    them; `held` wait for their delivery time, after a failure, or to be moved to a dead-letter or
+    expiry node; `staged` arrive with the commits of sinks.
+    `duplicate_ids` ids are remembered now, of at most `duplicate_window`; by them `duplicates`
+    messages were found to be repeats.
     """
 
     temporary: bool
@@ -60,7 +61,7 @@ class NodeRecord(EntityRecord):
 
 
 def record_of(node: Node) -> NodeRecord:
-    """What there is to tell of `node`."""
+    """Return the attributes of `node`."""
     queues = [node] if isinstance(node, Queue) else []
     subscriptions = node.subscriptions if isinstance(node, Topic) else []
     policy = node.policy
@@ -93,7 +94,7 @@ def record_of(node: Node) -> NodeRecord:
 
 
 class Nodes(Entity):
-    """The nodes of one kind: a queue and a topic of one name are two entities (DST-01)."""
+    """The nodes of one kind. A queue and a topic of the same name are two entities (DST-01)."""
 
     attributes = attributes_of(NodeRecord)
 
@@ -137,7 +138,7 @@ class Nodes(Entity):
         return Response(body=record_of(self._found(request.subject())).as_map())
 
     def _delete(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """`if_unused` and `if_empty` are conditions that the caller wants to hold."""
+        """Delete a node, unless `if_unused` or `if_empty` is set and it is in use or not empty."""
         request.only("if_unused", "if_empty")
         node = self._found(request.subject())
         record = record_of(node)
@@ -153,7 +154,7 @@ class Nodes(Entity):
         return Response(status=NO_CONTENT, description="No Content")
 
     def _purge(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Remove up to PURGE_MAX messages; `left` says how many more there are to remove."""
+        """Remove up to PURGE_MAX messages; `left` is the number that can still be removed."""
         request.only()
         node = self._found(request.subject())
         queues = [node] if isinstance(node, Queue) else []
@@ -166,7 +167,7 @@ class Nodes(Entity):
         return Response(body={"purged": purged, "left": int(left)})
 
     def _cancel_all(self, queue: Queue, at_most: int) -> int:
-        """Cancel what is scheduled or held, the first `at_most` of it; how many."""
+        """Remove up to `at_most` scheduled or held messages; return the number removed."""
         found = _apart(queue)[:at_most]
         for entry in found:
             depart(entry, PURGED, self._journal.batch)
@@ -175,5 +176,5 @@ class Nodes(Entity):
 
 
 def _apart(queue: Queue) -> list[QueueEntry]:
-    """Return the messages that wait for their delivery time, or to be moved."""
+    """Return the messages of `queue` that wait for their delivery time, or to be moved."""
     return queue.scheduled() + held_in(queue)

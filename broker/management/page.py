@@ -1,4 +1,4 @@
-"""Long lists in pieces: which part was asked for, and which attributes of it. For all entities."""
+"""Pages of long lists, for all entities: the requested part and the requested attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ ATTRIBUTES_MAX: Final = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """`count` entities from number `offset` on, of those that match `pattern`."""
+    """A requested part of a list: `count` entities from index `offset` on.
+
+    The list has the entities whose name matches `pattern`, a case-sensitive shell pattern.
+    """
 
     offset: int
     count: int
@@ -28,14 +31,17 @@ class Page:
     attributes: Sequence[str]
 
     def choose(self, names: Iterable[str]) -> list[str]:
-        """The names on this page, in their order. What follows a NUL in one is not for the pattern:
-        it parts those that would be the same."""
+        """Return the names on this page, sorted.
+
+        The pattern applies to the part of a name before a NUL; the part after it only
+        distinguishes entities of equal names.
+        """
         matching = (name for name in names if fnmatchcase(name.partition("\0")[0], self.pattern))
-        # the front of a heap: the whole of a long list is never sorted for its first page
+        # with a heap, the first page of a long list does not need the whole list sorted
         return nsmallest(self.offset + self.count, matching)[self.offset :]
 
     def response(self, records: Iterable[Mapping[str, object]]) -> Response:
-        """What QUERY answers: a row for each record, in the order of the attributes."""
+        """Return the response to QUERY: a row per record, values in the order of `attributes`."""
         rows: list[object] = [
             [record[attribute] for attribute in self.attributes] for record in records
         ]
@@ -46,9 +52,10 @@ class Page:
 
 
 def read_page(request: Request, known: Sequence[str], *others: str) -> Page:
-    """The page that `request` asks for; `others` are the arguments that its entity knows besides.
+    """Return the page that `request` asks for; Refused if an argument is unknown or invalid.
 
-    `offset` and `count` are application properties, as the draft has them.
+    `known` are the entity's attributes, `others` further arguments that it accepts. `offset` and
+    `count` are application properties, as in the AMQP Management draft.
     """
     request.only("attributeNames", "filter", *others)
     attributes = request.texts("attributeNames", at_most=ATTRIBUTES_MAX)

@@ -1,7 +1,7 @@
-"""What a request asks for, as AMQP Management (working draft) has it written into a message.
+"""Requests, read from messages as the working draft of AMQP Management defines them.
 
 Application properties name the operation and the entity, the body is a map of
-arguments. Nothing in here is trusted: whatever cannot be read is refused with 400.
+arguments. Nothing in a request is trusted: one that cannot be read is refused with 400.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from broker.routing.addresses.address import ADDRESS_BYTES_MAX
 
 MESSAGE_ID: Final = 0
 CORRELATION_ID: Final = 5
-"""Places of the fields of the properties section that are read here alone, 3.2.4."""
+"""Indexes of fields of the properties section that only this module reads (core 3.2.4)."""
 
 BODY_BYTES_MAX: Final = 64 * 1024
-"""A list of a thousand ids takes a tenth of it."""
+"""Maximum bytes of a request's body. A list of a thousand ids takes a tenth of it."""
 
 TEXT_BYTES_MAX: Final = 4 * ADDRESS_BYTES_MAX
-"""Names, patterns, operations: every text that a request may hold."""
+"""Maximum bytes of any text in a request: names, patterns, operations and others."""
 
 BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
@@ -40,8 +40,8 @@ NOT_IMPLEMENTED: Final = 501
 BUSY: Final = 503
 
 
-class Refused(Exception):  # noqa: N818 - as those of routing
-    """Why a request is not carried out, with the status code that says it to programs."""
+class Refused(Exception):  # noqa: N818 - named like the errors of routing
+    """A request that is not executed. The text says why to people, `status` to programs."""
 
     def __init__(self, status: int, description: str) -> None:
         super().__init__(description)
@@ -50,7 +50,7 @@ class Refused(Exception):  # noqa: N818 - as those of routing
 
 @dataclass(frozen=True, kw_only=True)
 class Envelope:
-    """Where the response goes, and what ties it to its request: an encoded value, if any."""
+    """The address for the response, and its correlation-id, encoded; None if there is none."""
 
     reply_to: str
     correlation_id: bytes | None
@@ -58,7 +58,10 @@ class Envelope:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One operation on an entity: `name` or `identity` says which, `arguments` how."""
+    """A request for one operation on the entity that `name` or `identity` names.
+
+    `properties` are all application properties, `arguments` the entries of the body.
+    """
 
     operation: str
     type: str
@@ -68,7 +71,10 @@ class Request:
     arguments: Mapping[str, object] = field(default_factory=dict)
 
     def subject(self) -> str:
-        """The entity's name, or else its identity; where these are one, either may be given."""
+        """Return the entity's name, or else its identity; Refused if the request has neither.
+
+        For entities whose name is their identity, a client may give either.
+        """
         found = self.identity if self.name is None else self.name
         if found is None:
             raise Refused(BAD_REQUEST, f"{self.operation} needs the name or identity of the entity")
@@ -77,7 +83,7 @@ class Request:
     # -- arguments
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string argument; without `default` it must be there."""
+        """Return a string argument; Refused if it is missing and there is no `default`."""
         value = self._argument(name)
         if value is None and default is not None:
             return default
@@ -86,18 +92,18 @@ class Request:
         return checked_text(name, value)
 
     def flag(self, name: str) -> bool:
-        """A boolean argument, false where it is left out."""
+        """Return a boolean argument, false if it is left out."""
         value = self._argument(name)
         if value is not None and not isinstance(value, bool):
             raise Refused(BAD_REQUEST, f"{name} is true or false")
         return value is True
 
     def number(self, name: str, default: int, *, low: int = 0, high: int) -> int:
-        """An integer argument of any width."""
+        """Return an integer argument of any AMQP width, from `low` to `high`."""
         return checked_number(name, self._argument(name), default, low=low, high=high)
 
     def texts(self, name: str, *, at_most: int) -> list[str]:
-        """A list of strings, empty where it is left out."""
+        """Return an argument that is a list of up to `at_most` strings, empty if it is left out."""
         value = self._argument(name)
         if value is None:
             return []
@@ -114,7 +120,7 @@ class Request:
         return self.arguments.get(name)
 
     def only(self, *known: str) -> None:
-        """Refuse arguments that would be ignored."""
+        """Raise Refused if there are arguments other than `known`, which would be ignored."""
         for name in self.arguments:
             if name not in known:
                 allowed = ", ".join(known) or "none"
@@ -124,14 +130,14 @@ class Request:
 
 
 def checked_text(name: str, value: str) -> str:
-    """`value`, refused where it is too long."""
+    """Return `value`; Refused if it is longer than TEXT_BYTES_MAX."""
     if len(value.encode(errors="surrogatepass")) > TEXT_BYTES_MAX:
         raise Refused(BAD_REQUEST, f"{name} has at most {TEXT_BYTES_MAX} bytes")
     return value
 
 
 def checked_number(name: str, value: object, default: int, *, low: int, high: int) -> int:
-    """An integer of any AMQP type, or `default` for None."""
+    """Return an integer of any AMQP type, or `default` for None; Refused if out of range."""
     if value is None:
         return default
     number = value.value if isinstance(value, Integer) else value
@@ -141,7 +147,10 @@ def checked_number(name: str, value: object, default: int, *, low: int, high: in
 
 
 def read_envelope(message: Message) -> Envelope:
-    """Where to answer `message`; LinkFault where it does not say."""
+    """Return where to send the response to `message`; LinkFault if it has no valid `reply-to`.
+
+    The message-id serves as the correlation-id if the request has none of its own.
+    """
     data = message.encoded
     sections = split(data, 0, len(data))
     reply_to = sections.text(data, REPLY_TO)
@@ -162,7 +171,7 @@ def _id_at(data: bytes, at: int) -> bytes:
 
 
 def read_request(message: Message) -> Request:
-    """What `message` asks for; Refused where that cannot be told."""
+    """Return the request in `message`; Refused if it is malformed."""
     data = message.encoded
     sections = split(data, 0, len(data))
     if sections.application_properties < 0:
@@ -206,7 +215,11 @@ def _arguments(sections: Sections, data: bytes) -> dict[str, object]:
 
 
 def _map_at(what: str, data: bytes, at: int) -> dict[str, object]:
-    """The map at `at` with its strings as keys; a symbol counts as a string."""
+    """Return the map at `at`, symbols turned into strings; Refused if it is no map
+    with strings as keys.
+
+    `what` names the map in errors.
+    """
     try:
         value, _ = take_value(data, at, len(data), FIELD_VALUES_MAX)
     except Fault as fault:

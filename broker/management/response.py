@@ -1,4 +1,4 @@
-"""The answer to a request, and how it is written into a message."""
+"""The response to a request, and its encoding as a message."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ STATUS_DESCRIPTION: Final = "statusDescription"
 
 @dataclass(frozen=True, kw_only=True)
 class Response:
-    """A status as HTTP has it, and a body: a map, or a list where a list was asked for."""
+    """A status code as in HTTP, and a body: a map, or a list if a list was requested.
+
+    `properties` are sent as application properties.
+    """
 
     status: int = OK
     description: str = "OK"
@@ -35,8 +38,10 @@ class Response:
 
 
 def as_message(response: Response, envelope: Envelope, clock: Clock) -> Message:
-    """`response` as a message to `envelope.reply_to`. It is not durable: its request can be sent
-    again."""
+    """Return `response` as a message to `envelope.reply_to`.
+
+    The message is not durable, because the client can send its request again.
+    """
     out = BytesWriter()
     _put_properties(out, envelope)
     put_descriptor(out, APPLICATION_PROPERTIES)
@@ -54,7 +59,7 @@ def as_message(response: Response, envelope: Envelope, clock: Clock) -> Message:
 
 
 def _put_properties(out: BytesWriter, envelope: Envelope) -> None:
-    """`to` and correlation-id, 3.2.4."""
+    """Write the properties section with `to` and correlation-id (core 3.2.4)."""
     fields = FieldWriter()
     fields.skip()  # message-id
     fields.skip()  # user-id

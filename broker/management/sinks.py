@@ -1,6 +1,7 @@
-"""Sinks: what queries have staged and not committed, and the commits.
+"""Sinks: messages that queries have staged and not committed, and their commits.
 
-The stages themselves are in `routing/batches/staging_area.py`.
+A sink takes the output of a streaming query in numbered batches, each committed once. The stages
+themselves are in `routing/batches/staging_area.py`.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from storage.api import Store
 SINK: Final = "sink"
 
 TASKS_MAX: Final = 2000
-"""Of one COMMIT: the numbers of so many tasks fit into a request, whatever their size."""
+"""Maximum tasks of one COMMIT: their numbers, of any size, fit into a request."""
 
 LOADED_AT_ONCE: Final = 1000
-"""Messages that are read together: commits and other readers have their turn in between."""
+"""Messages read from the store at a time. Between reads, commits and other readers can run."""
 
 NUMBER_MAX: Final = 2**63 - 1
 
@@ -47,7 +48,8 @@ NUMBER_MAX: Final = 2**63 - 1
 class SinkRecord(EntityRecord):
     """A query. `batch` is the last that was committed, -1 for none, at `committed_at_ms`.
 
-    `staged` messages wait in `stages`, the oldest since `staged_at_ms`.
+    `staged` messages wait in `stages` stages for a commit, the oldest since `staged_at_ms`, which
+    is 0 if there is none. Times are ms since 1970.
     """
 
     batch: int
@@ -59,7 +61,7 @@ class SinkRecord(EntityRecord):
 
 
 def record_of(sink: Sink) -> SinkRecord:
-    """What there is to tell of `sink`."""
+    """Return the attributes of `sink`."""
     return SinkRecord(
         name=sink.query,
         identity=sink.query,
@@ -74,7 +76,7 @@ def record_of(sink: Sink) -> SinkRecord:
 
 
 class Durable(Waiter):
-    """Ends somebody's wait once everything that had been noted is durable."""
+    """Sets the event `happened` once all changes noted before it was submitted are durable."""
 
     def __init__(self) -> None:
         self.happened: Final = asyncio.Event()
@@ -84,7 +86,7 @@ class Durable(Waiter):
 
 
 class Sinks(Entity):
-    """All queries that have staged or committed something here."""
+    """All queries that have staged or committed messages here."""
 
     type = SINK
     attributes = attributes_of(SinkRecord)
@@ -95,7 +97,7 @@ class Sinks(Entity):
         self._stages: Final = router.stages
         self._journal: Final = journal
         self._store: Final = store
-        # what a batch may have in memory, one has at a time
+        # one commit at a time, because each may load a whole batch into memory
         self._turn: Final = asyncio.Lock()
 
     def operations(self) -> Mapping[str, Operation]:
@@ -119,14 +121,14 @@ class Sinks(Entity):
         return Response(body=record_of(sink).as_map())
 
     def _abort(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Drop what is staged for `batch`."""
+        """Drop all messages staged for `batch`."""
         request.only("batch")
         number = _batch(request)
         dropped = self._stages.abort(request.subject(), number, self._journal.batch)
         return Response(body={"messages": int(dropped)})
 
     def _forget(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Drop everything that is staged, and how far the query has come."""
+        """Drop all staged messages, and the number of the last committed batch."""
         request.only()
         dropped = self._stages.end(request.subject(), self._journal.batch)
         return Response(body={"messages": int(dropped)})
@@ -134,7 +136,7 @@ class Sinks(Entity):
     # -- commit
 
     def _commit(self, request: Request, caller: Caller) -> Response | Later:  # noqa: ARG002
-        """Let everybody have what the attempts have staged for `batch`, and drop all others."""
+        """Move what these attempts staged for `batch` to its targets; drop all other attempts."""
         request.only("batch", "partitions", "attempts", "counts")
         query, number = checked_query(request.subject()), _batch(request)
         partitions, attempts = _numbers(request, "partitions"), _numbers(request, "attempts")
@@ -153,14 +155,14 @@ class Sinks(Entity):
         return Later(partial(self._load_and_commit, query, number, chosen=chosen, durable=durable))
 
     def _was_committed(self, query: str, number: int) -> Response:
-        """A batch that is done again: what was staged for it anew is not wanted."""
+        """Answer the COMMIT of a batch committed before: drop the messages staged for it again."""
         self._stages.drop_up_to(query, number, self._journal.batch)
         return Response(body={"committed": False, "messages": 0})
 
     async def _load_and_commit(
         self, query: str, number: int, *, chosen: list[StagedTransaction], durable: Durable
     ) -> Response:
-        """Read what is staged, all of which the store has; then do it all at one moment."""
+        """Load the staged messages, once the store has them all, and commit them in one step."""
         await durable.happened.wait()
         async with self._turn:
             found = await self._loaded(chosen)
@@ -191,8 +193,8 @@ class Sinks(Entity):
         return Response(body={"committed": True, "messages": messages})
 
     async def _loaded(self, chosen: list[StagedTransaction]) -> list[list[Message]]:
-        """The messages of each stage. They are read in the order in which all of them were stored:
-        those of tasks that ran at a time lie side by side."""
+        """Return the messages of each stage."""
+        # in the order of storage: messages of tasks that ran at the same time are neighbours there
         places = {number: place for place, stage in enumerate(chosen) for number in stage.numbers}
         numbers = sorted(places)
         loaded: list[list[Message]] = [[] for _ in chosen]
@@ -210,7 +212,7 @@ def _batch(request: Request) -> int:
 
 
 def _numbers(request: Request, name: str) -> list[int]:
-    """A list of numbers of any width."""
+    """Return an argument that is a list of up to TASKS_MAX integers of any AMQP width."""
     value = request.arguments.get(name)
     if not isinstance(value, list) or len(value) > TASKS_MAX:
         raise Refused(BAD_REQUEST, f"{name} is a list of at most {TASKS_MAX} numbers")

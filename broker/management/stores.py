@@ -1,4 +1,4 @@
-"""The store: how large it is, and what is damaged in it."""
+"""The store: its size, and the damaged messages in it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ QUARANTINED: Final = "quarantined-message"
 
 @dataclass(frozen=True, kw_only=True)
 class StoreRecord(EntityRecord):
-    """The one store. Sizes are bytes; `messages` is null where counting them takes too long.
+    """The one store. Sizes are bytes; `messages` is null if counting would take too long.
 
-    The broker's own memory is told beside it, by what holds it, since the two make up for each
+    The record includes the broker's memory, by use, because store and memory make up for each
     other: of `memory_max` bytes `memory_used` are in use.
     """
 
@@ -52,7 +52,10 @@ class StoreRecord(EntityRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class QuarantinedRecord(EntityRecord):
-    """A stored message that is damaged, and will not be delivered. Its name is its number."""
+    """A stored message that is damaged, and will not be delivered. Its name is its number.
+
+    `queue` is empty if it is unknown; `found_ms` is when the damage was found, in ms since 1970.
+    """
 
     queue: str
     found_ms: int
@@ -121,7 +124,7 @@ class Stores(Entity):
 
 
 class DamagedMessages(Entity):
-    """Those that are quarantined."""
+    """Stored messages that are damaged, and therefore quarantined."""
 
     type = QUARANTINED
     attributes = attributes_of(QuarantinedRecord)
@@ -133,7 +136,7 @@ class DamagedMessages(Entity):
         return {}
 
     def query(self, request: Request) -> Later:
-        """By number; `after` is the number behind which to go on, and there is no offset."""
+        """Return messages with numbers above `after`, ascending. An offset is refused."""
         page = read_page(request, self.attributes, "after")
         if page.offset:
             raise Refused(BAD_REQUEST, "of damaged messages there is no offset: say after which")

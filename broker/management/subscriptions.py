@@ -1,4 +1,4 @@
-"""Named subscriptions: list, show, purge, and their end by an operator."""
+"""Named subscriptions: list, show, purge, and delete by an operator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ SUBSCRIPTION: Final = "subscription"
 
 @dataclass(frozen=True, kw_only=True)
 class SubscriptionRecord(EntityRecord):
-    """A subscription that has a name. `container_id` is null in the global name space."""
+    """A subscription that has a name. `container_id` is null in the global name space.
+
+    Of its messages `messages` are ready for delivery, `acquired` are delivered to consumers that
+    have not settled them, and `held` wait for a time or to be moved.
+    """
 
     container_id: str | None
     durable: bool
@@ -38,7 +42,7 @@ class SubscriptionRecord(EntityRecord):
 
 
 def record_of(subscription: Subscription) -> SubscriptionRecord:
-    """What there is to tell of a named `subscription`."""
+    """Return the attributes of a named `subscription`."""
     identity = subscription.identity
     assert identity is not None
     queue, wanted = subscription.queue, subscription.interest.filter
@@ -62,7 +66,7 @@ def record_of(subscription: Subscription) -> SubscriptionRecord:
 
 
 class SubscriptionEntities(Entity):
-    """All that have a name. Others are of one link alone, and are counted with their topic."""
+    """All named subscriptions. Each other one is of a single link, and counted with its topic."""
 
     type = SUBSCRIPTION
     attributes = attributes_of(SubscriptionRecord)
@@ -75,7 +79,7 @@ class SubscriptionEntities(Entity):
         return {"READ": self._read, "DELETE": self._delete, "PURGE": self._purge}
 
     def query(self, request: Request) -> Response:
-        """By name, then identity; the filter is for the name."""
+        """Return a page of subscriptions, by name, then identity; the filter is for the name."""
         page = read_page(request, self.attributes)
         named = {
             f"{identity[1]}\0{identity_of(identity)}": subscription
@@ -84,7 +88,7 @@ class SubscriptionEntities(Entity):
         return page.response(record_of(named[key]).as_map() for key in page.choose(named))
 
     def _found(self, request: Request) -> Subscription:
-        """By identity; by its name alone where no other has that."""
+        """Return the subscription of that identity, else of that name; Refused if not just one."""
         wanted = request.subject()
         named = self._router.subscriptions.named
         found = [named[each] for each in named if identity_of(each) == wanted]
@@ -100,7 +104,7 @@ class SubscriptionEntities(Entity):
         return Response(body=record_of(self._found(request)).as_map())
 
     def _delete(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Unsubscribe. With `force` even while there are consumers, whose links then end."""
+        """Unsubscribe. With `force` even if there are consumers, whose links are then detached."""
         request.only("force")
         subscription = self._found(request)
         consumers = len(subscription.queue.consumers)
@@ -110,7 +114,7 @@ class SubscriptionEntities(Entity):
         return Response(status=NO_CONTENT, description="No Content")
 
     def _purge(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
-        """Remove up to PURGE_MAX waiting messages; `left` says how many are there."""
+        """Remove up to PURGE_MAX ready messages; `left` is the number that remains."""
         request.only()
         queue = self._found(request).queue
         purged = purge(queue, PURGE_MAX, self._journal.batch)

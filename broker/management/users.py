@@ -1,9 +1,9 @@
-"""Those who enter with a password: list, add, change, remove. No password hash is ever told.
+"""Users that log in with a password: list, add, change, remove. No response has a password hash.
 
-A request to CREATE carries the password in its body, over the connection of an administrator.
-That is as safe as the administrator's own login: either that connection was opened with SASL
-PLAIN, which carries a password in the same way, or only this machine reaches the broker. Requests
-are neither stored nor logged.
+A CREATE request carries the password in its body, over the connection of an administrator.
+This is as safe as the administrator's own login: either that connection was opened with SASL
+PLAIN, which carries a password in the same way, or only this machine can reach the broker.
+Requests are neither stored nor logged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ IN_SETTINGS: Final = "settings"
 
 @dataclass(frozen=True, kw_only=True)
 class UserRecord(EntityRecord):
-    """A user. `source` is `file`, or `settings` for the first user, whom no request changes."""
+    """A user. `source` is `file`, or `settings` for the first user, which no request changes."""
 
     administrator: bool
     source: str
@@ -40,7 +40,7 @@ class UserRecord(EntityRecord):
 
 @dataclass(frozen=True)
 class LoginRules:
-    """Who may enter: users, and whether clients without a password may, too."""
+    """The users that may log in, and whether clients without a password may connect, too."""
 
     users: Users
     anonymous: bool
@@ -53,7 +53,7 @@ class UserEntity(Entity):
     attributes = attributes_of(UserRecord)
 
     def __init__(self, accounts: Callable[[], LoginRules], router: Router) -> None:
-        """`accounts` returns those of the moment. The log tells of each change."""
+        """`accounts` returns the current rules. Each change is logged as a notice of `router`."""
         self._accounts: Final = accounts
         self._router: Final = router
         self._changing: Final = asyncio.Lock()
@@ -62,7 +62,7 @@ class UserEntity(Entity):
         return {"CREATE": self._create, "DELETE": self._delete}
 
     def query(self, request: Request) -> Response:
-        """By name."""
+        """Return a page of users, sorted by name."""
         page = read_page(request, self.attributes)
         users = self._accounts().users
         try:
@@ -72,11 +72,11 @@ class UserEntity(Entity):
         return page.response(_record_of(users, name).as_map() for name in page.choose(names))
 
     def _create(self, request: Request, caller: Caller) -> Later:
-        """Add a user, or give one a new `password`.
+        """Add a user, or set a new `password` for an existing user.
 
-        `administrator` left out leaves that as it was. The response has, besides the record,
-        whether the user was `created`, the `file`, and `anonymous`: whether clients without a
-        password may still enter.
+        Without `administrator` an existing user keeps that attribute, and a new user gets false.
+        The response has, besides the record, `created` (whether the user is new), the `file`, and
+        `anonymous`: whether clients without a password may still connect.
         """
         request.only("password", "administrator")
         name, password = request.subject(), request.text("password")
@@ -112,7 +112,7 @@ class UserEntity(Entity):
         return Later(answer)
 
     def _delete(self, request: Request, caller: Caller) -> Later:
-        """Take a user out of the users file. Connections of that user stay open."""
+        """Remove a user from the users file. Open connections of that user stay open."""
         request.only()
         name = request.subject()
         users = self._accounts().users
@@ -138,7 +138,7 @@ class UserEntity(Entity):
         return Later(answer)
 
     async def _changed(self, change: Callable[[], T]) -> T:
-        """Make a change of the file in a thread, as hash and sync take time; one at a time."""
+        """Change the file in a thread, as hash and sync take time; one change at a time."""
         async with self._changing:
             return await asyncio.get_running_loop().run_in_executor(None, change)
 
@@ -154,5 +154,5 @@ def _record_of(users: Users, name: str) -> UserRecord:
 
 
 def _asker(caller: Caller) -> str:
-    """Return who asks, as the log names it."""
+    """Return the user and address of the requester, as the log names them."""
     return f"{caller.peer.user or 'anonymous'} at {caller.peer.address}"

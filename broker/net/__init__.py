@@ -1,1 +1,1 @@
-"""The only asyncio of the AMQP side: sockets, timers, and the way from one to a `Peer`."""
+"""The only asyncio code of the AMQP side: sockets, timers, and how these reach a `Peer`."""

@@ -1,4 +1,4 @@
-"""The sockets on which clients are awaited."""
+"""The sockets on which the broker accepts AMQP connections."""
 
 import asyncio
 import socket
@@ -9,14 +9,14 @@ from broker.net.loop_timer import LoopTimer
 from broker.net.socket_protocol import SocketProtocol
 
 CUT_OFF_S: Final = 1.0
-"""An aborted transport takes one turn of the loop to be gone."""
+"""Maximum seconds that aborted transports take to close; it takes them one turn of the loop."""
 
 BACKLOG: Final = 4096
-"""Connections that the kernel may keep waiting; a fleet that reconnects comes all at once."""
+"""Connections that may wait in the kernel: a fleet of clients reconnects all at once."""
 
 
 class Listener:
-    """A TCP listener of one container. `stall_timeout_ms` is for connections yet to come."""
+    """A TCP listener of one container. `stall_timeout_ms` applies to new connections."""
 
     def __init__(self, container: Container, *, stall_timeout_ms: int) -> None:
         self._container = container
@@ -26,7 +26,7 @@ class Listener:
         self._pumps: set[SocketProtocol] = set()
 
     async def listen(self, host: str, port: int) -> int:
-        """Accept connections on `host`; the port in use, which `port` 0 leaves to the kernel."""
+        """Accept connections on `host`. Return the port in use, which the kernel chooses for 0."""
         loop = asyncio.get_running_loop()
         self._timer = LoopTimer(self._container, loop)
         self._server = await loop.create_server(
@@ -42,19 +42,19 @@ class Listener:
         return int(name[1])
 
     def stop_accepting(self) -> None:
-        """Refuse newcomers; connections that are open stay."""
+        """Refuse new connections; open ones stay."""
         if self._server is not None:
             self._server.close()
 
     def drop_connections(self) -> int:
-        """Cut off every connection at once, as a network that fails; how many there were."""
+        """Cut off every connection at once, as a failing network does. Return their number."""
         pumps = list(self._pumps)
         for pump in pumps:
             pump.cut()
         return len(pumps)
 
     async def close(self, patience_s: float) -> None:
-        """Wait so long for clients to leave, then cut off the rest. Nothing fires afterwards."""
+        """Wait `patience_s` for clients to leave, and cut off the rest. No timer fires later."""
         self.stop_accepting()
         waited = await self._until_gone(patience_s)
         for pump in list(self._pumps):
@@ -65,7 +65,7 @@ class Listener:
             self._timer.close()
 
     async def _until_gone(self, patience_s: float) -> bool:
-        """Whether all connections have ended within the time."""
+        """Return whether all connections have ended within `patience_s`."""
         gone = [pump.gone() for pump in self._pumps]
         if not gone:
             return True

@@ -1,4 +1,7 @@
-"""A line per connection that opens, closes or is refused, and per notice; none per message."""
+"""The log: lines for connections that open, close or are refused, and for notices.
+
+Nothing is logged per message.
+"""
 
 import json
 import logging
@@ -14,13 +17,13 @@ TEXT_MAX: Final = 256
 
 
 def printable(text: str) -> str:
-    """A peer's text, cut and escaped, so that it forges no lines (`reliability.md` S8)."""
+    """Return a peer's text, cut and escaped, so that it forges no lines (`reliability.md` S8)."""
     cut = text if len(text) <= TEXT_MAX else text[:TEXT_MAX] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
 class Log(Watcher):
-    """Writes what an operator should know to the log."""
+    """Writes to the log what an operator should know."""
 
     def __init__(self) -> None:
         self._log = structlog.get_logger("broker")
@@ -66,7 +69,7 @@ class Log(Watcher):
 class LastingStream:
     """Writes lines to a stream that may fail: a log on a closed terminal must not end a broker.
 
-    How many lines were lost is written before the next one that gets through.
+    The number of lost lines is written before the next line that can be.
     """
 
     def __init__(self, stream: TextIO, form: str) -> None:
@@ -97,9 +100,9 @@ class LastingStream:
 
 
 def configure_logging(form: str, level: str, stream: TextIO | None = None) -> None:
-    """Write lines of `level` and above for people (`console`) or programs (`json`).
+    """Log lines of `level` and above from now on, for people (`console`) or programs (`json`).
 
-    To `stream`, or else to standard error. May be called again.
+    They are written to `stream`, or else to standard error. May be called again.
     """
     stream = sys.stderr if stream is None else stream
     for_programs = form == "json"

@@ -1,4 +1,4 @@
-"""SASL against the users file, with the slow hash off the event loop."""
+"""SASL authentication by the users file, with the slow hash off the event loop."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from broker.security.turns import source_of
 
 
 class Login(Authenticator):
-    """Lets in whom the settings allow: anybody, or those who know their password.
+    """Admits clients as the settings allow: any client, or those with a user's password.
 
-    While anybody may enter and there are no users, PLAIN with any name and password enters as
-    `anonymous` too: many clients always send one. The name is shown, and means nothing else.
+    While any client may enter and there are no users, PLAIN with any name and password enters as
+    `anonymous` too: many clients always send both. The name is shown to operators, and has no
+    other effect.
     """
 
     def __init__(self, users: Users, *, anonymous: bool, all_administer: bool = False) -> None:
@@ -27,7 +28,7 @@ class Login(Authenticator):
         self._checks: Final = PasswordChecks(self._verify)
 
     def adopt(self, other: Login) -> None:
-        """Judge by what `other` would judge by from now on. Connections that are open stay."""
+        """Use the users and rules of `other` from now on. Open connections stay."""
         self.users = other.users
         self.anonymous = other.anonymous
         self._all_administer = other._all_administer

@@ -1,4 +1,4 @@
-"""One timer of the event loop for every deadline of the broker."""
+"""Serves all deadlines of the broker with one timer of the event loop."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from broker.routing.timer_queue import NOTHING, TimerDriver
 
 
 class LoopTimer(TimerDriver):
-    """Calls `Container.tick` when the earliest entry of the agenda is due."""
+    """Calls `Container.tick` when the earliest entry of the timer queue is due."""
 
     def __init__(self, container: Container, loop: asyncio.AbstractEventLoop) -> None:
         self._container = container
@@ -32,7 +32,7 @@ class LoopTimer(TimerDriver):
             self.wake_at(deadline_ms)
 
     def close(self) -> None:
-        """Fire no more."""
+        """Cancel the timer, and do not set it again."""
         self._timer_queue.driver = None
         self._cancel()
 

@@ -1,4 +1,4 @@
-"""Password checks off the event loop: few at once, in fair turns, equal ones together."""
+"""Checks passwords off the event loop: few at once, in fair turns, equal ones together."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Final
 from broker.security.turns import TooManyLogins, Turns
 
 CHECKS_AT_ONCE_MAX: Final = 2
-"""argon2 takes a core and 19 MiB each."""
+"""Maximum password checks at a time: argon2 takes a core and 19 MiB for each."""
 
 
 class PasswordVerdict(Enum):
-    """What a check found; `UNCHECKED` is none, and the client may try again."""
+    """The result of a check; `UNCHECKED`: there was none, and the client may try again."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -29,7 +29,7 @@ class PendingLogin(ABC):
 
     @abstractmethod
     def is_gone(self) -> bool:
-        """Whether nobody waits for the verdict any more."""
+        """Return whether the login has ended, so that it needs no verdict."""
 
     @abstractmethod
     def told(self, verdict: PasswordVerdict) -> None:
@@ -62,19 +62,19 @@ class Check:
         self.askers: Final[list[PendingLogin]] = []
 
     def tell(self, verdict: PasswordVerdict) -> None:
-        """Tell every login of this check."""
+        """Give `verdict` to every login of this check."""
         for asker in self.askers:
             asker.told(verdict)
 
 
 def checks_at_once(cores: int | None = None) -> int:
-    """Return how many checks run at once: one core is left to the event loop if there are two."""
+    """Return how many checks run at a time: one core, if there are two, is for the event loop."""
     cores = (os.cpu_count() or 1) if cores is None else cores
     return max(1, min(CHECKS_AT_ONCE_MAX, cores - 1))
 
 
 class PasswordChecks:
-    """Runs `verify` in threads, and tells the logins what it found.
+    """Runs `verify` in threads, and gives the verdicts to the logins.
 
     Logins of one source with the same name and password wait for one check: an application
     that opens a hundred connections, and a flood of one guess, cost one hash.
@@ -90,7 +90,7 @@ class PasswordChecks:
         self._at_once: Final = checks_at_once()
 
     def ask(self, source: str, user: str, password: str, *, asker: PendingLogin) -> None:
-        """Have `asker` told the verdict on this password; UNCHECKED if too many wait."""
+        """Give `asker` the verdict on this password later; UNCHECKED if too many checks wait."""
         credentials = (source, user, password)
         check = self._waiting.get(credentials)
         if check is None:
@@ -137,5 +137,5 @@ class PasswordChecks:
 
 
 def refusal_of(source: str) -> str:
-    """Say why a login from `source` was not checked."""
+    """Return the reason why a login from `source` was not checked."""
     return f"too many logins from {source} wait for their password check; try again later"

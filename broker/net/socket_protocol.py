@@ -1,8 +1,8 @@
-"""Bytes between one socket and one peer.
+"""Passes bytes between one socket and one peer.
 
-The loop hands over what it has read; the peer does a round of work and writes
-back through the transport. A transport that is full stops deliveries to its
-peer; one that stays full ends the connection. Nothing here is called per message.
+The event loop hands over the bytes that it has read; the peer does a round of work and writes
+back through the transport. A full transport stops deliveries to its peer; one that stays full
+ends the connection. Nothing here is called per message.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ WRITE_BUFFER_HIGH: Final = 1024 * 1024
 WRITE_BUFFER_LOW: Final = 256 * 1024
 
 STALLED_AT: Final = 4 * 1024 * 1024
-"""With so much unsent output, a peer is not read from either: it may be making us answer."""
+"""Bytes of unsent output above which a peer is not read from: its requests may add to them."""
 
 
 class SocketProtocol(asyncio.Protocol, Transport):
-    """The protocol of one connection, and the outlet of its peer."""
+    """The asyncio protocol of one connection, and the transport of its peer."""
 
     def __init__(
         self, container: Container, pumps: "set[SocketProtocol]", *, stall_timeout_ms: int
@@ -35,7 +35,7 @@ class SocketProtocol(asyncio.Protocol, Transport):
         self._gone: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports do everything that asyncio's do, but derive from nothing
+        # uvloop's transports do everything that asyncio's do, but are not derived from them
         transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH, low=WRITE_BUFFER_LOW)
         if self._container.closing:
@@ -64,7 +64,7 @@ class SocketProtocol(asyncio.Protocol, Transport):
         if peer is not None:
             peer.lost()
 
-    # -- the socket's own pace
+    # -- flow control of the socket
 
     def pause_writing(self) -> None:
         if self._peer is not None:
@@ -88,7 +88,10 @@ class SocketProtocol(asyncio.Protocol, Transport):
             self._peer.output_drained()
 
     def gone(self) -> "asyncio.Future[None]":
-        """Done once the connection has ended. Made on demand: a stop asks, and nobody else."""
+        """Return a future that is done once the connection has ended.
+
+        It is made on demand: only a stop of the broker asks for it.
+        """
         if self._gone is None:
             self._gone = asyncio.get_running_loop().create_future()
             if self._transport is None:
@@ -96,12 +99,12 @@ class SocketProtocol(asyncio.Protocol, Transport):
         return self._gone
 
     def abort(self) -> None:
-        """End the connection at once, whatever is unsent."""
+        """End the connection at once, and discard unsent output."""
         if self._transport is not None:
             self._transport.abort()
 
     def cut(self) -> None:
-        """`abort`, and be rid of the peer before this returns; the loop takes a turn for it."""
+        """Abort, and detach the peer before this returns: the loop would take a turn for that."""
         if self._transport is not None:
             self._transport.abort()
             self.connection_lost(None)
@@ -111,7 +114,7 @@ class SocketProtocol(asyncio.Protocol, Transport):
             self._stalled.cancel()
             self._stalled = None
 
-    # -- the peer's outlet
+    # -- as the peer's transport
 
     def write(self, chunks: list[bytes]) -> None:
         transport = self._transport
@@ -150,7 +153,7 @@ class SocketProtocol(asyncio.Protocol, Transport):
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:
-    """The peer's address, for people to read."""
+    """Return the peer's address and port, for people to read; "unknown" if there is none."""
     name = transport.get_extra_info("peername")
     if isinstance(name, tuple) and len(name) >= 2:
         return f"{name[0]}:{name[1]}"

@@ -1,7 +1,7 @@
-"""Giving freed memory back to the system once a broker that was busy has become quiet.
+"""Gives freed memory back to the system once a broker that was busy has become quiet.
 
-The C library keeps what was freed for the next messages. After a peak that is hundreds of MiB,
-which other programs of the machine could use.
+The C library keeps freed memory for further messages. After a peak that is hundreds of MiB, which
+other programs of the machine could use.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from broker.stats import Stats
 LOOK_EVERY_S: Final = 10.0
 
 QUIET: Final = 1000
-"""With fewer messages in and out than these between two looks a broker is quiet."""
+"""Maximum messages, in and out, between two looks at a broker that is quiet."""
 
 WORTH_TRIMMING: Final = 16 * 1024 * 1024
-"""Bytes of messages that came since the last time: with less there is little to give back."""
+"""Minimum bytes of messages received since the last trim: after fewer, a trim frees little."""
 
 
 def trim_function() -> Callable[[int], int] | None:
-    """Return the C library's `malloc_trim`; None where it has none (musl, macOS)."""
+    """Return the C library's `malloc_trim`; None if it has none (musl, macOS)."""
     import ctypes
 
     try:
@@ -32,7 +32,7 @@ def trim_function() -> Callable[[int], int] | None:
 
 
 class Trimmer:
-    """Looks every ten seconds whether the broker was busy and is quiet now; trims once then."""
+    """Checks every ten seconds whether the broker was busy and is quiet now; then trims once."""
 
     def __init__(
         self, stats: Stats, find: Callable[[], Callable[[int], int] | None] = trim_function
@@ -44,11 +44,11 @@ class Trimmer:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Look from now on, in the running loop."""
+        """Check every ten seconds from now on, in the running loop."""
         self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._again)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -57,7 +57,7 @@ class Trimmer:
         self.start()
 
     def look(self) -> bool:
-        """Trim if the broker was busy since the last time and is quiet now; return whether."""
+        """Trim if the broker was busy since the last trim and is quiet now. True if it did."""
         stats = self._stats
         before, self._messages = self._messages, int(stats.published + stats.delivered)
         size = int(stats.published_bytes)

@@ -1,1 +1,1 @@
-"""Queues, topics and the rules of JMS for them. Knows no frames, sockets or SQL; has no clock."""
+"""Queues, topics and JMS rules for them; no frames, sockets or SQL, and no clock of its own."""

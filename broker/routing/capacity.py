@@ -1,4 +1,4 @@
-"""Whether queues have room for several messages together, before any of them is put there."""
+"""Check whether queues have room for several messages together, before any of them is added."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from broker.routing.topics.topic import Topic
 
 @final
 class Demand:
-    """What a queue is to gain, less what leaves it."""
+    """The messages and bytes that a queue is to gain, less those of entries that leave it."""
 
     def __init__(self) -> None:
         self.messages: i64 = 0
         self.bytes: i64 = 0
 
     def check(self, queue: Queue) -> None:
-        """As `queue.check_room`, of all of it together."""
+        """Raise QueueFull if `queue` has no room for all of it together."""
         queue_limits.check_all(queue, self.messages, self.bytes, max_bytes=queue.policy.max_bytes)
 
 
 @final
 class CapacityCheck:
-    """What is asked of each queue, to be checked as a whole."""
+    """Demands on several queues, first collected and then checked as a whole."""
 
     def __init__(self) -> None:
         self._demands: Final[dict[Queue, Demand]] = {}
 
     def add(self, node: Node, message: Message) -> None:
-        """`message` is to go to `node`, so into the queues that it is for at this moment."""
+        """Add `message`, which is sent to `node`: for a topic, to each queue that gets it now."""
         if isinstance(node, Topic):
             for queue in node.destinations(message):
                 self._add(queue, message)
@@ -50,22 +50,23 @@ class CapacityCheck:
         demand.bytes += message.size
 
     def give_back(self, entry: QueueEntry) -> None:
-        """`entry` leaves its queue at the same moment. Call it behind every `add`."""
+        """Subtract `entry`, which leaves its queue at that moment. Call this after every `add`."""
         demand = self._demands.get(entry.queue)
         if demand is not None:
             demand.messages -= 1
             demand.bytes -= entry.message.size
 
     def check(self) -> None:
-        """Raise QueueFull where a queue's limit leaves less room than is asked for."""
+        """Raise QueueFull if the limit of a queue leaves less room than its demand."""
         for queue, demand in self._demands.items():
             if demand.messages > 0:
                 demand.check(queue)
 
     def check_beside_posted(self) -> None:
-        """As `check`, where earlier messages of the transaction have taken their room already.
+        """Like `check`, for a transaction whose earlier messages have taken their room already.
 
-        So a demand that what leaves outweighs is checked, too: those may have used that up.
+        A demand of 0 or less is checked, too: the earlier messages may have used up the room of
+        the entries that leave.
         """
         for queue, demand in self._demands.items():
             most = queue_limits.bytes_taken_at_most(queue)

@@ -1,24 +1,24 @@
-"""Why the router refuses, in the words of messaging; `links.refusal` translates to AMQP."""
+"""Reasons why the router refuses a request; `links.refusal` translates them to AMQP."""
 
 
 class RoutingError(Exception):
-    """A request that routing does not carry out. Nothing has changed."""
+    """A request is refused. Nothing has changed, unless the raising method says otherwise."""
 
 
 class NoSuchNode(RoutingError):
-    """The address names nothing, and may not be created."""
+    """No node or subscription has this address or name, and none may be created."""
 
 
 class InvalidAddress(RoutingError):
-    """The address can never name anything."""
+    """The address, key or name can never be valid for this request."""
 
 
 class NotPermitted(RoutingError):
-    """The user lacks the right."""
+    """The user lacks the right for the request."""
 
 
 class HeldExclusively(RoutingError):
-    """Somebody else has the sole use of this node."""
+    """The node, subscription, link name or lease is in use, and that use excludes the request."""
 
 
 class QueueFull(RoutingError):
@@ -26,27 +26,27 @@ class QueueFull(RoutingError):
 
 
 class LimitReached(RoutingError):
-    """The broker as a whole, or this connection, may not have more of these."""
+    """A limit of the whole broker, or of this connection, allows no more of these."""
 
 
 class NoSuchLeaseBatch(RoutingError):
-    """A lease has no such batch, or a batch no such slice."""
+    """The lease has no such batch, or the batch no such slice."""
 
 
 class LeaseGone(RoutingError):
-    """There is no such lease, or not any more; or a batch of it is settled."""
+    """The lease does not exist, or no longer does; or its batch is settled already."""
 
 
 class LeaseFenced(RoutingError):
-    """Somebody has opened the lease anew."""
+    """The lease was opened again, so the fencing token is not the latest one."""
 
 
 class NotAsSent(RoutingError):
-    """What a task has staged is not what it sent."""
+    """The number of messages staged for a task is not the number that the task sent."""
 
 
 class InvalidSelector(RoutingError):
-    """A selector that means nothing. `position` is the character at fault, counted from 1."""
+    """The selector is not valid. `position` is the character at fault, counted from 1."""
 
     def __init__(self, reason: str, at: int) -> None:
         super().__init__(f"selector, character {at + 1}: {reason}")

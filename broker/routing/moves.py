@@ -1,9 +1,9 @@
-"""Moves to dead-letter and expiry nodes (RCV-02), and what becomes of messages without one.
+"""Moves to dead-letter and expiry nodes (RCV-02), and the discarding of messages without one.
 
-A move never fails for the limits of the node that it goes to. If that node cannot be had at all
-(the broker has its NODES_MAX nodes, the address can be no queue's) or the disk is short of
-`disk_free_min`, the message stays in its queue, held back from delivery, and the move is tried
-again every RETRY_EVERY_MS, also after a restart.
+A move never fails because of the limits of its target node. If that node is missing and cannot be
+created (the broker has its NODES_MAX nodes, or the address can name no queue), or the disk is
+short of `disk_free_min`, the message stays in its queue, held back from delivery, and the move is
+tried again every RETRY_EVERY_MS, also after a restart.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ if TYPE_CHECKING:
     from broker.routing.router import Router
 
 RETRY_EVERY_MS: Final[i64] = 1000
-"""How often the moves of messages that are held back are tried again."""
+"""Interval, in ms, at which the moves of held-back messages are tried again."""
 
 RETRIED_AT_MOST: Final[i64] = 2000
-"""Messages moved together then; sockets have their turn before the next ones."""
+"""Maximum messages that one retry moves; sockets have their turn before the next retry."""
 
 
 @final
 class Moves(TimerCallback):
-    """Takes messages out of queues whose delivery, or life, is over.
+    """Takes messages out of their queues at the end of their delivery or of their life.
 
-    `is_due`: it is time to try again what was held back.
+    `is_due`: it is time to try the moves of held-back messages again.
     """
 
     def __init__(self, router: Router) -> None:
         self.is_due = False
         self._router: Final = router
         self._reports: Final = Reports(router)
-        # the queues that hold something back
+        # the queues that hold back at least one message
         self._holding: Final[dict[Queue, None]] = {}
 
     def move(self, entry: QueueEntry, cause: Cause, batch: Batch) -> None:
-        """Move `entry`, which neither waits nor is acquired any more, as `cause` says.
+        """Move `entry`, which is neither waiting nor acquired any more, because of `cause`.
 
-        It is discarded if RCV-02 says so, and held back in its queue if it cannot be moved.
+        Discard it if RCV-02 says so, and hold it back in its queue if it cannot be moved.
         """
         try:
             target = self._target(entry.queue, cause, batch)
@@ -75,9 +75,10 @@ class Moves(TimerCallback):
         self._leave(entry, cause, target, batch=batch)
 
     def _target(self, queue: Queue, cause: Cause, batch: Batch) -> Queue | None:
-        """Return the node for messages of `queue`, made if it is not there; None to discard them.
+        """Return the node for messages of `queue`, created if missing; None to discard them.
 
-        RoutingError if it cannot be had. It is always a queue, whatever topics there are.
+        Raise RoutingError if messages cannot be moved there now. The node is always a queue, even
+        if a topic has its address.
         """
         router = self._router
         named = address_for(queue, cause)
@@ -99,7 +100,7 @@ class Moves(TimerCallback):
     def _leave(
         self, entry: QueueEntry, cause: Cause, target: Queue | None, *, batch: Batch
     ) -> None:
-        """Take `entry` out of its queue, and into `target` if there is one."""
+        """Take `entry` out of its queue and put it into `target`; discard it if that is None."""
         stats = self._router.stats
         entry.queue.forget(entry, batch)
         if cause is EXPIRED:
@@ -115,7 +116,7 @@ class Moves(TimerCallback):
             stats.dead_lettered += 1
 
     def _put(self, entry: QueueEntry, cause: Cause, target: Queue, *, batch: Batch) -> None:
-        """Put the message of `entry` into `target`, whatever limits that has."""
+        """Put the message of `entry` into `target`, even beyond the limits of `target`."""
         message = departed(entry, cause, self._router.clock.wall_ms())
         if queue_limits.is_over(target, message):
             self._router.stats.moved_over_limit += 1
@@ -123,14 +124,16 @@ class Moves(TimerCallback):
                 f"{target.address} is beyond its max_messages or max_bytes, and takes messages"
                 " that are moved there all the same: consume what it has, or raise the limit"
             )
+        # a moved message is not delivered before it is durable (`durable_publish.py`)
         scope, batch.scope = batch.scope, DISCHARGE
         target.add(message, batch)
         batch.scope = scope
 
     def _discard(self, entry: QueueEntry, cause: Cause, batch: Batch) -> None:
-        """Count and report a message that has no node to go to.
+        """Count and report a message that is discarded because it has no target node.
 
-        Messages that expire where no expiry node is configured end as their senders wished.
+        An expired message without a configured expiry node is not reported: it ends as its sender
+        wished.
         """
         queue = entry.queue
         address = address_for(queue, cause)
@@ -152,7 +155,7 @@ class Moves(TimerCallback):
     def _hold(
         self, entry: QueueEntry, cause: Cause, refusal: RoutingError, *, batch: Batch
     ) -> None:
-        """Keep `entry` in its queue, where nobody gets it. Its group goes on without it."""
+        """Keep `entry` in its queue, where no consumer gets it. Its group continues without it."""
         queue = entry.queue
         if entry.group is not None and queue.groups is not None:
             queue.groups.gone(entry, entry.group, queue)
@@ -177,7 +180,7 @@ class Moves(TimerCallback):
             )
 
     def _keep(self, entry: QueueEntry, cause: Cause) -> HeldEntries:
-        """Add `entry` to what its queue holds back, and return that."""
+        """Add `entry` to the held-back entries of its queue, and return these."""
         held = held_back(entry.queue).held
         held.add(entry, cause)
         self._router.stats.held_back += 1
@@ -187,9 +190,9 @@ class Moves(TimerCallback):
         return held
 
     def _store_cause(self, entry: QueueEntry, cause: Cause, batch: Batch) -> None:
-        """Have the store know that `entry` is held back and why, for the next start.
+        """Record in the store that `entry` is held back and why, for the next start.
 
-        Of an expired message its expiry says why.
+        An expired message needs no recorded cause: its expiry says why.
         """
         ack_latency = entry.queue.ack_latency
         if entry.stored_number == ack_latency.timed:
@@ -201,7 +204,7 @@ class Moves(TimerCallback):
                 batch.rewrite(entry.stored_number, marked)
 
     def bring_back(self, queue: Queue, stored: StoredMessage) -> None:
-        """Hold back a message that was held before the start: its move is tried soon."""
+        """Hold back a message that was held back before the start; its move is soon tried again."""
         entry = as_entry(queue, stored, (stored.position - HELD_PLACES) // 10)
         cause = cause_marked(entry.message)
         if cause is not None:
@@ -221,7 +224,8 @@ class Moves(TimerCallback):
     def _cause_unmarked(self, entry: QueueEntry) -> Cause:
         """Return why `entry` was held back before the start, if its annotations do not say so.
 
-        Nothing is taken for expired, and dropped, that the clock does not say has.
+        Without an expiry node, only a message that has expired by the clock counts as expired,
+        and so is discarded.
         """
         expires_at_ms = entry.message.expires_at_ms
         if expires_at_ms != NEVER and entry.queue.policy.expiry:
@@ -238,7 +242,7 @@ class Moves(TimerCallback):
         self.is_due = True
 
     def retry(self, batch: Batch) -> None:
-        """Move what can be moved by now, RETRIED_AT_MOST messages at a time."""
+        """Move held-back messages as far as possible by now, at most RETRIED_AT_MOST."""
         self.is_due = False
         left = RETRIED_AT_MOST
         for queue in list(self._holding):
@@ -252,9 +256,10 @@ class Moves(TimerCallback):
             self._arm(0 if left <= 0 else RETRY_EVERY_MS)
 
     def _retry(self, queue: Queue, at_most: i64, batch: Batch) -> i64:
-        """Move up to `at_most` messages that `queue` holds back; return how many."""
+        """Move up to `at_most` messages that `queue` holds back; return the number moved."""
         held = held_back(queue).held
         moved: i64 = 0
+        # expired entries have one target, those of all other causes another
         for example in (REJECTED_UNSAID, EXPIRED):
             entries = held.some(at_most - moved, expired=example is EXPIRED)
             if not entries:
@@ -280,6 +285,6 @@ def address_for(queue: Queue, cause: Cause) -> str:
 
 
 def name_of(queue: Queue) -> str:
-    """Return how the log calls `queue`: by its address, or as the subscription that it is."""
+    """Return the name of `queue` in log lines: its address, or the subscription that it is."""
     subscription = subscription_of(queue)
     return f"subscription {subscription} to {queue.address}" if subscription else queue.address

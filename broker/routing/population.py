@@ -1,4 +1,4 @@
-"""Which nodes there may be: how many, whose the temporary ones are, which ones clients made.
+"""Limits on the number of nodes, owners of temporary nodes, and the nodes that clients made.
 
 A node is auto-created if a client made it by naming it (DST-02). The store remembers which are.
 """
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from broker.routing.router import Router
 
 NODES_MAX: Final[i64] = 100_000
-"""Queues and topics together, temporary ones included: names come from peers."""
+"""Maximum queues and topics together, temporary ones included: clients choose their names."""
 
 LOOK_EVERY_MS: Final[i64] = 1000
-"""How often auto-created nodes are looked at that may be deleted."""
+"""Interval, in ms, at which auto-created nodes are checked for disuse."""
 
 LOOKED_AT_ONCE: Final[i64] = 1000
-"""How many of them at a time: 50,000 nodes take 50 s, and no look holds anybody up."""
+"""Maximum nodes checked at a time: 50,000 nodes take 50 s, and no check delays other work."""
 
 NAMED_IN_NOTICE: Final = 5
-"""How many of the nodes that one look deletes the log names."""
+"""Maximum nodes deleted by one check that the log names."""
 
 IN_USE: Final[i64] = -1
 
 
 @final
 class Candidate:
-    """An auto-created node that is to be deleted once it is unused for long enough.
+    """An auto-created node that is to be deleted once it has been unused for long enough.
 
-    `since_ms` is when it was first seen unused, IN_USE if it is not; `seen` is how much use had
-    been made of it by then.
+    `since_ms` is when it was first seen unused, on the steady clock; IN_USE if it is in use. `seen`
+    is its count of uses at the latest check: messages published, and links that left.
     """
 
     def __init__(self, node: Node) -> None:
@@ -47,7 +47,7 @@ class Candidate:
         self.seen: i64 = 0
 
     def look(self, now_ms: i64) -> bool:
-        """Whether the node has been unused for as long as its address asks for."""
+        """Check the node; return whether it has been unused for as long as its address asks for."""
         node = self.node
         used = node.published + node.departures
         if not node.is_unused():
@@ -61,9 +61,9 @@ class Candidate:
 
 @final
 class Population(TimerCallback):
-    """The limits on nodes of one broker. `is_due`: it is time to look for unused ones.
+    """The limits on nodes of one broker. `is_due`: it is time to look for unused nodes.
 
-    `auto_created` are all that clients made and that last beyond their connection.
+    `auto_created` are all nodes that clients made by naming them and that outlast their connection.
     """
 
     def __init__(self, router: Router, nodes_max: i64, auto_create_max: i64) -> None:
@@ -79,7 +79,7 @@ class Population(TimerCallback):
     # -- limits
 
     def check(self, nodes: int) -> None:
-        """Raise LimitReached if there may be no more than the `nodes` that there are."""
+        """Raise LimitReached if the broker has `nodes` nodes and may have no more."""
         if i64(nodes) >= self._nodes_max:
             raise LimitReached(f"the broker has its {self._nodes_max} queues and topics")
 
@@ -94,11 +94,11 @@ class Population(TimerCallback):
     # -- temporary nodes
 
     def owns(self, owner: i64, node: Node) -> None:
-        """`node` belongs to the connection `owner`, and ends with it (TMP-03)."""
+        """Record that `node` belongs to the connection `owner`, and ends with it (TMP-03)."""
         self._owned.setdefault(int(owner), {})[node] = None
 
     def owned_by(self, owner: i64) -> list[Node]:
-        """The temporary nodes of a connection."""
+        """Return the temporary nodes of the connection `owner`."""
         return list(self._owned.get(int(owner), {}))
 
     def owned_bytes(self, owner: i64) -> i64:
@@ -111,7 +111,7 @@ class Population(TimerCallback):
         return size
 
     def gone(self, node: Node) -> None:
-        """`node` is deleted."""
+        """Forget `node`, which is deleted."""
         self.auto_created.pop(node, None)
         owned = self._owned.get(int(node.owner))
         if owned is not None:
@@ -122,7 +122,7 @@ class Population(TimerCallback):
     # -- auto-created nodes
 
     def made_by_client(self, node: Node) -> None:
-        """Count `node` as auto-created, and delete it once it is unused, if its address says so."""
+        """Count `node` as auto-created; delete it once it is unused, if its address says so."""
         self.auto_created[node] = None
         if node.policy.auto_delete_after_ms > 0:
             self._candidates.append(Candidate(node))
@@ -133,12 +133,12 @@ class Population(TimerCallback):
             self._is_set = True
             self._router.timer_queue.at(self._router.clock.now_ms() + LOOK_EVERY_MS, self)
 
-    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - twice a look is once
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - a repeated call is harmless
         self._is_set = False
         self.is_due = True
 
     def collect(self, batch: Batch) -> None:
-        """Delete those of the next candidates that have been unused for long enough."""
+        """Check the next LOOKED_AT_ONCE candidates; delete those unused for long enough."""
         self.is_due = False
         now_ms = self._router.clock.now_ms()
         deleted: list[str] = []

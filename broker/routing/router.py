@@ -1,4 +1,4 @@
-"""From an address to a node: the one door to all queues and topics."""
+"""The router: finds and creates nodes by address, the only access to all queues and topics."""
 
 from typing import Final, final
 
@@ -47,17 +47,17 @@ from storage.batch import Batch
 from storage.records import StoredNode
 
 BINDINGS_MAX: Final[i64] = 1_000_000
-"""Of all topics together: a subscriber by pattern has one for each topic that it matches."""
+"""Maximum bindings of all topics; a pattern counts as one, and one for each matching topic."""
 
 
 @final
 class Router:
-    """Holds all nodes; a queue and a topic of one name are two nodes (DST-01).
+    """All nodes of one broker; a queue and a topic of one name are two nodes (DST-01).
 
-    Nothing is dispatched while messages come in: `pump` does it once for all
-    queues that were woken, so that output gathers (`performance.md`, rule 9).
-    `notices` are what an operator should know; whoever shows them empties it. `disk_guard` is None
-    where no disk can run full.
+    Nothing is dispatched while messages come in: `pump` dispatches all queues
+    that were woken together, so that output gathers (`performance.md`, rule 9).
+    `notices` are lines for the operator; the code that shows them empties the list.
+    `disk_guard` is None if no disk can run full.
     """
 
     contents: LargeBodyKeeper | None = None
@@ -117,20 +117,20 @@ class Router:
         self._left: list[Node] = []
 
     def number_from(self, first: i64) -> None:
-        """Give no number below `first`: the store has had those."""
+        """Assign no stored number below `first`: the store has used those already."""
         self._last_stored_number = first - 1
 
     def suspect(self) -> None:
-        """What the store has by now may have been delivered before the start (RCV-08)."""
+        """Treat all messages now in the store as possibly delivered before the start (RCV-08)."""
         self.paging.suspected_below = self._last_stored_number + 1
 
     def next_stored_number(self) -> i64:
-        """What names one more message to the store."""
+        """Return a new number, which names one message to the store."""
         self._last_stored_number += 1
         return self._last_stored_number
 
     def witness_of(self, policy: AddressPolicy) -> QueueObserver | None:
-        """Who hears what happens in the queues of an address; mostly nobody."""
+        """Return the observer for queues with that policy; None for most."""
         return self.event_log if policy.event_log else self.observer
 
     # -- nodes
@@ -191,15 +191,15 @@ class Router:
         return key
 
     def declare(self, batch: Batch) -> None:
-        """Make the nodes that the settings name, where they are not there yet."""
+        """Create the nodes that the settings name and that do not exist yet."""
         for kind, address in self.policies.declared:
             if self.find_named(address, kind) is None:
                 self.create(Address(addresses.check_new(address), kind), batch)
 
     def adopt(self, policies: Policies, batch: Batch) -> None:
-        """Have `policies` count for nodes that are made from now on, and make those they name.
+        """Apply `policies` to nodes created from now on, and create the nodes that they name.
 
-        RoutingError if one of these cannot be; then the policies stay as they were.
+        Raise RoutingError if one of these can have no such address; policies then stay as before.
         """
         for kind, address in policies.declared:
             if self.find_named(address, kind) is None:
@@ -225,11 +225,11 @@ class Router:
         return self.find(self.parse(text, kind))
 
     def has(self, node: Node) -> bool:
-        """Whether `node` is there: neither deleted, nor replaced by another of its name."""
+        """Return whether `node` exists: neither deleted, nor replaced by another of its name."""
         return (self.topics if node.kind == TOPIC else self.queues).get(node.address) is node
 
     def names(self, kind: str) -> list[str]:
-        """The address of every node of that kind, in no order."""
+        """Return the address of every node of that kind, in no order."""
         return list(self.topics if kind == TOPIC else self.queues)
 
     def create(
@@ -253,7 +253,7 @@ class Router:
         return node
 
     def bring_back(self, node: StoredNode) -> None:
-        """A node that the store has, at a start."""
+        """Create a node that the store has, at the start of the broker."""
         if node.address in (self.topics if node.kind == TOPIC else self.queues):
             return
         made = self._add(node.address, node.kind, -1)
@@ -261,7 +261,7 @@ class Router:
             self.population.made_by_client(made)
 
     def create_temporary(self, kind: str, owner: i64) -> Node:
-        """A node with an unguessable address that ends with the connection `owner` (TMP-01)."""
+        """Create a node with an unguessable address that ends with connection `owner` (TMP-01)."""
         return self._add(addresses.new_temporary(kind), kind, owner)
 
     def _add(self, address: str, kind: str, owner: i64) -> Node:
@@ -293,7 +293,7 @@ class Router:
         return topic
 
     def delete(self, node: Node, batch: Batch) -> None:
-        """Remove `node` with its messages; links to it are told (TMP-03). Twice is once."""
+        """Delete `node` with its messages, and notify links to it (TMP-03). Idempotent."""
         if not self.has(node):
             return
         if isinstance(node, Topic):
@@ -311,20 +311,20 @@ class Router:
         node.delete(batch)
 
     def connection_ended(self, owner: i64, ending: Ending, batch: Batch) -> None:
-        """What was to end with that connection does: its temporary nodes above all (TMP-03)."""
+        """End all that ends with connection `owner`, above all its temporary nodes (TMP-03)."""
         self.expiries.connection_ended(owner, ending, batch)
         for node in self.population.owned_by(owner):
             self.delete(node, batch)
 
     def outlive(self, node: Node, policy: DeletePolicy, batch: Batch) -> None:
-        """The link that made a dynamic node is gone for good (core 3.5.10)."""
+        """Delete dynamic `node` as `policy` says: the link that made it is gone (core 3.5.10)."""
         node.outlived = policy
         self._delete_if_over(node, batch)
 
     def left(self, node: Node) -> None:
-        """A link has left `node`, or a message a dynamic one: it may have been the last.
+        """Note that a link, or a message of a dynamic node, has left `node`: perhaps the last one.
 
-        The next `pump` says so, for whoever reports it may be in the middle of something.
+        The next `pump` deletes the node if so: the caller may be in the middle of other work.
         """
         node.departures += 1
         if node.outlived is not None:
@@ -336,14 +336,14 @@ class Router:
             self.delete(node, batch)
 
     def check_consumable(self, node: Node, owner: i64) -> None:
-        """Raise HeldExclusively where `node` is another connection's temporary node (TMP-04)."""
+        """Raise HeldExclusively if `node` is another connection's temporary node (TMP-04)."""
         if node.is_temporary() and node.owner != owner:
             raise HeldExclusively(f"{node.address} belongs to another connection")
 
     # -- subscriptions
 
     def policy_of(self, address: str, kind: str = "") -> AddressPolicy:
-        """What is configured for an address, be there a node or not."""
+        """Return the policy of an address, whether it has a node or not."""
         return self.policies.of(address, kind)
 
     def topic_of(
@@ -392,14 +392,14 @@ class Router:
             topic.bind(wildcard.binding())
 
     def unbind(self, queue: Queue) -> None:
-        """`queue` gets nothing more from any topic. Twice is once."""
+        """Unbind `queue` from all topics and from its pattern. Idempotent."""
         if self.wildcards.remove(queue):
             self.bindings -= 1
         for topic in list(queue.topics):
             topic.unbind(queue)
 
     def check_bindings(self, more: i64) -> None:
-        """Raise LimitReached where there is no room for so many more bindings."""
+        """Raise LimitReached if the broker may not have `more` more bindings."""
         if self.bindings + more > self._bindings_max:
             raise LimitReached(f"the broker has its {self._bindings_max} bindings")
 
@@ -412,15 +412,15 @@ class Router:
             self._pending.append(queue)
 
     def is_woken(self) -> bool:
-        """Whether `pump` has something to dispatch."""
+        """Return whether a queue waits for its dispatch in `pump`."""
         return bool(self._pending)
 
     def pace(self, node: Node) -> None:
-        """Look at `node`, for whose credit producers wait, after every `pump`."""
+        """Check `node`, whose producers wait for credit, in every `pump` until none waits."""
         self._paced.append(node)
 
     def pump(self, batch: Batch) -> None:
-        """Dispatch every queue that was woken, until none is; producers then may go on."""
+        """Do what is due, dispatch woken queues until none is left, then let producers go on."""
         if self.expiries.any_due:
             self.expiries.collect(batch)
         if self.event_log.is_due:

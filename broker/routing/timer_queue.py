@@ -1,4 +1,4 @@
-"""What is to happen later: one heap of deadlines, looked at by the owner of the event loop."""
+"""Callbacks at deadlines: one heap for all, processed by the owner of the event loop."""
 
 from abc import abstractmethod
 from heapq import heappop, heappush
@@ -11,25 +11,25 @@ NOTHING: Final[i64] = -1
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TimerCallback:
-    """Something that wants to be called at a moment."""
+    """An object that is called when a deadline has come."""
 
     @abstractmethod
     def due(self, now_ms: i64) -> None:
-        """The moment has come. It may have been asked for more than once."""
+        """Do what is due. This is called once per `TimerQueue.at`, so perhaps more than once."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TimerDriver:
-    """Sees to it that `TimerQueue.tick` is called in time."""
+    """Makes the event loop call `TimerQueue.tick` in time."""
 
     @abstractmethod
     def wake_at(self, deadline_ms: i64) -> None:
-        """The earliest deadline is this one now."""
+        """Have `TimerQueue.tick` called at `deadline_ms`, which is the earliest deadline now."""
 
 
 @final
 class TimerQueue:
-    """Deadlines on the steady clock, in ms. Without a `driver` its owner has to look by itself."""
+    """Deadlines on the steady clock, in ms. Without a `driver` the owner checks them by itself."""
 
     def __init__(self) -> None:
         self.driver: TimerDriver | None = None
@@ -37,18 +37,18 @@ class TimerQueue:
         self._order = 0
 
     def at(self, deadline_ms: i64, due: TimerCallback) -> None:
-        """Call `due` at `deadline_ms` or soon after, never earlier."""
+        """Call `due.due` at `deadline_ms` or soon after, never earlier."""
         self._order += 1
         heappush(self._heap, (int(deadline_ms), self._order, due))
         if self.driver is not None and self._heap[0][1] == self._order:
             self.driver.wake_at(deadline_ms)
 
     def next_deadline_ms(self) -> i64:
-        """The earliest deadline, or NOTHING."""
+        """Return the earliest deadline, or NOTHING."""
         return i64(self._heap[0][0]) if self._heap else NOTHING
 
     def tick(self, now_ms: i64) -> None:
-        """Call whatever is due; what that enters for now comes in the event loop's next turn."""
+        """Call all that are due; deadlines that these add wait for the event loop's next turn."""
         last = self._order
         while self._heap and self._heap[0][0] <= now_ms and self._heap[0][1] <= last:
             due = heappop(self._heap)[2]

@@ -1,10 +1,10 @@
 """Work that is done as a whole or not at all, staged until its transaction ends (RCV-06).
 
-Messages that were posted meet their nodes, and topics their subscribers, at the
-commit. In a node that blocks when it is full they have their room from the moment at
-which they are posted, so that no commit is refused for it; in one that rejects, room is
-looked for at the commit. Entries that were retired stay acquired, and invisible, until
-then. Both cost the transaction's own memory, so both count towards its limits.
+Posted messages reach their nodes, and topics select their subscribers, at the commit. In
+a node that blocks when it is full a message takes its room when it is posted, so that no
+commit is refused for want of room; in a node that rejects, room is checked at the commit.
+Retired entries stay acquired, and invisible to other consumers, until the end of the
+transaction. Both use the transaction's memory, so both count towards its limits.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RetirementListener:
-    """Keeps deliveries that were retired, but not settled: a rollback leaves them to it."""
+    """Owner of deliveries that were retired but not settled; a rollback leaves them to it."""
 
     @abstractmethod
     def committed(self, entry: QueueEntry) -> None:
-        """The outcome of `entry` counts from now on: its delivery is over."""
+        """Take note that the outcome of `entry` is committed: its delivery is over."""
 
     @abstractmethod
     def rolled_back(self, entry: QueueEntry) -> None:
-        """The outcome of `entry` never was: its delivery goes on."""
+        """Take note that the outcome of `entry` is rolled back: its delivery continues."""
 
 
 @final
 class Retirement:
-    """The outcome of an entry, once its transaction is committed.
+    """The outcome that an entry gets when its transaction is committed.
 
     `cause` is that of a rejection, `annotations` an encoded map to be added to
-    the message's own; `holder` is None where the delivery is settled.
+    the message's own; `holder` is None if the delivery is settled.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Retirement:
         self.holder = holder
 
     def commit(self, batch: Batch) -> None:
-        """Let the outcome count."""
+        """Apply the outcome to the entry."""
         if self.holder is not None:
             self.holder.committed(self.entry)
         queue = self.entry.queue
@@ -78,7 +78,7 @@ class Retirement:
         queue.dispose(self.entry, self.outcome, batch, cause=self.cause)
 
     def roll_back(self, batch: Batch) -> None:
-        """Return the entry to its place, or leave it to whoever holds its delivery."""
+        """Return the entry to its queue, or leave it to the holder of its delivery."""
         if self.holder is not None:
             self.holder.rolled_back(self.entry)
         else:
@@ -87,12 +87,12 @@ class Retirement:
 
 @final
 class Transaction:
-    """What was done within one transaction. `doomed_by` says why it can only be rolled back.
+    """The work of one transaction. `doomed_by` says why it can only be rolled back, if so.
 
-    `id` is what its peer calls it. `memory` is how many bytes it keeps now.
+    `id` is the transaction-id that the peer uses. `memory` is the number of bytes kept now.
 
-    A limit of 0 is none. A doomed transaction keeps no messages, but what it
-    retired stays with it until its end, as the peer believes.
+    A limit of 0 is none. A doomed transaction keeps no messages, but keeps the
+    entries that it retired until its end, as the peer assumes.
     """
 
     def __init__(self, router: Router, *, operations_max: i64, bytes_max: i64) -> None:
@@ -109,9 +109,9 @@ class Transaction:
         self._retired: Final[dict[QueueEntry, Retirement]] = {}
 
     def post(self, node: Node, message: Message, size: i64, *, beyond_limit: bool = False) -> None:
-        """Send `message`, which came in `size` bytes, to `node`: not kept where this is doomed.
+        """Send `message`, which came in `size` bytes, to `node` at the commit; drop it if doomed.
 
-        Raise QueueFull if a node that blocks has no room for it, unless it may go `beyond_limit`.
+        Raise QueueFull if a node that blocks has no room for it and it may not go `beyond_limit`.
         """
         self._count(size)
         if self.doomed_by is not None:
@@ -124,7 +124,7 @@ class Transaction:
         self._posted_bytes += size
 
     def _check_room(self, node: Node, message: Message) -> None:
-        """Raise QueueFull if `message` does not fit, net of what this transaction takes away."""
+        """Raise QueueFull if `message` does not fit, even without the entries removed here."""
         if node.duplicates is not None and node.duplicates.knows(message):
             return
         try:
@@ -143,7 +143,7 @@ class Transaction:
                 room.give_back(retirement.entry)
 
     def retire(self, retirement: Retirement) -> None:
-        """Give an entry its outcome. It is kept in any case, for it is acquired."""
+        """Record the outcome of an entry, even if doomed, because the entry is acquired."""
         self._retired[retirement.entry] = retirement
         annotations = retirement.annotations
         self._count(0 if annotations is None else i64(len(annotations)))
@@ -159,27 +159,27 @@ class Transaction:
             self.doom(LimitReached(f"a transaction has at most {self._bytes_max} bytes"))
 
     def _hold(self, size: i64) -> None:
-        """Count `size` more bytes of memory, or fewer."""
+        """Count `size` more bytes of memory, or fewer if it is negative."""
         self.memory += size
         self._router.memory.transactions += size
 
     def withdraw(self, entry: QueueEntry) -> None:
-        """The outcome of `entry` is none of this transaction's any more."""
+        """Remove the outcome of `entry` from this transaction."""
         del self._retired[entry]
 
     def settled(self, entry: QueueEntry) -> None:
-        """The delivery of `entry` has no holder any more; its outcome stands."""
+        """Note that the delivery of `entry` is settled and has no holder; its outcome stays."""
         self._retired[entry].holder = None
 
     def doom(self, cause: Fault | RoutingError) -> None:
-        """Nothing but a rollback can come of this. The first cause is the one that is told."""
+        """Allow nothing but a rollback, and drop posted messages. The first cause is reported."""
         if self.doomed_by is None:
             self.doomed_by = cause
         self._let_go_of_posted()
         self._hold(-self.memory)
 
     def _let_go_of_posted(self) -> None:
-        """Give back the room of what was posted; producers that wait for it may have it."""
+        """Give back the room of posted messages, and serve producers that wait for room."""
         waited_for: dict[Node, None] = {}
         for node, message in self._posted:
             node.posted -= 1
@@ -192,7 +192,7 @@ class Transaction:
                 node.credit_pool.serve()
 
     def commit(self, batch: Batch) -> None:
-        """Do everything at one moment, or raise what stands against it: then all is rolled back."""
+        """Apply all work at one moment; if it cannot be, roll all back and raise the reason."""
         try:
             self._check()
         except (Fault, RoutingError):
@@ -201,6 +201,7 @@ class Transaction:
         self._router.event_log.txn = self.id
         for retirement in self._retired.values():
             retirement.commit(batch)
+        # these messages are not delivered before they are durable (`durable_publish.py`)
         scope, batch.scope = batch.scope, DISCHARGE
         for node, message in self._posted:
             if node.duplicates is None:
@@ -215,7 +216,7 @@ class Transaction:
         self._clear()
 
     def _check(self) -> None:
-        """Raise what stands against a commit; nothing has changed then."""
+        """Raise Fault or RoutingError if a commit is impossible; nothing has changed then."""
         if self.doomed_by is not None:
             raise self.doomed_by
         room: CapacityCheck | None = None
@@ -223,7 +224,7 @@ class Transaction:
             if not self._router.has(node):
                 raise NoSuchNode(f"{node.kind} {node.address} was deleted before the commit")
             if node.policy.full == BLOCK:
-                continue  # it has its room
+                continue  # the message took its room when it was posted
             if node.may_be_full() and not (
                 node.duplicates is not None and node.duplicates.knows(message)
             ):
@@ -235,7 +236,7 @@ class Transaction:
             room.check()
 
     def roll_back(self, batch: Batch) -> None:
-        """Let nothing of it have been."""
+        """Undo all work: drop the posted messages, and roll back each retirement."""
         self._router.stats.rolled_back += 1
         self._router.event_log.txn = self.id
         for retirement in self._retired.values():
@@ -243,7 +244,7 @@ class Transaction:
         self._clear()
 
     def _clear(self) -> None:
-        """Entries and links refer to each other where no collector looks: let go of them."""
+        """Drop all references: the garbage collector never sees cycles of entries and links."""
         self._let_go_of_posted()
         self._retired.clear()
         self._hold(-self.memory)

@@ -1,1 +1,1 @@
-"""Who is this, and may they enter. Knows no frames and no sockets."""
+"""Authentication of users. It does not depend on frames or sockets."""

@@ -1,11 +1,11 @@
-"""Who is this: the users file, its passwords, and whether strangers may enter.
+"""Authenticates users: the users file, its passwords, and whether a client may enter without one.
 
-The file holds one user a line, `name:hash`, the hash as argon2 writes it, or
-`name:hash:administrator` for those who may manage the broker; lines that begin
-with `#` are kept. It is read anew when it has changed, so a user
-added while the broker runs may enter at once. Every wrong password costs one hash, whether
-the user exists or not; a right one costs it once, then a keyed digest of it is compared that
-is kept in memory as long as the user's line stays as it is.
+The file has one user a line, `name:hash` with the hash as argon2 writes it, or
+`name:hash:administrator` for a user that may manage the broker; lines that begin with `#` are
+kept. It is read again when it has changed, so a user that is added while the broker runs may
+enter at once. Every wrong password costs one hash, whether the user exists or not. A right one
+costs it once; after that, a keyed digest of it is compared, which is kept in memory as long as
+the user's line does not change.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 NAME_BYTES_MAX: Final = 255
 
-# OWASP's least for argon2id. RFC 9106 asks for 64 MiB, which two logins at once would
-# add to a broker that otherwise runs in 30.
+# OWASP's minimum for argon2id. RFC 9106 asks for 64 MiB, which each of two logins at a time would
+# add to a broker that otherwise runs in 30 MiB.
 MEMORY_KIB: Final = 19_456
 PASSES: Final = 2
 LANES: Final = 1
 
 ADMINISTRATOR: Final = "administrator"
-"""What stands behind the hash of a user who may manage the broker."""
+"""The mark behind the hash of a user that may manage the broker."""
 
 NOBODY: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1$"
     "g43qHeIl5uJANlzJXapyIw$SXXeivewY13A+m+qnQosAvXZ9C1aa5lElUEM2wdqUCk"
 )
-"""Checked for users that do not exist, so that they take as long as those that do."""
+"""The hash that is checked for unknown users, so that they take as long as known ones."""
 
 
 class UsersError(ValueError):
-    """A users file or a change to it that cannot be. The text says what to do."""
+    """A users file is invalid, or cannot be changed as requested. The text says what to do."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Entry:
 
 
 class Users:
-    """Those who may enter with a password: the users file, and the first user of the settings."""
+    """The users with a password: those of the users file, and the first user of the settings."""
 
     def __init__(self, file: Path, *, first: tuple[str, str] | None = None) -> None:
         self._file: Final = file
@@ -66,7 +66,7 @@ class Users:
         self._verified: Final[dict[str, tuple[str, bytes]]] = {}
 
     def recall(self, name: str, password: str) -> bool:
-        """Return True if `password` was right in `check` and the user's line is the same since.
+        """Return True if `password` was right in `check` and the user's line has not changed since.
 
         Takes microseconds. False says nothing about the password.
         """
@@ -80,7 +80,7 @@ class Users:
         return hmac.compare_digest(digest, self._digest(password))
 
     def _known(self, name: str) -> str:
-        """Return what a password of `name` is compared with: a hash; empty for the first user."""
+        """Return the hash that a password of `name` is compared with; empty for the first user."""
         if self._first is not None and self._first[0] == name:
             return ""
         entry = self._entries().get(name)
@@ -90,43 +90,43 @@ class Users:
         return hmac.digest(self._secret, password.encode(errors="surrogatepass"), "sha256")
 
     def _entries(self) -> dict[str, Entry]:
-        """Return the users of the file; those it had before if it has been spoilt by hand since."""
+        """Return the users of the file; those of its last valid version if it is invalid now."""
         try:
             return self._current()
         except UsersError:
             return self._hashes
 
     def exist(self) -> bool:
-        """Return True if anybody could enter with a password, or the file cannot be read."""
+        """Return True if there is a user with a password, or the file cannot be read."""
         try:
             return not self.is_empty()
         except UsersError:
             return True
 
     def check(self, name: str, password: str) -> bool:
-        """Whether `password` is that of `name`. Takes a core for tens of milliseconds.
+        """Return whether `password` is that of `name`. Takes a core for tens of milliseconds.
 
-        To be called off the event loop, from any thread. The first user of the
-        settings wins over one of the same name in the file.
+        To be called off the event loop, from any thread. The first user of the settings has
+        precedence over one of the same name in the file.
         """
         known = self._known(name)
         right = _matches(known or NOBODY, password)
         if self._first is not None and self._first[0] == name:
             right = hmac.compare_digest(self._first[1].encode(), password.encode())
-        # An empty password is what a client sends that has none (`reliability.md` A5).
+        # A client that has no password sends an empty one (`reliability.md` A5).
         right = right and password != ""
         if right:
             self._verified[name] = (known, self._digest(password))
         return right
 
     def is_empty(self) -> bool:
-        """Whether nobody could enter with a password."""
+        """Return whether there is no user with a password. UsersError if the file is unreadable."""
         return self._first is None and not self._current()
 
     def is_administrator(self, name: str) -> bool:
-        """Whether `name`, who has entered, may manage the broker.
+        """Return whether the user `name`, who has entered, may manage the broker.
 
-        The first user of the settings may: whoever sets it owns the broker.
+        The first user of the settings may: the operator who sets it owns the broker.
         """
         if self._first is not None and self._first[0] == name:
             return True
@@ -135,22 +135,23 @@ class Users:
 
     @property
     def file(self) -> Path:
-        """The users file, from the root."""
+        """The absolute path of the users file."""
         return self._file.absolute()
 
     @property
     def first(self) -> str | None:
-        """The name of the first user, whom the settings name and no file, or None."""
+        """The name of the first user, which the settings give and not the file; or None."""
         return None if self._first is None else self._first[0]
 
     def names(self) -> list[str]:
-        """Everybody in the file, sorted."""
+        """Return the names of all users in the file, sorted. UsersError if it is unreadable."""
         return sorted(self._current())
 
     def add(self, name: str, password: str, *, administrator: bool | None = None) -> bool:
-        """Write `name` into the file, or give it a new password. Whether it is new.
+        """Write the user `name` to the file, or change its password. Return whether it is new.
 
-        `administrator` None leaves that as it was, false for somebody new.
+        `administrator` None leaves that as it was; a new user is then no administrator.
+        UsersError if the name or password is not allowed, or the file cannot be changed.
         """
         refusal = refusal_of_name(name) or refusal_of_password(password)
         if refusal is not None:
@@ -164,12 +165,12 @@ class Users:
         return not _replace(self._file, name, f"{line}:{ADMINISTRATOR}" if administrator else line)
 
     def remove(self, name: str) -> None:
-        """Take `name` out of the file; UsersError where it is not in it."""
+        """Remove the user `name` from the file. UsersError if it is not in it."""
         if not _replace(self._file, name, None):
             raise UsersError(f"no user {name!r} in {self._file}")
 
     def _current(self) -> dict[str, Entry]:
-        """What the file says by name, read anew when the file has changed."""
+        """Return the users of the file by name, read again if it has changed."""
         try:
             status = self._file.stat()
         except FileNotFoundError:
@@ -186,9 +187,9 @@ class Users:
 
 
 def open_users(settings: Settings) -> tuple[Users, bool]:
-    """The users that `settings` name, and whether those without a password may enter.
+    """Return the users that `settings` name, and whether clients without a password may enter.
 
-    Raises SettingsError where the broker must not start so.
+    SettingsError if the broker must not start with these settings.
     """
     users = Users(settings.users_file, first=_first_user(settings))
     try:
@@ -199,10 +200,10 @@ def open_users(settings: Settings) -> tuple[Users, bool]:
 
 
 def anonymous_allowed(settings: Settings, *, users_exist: bool) -> bool:
-    """Whether whoever reaches the port may enter.
+    """Return whether any client that reaches the port may enter.
 
-    The default is yes as long as only this machine reaches it and there are no
-    users. SettingsError where nobody at all could enter, or anybody by oversight.
+    The default is yes if only this machine reaches it and there are no users. SettingsError if no
+    client at all could enter, or any client by oversight.
     """
     if settings.allow_anonymous is None:
         if users_exist:
@@ -224,7 +225,7 @@ def anonymous_allowed(settings: Settings, *, users_exist: bool) -> bool:
 
 
 def _exposed(settings: Settings) -> str | None:
-    """The setting by which other machines reach the broker, None where none does."""
+    """Return the setting by which other machines reach the broker, None if there is none."""
     if not is_loopback(settings.bind):
         return f"bind = {settings.bind!r}"
     if settings.http.port is not None and not is_loopback(settings.http.host):
@@ -233,7 +234,7 @@ def _exposed(settings: Settings) -> str | None:
 
 
 def is_loopback(bind: str) -> bool:
-    """Whether only this machine reaches `bind`. Of names, `localhost` alone is trusted."""
+    """Return whether only this machine reaches `bind`. Of names, only `localhost` is trusted."""
     if bind == "localhost":
         return True
     try:
@@ -243,7 +244,7 @@ def is_loopback(bind: str) -> bool:
 
 
 def refusal_of_name(name: str) -> str | None:
-    """Why nobody may be called `name`, or None."""
+    """Return why `name` is not allowed for a user, or None."""
     if not name or name.startswith("#") or name != name.strip():
         return "a user's name is not empty, does not begin with #, and has no space around it"
     if ":" in name or not name.isprintable():  # surrogates are not printable either
@@ -254,7 +255,7 @@ def refusal_of_name(name: str) -> str | None:
 
 
 def refusal_of_password(password: str) -> str | None:
-    """Why nobody may have `password`, or None."""
+    """Return why `password` is not allowed, or None."""
     if not password:
         return "a password is not empty"
     if "\0" in password or any("\ud800" <= character <= "\udfff" for character in password):
@@ -268,7 +269,7 @@ def _first_user(settings: Settings) -> tuple[str, str] | None:
     if settings.password_file is not None:
         password = _read_password(settings.password_file)
     else:
-        assert settings.password is not None  # Settings has seen to it
+        assert settings.password is not None  # Settings requires one of the two
         password = settings.password.get_secret_value()
     refusal = refusal_of_name(settings.user) or refusal_of_password(password)
     if refusal is not None:
@@ -277,7 +278,7 @@ def _first_user(settings: Settings) -> tuple[str, str] | None:
 
 
 def _read_password(file: Path) -> str:
-    """The file's text without the line end that an editor leaves."""
+    """Return the file's text, without the line end that an editor leaves."""
     try:
         return file.read_text(encoding="utf-8").rstrip("\r\n")
     except OSError as error:
@@ -296,14 +297,14 @@ def _matches(known: str, password: str) -> bool:
 
 
 def _hasher() -> PasswordHasher:
-    # A broker that nobody has logged in to does not carry argon2.
+    # Imported here, so that a broker without logins does not load argon2.
     from argon2 import PasswordHasher
 
     return PasswordHasher(time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES)
 
 
 def _parse(file: Path) -> dict[str, Entry]:
-    """The users by name. UsersError names the first line that is none."""
+    """Return the users of `file` by name. UsersError names the first invalid line."""
     users: dict[str, Entry] = {}
     for number, line in enumerate(_lines(file), start=1):
         if not line or line.startswith("#"):
@@ -332,10 +333,10 @@ def _lines(file: Path) -> list[str]:
 
 
 def _replace(file: Path, name: str, line: str | None) -> bool:
-    """Put `line` in the place of the line of `name`, in one step. Whether there was one.
+    """Replace the line of `name` by `line`, if any, in one step. Return whether there was one.
 
-    The new file is there under another name until it is whole; that name also
-    keeps two changes from being made at once.
+    The new file has another name until it is complete; that name also prevents two changes at the
+    same time.
     """
     target = file.resolve()
     new = target.with_name(f"{target.name}.new")
@@ -366,10 +367,10 @@ def _replace(file: Path, name: str, line: str | None) -> bool:
 
 
 def _keep_owner(old: Path, new: Path) -> None:
-    """Who could read the file can still read it: root may add users for another account."""
+    """Keep the owner and mode of `old`, for its readers: root may add users for another account."""
     if not old.exists() or not hasattr(os, "chown"):
         return
     status = old.stat()
-    with suppress(PermissionError):  # not our file, but in our folder
+    with suppress(PermissionError):  # another account's file, in a folder of ours
         os.chown(new, status.st_uid, status.st_gid)
     new.chmod(status.st_mode & 0o777)

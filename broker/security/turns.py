@@ -1,8 +1,8 @@
-"""Which login has its password checked next: fair between sources, and bounded for each of them.
+"""Chooses the login whose password is checked next: fair between sources, with a limit for each.
 
-A check costs a core for tens of milliseconds, so a flood of wrong passwords is a queue. Sources
-take turns, and within a source the user names do: a flood delays its own source alone, and there
-first the name that it tries.
+A check takes a core for tens of milliseconds, so a flood of wrong passwords makes a queue. Sources
+take turns, and so do the user names within a source: a flood delays only its own source, and
+there first the name that it tries.
 """
 
 from __future__ import annotations
@@ -14,21 +14,24 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 WAITING_PER_SOURCE_MAX: Final = 32
-"""Checks of one source that may wait: with 26 ms each the last of them starts within a second."""
+"""Maximum waiting checks of one source: with 26 ms each, the last one starts within a second."""
 
 WAITING_MAX: Final = 1000
-"""Checks of all sources that may wait."""
+"""Maximum waiting checks of all sources."""
 
 IPV6_SOURCE_BITS: Final = 64
-"""One IPv6 host may use any address of such a network, so that counts as one source."""
+"""Prefix length of an IPv6 source: one host may use any address of such a network."""
 
 
 class TooManyLogins(Exception):  # noqa: N818 - as refusals are named in this project
-    """A login that was not checked, because too many of its source wait. It may be tried again."""
+    """Too many logins of a source wait, so this one was not checked. It may be tried again."""
 
 
 def source_of(host: str) -> str:
-    """Return the source that the address `host` of a peer counts for: IPv4 /32, IPv6 /64."""
+    """Return the source that the address `host` of a peer counts for: IPv4 /32, IPv6 /64.
+
+    A `host` that is no address is returned as it is.
+    """
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -42,7 +45,7 @@ def source_of(host: str) -> str:
 
 
 class Turns(Generic[T]):
-    """Items that wait, by source and user name. `take` serves sources, then names, in turn."""
+    """Waiting items, by source and user name. `take` serves sources, then names, in turn."""
 
     def __init__(
         self, *, per_source_max: int = WAITING_PER_SOURCE_MAX, total_max: int = WAITING_MAX
@@ -57,10 +60,10 @@ class Turns(Generic[T]):
         return self._total
 
     def put(self, source: str, name: str, item: T) -> T | None:
-        """Let `item` wait. Return the item that loses its place for it, None if there is room.
+        """Add `item`. Return the item that loses its place for it, None if there is room.
 
-        Where a source has its share, its name with the most items loses the oldest; where all
-        sources together do, so does the source with the most items.
+        If the source is at its limit, its name with the most items loses the oldest one; if all
+        sources together are, that happens in the source with the most items.
         """
         displaced: T | None = None
         if self._counts.get(source, 0) >= self._per_source_max:
@@ -74,7 +77,7 @@ class Turns(Generic[T]):
         return displaced
 
     def take(self) -> T:
-        """Return the next item, which waits no longer. IndexError if nothing waits."""
+        """Remove and return the next item. IndexError if no item waits."""
         if not self._sources:
             raise IndexError("no login waits")
         source = next(iter(self._sources))
@@ -88,7 +91,7 @@ class Turns(Generic[T]):
         return self._pop(source, max(names, key=lambda name: len(names[name])))
 
     def _pop(self, source: str, name: str) -> T:
-        """Remove the oldest item of a name; the name is then the last of its source in turn."""
+        """Remove and return the oldest item of a name, and make that name the last in turn."""
         names = self._sources[source]
         items = names[name]
         item = items.popleft()

@@ -1,7 +1,7 @@
 """Contents of large messages in SQL: rows of chunks, and which messages have them.
 
-A chunk's number is that of its content and its own place there, so that the chunks of one
-content lie together, and no index is needed.
+A chunk's number consists of that of its content and its index there, so that the chunks of one
+content are stored together, and no database index is needed.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from storage.sql.statements import Texts
 from storage.sql.tables import CHUNK, LARGE, QUARANTINE
 
 SWEPT_AT_ONCE: Final = 16
-"""Chunks that one step of a sweep deletes: a commit waits for no more than that."""
+"""Maximum chunks that one step of a sweep deletes, so that a commit does not wait for more."""
 
 INSERT_CHUNK: Final = insert(CHUNK)
-"""number, checksum, data"""
+"""Parameters: number, checksum, data."""
 
 INSERT_LARGE: Final = insert(LARGE)
-"""number, content, size, beginning, checksum"""
+"""Parameters: number, content, size, beginning, checksum."""
 
 INSERT_QUARANTINE: Final = insert(QUARANTINE)
-"""number, found_ms, reason"""
+"""Parameters: number, found_ms, reason."""
 
 DELETE_LARGE: Final = delete(LARGE).where(LARGE.c.number == bindparam("which"))
-"""number"""
+"""Parameters: number."""
 
 Rows = Sequence[tuple[object, ...]]
 
 
 @final
 class Chunks:
-    """Who uses which content, and the rows that a batch becomes by it."""
+    """The uses of contents, and the conversion of a batch's content changes to rows."""
 
     def __init__(self) -> None:
         self.uses: Final = ContentUses()
         self.first = 1
-        """The lowest number that no content has."""
+        """The lowest number above those of all contents that were there at the start."""
 
     def apply(self, batch: Batch) -> list[tuple[UpdateBase, Rows]]:
-        """What is to be written for `batch`, which is counted as written from now on."""
+        """Apply `batch` to the uses, and return the statements to write. Call once per batch."""
         statements: list[tuple[UpdateBase, Rows]] = []
         changes = batch.contents
         if changes is not None:
@@ -89,7 +89,10 @@ class Chunks:
 
 
 def load(connection: Connection, texts: Texts, names: Mapping[int, str]) -> Chunks:
-    """Find who has what, and what nobody has. Messages of queues that have gone are deleted."""
+    """Return the uses of contents, and the unused ones as garbage.
+
+    Rows of large messages that are gone are deleted.
+    """
     chunks = Chunks()
     used: set[int] = set()
     for row in connection.execute(select(LARGE.c.number, LARGE.c.content)).all():
@@ -111,7 +114,7 @@ def load(connection: Connection, texts: Texts, names: Mapping[int, str]) -> Chun
 def complete(
     connection: Connection, chunks: Chunks, found: list[StoredMessage]
 ) -> tuple[list[StoredMessage], list[tuple[int, str]]]:
-    """Messages as their rows have them, with contents; and those of which that is damaged."""
+    """Return the messages with their contents, and those whose row in `large` is damaged."""
     if not chunks.uses.any():
         return found, []
     numbers = [int(message.number) for message in found]
@@ -133,7 +136,7 @@ def complete(
 
 
 def weigh(connection: Connection, chunks: Chunks, found: StoredPlaces) -> None:
-    """Add what their contents take to the sizes of large messages."""
+    """Add the sizes of their contents to the sizes of large messages."""
     if not found.numbers or not chunks.uses.any():
         return
     within = LARGE.c.number.between(found.numbers[0], found.numbers[-1])
@@ -144,7 +147,7 @@ def weigh(connection: Connection, chunks: Chunks, found: StoredPlaces) -> None:
 
 
 def read(connection: Connection, content: int, index: int) -> bytes:
-    """A chunk; ContentError where it is not as it was written."""
+    """Return a chunk of a content. Raise ContentError if it is damaged or missing."""
     number = content * CHUNKS_MAX + index
     which = CHUNK.c.number == number
     row = connection.execute(select(CHUNK.c.checksum, CHUNK.c.data).where(which)).first()
@@ -154,7 +157,10 @@ def read(connection: Connection, content: int, index: int) -> bytes:
 
 
 def sweep(connection: Connection, chunks: Chunks) -> bool:
-    """Delete some chunks of what nobody uses; whether more is left. Never within a commit."""
+    """Delete some chunks of unused contents. Return whether more are left.
+
+    Never called within a commit.
+    """
     garbage = chunks.uses.garbage
     if not garbage:
         return False
@@ -168,7 +174,7 @@ def sweep(connection: Connection, chunks: Chunks) -> bool:
 
 
 def _present(connection: Connection) -> list[int]:
-    """The numbers of contents that have chunks: one search each, whatever their size."""
+    """Return the numbers of contents that have chunks: one search each, whatever their size."""
     found: list[int] = []
     behind = 0
     while True:

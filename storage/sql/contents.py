@@ -1,4 +1,4 @@
-"""What a store holds, read back: on any database, over a connection of SQLAlchemy's."""
+"""Reading of a store's contents, from any database, over a connection of SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from storage.sql.statements import CHANGE_SEGMENT, DELETE_BODIES, DELETE_SEGMENT
 from storage.sql.tables import BODY, MARK, NODE, QUEUE, SEGMENT, SUBSCRIPTION
 
 IN_USE: Final = "in use"
-"""1 from the opening to the close: whoever finds it so knows that there was no close."""
+"""Mark that is 1 from opening to closing: a start that finds 1 knows that there was no close."""
 
 
 def load(connection: Connection, texts: Texts) -> Index:
-    """The index of what is there.
+    """Return the index of the stored rows.
 
-    What belongs to no queue any more is deleted first, and so are volatile messages.
+    Messages of removed queues are deleted first, and so are volatile messages.
     """
     index = Index()
     for queue, name in connection.execute(select(QUEUE.c.id, QUEUE.c.name)):
@@ -38,7 +38,7 @@ def load(connection: Connection, texts: Texts) -> Index:
         delivered.forget_all(connection)
     index.chunks = chunks.load(connection, texts, index.names())
     highest = connection.execute(select(func.max(QUEUE.c.id))).scalar() or 0
-    queues = max(mark(connection, QUEUES), highest)  # no mark: by a broker that had none
+    queues = max(mark(connection, QUEUES), highest)  # no mark: older brokers wrote none
     index.speak_for(numbers=mark(connection, NUMBERS), queues=queues)
     marks = ((NUMBERS, index.numbers_up_to), (QUEUES, queues))
     for name, value in (*marks, (FENCING_TOKENS, mark(connection, FENCING_TOKENS))):
@@ -47,9 +47,9 @@ def load(connection: Connection, texts: Texts) -> Index:
 
 
 def forget_orphans(connection: Connection, texts: Texts, queues: set[int]) -> None:
-    """Delete volatile messages, and what is left of queues that have gone.
+    """Delete volatile messages, and messages of queues other than `queues`.
 
-    Both lie all over the segments.
+    Both can be in any segment.
     """
 
     def look(segment: Segment) -> None:
@@ -67,19 +67,19 @@ def forget_orphans(connection: Connection, texts: Texts, queues: set[int]) -> No
 
 
 def mark(connection: Connection, name: str) -> int:
-    """The value of a mark, 0 where it was never set."""
+    """Return the value of a mark, 0 if it was never set."""
     return connection.execute(select(MARK.c.value).where(MARK.c.name == name)).scalar() or 0
 
 
 def set_mark(connection: Connection, name: str, value: int) -> None:
-    """Set a mark, be it there or not."""
+    """Set a mark, whether it exists or not."""
     changed = connection.execute(update(MARK).where(MARK.c.name == name).values(value=value))
     if changed.rowcount == 0:
         connection.execute(insert(MARK).values(name=name, value=value))
 
 
 def nodes(connection: Connection) -> list[StoredNode]:
-    """Every node, in the order in which they were added."""
+    """Return every node, in the order in which they were added."""
     marks = select(MARK.c.name).where(MARK.c.name.startswith(AUTO_CREATED, autoescape=True))
     auto_created = set(connection.execute(marks).scalars())
     rows = connection.execute(select(NODE.c.kind, NODE.c.address).order_by(NODE.c.id))
@@ -94,7 +94,7 @@ def nodes(connection: Connection) -> list[StoredNode]:
 
 
 def subscriptions(connection: Connection) -> list[StoredSubscription]:
-    """Every subscription, in the order in which they were added."""
+    """Return every subscription, in the order in which they were added."""
     rows = connection.execute(select(SUBSCRIPTION).order_by(SUBSCRIPTION.c.id))
     return [subscription_of(row) for row in rows]
 
@@ -102,9 +102,9 @@ def subscriptions(connection: Connection) -> list[StoredSubscription]:
 def messages(
     connection: Connection, texts: Texts, index: Index, *, behind: int
 ) -> tuple[list[StoredMessage], list[Damage]]:
-    """The next messages with numbers above `behind`, ascending, and what damage was met.
+    """Return the next messages with numbers above `behind`, ascending, and the damage found.
 
-    No message where none is left.
+    Without messages if none is left.
     """
     sifting = Sifting(index.names(), index.left_out)
     damaged = sifting.damaged
@@ -122,7 +122,7 @@ def messages(
 def places(
     connection: Connection, texts: Texts, index: Index, *, behind: int
 ) -> tuple[StoredPlaces, list[Damage]]:
-    """Where the next messages with numbers above `behind` are, and what damage was met."""
+    """Return the places of the next messages with numbers above `behind`, and the damage found."""
     found = StoredPlaces()
     sifting = Sifting(index.names(), index.left_out)
     while not found.numbers:
@@ -140,7 +140,7 @@ def places(
 def window(
     connection: Connection, texts: Texts, index: Index, *, numbers: list[int]
 ) -> tuple[list[StoredMessage], list[Damage]]:
-    """The messages of those numbers that are there, ascending, and what damage was met."""
+    """Return the stored messages of these numbers, ascending, and the damage found."""
     sifting = Sifting(index.names(), index.left_out)
     for segment in reading.holding(connection, texts, numbers, with_bytes=True):
         sifting.take(segment, numbers)

@@ -1,4 +1,4 @@
-"""Up to where messages may have been delivered, queue by queue: asked after a kill (RCV-08)."""
+"""Positions in queues up to which messages may have been delivered: read after a kill (RCV-08)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from sqlalchemy.sql.expression import ClauseElement
 from storage.sql.tables import DELIVERED, QUEUE
 
 DELETE: Final = delete(DELIVERED).where(DELIVERED.c.queue == bindparam("which"))
-"""queue"""
+"""Parameters: queue."""
 
 INSERT: Final = insert(DELIVERED)
-"""queue, position"""
+"""Parameters: queue, position."""
 
 
 def statements_of(
     positions: dict[str, int], queue_ids: Mapping[str, int]
 ) -> list[tuple[ClauseElement, Sequence[tuple[object, ...]]]]:
-    """What puts these positions in place of those that were kept; it is rare."""
+    """Return the statements that replace the stored positions with these; needed rarely."""
     rows = [
         (queue_ids[name], position) for name, position in positions.items() if name in queue_ids
     ]
@@ -28,7 +28,7 @@ def statements_of(
 
 
 def positions(connection: Connection) -> dict[str, int]:
-    """All that are kept, by the names of their queues."""
+    """Return all stored positions by the names of their queues."""
     rows = connection.execute(
         select(QUEUE.c.name, DELIVERED.c.position).join(DELIVERED, DELIVERED.c.queue == QUEUE.c.id)
     )
@@ -36,10 +36,10 @@ def positions(connection: Connection) -> dict[str, int]:
 
 
 def forget_gone(connection: Connection) -> None:
-    """Forget those of queues that have gone."""
+    """Delete the positions of removed queues."""
     connection.execute(delete(DELIVERED).where(DELIVERED.c.queue.not_in(select(QUEUE.c.id))))
 
 
 def forget_all(connection: Connection) -> None:
-    """Every message that was delivered has been counted: nothing is in doubt."""
+    """Delete all positions, if all delivered messages have been counted: none is in doubt."""
     connection.execute(delete(DELIVERED))

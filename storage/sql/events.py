@@ -1,6 +1,6 @@
-"""The event log in SQL: rows in the order of their ids, no other index.
+"""The event log in SQL: rows in the order of their ids, without another index.
 
-Old rows go in steps of bounded size, and a reader looks at a bounded part at a time.
+Old rows are removed in steps of bounded size, and a reader examines a bounded part at a time.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from storage.events import (
 from storage.sql.tables import EVENT
 
 SCAN_MAX: Final = 20_000
-"""Rows that one query looks at, whatever its filters make of them: some milliseconds."""
+"""Maximum rows that one query examines, whether its filters pass them or not: some milliseconds."""
 
 
 INSERT: Final = insert(EVENT)
-"""The columns of EVENT, in their order."""
+"""Parameters: the columns of EVENT, in their order."""
 
 TRIM: Final = delete(EVENT).where(
     EVENT.c.id < select(func.min(EVENT.c.id)).scalar_subquery() + bindparam("step"),
     EVENT.c.id < select(func.max(EVENT.c.id)).scalar_subquery(),
     or_(EVENT.c.at_us < bindparam("before"), EVENT.c.id < bindparam("floor")),
 )
-"""step, before_us, floor"""
+"""Parameters: step, before_us, floor."""
 
 BOUNDS: Final = select(
     select(func.min(EVENT.c.id)).scalar_subquery(), select(func.max(EVENT.c.id)).scalar_subquery()
 )
-"""Two questions: SQLite reads every row for both in one."""
+"""Two subqueries, since SQLite reads every row if one query asks for both minimum and maximum."""
 
 SEPARATOR_LITERAL: Final = literal_column(f"'{SEPARATOR}'", Text)
 
@@ -59,7 +59,7 @@ SEPARATOR_LITERAL: Final = literal_column(f"'{SEPARATOR}'", Text)
 def statements_of(
     changes: EventChanges,
 ) -> list[tuple[ClauseElement, Sequence[tuple[object, ...]]]]:
-    """What is to be written for `changes`."""
+    """Return the statements that write `changes`, each with its rows of parameters."""
     written: list[tuple[ClauseElement, Sequence[tuple[object, ...]]]] = []
     if changes.rows:
         written.append((INSERT, changes.rows))
@@ -70,20 +70,20 @@ def statements_of(
 
 
 def first_free(connection: Connection) -> int:
-    """The lowest id that no row has ever had: the newest row is never removed."""
+    """Return the lowest id that no row has ever had: the newest row is never removed."""
     return int(connection.execute(select(func.max(EVENT.c.id))).scalar() or 0) + 1
 
 
 def bounds(connection: Connection) -> tuple[int, int]:
-    """The oldest and the newest id, 0 and 0 where there is no row."""
+    """Return the oldest and the newest id, 0 and 0 if there is no row."""
     oldest, newest = connection.execute(BOUNDS).one()
     return (0, 0) if newest is None else (int(oldest), int(newest))
 
 
 def _stretch(connection: Connection, query: EventQuery, at_most: int) -> tuple[int, int, bool]:
-    """The ids that one call looks at: above the first, up to the second; and whether it ends there.
+    """Return the ids that one call examines, and whether these reach the end of the query.
 
-    Nothing is to be looked at where the two are one.
+    They are those above the first value, up to the second; none if the two are equal.
     """
     oldest, newest = bounds(connection)
     behind = int(query.behind)
@@ -109,7 +109,7 @@ def _wanted(behind: int, upto: int, query: EventQuery) -> list[ColumnElement[boo
 
 
 def load(connection: Connection, query: EventQuery) -> EventPage:
-    """What `query` asks for, as far as SCAN_MAX rows tell."""
+    """Return the first rows that `query` asks for; at most SCAN_MAX rows are examined."""
     behind, upto, is_last = _stretch(connection, query, SCAN_MAX)
     if upto == behind:
         return EventPage([], looked_to=behind, is_last=is_last)
@@ -123,18 +123,18 @@ def load(connection: Connection, query: EventQuery) -> EventPage:
 
 
 def load_columns(connection: Connection, query: EventQuery) -> EventColumns:
-    """The same in columns, which the database puts together: three times as fast as rows."""
+    """Return rows in columns, which the database puts together: three times as fast as `load`."""
     behind, upto, is_last = _stretch(connection, query, min(int(query.at_most), SCAN_MAX))
     if upto == behind:
         return columns_of([], looked_to=behind, is_last=is_last)
     wanted = _wanted(behind, upto, query)
     if connection.dialect.name == "postgresql":
-        # in the order of the rows below: nothing else says in which order they are joined
+        # the subquery sorts the rows: otherwise the order in which they are joined is undefined
         rows = select(EVENT).where(*wanted).order_by(EVENT.c.id).subquery()
         joined = [func.string_agg(cast(each, Text), SEPARATOR_LITERAL) for each in rows.c]
         found = connection.execute(select(func.count(), *joined).select_from(rows)).one()
     else:
-        # SQLite walks along the ids; a subquery or a bound separator takes twice as long
+        # SQLite reads rows by ascending id; a subquery or a bound separator takes twice as long
         joined = [func.group_concat(each, SEPARATOR_LITERAL) for each in EVENT.c]
         found = connection.execute(select(func.count(), *joined).where(*wanted)).one()
     return EventColumns(

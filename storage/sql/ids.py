@@ -1,4 +1,4 @@
-"""The remembered ids of messages in SQL: rows in the order of their numbers, no other index."""
+"""Remembered message ids in SQL: rows in the order of their numbers, without another index."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from storage.sql.segments.ranges import ranges
 from storage.sql.tables import NODE, REMEMBERED_ID
 
 PART: Final = 10_000
-"""Ids loaded together at a start."""
+"""Maximum ids that are loaded together at a start."""
 
 
 INSERT: Final = insert(REMEMBERED_ID)
-"""The columns of REMEMBERED_ID, in their order."""
+"""Parameters: the columns of REMEMBERED_ID, in their order."""
 
 DELETE: Final = delete(REMEMBERED_ID).where(
     REMEMBERED_ID.c.number.between(bindparam("first"), bindparam("last"))
 )
-"""first, last"""
+"""Parameters: first, last."""
 
 
 def statements_of(changes: IdChanges) -> list[tuple[ClauseElement, Sequence[tuple[object, ...]]]]:
-    """What is to be written for `changes`."""
+    """Return the statements that write `changes`, each with its rows of parameters."""
     rows = [
         (int(each.number), each.kind, each.address, each.digest, int(each.at_ms))
         for each in changes.remembered
@@ -42,7 +42,7 @@ def statements_of(changes: IdChanges) -> list[tuple[ClauseElement, Sequence[tupl
 
 
 def load(connection: Connection, behind: int) -> list[StoredId]:
-    """The first ids with numbers above `behind`, of nodes that are there."""
+    """Return the first ids with numbers above `behind`, without those of removed nodes."""
     known = (NODE.c.kind == REMEMBERED_ID.c.kind) & (NODE.c.address == REMEMBERED_ID.c.address)
     rows = connection.execute(
         select(REMEMBERED_ID)

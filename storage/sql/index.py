@@ -1,4 +1,4 @@
-"""What is remembered of what a store holds, and what is to be written of a batch by it."""
+"""The index of a store's rows in memory, and the conversion of a batch to rows by means of it."""
 
 from __future__ import annotations
 
@@ -26,37 +26,41 @@ from storage.sql.statements import (
 )
 
 NUMBERS: Final = "numbers"
-"""The mark up to which message numbers are spoken for."""
+"""Mark with the highest reserved message number."""
 
 QUEUES: Final = "queues"
-"""The same for ids of queues: messages of a queue that has gone may still lie about."""
+"""Mark with the highest reserved queue id: messages of a removed queue may still be stored."""
 
 TIDY: Final = "tidy"
-"""1 as long as no queue has gone, and no volatile message has come: then there is nothing that a
-start would have to look for."""
+"""Mark that is 1 as long as no queue was removed and no volatile message was stored: then a start
+has no messages to look for and delete."""
 
 AUTO_CREATED: Final = "auto-created "
-"""How the marks of nodes begin that clients made by naming them: kind and address follow."""
+"""Beginning of the marks of nodes that clients created by naming them: kind and address follow."""
 
 NUMBERS_AT_ONCE: Final = 1_000_000
+"""Message numbers that one write of the mark reserves."""
+
 QUEUES_AT_ONCE: Final = 1000
+"""Queue ids that one write of the mark reserves."""
 
 Row = tuple[object, ...]
 
 
 @final
 class Changes:
-    """What is to be written of a batch, in the order of the attributes."""
+    """The rows to write for one batch, in the order of the attributes."""
 
     def __init__(self) -> None:
         self.statements: Final[list[tuple[ClauseElement, Sequence[Row]]]] = []
-        """What concerns queues, nodes, subscriptions, marks, remembered ids, events and stages."""
+        """Statements for queues, nodes, subscriptions, marks, delivered positions, remembered ids,
+        contents, events, stages and leases."""
         self.segments = SegmentChanges()
 
 
 @final
 class Index:
-    """Ids of queues, segments, what was found damaged, and up to where numbers are spoken for."""
+    """Ids of queues, segments, damaged messages (`left_out`), and the highest reserved numbers."""
 
     def __init__(self) -> None:
         self.queue_ids: Final[dict[str, int]] = {}
@@ -70,12 +74,12 @@ class Index:
         self._has_volatile = False
 
     def speak_for(self, *, numbers: int, queues: int) -> None:
-        """Begin behind the numbers and ids that have been spoken for."""
+        """Begin behind the message numbers and queue ids that are reserved already."""
         self.numbers_up_to = numbers
         self.queues_up_to = self._last_queue = queues
 
     def names(self) -> dict[int, str]:
-        """The names of queues by their ids; made once for all that are there."""
+        """Return the names of queues by their ids; built once until queues change."""
         if self._names is None:
             self._names = {queue: name for name, queue in self.queue_ids.items()}
         return self._names
@@ -83,7 +87,7 @@ class Index:
     def apply(self, batch: Batch) -> Changes:
         """Apply `batch` to the index and return the rows to write. Call once per batch.
 
-        `segments` must have learned before what it wants to know (`wanted`).
+        `segments` must have learned the segments that it wants (`wanted`) before this.
         """
         changes = Changes()
         if batch.nodes_removed or batch.subscriptions_removed:
@@ -111,7 +115,7 @@ class Index:
         return changes
 
     def _remove(self, batch: Batch, changes: Changes) -> None:
-        """Forget queues by name; their messages are orphans, which a start deletes."""
+        """Remove nodes, queues, subscriptions; the messages left over are deleted at a start."""
         names = [node.address for node in batch.nodes_removed if node.kind == "queue"]
         names += batch.subscriptions_removed
         gone = [(name,) for name in names if self.queue_ids.pop(name, None) is not None]
@@ -131,7 +135,7 @@ class Index:
                 changes.statements.append((statement, rows))
 
     def _add(self, batch: Batch, changes: Changes) -> None:
-        """Remember nodes, subscriptions, and every queue that is named."""
+        """Add nodes, subscriptions, and every queue that these or messages name."""
         queues: list[Row] = []
         for node in batch.nodes_added:
             if node.kind == "queue":
@@ -165,5 +169,5 @@ class Index:
 
 
 def mark_of(kind: str, address: str) -> str:
-    """The name of the mark that tells that a client made that node."""
+    """Return the name of the mark of a node that a client created by naming it."""
     return f"{AUTO_CREATED}{kind} {address}"

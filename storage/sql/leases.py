@@ -1,4 +1,4 @@
-"""Leases in SQL: a row each, and one for each batch that is not settled, in columns packed small.
+"""Leases in SQL: one row each, and one for each batch that is not settled, with packed columns.
 
 Numbers of messages ascend, mostly by one, so a batch of 10,000 takes some hundreds of bytes.
 """
@@ -19,33 +19,33 @@ from storage.sql.statements import SET_MARK
 from storage.sql.tables import LEASE, LEASE_BATCH, MARK
 
 FENCING_TOKENS: Final = "generations"
-"""The mark up to which fencing tokens have been given: none comes again, its lease may be gone."""
+"""Mark with the highest fencing token given: no token is reused, even if its lease is gone."""
 
 HEAD: Final = 6
-"""Bytes before the columns: how many slices there are, and how many messages."""
+"""Bytes before the columns: the number of slices (2) and the number of messages (4)."""
 
 DELETE: Final = delete(LEASE).where(LEASE.c.name == bindparam("which"))
-"""name"""
+"""Parameters: name."""
 
 INSERT: Final = insert(LEASE)
-"""The columns of LEASE, in their order."""
+"""Parameters: the columns of LEASE, in their order."""
 
 DELETE_LEASE_BATCHES: Final = delete(LEASE_BATCH).where(LEASE_BATCH.c.lease == bindparam("which"))
-"""lease"""
+"""Parameters: lease."""
 
 DELETE_LEASE_BATCH: Final = delete(LEASE_BATCH).where(
     LEASE_BATCH.c.lease == bindparam("which"), LEASE_BATCH.c.epoch == bindparam("at")
 )
-"""lease, batch"""
+"""Parameters: lease, batch."""
 
 INSERT_LEASE_BATCH: Final = insert(LEASE_BATCH)
-"""lease, batch, members"""
+"""Parameters: lease, batch, members."""
 
 Statements = list[tuple[ClauseElement, Sequence[tuple[object, ...]]]]
 
 
 def statements_of(changes: LeaseChanges) -> Statements:
-    """What is to be written for `changes`."""
+    """Return the statements that write `changes`, each with its rows of parameters."""
     leases = [_row_of(each) for each in changes.leases.values() if each is not None]
     batches = [
         (each.lease, int(each.batch_number), packed(each))
@@ -77,7 +77,7 @@ def _row_of(lease: StoredLease) -> tuple[object, ...]:
 
 
 def packed(lease_batch: StoredLeaseBatch) -> bytes:
-    """The messages of `batch`. Whoever unpacks it notices damage."""
+    """Return the messages of `lease_batch`, packed so that `unpacked` detects damage."""
     previous = 0
     steps = array("q")
     for number in lease_batch.numbers:
@@ -93,7 +93,7 @@ def packed(lease_batch: StoredLeaseBatch) -> bytes:
 
 
 def unpacked(lease: str, number: int, members: bytes) -> StoredLeaseBatch | None:
-    """The batch of that number; None where its row is damaged."""
+    """Return the lease's batch of that number; None if its row is damaged."""
     try:
         data = zlib.decompress(members)
     except zlib.error:
@@ -124,14 +124,14 @@ def _column(data: bytes) -> array[int]:
 
 
 def _little(column: array[int]) -> array[int]:
-    """The same bytes on every machine: a file may be carried to another."""
+    """Return `column` in little-endian order on every machine, since a file may be moved."""
     if sys.byteorder == "big":
         column.byteswap()
     return column
 
 
 def load(connection: Connection) -> StoredLeases:
-    """All that are there."""
+    """Return all leases with their batches, and the highest fencing token."""
     leases = [
         StoredLease(
             name=row.name,

@@ -1,7 +1,7 @@
-"""Messages that are damaged: quarantined where they are found, and never loaded again (P10).
+"""Damaged messages: quarantined when they are found, and never loaded again (P10).
 
-A row of the table `quarantine` names the message. Its record and bytes stay where
-they lie, so nothing more is written to a file that has shown to be unreliable than has to be.
+A row of the table `quarantine` names the message. Its record and bytes stay where they are, so
+that as little as possible is written to a file that has proved unreliable.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from storage.sql.statements import CHANGE_SEGMENT, Texts
 from storage.sql.tables import QUARANTINE, QUEUE
 
 NOBODYS: Final = 0
-"""No queue has this id."""
+"""Id of no queue: that of a damaged message whose queue is unknown."""
 
 
 def quarantine(connection: Connection, damaged: list[Damage]) -> None:
-    """Keep these messages from being loaded again."""
+    """Note these messages as quarantined, so that they are not loaded again."""
     found_ms = time.time_ns() // 1_000_000
     connection.execute(
         insert(QUARANTINE),
@@ -40,12 +40,12 @@ def quarantine(connection: Connection, damaged: list[Damage]) -> None:
 
 
 def count(connection: Connection) -> int:
-    """How many messages are quarantined."""
+    """Return the number of quarantined messages."""
     return connection.execute(select(func.count()).select_from(QUARANTINE)).scalar() or 0
 
 
 def forget_gone(connection: Connection, texts: Texts) -> set[int]:
-    """Forget those whose rows are gone, with their queues for instance; which are left."""
+    """Remove messages whose rows are gone, with their queues for instance. Return those left."""
     left = set()
     for number in connection.execute(select(QUARANTINE.c.number)).scalars().all():
         if find(connection, texts, number) is None:
@@ -55,29 +55,29 @@ def forget_gone(connection: Connection, texts: Texts) -> set[int]:
     return left
 
 
-# -- what an operator may do about them
+# -- what an operator may do about quarantined messages
 
 
 class Found:
-    """The segment that has a message which may be damaged, and where its record begins."""
+    """The segment of a message that may be damaged, and the offset `at` of the message's record."""
 
     def __init__(self, segment: Segment, at: int) -> None:
         self.segment: Final = segment
         self.at: Final = at
 
     def queue(self) -> int:
-        """The id of its queue, NOBODYS where that cannot be told."""
+        """Return the id of the message's queue, NOBODYS if its record is damaged."""
         facts = self.segment.facts
         return int(queue_at(facts, self.at)) if is_sound(facts, self.at) else NOBODYS
 
     def encoded(self) -> bytes:
-        """Its bytes as far as they are there."""
+        """Return the message's bytes as far as they are there, empty if its record is damaged."""
         facts, body = self.segment.facts, self.segment.body
         return bytes_at(facts, self.at, body) if body and is_sound(facts, self.at) else b""
 
 
 def find(connection: Connection, texts: Texts, number: int) -> Found | None:
-    """Where a message is, be it damaged; None where it is not there."""
+    """Return where a message is, even if it is damaged; None if it is not stored."""
     for segment in holding(connection, texts, [number], with_bytes=True):
         numbers = numbers_of(segment)
         if number in numbers:
@@ -86,7 +86,7 @@ def find(connection: Connection, texts: Texts, number: int) -> Found | None:
 
 
 def listed(connection: Connection, behind: int, at_most: int) -> list[QuarantinedMessage]:
-    """Those with numbers above `behind`, ascending."""
+    """Return the first `at_most` messages with numbers above `behind`, ascending."""
     texts = Texts(connection.dialect)
     rows = connection.execute(
         select(QUARANTINE)
@@ -106,7 +106,10 @@ def _told(connection: Connection, texts: Texts, row: Row[Any]) -> QuarantinedMes
 
 
 def restore(connection: Connection, number: int) -> str:
-    """Take a message as it is now for what was stored; why not, where that cannot be."""
+    """Accept a quarantined message as it is now, so that it is loaded again.
+
+    Return why not if that fails, else an empty text.
+    """
     if connection.execute(select(QUARANTINE).where(QUARANTINE.c.number == number)).first() is None:
         return "is not quarantined"
     texts = Texts(connection.dialect)
@@ -126,7 +129,7 @@ def restore(connection: Connection, number: int) -> str:
 
 
 def drop(connection: Connection, number: int) -> str:
-    """Delete a message that is quarantined; why not, where that cannot be."""
+    """Delete a quarantined message. Return why not if that fails, else an empty text."""
     gone = connection.execute(delete(QUARANTINE).where(QUARANTINE.c.number == number))
     if gone.rowcount == 0:
         return "is not quarantined"

@@ -1,4 +1,4 @@
-"""What is read of segments: by the numbers of their messages, or one after the other."""
+"""Reading of segments: by the numbers of their messages, or one after the other."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ from storage.sql.statements import (
 )
 
 RANGES_MAX: Final = 8
-"""More than these are asked for in one statement, where there are arrays."""
+"""Maximum ranges of numbers that are read with one statement each. More are read with a single
+statement, if the database has arrays."""
 
 SEGMENTS_AT_ONCE: Final = 512
-"""So many are read together at a start: up to 32,768 messages."""
+"""Segments that are read together at a start: up to 32,768 messages."""
 
 BODIES_AT_ONCE: Final = 16
-"""The same with their bytes: up to 4 MiB where none is of one larger message."""
+"""Segments that are read together with their bytes: up to 4 MiB, unless one holds a single larger
+message."""
 
 
 def segment_of(row: Sequence[Any]) -> Segment:
-    """A segment as its row has it. What a flipped bit has made another type of is not there."""
+    """Return the segment of a row. A value is left out if a flipped bit has changed its type."""
     number, size, facts, *body = row
     encoded, labels = body or (None, None)
     return Segment(
@@ -45,12 +47,12 @@ def segment_of(row: Sequence[Any]) -> Segment:
 
 
 def following(connection: Connection, texts: Texts, behind: int) -> list[Segment]:
-    """Some of the segments with messages behind that one, none where none is left."""
+    """Return some of the segments with messages above number `behind`, [] if none is left."""
     return _following(connection, texts.of(FOLLOWING), behind=behind, part=SEGMENTS_AT_ONCE)
 
 
 def following_with_bytes(connection: Connection, texts: Texts, behind: int) -> list[Segment]:
-    """The same with their bytes."""
+    """Return segments like `following`, with their bytes."""
     return _following(
         connection, texts.of(FOLLOWING_WITH_BYTES), behind=behind, part=BODIES_AT_ONCE
     )
@@ -59,12 +61,12 @@ def following_with_bytes(connection: Connection, texts: Texts, behind: int) -> l
 def _following(connection: Connection, text: str, *, behind: int, part: int) -> list[Segment]:
     rows = connection.exec_driver_sql(text, (behind + 1, part, 0)).all()
     found = [segment_of(row) for row in rows]
-    # the first may end before: its last message, if any, is then that one
+    # the first segment may end with the message `behind`, or before it
     return [each for each in found if each.last > behind or each is not found[0]]
 
 
 def every(connection: Connection, texts: Texts, look: Callable[[Segment], None]) -> None:
-    """Have all segments looked at, in their order; each may be changed or removed meanwhile."""
+    """Call `look` with every segment, in their order; it may change or remove the segment."""
     behind = -1
     while found := following(connection, texts, behind):
         for segment in found:
@@ -75,9 +77,9 @@ def every(connection: Connection, texts: Texts, look: Callable[[Segment], None])
 def holding(
     connection: Connection, texts: Texts, numbers: list[int], *, with_bytes: bool
 ) -> Iterator[Segment]:
-    """The segments that have messages of these numbers, which ascend, and some others.
+    """Yield the segments with messages of these ascending numbers, and some others.
 
-    One after the other: the bytes of the next can lie in memory where those of the last lay.
+    They are read one after the other, so that the bytes of each can reuse the memory of the last.
     """
     spans = ranges(numbers)
     if connection.dialect.name == "postgresql" and len(spans) > RANGES_MAX:
@@ -99,7 +101,10 @@ def holding(
 def _rows(
     connection: Connection, text: str, parameters: tuple[int, ...]
 ) -> Iterable[Sequence[Any]]:
-    """Rows, from SQLite's own driver where that is below: a window is read with every portion."""
+    """Return rows, from SQLite's own driver if that is in use.
+
+    SQLAlchemy would cost more, and every portion of a long queue is loaded this way.
+    """
     driver = connection.connection.driver_connection
     if isinstance(driver, sqlite3.Connection):
         return driver.execute(text, parameters)
@@ -107,7 +112,7 @@ def _rows(
 
 
 def learn(connection: Connection, texts: Texts, *, segments: Segments, wanted: Wanted) -> None:
-    """Read what the next batch has to know."""
+    """Read the segments that `wanted` asks for, before the next batch, into `segments`."""
     if wanted.numbers:
         for segment in holding(connection, texts, wanted.numbers, with_bytes=False):
             segments.learn(segment)

@@ -1,4 +1,4 @@
-"""Rows made of records, and read back into them, and checksums of rows."""
+"""Conversion of records to rows and back, and checksums of rows."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from storage.records import StoredSubscription
 
 
 class UnreadableError(Exception):
-    """Something that the broker cannot do without is damaged."""
+    """Data that the broker cannot do without is damaged."""
 
 
 def checksum(number: int, data: bytes) -> int:
-    """CRC-32C over number and content: a row found in another's place is noticed too."""
+    """Return the CRC-32C of number and data: a row in the place of another is detected, too."""
     return int(extend(extend(0, number.to_bytes(8)), data))
 
 
 def subscription_row(subscription: StoredSubscription) -> tuple[object, ...]:
-    """The columns of the table `subscription` behind its id."""
+    """Return the columns of the table `subscription` behind its id."""
     return (
         subscription.queue,
         subscription.container_id,
@@ -38,9 +38,9 @@ def subscription_row(subscription: StoredSubscription) -> tuple[object, ...]:
 
 
 def subscription_of(row: Row[Any]) -> StoredSubscription:
-    """The record of a row; UnreadableError where its filters are damaged.
+    """Return the record of a row. Raise UnreadableError if its filters are damaged.
 
-    Without its filter a subscription would get what it never asked for.
+    Without its filters a subscription would receive messages that they exclude.
     """
     return StoredSubscription(
         queue=row.queue,

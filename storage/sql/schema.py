@@ -1,4 +1,4 @@
-"""Which schema a database has, and how it gets today's. alembic is imported only to change one."""
+"""Version and migration of a database's schema. alembic is imported only to change a schema."""
 
 from pathlib import Path
 from typing import Final
@@ -8,20 +8,20 @@ from sqlalchemy import Connection, inspect, text
 from storage.api import StoreError
 
 HEAD: Final = "0010"
-"""The newest of `migrations/versions`; a test holds this to alembic's own opinion."""
+"""Newest version in `migrations/versions`; a test compares it with alembic's."""
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
 
 def version_of(connection: Connection) -> str:
-    """The schema's version, empty where there is none yet."""
+    """Return the schema's version, empty if there is none yet."""
     if not inspect(connection).has_table("alembic_version"):
         return ""
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
 
 
 def bring_up_to_date(connection: Connection, target: str = HEAD) -> None:
-    """Make or migrate the schema; StoreError where a newer broker made it."""
+    """Create or migrate the schema. Raise StoreError if a newer broker created it."""
     version = version_of(connection)
     if version == target:
         return
@@ -39,7 +39,8 @@ def bring_up_to_date(connection: Connection, target: str = HEAD) -> None:
             " `jms-broker store salvage` copies what this one understands)"
         )
     config.attributes["connection"] = connection
-    # alembic thinks that SQLite cannot: without this a power cut leaves half a schema
+    # alembic assumes that SQLite has no transactional DDL: without this a power cut could leave
+    # half a schema
     is_sqlite = connection.dialect.name == "sqlite"
     connection.exec_driver_sql("BEGIN IMMEDIATE" if is_sqlite else "BEGIN")
     try:

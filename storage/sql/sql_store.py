@@ -1,7 +1,7 @@
-"""What the stores in SQL have in common: what is known of the rows, and how they are read.
+"""Common base of the SQL stores: the index of the stored rows, and the methods that read them.
 
-Each has its own way to open, to commit and to fail; `SqlStore._run` is the one through which
-everything else is asked of its connection. That reads, but for a statement now and then.
+Each store opens, commits and fails in its own way; everything else uses its connection through
+`SqlStore._run`. Most of that reads; few statements write.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from storage.stages import StoredSink, StoredStage
 T = TypeVar("T")
 
 Found = tuple[T, list[Damage]]
-"""What is sound of messages, and what damage was met among them."""
+"""Sound messages or their places, and the damaged messages that were found among them."""
 
 
 class SqlStore(Store):
-    """A store that has to be waited for. After a failure nothing more is committed (P8)."""
+    """A store whose commits must be awaited. After a failure nothing more is committed (P8)."""
 
     def __init__(self) -> None:
         self._failure: StoreError | None = None
@@ -67,22 +67,22 @@ class SqlStore(Store):
 
     @abstractmethod
     def _texts(self) -> Texts:
-        """The statements of the connection that is open; StoreError where none is."""
+        """Return the statement texts for the open connection. Raise StoreError if there is none."""
 
     @abstractmethod
     async def _run(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returned, which is given the connection, behind what was asked before.
+        """Call `work` with the connection, after all earlier work, and return its result.
 
-        Each of its statements is a transaction: nobody else writes meanwhile. It may be done
-        twice. StoreError where it cannot be done.
+        Each of its statements is a transaction: no other process writes meanwhile. `work` may be
+        called twice. Raise StoreError if it cannot be done.
         """
 
     def _at_once(self, connection: Connection, work: Callable[[Connection], None]) -> None:
-        """Do `work`, which is part of what `_run` does, and writes many rows."""
+        """Do `work`, a part of work for `_run` that writes many rows."""
         work(connection)
 
     def _take_up(self, connection: Connection) -> None:
-        """Know what is there, and note that it is in use."""
+        """Load the index of the stored rows, and mark the store as in use."""
         self._index = contents.load(connection, self._texts())
         self._quarantined = count(connection)
         self._first_number = self._index.numbers_up_to + 1
@@ -95,13 +95,13 @@ class SqlStore(Store):
         raise StoreError(f"{self.name} has to be waited for")
 
     def _committed(self, batch: Batch) -> None:
-        """Count what is quarantined now, and forget what is large: a batch is remembered longer."""
+        """Count messages quarantined by `batch`, and free its chunks: the batch outlives this."""
         if batch.contents is not None:
             self._index.left_out.update(number for number, _ in batch.contents.quarantined)
             self._quarantined += len(batch.contents.quarantined)
             batch.contents.chunks.clear()
 
-    # -- what is there
+    # -- reading
 
     async def nodes(self) -> list[StoredNode]:
         return await self._run(contents.nodes)
@@ -128,7 +128,7 @@ class SqlStore(Store):
         raise StoreError(f"{self.name} has to be waited for")
 
     def _sound(self, find: Callable[[Connection], Found[T]], connection: Connection) -> T:
-        """What `find` found; what is damaged is quarantined."""
+        """Return the sound part of what `find` found, and quarantine the damaged messages."""
         sound, damaged = find(connection)
         if damaged:
             self._at_once(connection, partial(quarantine, damaged=damaged))

@@ -1,4 +1,4 @@
-"""Stages and sinks in SQL: a row each. Their messages lie where all messages do."""
+"""Stages and sinks in SQL: one row each. Messages of stages are stored like all others."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from storage.sql.tables import SINK, STAGE
 from storage.stages import StageChanges, StoredSink, StoredStage
 
 INSERT_STAGE: Final = insert(STAGE)
-"""The columns of STAGE, in their order."""
+"""Parameters: the columns of STAGE, in their order."""
 
 DELETE_STAGE: Final = delete(STAGE).where(STAGE.c.number == bindparam("which"))
-"""number"""
+"""Parameters: number."""
 
 INSERT_SINK: Final = insert(SINK)
-"""The columns of SINK, in their order."""
+"""Parameters: the columns of SINK, in their order."""
 
 DELETE_SINK: Final = delete(SINK).where(SINK.c.query == bindparam("which"))
-"""query"""
+"""Parameters: query."""
 
 Statement = tuple[ClauseElement, Sequence[tuple[object, ...]]]
 
 
 def statements_of(changes: StageChanges) -> list[Statement]:
-    """What is to be written for `changes`."""
+    """Return the statements that write `changes`, each with its rows of parameters."""
     sinks = [(each.query, int(each.batch), int(each.at_ms)) for each in changes.sinks.values()]
     replaced = dict.fromkeys([*changes.forgotten, *changes.sinks])
     statements: list[Statement] = [
@@ -54,7 +54,7 @@ def _row(stage: StoredStage) -> tuple[object, ...]:
 
 
 def stages(connection: Connection) -> list[StoredStage]:
-    """Every stage, by ascending number."""
+    """Return every stage, by ascending number."""
     return [
         StoredStage(
             number=row.number,
@@ -72,6 +72,6 @@ def stages(connection: Connection) -> list[StoredStage]:
 
 
 def sinks(connection: Connection) -> list[StoredSink]:
-    """Every query that has committed something, by name."""
+    """Return every query that has committed a batch, ordered by name."""
     rows = connection.execute(select(SINK).order_by(SINK.c.query))
     return [StoredSink(query=row.query, batch=row.batch, at_ms=row.at_ms) for row in rows]

@@ -1,8 +1,8 @@
-"""The statements of every commit, said once for all databases, and their texts in one dialect.
+"""The statements of every commit, defined once for all databases, and their texts in one dialect.
 
 They are compiled once and run as driver SQL with tuples: Core's own execution takes
-dictionaries and costs twice as much a row (`storage.md`, rule 8). Where a database has a
-faster way to do the same to many rows, that is in the file of its dialect.
+dictionaries and costs twice as much per row (`storage.md`, rule 8). If a database has a
+faster way to write many rows, that is in the file of its dialect.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from sqlalchemy.sql.expression import ClauseElement
 from storage.sql.tables import BODY, MARK, NODE, QUEUE, SEGMENT, SUBSCRIPTION
 
 DELETE_QUEUE: Final = delete(QUEUE).where(QUEUE.c.name == bindparam("which"))
-"""name"""
+"""Parameters: name."""
 
 DELETE_NODE: Final = delete(NODE).where(
     NODE.c.kind == bindparam("of_kind"), NODE.c.address == bindparam("at")
 )
-"""kind, address"""
+"""Parameters: kind, address."""
 
 DELETE_SUBSCRIPTION: Final = delete(SUBSCRIPTION).where(SUBSCRIPTION.c.queue == bindparam("which"))
-"""queue"""
+"""Parameters: queue."""
 
 INSERT_QUEUE: Final = insert(QUEUE)
-"""id, name"""
+"""Parameters: id, name."""
 
 INSERT_NODE: Final = insert(NODE).from_select(
     ["kind", "address"],
@@ -51,7 +51,7 @@ INSERT_NODE: Final = insert(NODE).from_select(
         ~exists().where(NODE.c.kind == bindparam("of_kind"), NODE.c.address == bindparam("at"))
     ),
 )
-"""kind, address, and both again: one that is there stays"""
+"""Parameters: kind, address, and both again. A node that is there stays."""
 
 INSERT_MARK: Final = insert(MARK).from_select(
     ["name", "value"],
@@ -59,66 +59,67 @@ INSERT_MARK: Final = insert(MARK).from_select(
         bindparam("name", type_=MARK.c.name.type), bindparam("value", type_=MARK.c.value.type)
     ).where(~exists().where(MARK.c.name == bindparam("which"))),
 )
-"""name, value, and the name again: one that is there stays"""
+"""Parameters: name, value, and the name again. A mark that is there stays."""
 
 DELETE_MARK: Final = delete(MARK).where(MARK.c.name == bindparam("which"))
-"""name"""
+"""Parameters: name."""
 
 INSERT_SUBSCRIPTION: Final = (
     insert(SUBSCRIPTION)
     .values({column: bindparam(column.name) for column in list(SUBSCRIPTION.columns)[1:]})
     .inline()
 )
-"""The columns of SUBSCRIPTION behind its id, in their order."""
+"""Parameters: the columns of SUBSCRIPTION behind its id, in their order."""
 
 SET_MARK: Final = (
     update(MARK).where(MARK.c.name == bindparam("which")).values(value=bindparam("number"))
 )
-"""value, name"""
+"""Parameters: value, name."""
 
 INSERT_SEGMENT: Final = insert(SEGMENT)
-"""number, size, facts"""
+"""Parameters: number, size, facts."""
 
 INSERT_BODY: Final = insert(BODY)
-"""number, encoded, labels"""
+"""Parameters: number, encoded, labels."""
 
 CHANGE_SEGMENT: Final = (
     update(SEGMENT)
     .where(SEGMENT.c.number == bindparam("which"))
     .values(size=bindparam("bytes"), facts=bindparam("records"))
 )
-"""size, facts, number"""
+"""Parameters: size, facts, number."""
 
 CHANGE_BODY: Final = (
     update(BODY).where(BODY.c.number == bindparam("which")).values(encoded=bindparam("bytes"))
 )
-"""encoded, number"""
+"""Parameters: encoded, number."""
 
 DELETE_SEGMENTS: Final = delete(SEGMENT).where(
     SEGMENT.c.number.between(bindparam("first"), bindparam("last"))
 )
-"""first, last"""
+"""Parameters: first, last."""
 
 DELETE_BODIES: Final = delete(BODY).where(
     BODY.c.number.between(bindparam("first"), bindparam("last"))
 )
-"""the same"""
+"""Parameters: first, last."""
 
 SEGMENTS: Final = select(SEGMENT).order_by(SEGMENT.c.number)
-"""number, size, facts"""
+"""Returned columns: number, size, facts."""
 
 WITH_BYTES: Final = (
     select(*SEGMENT.columns, BODY.c.encoded, BODY.c.labels)
     .select_from(SEGMENT.outerjoin(BODY, BODY.c.number == SEGMENT.c.number))
     .order_by(SEGMENT.c.number)
 )
-"""The same, and encoded and labels, null where they are lost; labels, too, where there are none."""
+"""Returned columns: those of SEGMENTS, then encoded and labels. Both are null if their row is lost;
+labels are null, too, if there are none."""
 
 _LOWER: Final = SEGMENT.alias()
 
 
 def _from(number: ColumnElement[int]) -> ColumnElement[int]:
-    """The number of the last segment that begins at `number` or before, else 0."""
+    """Return SQL for the number of the last segment that begins at `number` or before, else 0."""
     lower = select(func.max(_LOWER.c.number)).where(_LOWER.c.number <= number)
     return func.coalesce(lower.scalar_subquery(), literal_column("0"))
 
@@ -128,10 +129,10 @@ _PART: Final = bindparam("part", type_=Integer)
 _SKIPPED: Final = bindparam("skipped", type_=Integer)
 
 FOLLOWING: Final = SEGMENTS.where(_BEHIND).limit(_PART).offset(_SKIPPED)
-"""number, how many, 0: segments from that message on"""
+"""Segments from a message on. Parameters: its number, maximum segments, 0 (segments to skip)."""
 
 FOLLOWING_WITH_BYTES: Final = WITH_BYTES.where(_BEHIND).limit(_PART).offset(_SKIPPED)
-"""the same"""
+"""Segments with their bytes; parameters as in FOLLOWING."""
 
 _RANGE: Final = (
     SEGMENT.c.number >= _from(bindparam("first", type_=BigInteger)),
@@ -139,10 +140,10 @@ _RANGE: Final = (
 )
 
 BETWEEN: Final = SEGMENTS.where(*_RANGE)
-"""first, last: segments that may have messages with these numbers"""
+"""Segments that may have messages with numbers in a range. Parameters: first, last."""
 
 BETWEEN_WITH_BYTES: Final = WITH_BYTES.where(*_RANGE)
-"""the same"""
+"""Segments with their bytes; parameters as in BETWEEN."""
 
 _ASKED: Final = (
     func.unnest(bindparam("numbers", type_=ARRAY(BigInteger)))
@@ -152,21 +153,22 @@ _ASKED: Final = (
 _OF_ANY: Final = SEGMENT.c.number.in_(select(_from(_ASKED.c.number)).select_from(_ASKED))
 
 HOLDING: Final = SEGMENTS.where(_OF_ANY)
-"""numbers, as an array: where each statement is a journey, and there are arrays"""
+"""Segments that may have messages with certain numbers. Parameters: the numbers, as an array. For
+databases that have arrays, and in which each statement costs a round trip."""
 
 HOLDING_WITH_BYTES: Final = WITH_BYTES.where(_OF_ANY)
-"""the same"""
+"""Segments with their bytes; parameters as in HOLDING."""
 
 
 class Texts:
-    """What a driver is given for a statement. Parameters come in the order said there."""
+    """Statements as text for a driver. A statement's docstring gives its parameters in order."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect: Final = dialect
         self._texts: Final[dict[ClauseElement, str]] = {}
 
     def of(self, statement: ClauseElement) -> str:
-        """The text of `statement`, compiled when it is first asked for."""
+        """Return the text of `statement`, which is compiled at the first request."""
         text = self._texts.get(statement)
         if text is None:
             text = str(statement.compile(dialect=self._dialect))

@@ -1,7 +1,7 @@
-"""The tables of a store. `migrations` makes them; a test holds both to one shape.
+"""The tables of a store. `migrations` creates them; a test checks that both have the same shape.
 
-Messages lie in segments in the order of their numbers, which is the order of commits, and
-have no other index: a commit then writes next to what the last one wrote,
+Messages are stored in segments in the order of their numbers, which is the order of commits, and
+have no other index: a commit then writes next to the rows of the last one,
 however many queues there are (`storage.md` 3.2). The order within a queue is
 put together in memory, once, at the start.
 """
@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 METADATA: Final = MetaData()
 
-# SQLite's rowid is an INTEGER and nothing else
+# in SQLite only an INTEGER column can be the rowid
 _SERIAL: Final = BigInteger().with_variant(Integer, "sqlite")
 
 QUEUE: Final = Table(
@@ -30,10 +30,10 @@ QUEUE: Final = Table(
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("name", String, nullable=False, unique=True),
-    # ids are never given twice: messages of a queue that has gone may still lie about
+    # ids are never reused: messages of a removed queue may still be stored
     sqlite_autoincrement=True,
 )
-"""Whatever holds messages: a queue by its address, a subscription by a name of its own."""
+"""Holders of messages: a queue by its address, a subscription by a name of its own."""
 
 NODE: Final = Table(
     "node",
@@ -69,7 +69,7 @@ SEGMENT: Final = Table(
     Column("size", BigInteger, nullable=False),
     Column("facts", LargeBinary, nullable=False),
 )
-"""Messages that came together, under the lowest of their numbers: `segments/segment.py`."""
+"""Messages committed together, under the lowest of their numbers: `segments/segment.py`."""
 
 BODY: Final = Table(
     "body",
@@ -78,8 +78,8 @@ BODY: Final = Table(
     Column("encoded", LargeBinary, nullable=False),
     Column("labels", LargeBinary, nullable=True),
 )
-"""The bytes of all messages of the segment of that number, `size` of them, and what those have
-besides their records: `storage.sql.segments.labels`, null where none of them has anything."""
+"""The bytes of all messages of the segment of that number (as many as its `size`), and the labels
+of these messages (`storage.sql.segments.labels`), null if none of them has a label."""
 
 QUARANTINE: Final = Table(
     "quarantine",
@@ -88,7 +88,7 @@ QUARANTINE: Final = Table(
     Column("found_ms", BigInteger, nullable=False),
     Column("reason", String, nullable=False),
 )
-"""Messages that must not be delivered, for they are damaged. Their rows stay where they are."""
+"""Damaged messages, which must not be delivered. Their other rows stay where they are."""
 
 REMEMBERED_ID: Final = Table(
     "remembered_id",
@@ -99,8 +99,8 @@ REMEMBERED_ID: Final = Table(
     Column("digest", LargeBinary, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
 )
-"""Digests of the ids of messages that came to a node, in the order in which they came: what a
-repeat is known by. Bounded by the windows of the nodes."""
+"""Digests of the ids of messages that a node received, in the order of arrival, to detect
+duplicates. Bounded by the windows of the nodes."""
 
 LARGE: Final = Table(
     "large",
@@ -111,7 +111,7 @@ LARGE: Final = Table(
     Column("beginning", LargeBinary, nullable=False),
     Column("checksum", BigInteger, nullable=False),
 )
-"""What a large message has besides its own row: a content, whose chunks make up its body."""
+"""The content of a large message, besides the message's own record; its chunks are the body."""
 
 CHUNK: Final = Table(
     "chunk",
@@ -120,7 +120,7 @@ CHUNK: Final = Table(
     Column("checksum", BigInteger, nullable=False),
     Column("data", LargeBinary, nullable=False),
 )
-"""`number` is the content's times CHUNKS_MAX, and the place of the chunk in it."""
+"""Chunks of contents. `number` is that of the content times CHUNKS_MAX, plus the chunk's index."""
 
 DELIVERED: Final = Table(
     "delivered",
@@ -128,14 +128,14 @@ DELIVERED: Final = Table(
     Column("queue", Integer, primary_key=True, autoincrement=False),
     Column("position", BigInteger, nullable=False),
 )
-"""By queue, the position up to which its messages may have been delivered."""
+"""For each queue the position up to which its messages may have been delivered."""
 
 LEASE: Final = Table(
     "lease",
     METADATA,
     Column("name", String, primary_key=True),
     Column("queue", String, nullable=False),
-    # bytes: there may be anything in a text between quotes, and not all stores take that
+    # bytes: a quoted text in a selector may contain characters that not all databases accept
     Column("selector", LargeBinary, nullable=False),
     Column("generation", BigInteger, nullable=False),
     Column("ttl_ms", BigInteger, nullable=False),
@@ -150,7 +150,7 @@ LEASE_BATCH: Final = Table(
     Column("epoch", BigInteger, primary_key=True, autoincrement=False),
     Column("members", LargeBinary, nullable=False),
 )
-"""The messages of a batch of a lease that is not settled, packed: `storage.sql.leases`."""
+"""The messages of each batch of a lease that is not settled, packed: `storage.sql.leases`."""
 
 EVENT: Final = Table(
     "event",
@@ -172,7 +172,7 @@ EVENT: Final = Table(
     Column("reason", String, nullable=False),
     Column("boot", String, nullable=False),
 )
-"""The event log: `storage.events.EVENT_COLUMNS`."""
+"""The event log, with the columns of `storage.events.EVENT_COLUMNS`."""
 
 STAGE: Final = Table(
     "stage",
@@ -187,7 +187,7 @@ STAGE: Final = Table(
     Column("publisher", String, nullable=False),
     Column("begun_ms", BigInteger, nullable=False),
 )
-"""What waits for the commit of a sink: `storage.stages.StoredStage`."""
+"""Stages that wait for the commit of a sink: `storage.stages.StoredStage`."""
 
 SINK: Final = Table(
     "sink",
@@ -196,7 +196,7 @@ SINK: Final = Table(
     Column("batch", BigInteger, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
 )
-"""Which batch of a query was committed last, and when."""
+"""The last committed batch of each query, and the time of its commit."""
 
 MARK: Final = Table(
     "mark",
@@ -204,4 +204,4 @@ MARK: Final = Table(
     Column("name", String, primary_key=True),
     Column("value", BigInteger, nullable=False),
 )
-"""Numbers by name, such as up to where message numbers are spoken for."""
+"""Numbers by name, such as the highest reserved message number."""

@@ -11,22 +11,23 @@ from broker.routing.addresses import durability, pattern
 from broker.routing.errors import InvalidAddress, NoSuchNode
 
 ADDRESS_BYTES_MAX: Final = 255
-"""Longest address in UTF-8 (`reliability.md` S4): keys of any store take it."""
+"""Maximum bytes of an address in UTF-8 (`reliability.md` S4): keys of any store take it."""
 
 KEY_SEPARATOR: Final = "/"
-"""Behind the first one a topic's address has a key; a queue's name may have any number."""
+"""In a topic's address the first one precedes the key; a queue's name may have any number."""
 
 TEMPORARY_PREFIX: Final = "$tmp/"
-"""Nobody may create a node below it by name, so a guessed name meets no node."""
+"""Begins addresses of temporary nodes: no client creates one by name, so guesses find no node."""
 
 SUBSCRIPTION_PREFIX: Final = "$sub/"
-"""Under such names the store keeps the messages of durable subscriptions; no node has one."""
+"""Begins the names under which the store keeps messages of subscriptions: of durable ones, and of
+volatile ones for want of memory (`spilling.py`). No node has such a name."""
 
 RESERVED: Final = "$"
-"""Names that begin so are the broker's own: no client may create such a node. Stored ones stay."""
+"""Begins the broker's own names: no client may create a node with one. Stored ones stay."""
 
 MANAGEMENT: Final = "$management"
-"""The broker itself: requests sent here never reach a queue or topic."""
+"""Address of the broker itself: requests sent here never reach a queue or topic."""
 
 
 @final
@@ -76,7 +77,7 @@ class Address:
 
 
 def check(address: str) -> str:
-    """`address` itself where it can name a node, else InvalidAddress saying why not."""
+    """Return `address` if it can name a node; else raise InvalidAddress, which says why not."""
     if not address:
         raise InvalidAddress("an address is not empty")
     try:
@@ -94,7 +95,10 @@ def check(address: str) -> str:
 
 
 def check_topic(name: str) -> str:
-    """`name` itself where it can name a topic, so that a key fits behind it (DST-05, DST-06)."""
+    """Return `name` if it can name a topic, so that a key fits after it (DST-05, DST-06).
+
+    Raise InvalidAddress otherwise.
+    """
     words = words_part(check(name))
     pattern.check(words)
     if KEY_SEPARATOR in words:
@@ -105,9 +109,9 @@ def check_topic(name: str) -> str:
 
 
 def check_new(address: str) -> str:
-    """`address` itself where a client or operator may create a node of that name.
+    """Return the canonical form of `address` if a client or operator may create such a node.
 
-    InvalidAddress where nothing can be called so; NoSuchNode where only the broker's own are.
+    Raise InvalidAddress if no node can have the name, NoSuchNode if only the broker's own can.
     """
     address = durability.canonical(check(address))
     if is_temporary(address):
@@ -120,12 +124,12 @@ def check_new(address: str) -> str:
 
 
 def is_temporary(address: str) -> bool:
-    """Whether only the broker itself may make a node of this address."""
+    """Return whether only the broker itself may create a node of this address."""
     return address.startswith(TEMPORARY_PREFIX)
 
 
 def split_key(address: str) -> tuple[str, str]:
-    """The topic that `address` names, and the key behind the first `/` of its name (DST-05)."""
+    """Return the topic in `address`, and the key after the first `/` of its name (DST-05)."""
     start = len(durability.beginning(address))
     if is_temporary(address):
         start = address.find(KEY_SEPARATOR, len(TEMPORARY_PREFIX)) + 1
@@ -134,12 +138,12 @@ def split_key(address: str) -> tuple[str, str]:
 
 
 def words_part(name: str) -> str:
-    """A topic's name, or a pattern, without the beginning that tells its class (DST-10)."""
+    """Return a topic's name, or a pattern, without the prefix of its class (DST-10)."""
     return name[len(durability.beginning(name)) :]
 
 
 def new_temporary(kind: str) -> str:
-    """A fresh address that nobody can guess (TMP-01)."""
+    """Return a new, unguessable address for a temporary node (TMP-01)."""
     return f"{TEMPORARY_PREFIX}{kind}/{secrets.token_urlsafe(16)}"
 
 

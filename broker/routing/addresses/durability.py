@@ -1,7 +1,7 @@
-"""The six classes of RFC012 as beginnings of addresses (DST-10), and what each promises.
+"""The six classes of RFC012 as prefixes of addresses (DST-10), and the promise of each.
 
-`/queue/durable/NAME`, `/topic/transient/NAME` and so on; the two words may come
-in either order. The beginning is part of the address: `NAME` alone is another node.
+`/queue/durable/NAME`, `/topic/transient/NAME` and so on; the two words may be in
+either order. The prefix is part of the address: `NAME` alone is another node.
 """
 
 from enum import Enum
@@ -11,7 +11,7 @@ from broker.routing.errors import InvalidAddress
 
 
 class Durability(Enum):
-    """What is promised of a node's messages."""
+    """Promise about the storage of a node's messages."""
 
     PLAIN = "each message's own header says"
     DURABLE = "all are stored, and stay until they are consumed"
@@ -28,7 +28,10 @@ KINDS: Final = ("queue", "topic")
 
 
 def canonical(address: str) -> str:
-    """`address` with its kind before its class; any other as it is. InvalidAddress for no name."""
+    """Return `address` with its kind before its class; any other address unchanged.
+
+    Raise InvalidAddress if no name follows the class.
+    """
     if not address.startswith("/"):
         return address
     words = address.split("/", 3)
@@ -45,7 +48,7 @@ def canonical(address: str) -> str:
 
 
 def beginning(address: str) -> str:
-    """What a canonical address has before its name: `/queue/durable/` and the like, or nothing."""
+    """Return the class prefix of a canonical address, such as `/queue/durable/`; empty if none."""
     if not address.startswith("/"):
         return ""
     words = address.split("/", 3)
@@ -55,12 +58,12 @@ def beginning(address: str) -> str:
 
 
 def durability_of(address: str) -> Durability:
-    """The class of a canonical address."""
+    """Return the class of a canonical address."""
     begun = beginning(address)
     return CLASSES[begun.split("/")[2]] if begun else Durability.PLAIN
 
 
 def kind_in(address: str) -> str:
-    """The kind of node that a canonical address names, empty for a plain one."""
+    """Return the kind of node that a canonical address names, empty for a plain address."""
     begun = beginning(address)
     return begun.split("/")[1] if begun else ""

@@ -1,8 +1,8 @@
 """Keys of messages, and the patterns that subscribers give for them (DST-06).
 
-Both are words with dots between. In a pattern the word `*` stands for any one word
-and `#` for any number of them, none included; anywhere else in a word they mean themselves.
-No text at all is no words.
+Both are words separated by dots. In a pattern the word `*` stands for any one word and
+`#` for any number of words, including none; as part of a longer word they mean themselves.
+An empty text has no words.
 """
 
 from typing import Final
@@ -16,19 +16,20 @@ ONE: Final = "*"
 MANY: Final = "#"
 
 WORDS_MAX: Final[i64] = 32
-"""In a topic's name, a key or a pattern: a step of every match (`reliability.md` S3)."""
+"""Maximum words in a topic's name, a key or a pattern: steps of a match (`reliability.md` S3)."""
 
 MANY_MAX: Final[i64] = 2
-"""`#` in a pattern (RabbitMQ 4.3.5 has the same): each lets a match begin anew at every word."""
+"""Maximum `#` in a pattern (the same in RabbitMQ 4.3.5): each lets a match begin anew at every
+word."""
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a key or pattern."""
+    """Return the words of a key or pattern."""
     return text.split(SEPARATOR) if text else []
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a word of `text` is a wildcard."""
+    """Return whether a word of `text` is a wildcard."""
     if ONE not in text and MANY not in text:
         return False
     words = text.split(SEPARATOR)
@@ -36,12 +37,12 @@ def is_pattern(text: str) -> bool:
 
 
 def is_key(text: str, bytes_max: int) -> bool:
-    """Whether `text` has the size of a key; what is longer is the subject of something else."""
+    """Return whether `text` is short enough for a key; a longer subject is not meant as one."""
     return len(text) <= bytes_max and text.count(SEPARATOR) < WORDS_MAX
 
 
 def check(text: str) -> list[str]:
-    """The words of `text` as a pattern, or as a name or key; InvalidAddress where it is neither."""
+    """Return the words of a pattern, name or key; raise InvalidAddress if `text` can be none."""
     words = words_of(text)
     if i64(len(words)) > WORDS_MAX:
         raise InvalidAddress(f"a topic or key has at most {WORDS_MAX} words, not {len(words)}")
@@ -51,10 +52,10 @@ def check(text: str) -> list[str]:
 
 
 def normal(words: list[str]) -> list[str]:
-    """The pattern that matches the same, in the one form all such patterns share.
+    """Return the normal form of a pattern: the same for all patterns that match the same keys.
 
-    Among neighbouring wildcards only the count of `*` matters, and whether there is a `#`:
-    it comes last.
+    Among neighbouring wildcards only the number of `*` matters, and whether there is a `#`,
+    which is put last.
     """
     found: list[str] = []
     many = False
@@ -72,8 +73,8 @@ def normal(words: list[str]) -> list[str]:
 
 
 def matches(pattern: list[str], words: list[str]) -> bool:
-    """Whether `pattern` in its normal form stands for `words`."""
-    # the words that each beginning of the pattern may have come to stand for, longest first
+    """Return whether `pattern`, in its normal form, matches `words`."""
+    # reached[n]: the words of the pattern so far match the first n of `words`
     reached = [True, *([False] * len(words))]
     for word in pattern:
         before = reached

@@ -1,4 +1,4 @@
-"""What is configured for addresses, and which pattern an address falls under."""
+"""Settings of addresses, and the choice of the pattern that applies to an address."""
 
 from fnmatch import fnmatchcase
 from typing import Final, final
@@ -10,12 +10,13 @@ from broker.routing.addresses.prefixes import Prefixes
 BLOCK: Final = "block"
 REJECT: Final = "reject"
 DROP_OLDEST: Final = "drop-oldest"
-"""What a full queue does: producers get no credit, their messages are rejected, or room is made."""
+"""Actions of a full queue: give producers no credit, reject their messages, or drop the oldest
+messages to make room."""
 
 
 @final
 class AddressPolicy:
-    """The settings of one address. `0` means no limit, an empty address none.
+    """The settings of one address. `0` means no limit, an empty address no node.
 
     But `duplicate_window` 0 is no duplicate detection, `auto_delete_after_ms` 0 deletes nothing.
     """
@@ -60,16 +61,16 @@ class AddressPolicy:
         self.dead_letter_properties: Final = dead_letter_properties
 
     def is_limited(self) -> bool:
-        """Whether there is something to be full of."""
+        """Return whether there is a limit, so that a queue can be full."""
         return self.max_messages > 0 or self.max_bytes > 0
 
 
 @final
 class Policies:
-    """The configured patterns in their order; the first that matches an address counts.
+    """The configured patterns in their order; the first that matches an address applies.
 
-    `declared` are single nodes by kind and address, which win over any pattern; `prefixes`
-    of addresses are no part of them. Clients may make `auto_create_max` nodes by naming them.
+    `declared` are single nodes by kind and address, which precede any pattern. Both are without
+    `prefixes`. Clients may create `auto_create_max` nodes by naming them; 0 is no limit.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Policies:
         self.declared: Final[dict[tuple[str, str], AddressPolicy]] = declared or {}
 
     def of(self, address: str, kind: str = "") -> AddressPolicy:
-        """The policy of the node of that address and kind, or of the address alone."""
+        """Return the policy of the node of that address and kind, or of the address alone."""
         declared = self.declared.get((kind, address))
         if declared is not None:
             return declared

@@ -1,4 +1,4 @@
-"""Prefixes by which some clients say the kind of a destination, such as `topic://news`.
+"""Prefixes by which some clients give the kind of a destination, such as `topic://news`.
 
 Camel and the clients of ActiveMQ write them. `topic://news` is the address `news` with the
 capability `topic` (DST-01). The setting `address_prefixes` says which prefixes are understood.
@@ -19,7 +19,7 @@ KINDS: Final[dict[str, str]] = {
 """Every prefix that can be understood, and the kind of node that it means."""
 
 TEMPORARY: Final = "temp-"
-"""How the prefixes of temporary nodes begin."""
+"""Beginning of the prefixes of temporary nodes."""
 
 
 @final
@@ -27,7 +27,7 @@ class Prefixes:
     """The prefixes that one broker understands.
 
     `literal` are addresses of stored nodes that begin with a prefix and could not be merged
-    into the node that they mean now: they go on naming that node.
+    into the node that they mean now: they still name the stored node.
     """
 
     def __init__(self, understood: tuple[str, ...] = tuple(KINDS)) -> None:
@@ -58,11 +58,11 @@ class Prefixes:
         return KINDS[prefix] if prefix else ""
 
     def strip(self, address: str) -> str:
-        """Return `address` without its prefix, whatever that leaves."""
+        """Return `address` without its prefix; the rest is not checked."""
         return address[len(self.of(address)) :]
 
     def canonical(self, address: str) -> str:
-        """Return `address` without its prefix, its kind before its class (DST-10).
+        """Return `address` without its prefix, and with its kind before its class (DST-10).
 
         Raise InvalidAddress if no name follows the prefix or class, NoSuchNode if a prefix of
         temporary nodes is followed by any other name than the broker gives them.
@@ -81,7 +81,7 @@ class Prefixes:
         return durability.canonical(name)
 
     def kind_meant(self, address: str, kind: str) -> str:
-        """Return the kind that capability `kind` and prefix of `address` mean, empty for neither.
+        """Return the kind that capability `kind` or the prefix of `address` gives, empty for none.
 
         Raise InvalidAddress if they contradict each other.
         """

@@ -1,7 +1,7 @@
-"""A lease: a consumer that outlives its connection, and acquires in batches.
+"""A lease: a consumer that outlives its connection, and acquires messages in batches.
 
-It takes part in its queue like any other consumer: selector, priority, groups, exclusivity. It
-has room only while somebody waits for the next batch (`Gathering`).
+For its queue it is like any other consumer: selector, priority, groups, exclusivity. It has room
+only while a client waits for the next batch (`Gathering`).
 """
 
 from __future__ import annotations
@@ -30,28 +30,33 @@ if TYPE_CHECKING:
     from broker.routing.topics.subscription import Subscription
 
 UNSETTLED_MAX: Final = 16
-"""Batches of a lease that are not settled: their messages are in memory."""
+"""Maximum unsettled batches of a lease: their messages are in memory."""
 
 LEASE_BATCH_BYTES_MAX: Final[i64] = 256 * 1024 * 1024
-"""A batch ends with the message that reaches this, whatever is asked for."""
+"""Bytes at which a batch ends, whatever is requested; its last message may exceed them."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Acquirer:
-    """Waits for a batch. One of the two is called, once."""
+    """A request that waits for a batch. One of its two methods is called, once."""
 
     @abstractmethod
     def acquired(self, lease_batch: LeaseBatch | None) -> None:
-        """The batch is noted for the store; None where nothing came, so that none was made."""
+        """Take the batch, which is noted for the store; None if no message came to make one."""
 
     @abstractmethod
     def refused(self, why: RoutingError) -> None:
-        """There will be none."""
+        """Take the refusal `why`: there will be no batch."""
 
 
 @final
 class Wanted:
-    """What a batch is to be. `max_bytes` 0 is no limit but LEASE_BATCH_BYTES_MAX."""
+    """The properties of a requested batch.
+
+    It is cut into `slices`. `max_bytes` 0 sets no limit but LEASE_BATCH_BYTES_MAX. Messages that
+    arrived after `arrived_until_ms`, on the wall clock, are left out, unless it is WHENEVER.
+    `wait_ms` is the maximum wait for a first message.
+    """
 
     def __init__(
         self,
@@ -72,10 +77,11 @@ class Wanted:
 
 @final
 class Gathering:
-    """A batch in the making, for `acquirer`. What comes is waited for until `until_ms`.
+    """A batch that is being made for `acquirer`.
 
-    `is_draining`: the queue will say when nothing more waits for it. `is_awake`: it did, and then
-    something came. `is_over`: it is as large as it may be.
+    It waits for messages until `until_ms`, on the steady clock. `is_draining`: the queue will
+    report when it has no more messages for the lease. `is_awake`: it has reported that, and then
+    a message came. `is_over`: the batch is as large as it may be.
     """
 
     def __init__(self, acquirer: Acquirer, wanted: Wanted, until_ms: i64) -> None:
@@ -89,7 +95,7 @@ class Gathering:
         self.is_over = False
 
     def add(self, entry: QueueEntry) -> None:
-        """One more, unless that was the last."""
+        """Add `entry`; set `is_over` if it is the last one."""
         self.entries.append(entry)
         self.bytes += entry.message.size
         wanted = self.wanted
@@ -100,12 +106,13 @@ class Gathering:
 
 @final
 class BatchLease(Consumer):
-    """What `Leases` knows of one lease.
+    """The state of one lease, which is a consumer of its queue.
 
-    `batch` is the last one that was acquired, all up to `settled` are settled; `batches` has the
-    others. Who has a `fencing_token` that was followed by another is fenced off. With a `ttl_ms`
-    it runs out `ttl_ms` after the last sign of life, on the steady clock. `until_ms`: what came
-    later is not wanted now. While it `rests` it has nothing, and takes no part in its queue.
+    `batch_number` is that of the last batch that was acquired. All batches up to `settled` are
+    settled; `batches` has the others. A client whose fencing token is older than `fencing_token`
+    is fenced off. With a `ttl_ms` the lease expires `ttl_ms` after the last sign of life, on the
+    steady clock; 0 is never. `until_ms`: messages that arrived later are not wanted now. A lease
+    that `rests` holds no messages, and is detached from its queue.
     """
 
     def __init__(
@@ -169,13 +176,16 @@ class BatchLease(Consumer):
         self._leases.lost(self)
 
     def tell_due(self) -> None:
-        """A deadline may have come."""
+        """Have the lease looked at: a deadline may have passed."""
         self._leases.look_at(self)
 
-    # -- what it is after
+    # -- the messages that it wants
 
     def aim(self, selector: Selector | None, arrived_until_ms: i64) -> None:
-        """Want from now on what `selector` takes and came no later; what waits is judged anew."""
+        """Take only messages that `selector` selects and that arrived by `arrived_until_ms`.
+
+        Messages in the queue are judged again. No effect if both are as before.
+        """
         if selector == self.selector and arrived_until_ms == self.until_ms:
             return
         self.selector = selector
@@ -190,22 +200,22 @@ class BatchLease(Consumer):
         self.rescan = None
         begin_selection(self.queue, self)
 
-    # -- what it holds
+    # -- the messages that it holds
 
     def held(self) -> i64:
-        """How many messages."""
+        """Return how many messages its unsettled batches have."""
         count: i64 = 0
         for lease_batch in self.batches.values():
             count += len(lease_batch.entries)
         return count
 
     def entries(self) -> list[QueueEntry]:
-        """Return the entries that it holds, or is about to."""
+        """Return the entries of its unsettled batches, and of the batch that is being made."""
         found = [entry for lease_batch in self.batches.values() for entry in lease_batch.entries]
         return found if self.gathering is None else found + self.gathering.entries
 
     def as_stored(self) -> StoredLease:
-        """What the store keeps of it."""
+        """Return the record that the store keeps of the lease."""
         return StoredLease(
             name=self.name,
             queue=self.queue.stored_as,
@@ -219,9 +229,10 @@ class BatchLease(Consumer):
 
 @final
 class LeaseTimer(TimerCallback):
-    """A lease's place in the agenda, where nothing is taken out before its time.
+    """A lease's timer in the timer queue, from which no deadline is removed before its time.
 
-    So it keeps what it has there, latest first, and adds only what comes before all of that.
+    So it remembers the deadlines that it has there, latest first, and adds one only if it is
+    earlier than all of them.
     """
 
     def __init__(self, lease: BatchLease) -> None:
@@ -234,7 +245,7 @@ class LeaseTimer(TimerCallback):
             self._set_for.append(int(deadline_ms))
             timer_queue.at(deadline_ms, self)
 
-    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - whoever looks has a clock
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - `Leases` reads the clock
         self._set_for.pop()
         lease = self.lease
         if lease is not None:
@@ -242,13 +253,17 @@ class LeaseTimer(TimerCallback):
 
 
 def as_stored_lease_batch(lease: BatchLease, lease_batch: LeaseBatch) -> StoredLeaseBatch:
-    """What the store keeps of a batch: counts are kept since slices are to be as they were."""
+    """Return the record that the store keeps of a batch.
+
+    It has the delivery counts too, since slices must be the same after a restart.
+    """
     return StoredLeaseBatch(
         lease=lease.name,
         batch_number=lease_batch.number,
         slice_count=lease_batch.slice_count,
         numbers=[int(entry.stored_number) for entry in lease_batch.entries],
         slices=bytes(lease_batch.slices),
+        # the lowest bit: a consumer has had the message before
         counts=[
             int(entry.delivery_count) * 2 + int(entry.history is not None)
             for entry in lease_batch.entries
@@ -257,7 +272,7 @@ def as_stored_lease_batch(lease: BatchLease, lease_batch: LeaseBatch) -> StoredL
 
 
 def hold_again(lease: BatchLease, entry: QueueEntry) -> None:
-    """A restart has given `entry` back: it is acquired, as if it had never waited."""
+    """Restore `entry` after a restart as acquired by `lease`, as if it had never been ready."""
     queue = lease.queue
     message = entry.message
     queue.backlog_of(message.priority).begin_behind(entry.position)

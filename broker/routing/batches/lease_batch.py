@@ -1,7 +1,7 @@
-"""A batch of a lease: messages that were acquired together, cut into slices once and for all.
+"""A batch of a lease: messages that were acquired together, cut into slices that never change.
 
-A slice can be read by anybody, any number of times, and has the same messages in the same order
-each time. So which message is in which is stored; nothing of it depends on how it was found out.
+A slice can be read from any connection, any number of times, and has the same messages in the
+same order each time. So the slice of each message is stored, and is never computed again.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from mypy_extensions import i64
 from broker.routing.entries.entry import QueueEntry
 
 SLICES_MAX: Final[i64] = 256
-"""Slices of one batch: each is a task of whoever reads them, and takes one byte in the store."""
+"""Maximum slices of one batch: each is a task of the program that reads them, and the store keeps
+the index of a message's slice in one byte."""
 
 
 def cut(groups: list[str], slices: i64) -> list[int]:
-    """In which of so many slices each message is; `groups` has the group of each, empty for none.
+    """Return the index of each message's slice, from 0 to `slices` - 1.
 
-    A group is in one slice, by its name. The others are dealt out in runs of equal length.
+    `groups` has the group of each message, empty for none. All messages of a group are in one
+    slice, chosen by the group's name. The others are dealt out in runs of equal length.
     """
     alone: i64 = 0
     for group in groups:
@@ -39,9 +41,9 @@ def cut(groups: list[str], slices: i64) -> list[int]:
 
 @final
 class LeaseBatch:
-    """Entries in the order of their acquisition, and which slice each is in.
+    """Entries in the order of their acquisition, and the index of each entry's slice.
 
-    Before a restart has given them back, entries may be fewer than numbers were stored.
+    While a start restores them, there may be fewer entries than numbers were stored.
     """
 
     def __init__(self, number: i64, slice_count: i64, slices: list[int]) -> None:
@@ -52,28 +54,28 @@ class LeaseBatch:
         self.bytes: i64 = 0
 
     def add(self, entry: QueueEntry) -> None:
-        """The next entry, in the order of `slices`."""
+        """Add the next entry, in the order of `slices`."""
         self.entries.append(entry)
         self.bytes += entry.message.size
 
     def leave_out(self) -> None:
-        """The next message is lost: its place in `slices` goes."""
+        """Remove the place of the next message, which is lost, from `slices`."""
         del self.slices[len(self.entries)]
 
     def sizes(self) -> list[int]:
-        """How many messages each slice has."""
+        """Return the number of messages in each slice."""
         found = [0] * int(self.slice_count)
         for index in self.slices:
             found[index] += 1
         return found
 
     def slice(self, index: i64) -> list[QueueEntry]:
-        """The entries of a slice, in order."""
+        """Return the entries of the slice `index`, in order."""
         return [self.entries[at] for at in range(len(self.entries)) if self.slices[at] == index]
 
 
 def new_lease_batch(number: i64, slice_count: i64, entries: list[QueueEntry]) -> LeaseBatch:
-    """A batch of `entries`, cut."""
+    """Return a batch of `entries`, cut into `slice_count` slices."""
     groups = [entry.message.group for entry in entries]
     lease_batch = LeaseBatch(number, slice_count, cut(groups, slice_count))
     for entry in entries:

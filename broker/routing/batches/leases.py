@@ -1,7 +1,8 @@
-"""All leases: who opens, acquires, settles, renews, releases them, and which run out.
+"""All leases: opens, acquires for, settles, renews and releases them, and ends those that expire.
 
-What is told of a lease is noted in the batch of that moment, so whoever answers waits for its
-commit. Batches are completed at the end of a round, when queues have dispatched (`go_on`).
+A change of a lease is noted in the journal's batch of that moment, so the answer to a request
+waits for that commit. Batches of leases are completed at the end of a round, when queues have
+dispatched (`go_on`).
 """
 
 from __future__ import annotations
@@ -42,18 +43,18 @@ if TYPE_CHECKING:
     from broker.routing.router import Router
 
 LEASES_MAX: Final = 1000
-"""Of the whole broker: each may hold many messages in memory."""
+"""Maximum leases of the whole broker: each may hold many messages in memory."""
 
 REST_MS: Final[i64] = 30 * 24 * 3_600_000
-"""So long a lease that has nothing is remembered once its time is over: a job that comes once a
-day, or a week, finds how far it came."""
+"""Time in ms for which a lease without messages is remembered after its ttl is over: a job that
+runs once a day, or a week, finds how far it came."""
 
 
 @final
 class Leases:
     """The leases of one broker, by name.
 
-    `any`: there is something for `go_on` to look at. `fencing_token` is the last that was given.
+    `any`: `go_on` has something to do. `fencing_token` is the last one that was given.
     """
 
     def __init__(self, router: Router, leases_max: int = LEASES_MAX) -> None:
@@ -65,7 +66,7 @@ class Leases:
         self._touched: dict[BatchLease, None] = {}
         self._lost: list[BatchLease] = []
 
-    # -- what is asked for
+    # -- requests
 
     def open(
         self,
@@ -77,9 +78,10 @@ class Leases:
         ttl_ms: i64,
         batch: Batch,
     ) -> BatchLease:
-        """The lease of that name on `queue`, begun where there is none: of a new fencing token.
+        """Return the lease `name` on `queue`, begun if there is none, with a new fencing token.
 
-        Whoever had it before is fenced off. HeldExclusively where it is a lease of another queue.
+        The client that had it before is fenced off. HeldExclusively if it is a lease on another
+        queue, or as `join` says; LimitReached; InvalidAddress if `queue` stores no messages.
         """
         lease = self._there(name)
         self._forget_lost(batch)
@@ -123,15 +125,15 @@ class Leases:
         subscription: Subscription | None,
         selector: Selector | None,
     ) -> BatchLease:
-        """A lease that is new here, and rests."""
+        """Add a lease that the store has, at a start, and return it. It rests."""
         lease = BatchLease(self, name, queue, subscription=subscription, selector=selector)
         self.named[name] = lease
         return lease
 
     def join(self, lease: BatchLease) -> None:
-        """`lease` takes part in its queue from now on. Twice is once.
+        """Attach `lease` to its queue. Idempotent.
 
-        HeldExclusively where it is one of an unshared subscription that has its consumer.
+        HeldExclusively if it is on an unshared subscription that has a consumer.
         """
         if lease.rests:
             of = lease.subscription
@@ -147,7 +149,7 @@ class Leases:
             self._router.subscriptions.join(lease.subscription, lease)
 
     def _leave(self, lease: BatchLease, batch: Batch) -> None:
-        """`lease`, which has nothing any more, takes part no longer. Twice is once."""
+        """Detach an empty lease from its queue. Idempotent."""
         if lease.rests:
             return
         lease.rests = True
@@ -168,14 +170,17 @@ class Leases:
         )
 
     def find(self, name: str) -> BatchLease:
-        """The lease of that name; LeaseGone where there is none."""
+        """Return the lease `name`. LeaseGone if there is none."""
         lease = self._there(name)
         if lease is None:
             raise LeaseGone(f"gone: there is no lease {name:.255}")
         return lease
 
     def _there(self, name: str) -> BatchLease | None:
-        """The lease of that name. One that rests does not hear of the end of its queue."""
+        """Return the lease `name`, or None. A lease whose queue was deleted is ended first.
+
+        A queue reports its deletion to its consumers, and so not to a lease that rests.
+        """
         lease = self.named.get(name)
         if lease is not None and lease.queue.is_deleted:
             self.lost(lease)
@@ -183,24 +188,27 @@ class Leases:
         return lease
 
     def has_any_on(self, node: Node) -> bool:
-        """Whether some lease is one of `node`, be it empty."""
+        """Return whether a lease is on `node`, even one without messages."""
         return node in [lease.queue for lease in self.named.values()]
 
     def all(self) -> dict[str, BatchLease]:
-        """Every lease, by name."""
+        """Return every lease, by name. Those of deleted queues are ended first."""
         for name in list(self.named):
             self._there(name)
         return self.named
 
     def memory(self) -> i64:
-        """Return the bytes of what is kept of leased messages, beside the messages."""
+        """Return the bytes that leases take for their messages, beside the messages themselves."""
         count: i64 = 0
         for lease in self.named.values():
             count += lease.held()
         return count * RECORD_BYTES
 
     def checked(self, name: str, fencing_token: i64) -> BatchLease:
-        """The same for whoever has that fencing token; LeaseFenced where another one came after."""
+        """Return the lease `name` for a client with this fencing token.
+
+        LeaseFenced if a newer one was given; LeaseGone if there is no such lease or token.
+        """
         lease = self.find(name)
         if fencing_token < lease.fencing_token:
             raise self._fenced(lease, fencing_token, lease.fencing_token)
@@ -219,10 +227,10 @@ class Leases:
         wanted: Wanted,
         acquirer: Acquirer,
     ) -> None:
-        """Have `acquirer` get that batch: the one that is there, or else the next one.
+        """Give `acquirer` the batch of that number: an unsettled one, or the next one once made.
 
-        Raises as `checked`, LeaseGone where it is settled, NoSuchLeaseBatch where it is not the
-        next one, LimitReached where too many are not settled.
+        Raises as `checked`; LeaseGone if it is settled, NoSuchLeaseBatch if it is not the next
+        one, LimitReached if too many batches are unsettled.
         """
         lease = self.checked(name, fencing_token)
         self._renew(lease)
@@ -252,7 +260,11 @@ class Leases:
         lease.queue.consumer_ready(lease, drain=True)
 
     def settle(self, name: str, fencing_token: i64, batch_number: i64, *, batch: Batch) -> i64:
-        """Accept what is in batches up to that one; up to which all are settled now."""
+        """Accept all messages in batches up to that number.
+
+        Return the number up to which all batches are settled now. Raises as `checked`, and
+        NoSuchLeaseBatch if the batch was never acquired.
+        """
         lease = self.checked(name, fencing_token)
         if not lease.rests:
             self._renew(lease)
@@ -269,13 +281,16 @@ class Leases:
         return lease.settled
 
     def renew(self, name: str, fencing_token: i64) -> BatchLease:
-        """Put the end of the lease off."""
+        """Postpone the expiry of the lease, and return it. Raises as `checked`."""
         lease = self.checked(name, fencing_token)
         self._renew(lease)
         return lease
 
     def release(self, name: str, batch: Batch, *, fencing_token: i64 = -1) -> i64:
-        """End the lease; how many messages wait again. Without `fencing_token`, whoever has it."""
+        """End the lease, and return how many messages returned to the queue. Raises as `checked`.
+
+        Without `fencing_token`, end it whichever client has it.
+        """
         lease = self.find(name) if fencing_token < 0 else self.checked(name, fencing_token)
         held = lease.held()
         self._end(lease, Disposal.RELEASE, batch, why="was released")
@@ -284,7 +299,10 @@ class Leases:
     def slice_of(
         self, name: str, fencing_token: i64, batch_number: i64, *, index: i64
     ) -> list[QueueEntry]:
-        """What is in a slice, in order. NoSuchLeaseBatch where there is none."""
+        """Return the entries of a slice, in order. Raises as `checked`.
+
+        LeaseGone if the batch is settled, NoSuchLeaseBatch if there is no such batch or slice.
+        """
         lease = self.checked(name, fencing_token)
         if batch_number <= lease.settled:
             raise LeaseGone(f"gone: batch {batch_number} of lease {name:.255} is settled")
@@ -300,7 +318,7 @@ class Leases:
     # -- time
 
     def _renew(self, lease: BatchLease, *, ahead_ms: i64 = 0) -> None:
-        """Its owner lives, and will not be heard of for `ahead_ms`."""
+        """Attach the lease if it rests; postpone its expiry to `ahead_ms` plus its ttl from now."""
         self.join(lease)
         router = self._router
         if lease.ttl_ms > 0:
@@ -311,7 +329,10 @@ class Leases:
             lease.timer.set(router.timer_queue, lease.deadline_ms)
 
     def come_back(self, lease: BatchLease, *, holds: bool) -> None:
-        """At a start. Nobody could renew it while the broker was away: its time begins anew."""
+        """Complete the restoration of `lease` at a start; `holds`: it has unsettled batches.
+
+        Its ttl begins anew, since no client could renew it while the broker was down.
+        """
         if holds:
             self._take_part(lease)
             self._renew(lease)
@@ -319,13 +340,13 @@ class Leases:
             self._rest(lease)
 
     def _rest(self, lease: BatchLease) -> None:
-        """`lease` takes no part in its queue; it is remembered for REST_MS where it has a time."""
+        """Forget `lease`, which is detached from its queue, after REST_MS if it has a ttl."""
         if lease.ttl_ms > 0:
             lease.deadline_ms = self._router.clock.now_ms() + REST_MS
             lease.timer.set(self._router.timer_queue, lease.deadline_ms)
 
     def expires_at_ms(self, lease: BatchLease) -> i64:
-        """When it runs out, by the clock on the wall; 0 for never."""
+        """Return when `lease` expires, in ms on the wall clock; 0 for never."""
         if lease.ttl_ms == 0:
             return 0
         clock = self._router.clock
@@ -334,19 +355,19 @@ class Leases:
     # -- rounds
 
     def look_at(self, lease: BatchLease) -> None:
-        """Something has come for `lease`, or has not, or its time has."""
+        """Have `go_on` look at `lease`: a message came or no more will, or a deadline passed."""
         self._touched[lease] = None
         self.any = True
 
     def lost(self, lease: BatchLease) -> None:
-        """Its queue has gone with all that was in it."""
+        """End `lease`, whose queue was deleted with all its messages."""
         lease.is_over = True
         del self.named[lease.name]
         self._lost.append(lease)
         self.any = True
 
     def go_on(self, batch: Batch) -> None:
-        """Queues have dispatched: complete batches, and end what has run out or lost its queue."""
+        """Complete batches after queues have dispatched; end leases that expired or lost theirs."""
         self.any = False
         self._forget_lost(batch)
         touched = self._touched
@@ -381,25 +402,25 @@ class Leases:
             lease.timer.set(self._router.timer_queue, gathering.until_ms)
 
     def _free_groups(self, lease: BatchLease) -> None:
-        """Where `lease` has nothing and got nothing, anybody may have what comes of its groups:
-        it may be long until its program asks again."""
+        """Give up the groups of `lease` if it holds no messages, so that any consumer may have
+        further messages of these: it may be long until the program of the lease asks again."""
         queue = lease.queue
         if queue.groups is not None and not lease.batches:
             queue.groups.left(lease.number, queue)
 
     def _may_get_more(self, gathering: Gathering) -> bool:
-        """Whether it has not been said since the last message came that nothing more waits."""
+        """Return whether the queue has not reported since the last message that it has no more."""
         return gathering.is_draining or gathering.is_awake
 
     def _complete(self, lease: BatchLease, gathering: Gathering, batch: Batch) -> None:
-        """Make a batch of what has been gathered."""
+        """Make a batch of the gathered entries, and give it to the acquirer."""
         lease.gathering = None
         changes = batch.lease_changes()
         for entry in gathering.entries:
             if entry.is_volatile:
                 batch.remove(entry.stored_number)
             if entry.stored_number == NOT_STORED or entry.is_volatile:
-                # the lease outlives the broker, so what it holds has to
+                # the lease outlives this process, so the messages that it holds must, too
                 entry.is_volatile = False
                 entry.stored_number = self._router.next_stored_number()
                 batch.append(as_stored(entry))
@@ -415,7 +436,7 @@ class Leases:
     # -- ends
 
     def _call_off(self, lease: BatchLease, why: LeaseFenced | LeaseGone, batch: Batch) -> None:
-        """Nobody waits for the batch in the making any more: what it has returns, uncounted."""
+        """Refuse the batch that is being made; its entries return to the queue, uncounted."""
         gathering = lease.gathering
         lease.gathering = None
         if gathering is not None:
@@ -436,7 +457,7 @@ class Leases:
         self._end(lease, Disposal.COUNT, batch, why="has run out")
 
     def _end(self, lease: BatchLease, disposal: Disposal, batch: Batch, *, why: str) -> None:
-        """What it holds returns as `disposal` says, and it is gone."""
+        """End `lease`: its messages return to the queue as `disposal` says."""
         lease.is_over = True
         del self.named[lease.name]
         self._call_off(lease, LeaseGone(f"gone: lease {lease.name:.255} {why}"), batch)

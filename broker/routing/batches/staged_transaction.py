@@ -1,7 +1,8 @@
-"""A stage: what one attempt of one task of a sink has sent, where nobody sees it yet.
+"""A staged transaction, or stage: messages that one attempt of a sink's task has sent.
 
-It is a node to its senders alone. Its messages are in the store and nowhere else: here there are
-only their numbers, and the room that they will take where they are going is taken already.
+No consumer sees them until the sink commits them. For its senders a stage is a node. Its messages
+are only in the store: memory has their numbers, and the room that they will take in the target is
+taken already.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 
 @final
 class Task:
-    """Which attempt of which task, in which batch of a query, a sender sends for."""
+    """The attempt of a task, in a batch of a query, that a sender sends for.
+
+    The task is that of `partition`.
+    """
 
     def __init__(self, *, query: str, batch: i64, partition: i64, attempt: i64) -> None:
         self.query: Final = query
@@ -39,7 +43,7 @@ class Task:
         self.attempt: Final[i64] = attempt
 
     def key(self) -> tuple[str, int, int, int]:
-        """What tells it from others."""
+        """Return the values that tell it from other attempts."""
         return self.query, int(self.batch), int(self.partition), int(self.attempt)
 
     def __str__(self) -> str:
@@ -51,12 +55,12 @@ class Task:
 
 @final
 class StagedTransaction(Node):
-    """What a task has sent to one address. `address` and `kind` are those of its `target`.
+    """The messages that a task has sent to one address. `address`, `kind` are those of `target`.
 
-    `given` is the address in its sender's words: behind a topic's name there may be a key.
-    `numbers` name the messages to the store, in the order in which they came; `begun_ms`
-    and `latest_ms` are when the first and the last of them did, on the wall clock. It is
-    `sealed` while it is being committed, and `is_over` once it has been, or is dropped.
+    `given` is the address as the sender wrote it: a topic's name may be followed by a key.
+    `numbers` are those of the messages in the store, in order of arrival; `begun_ms` and
+    `latest_ms` are when the first and the last of them arrived, on the wall clock. It is `sealed`
+    from the beginning of its commit on, and `is_over` once it is committed or dropped.
     """
 
     def __init__(
@@ -93,13 +97,13 @@ class StagedTransaction(Node):
         self.credit_pool = target.credit_pool
 
     def messages(self) -> i64:
-        """How many messages are here."""
+        """Return the number of messages."""
         return i64(len(self.numbers))
 
     # -- in
 
     def join(self, producer: Producer) -> None:
-        """`producer` sends here from now on, and gets its credit as if it were to the target."""
+        """Add `producer`, which gets its credit as a producer of the target does."""
         self.producers.append(producer)
         self.target.producers.append(producer)
 
@@ -112,7 +116,10 @@ class StagedTransaction(Node):
             self._sink.forget(self)
 
     def give_credit(self, producer: Producer, credit_pool: CreditPool) -> None:
-        """As of any node; but who would wait for ever is let send, and told why that cannot be."""
+        """Grant credit as any node does; a producer that would wait for ever may send one message.
+
+        The message is refused, which tells the producer why it cannot continue.
+        """
         super().give_credit(producer, credit_pool)
         if producer.outstanding() == 0 and is_filled(self.target):
             producer.grant(1)
@@ -125,7 +132,7 @@ class StagedTransaction(Node):
         self.publish(message, batch)
 
     def publish(self, message: Message, batch: Batch) -> None:
-        """Keep `message`, for which there is room, in the store alone."""
+        """Note `message`, for which there is room, for the store; memory keeps only its number."""
         router = self._sink.router
         self.latest_ms = router.clock.wall_ms()
         if not self.numbers:
@@ -171,7 +178,7 @@ class StagedTransaction(Node):
         )
 
     def count(self, number: i64, size: i64) -> None:
-        """A message is here, and takes its room."""
+        """Count a message of `size` bytes, and the room that it will take in the target."""
         self.numbers.append(int(number))
         self.bytes += size
         self.target.staged += 1
@@ -181,11 +188,11 @@ class StagedTransaction(Node):
     # -- out
 
     def read(self, stored: StoredMessage) -> Message:
-        """A message as it came, of what the store has of it."""
+        """Return a message as it was sent, from its record in the store."""
         return as_message(stored, self.origin, self._sink.router.contents)
 
     def commit(self, messages: list[Message], batch: Batch) -> None:
-        """Let the target have these, which are all that are here."""
+        """Publish `messages`, which are all that the stage has, to the target; end the stage."""
         target = self.target
         duplicates = target.duplicates
         for message in messages:
@@ -193,10 +200,10 @@ class StagedTransaction(Node):
                 target.publish(message, batch)
             else:
                 duplicates.publish(message, batch)
-        self.end(batch)  # behind that: no moment has room for others
+        self.end(batch)  # after them, so that no other message can take their room
 
     def end(self, batch: Batch) -> None:
-        """It is over: its messages are no more, and whoever still sends here is told."""
+        """End the stage: remove its messages, and report to its producers that the node is gone."""
         self.is_over = True
         if self.numbers:
             batch.stage_changes().remove(self.number)
@@ -213,18 +220,18 @@ class StagedTransaction(Node):
     # -- as a node
 
     def backlog(self) -> i64:
-        """Nobody is behind: nobody consumes."""
+        """Return 0: a stage has no consumers that could be behind."""
         return 0
 
     def due(self, now_ms: i64) -> None:
-        """Nothing is ever asked for."""
+        """Do nothing: a stage sets no timer."""
 
     def delete(self, batch: Batch) -> None:
         self._sink.drop(self, batch)
 
 
 def is_filled(target: Node) -> bool:
-    """Whether what is staged is all that `target` may hold, so that only a commit goes on."""
+    """Return whether messages that wait for a commit fill `target`: no consumer can make room."""
     if isinstance(target, Queue):
         return queue_limits.is_filled_by_stages(target)
     if isinstance(target, Topic):
@@ -235,7 +242,7 @@ def is_filled(target: Node) -> bool:
 
 
 def check_room(target: Node, message: Message) -> None:
-    """Raise QueueFull where `message` would not fit beside what is there, and what is staged."""
+    """Raise QueueFull if `message` does not fit into `target`, beside its own and staged ones."""
     if isinstance(target, Queue):
         target.check_room(message)
     elif isinstance(target, Topic) and target.may_be_full():

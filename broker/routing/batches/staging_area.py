@@ -1,7 +1,7 @@
-"""All stages, by the queries whose batches they are for; commits, and what is never committed.
+"""All stages of a broker, by their query: commits, and the end of those never committed.
 
-A query commits its batches in ascending order, each once: how far it has come is remembered for
-as long as its sink is, so that a batch that is done again is found to have been.
+A query commits its batches in ascending order, each once. The last batch that it committed is
+remembered for as long as its sink is, so that the repetition of a batch is detected.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ if TYPE_CHECKING:
     from broker.routing.router import Router
 
 STAGES_MAX: Final[i64] = 10_000
-"""At a time, of all queries: each is an object and, once it has a message, a row."""
+"""Maximum stages at a time, of all queries: each is an object and, once it has a message, a row."""
 
 SINKS_MAX: Final[i64] = 10_000
-"""Queries that are remembered, for as long as nobody says FORGET: their names come from peers."""
+"""Maximum queries that are remembered, until a FORGET request: peers choose their names."""
 
 BATCH_MESSAGES_MAX: Final[i64] = 1_000_000
 BATCH_BYTES_MAX: Final[i64] = 512 * 1024 * 1024
-"""Staged for one batch of a query, all attempts together: a commit has them in memory at once."""
+"""Maximum messages, and their bytes, staged for one batch of a query, all attempts together: a
+commit has them in memory at once."""
 
 NOTHING_COMMITTED: Final[i64] = -1
-"""How far a query has come that has not committed a batch."""
+"""The last committed batch of a query that has committed none."""
 
 NO_RETENTION: Final[i64] = 0
 
 LOOK_EVERY_MS: Final[i64] = 60_000
-"""So late stages may go, at most, that nobody has committed."""
+"""Maximum delay in ms with which stages are dropped that were never committed."""
 
 NOT_AS_SENT: Final = (
     "nothing is committed. Others came since, or some were dropped (ABORT, FORGET, the deletion of "
@@ -48,12 +49,12 @@ NOT_AS_SENT: Final = (
 )
 
 Key = tuple[int, int, int, str, str]
-"""batch, partition, attempt, kind, address"""
+"""Identifies a stage of a query: batch, partition, attempt, kind, address."""
 
 
 @final
 class Tally:
-    """What is staged for one batch."""
+    """The number and the bytes of the messages that are staged for one batch."""
 
     def __init__(self) -> None:
         self.messages: i64 = 0
@@ -62,7 +63,7 @@ class Tally:
 
 @final
 class Sink:
-    """One query: its stages, and the last `batch` that was committed, at `at_ms` wall time."""
+    """One query: its stages, and the last `batch` that it committed, at `at_ms` wall time."""
 
     def __init__(self, home: StagingArea, query: str) -> None:
         self.query: Final = query
@@ -74,7 +75,7 @@ class Sink:
         self._home: Final = home
 
     def check_batch(self, task: Task, message: Message) -> None:
-        """Raise LimitReached where one more message is too much for a batch."""
+        """Raise LimitReached if `message` is too much for the batch of `task`."""
         tally = self._tallies.get(int(task.batch))
         messages: i64 = 0
         size = message.size
@@ -93,7 +94,7 @@ class Sink:
             )
 
     def counted(self, batch: i64, *, messages: i64, size: i64) -> None:
-        """So much has come for a batch, or gone."""
+        """Add to the messages and bytes that are staged for `batch`; negative ones are removed."""
         tally = self._tallies.get(int(batch))
         if tally is None:
             tally = self._tallies[int(batch)] = Tally()
@@ -104,21 +105,21 @@ class Sink:
             del self._tallies[int(batch)]
 
     def messages(self) -> i64:
-        """How many messages are staged."""
+        """Return the number of staged messages."""
         messages: i64 = 0
         for tally in self._tallies.values():
             messages += tally.messages
         return messages
 
     def bytes(self) -> i64:
-        """How many bytes they have."""
+        """Return the bytes of the staged messages."""
         size: i64 = 0
         for tally in self._tallies.values():
             size += tally.bytes
         return size
 
     def staged_at_ms(self) -> i64:
-        """When the oldest of them came, 0 where there is none."""
+        """Return when the oldest staged message arrived, in ms on the wall clock; 0 for none."""
         oldest: i64 = 0
         for stage in self.stages.values():
             if stage.numbers and (oldest == 0 or stage.begun_ms < oldest):
@@ -126,7 +127,7 @@ class Sink:
         return oldest
 
     def of_tasks(self, batch: i64) -> dict[tuple[int, int], list[StagedTransaction]]:
-        """The stages of a batch that have something, by partition and attempt, then as begun."""
+        """Return the stages of `batch` with messages, by partition and attempt, as they began."""
         found: dict[tuple[int, int], list[StagedTransaction]] = {}
         for stage in self.stages.values():
             task = stage.task
@@ -135,19 +136,19 @@ class Sink:
         return found
 
     def up_to(self, batch: i64) -> list[StagedTransaction]:
-        """The stages of that batch and of those before it."""
+        """Return the stages of `batch` and of the batches before it."""
         return [stage for stage in self.stages.values() if stage.task.batch <= batch]
 
     def filled(self, target: Node) -> None:
-        """What is staged for `target` is all that it may hold."""
+        """Report to the staging area that messages which wait for a commit fill `target`."""
         self._home.filled(target)
 
     def forget(self, stage: StagedTransaction) -> None:
-        """`stage` has nothing, and nobody sends to it."""
+        """Remove `stage`, which has no messages and no producers."""
         self._home.forget(self, stage)
 
     def drop(self, stage: StagedTransaction, batch: Batch) -> None:
-        """`stage` ends with everything in it."""
+        """End `stage`, and drop its messages."""
         self._home.forget(self, stage)
         stage.end(batch)
 
@@ -183,7 +184,7 @@ class StagingArea(TimerCallback):
         self._is_set = False
 
     def messages(self) -> i64:
-        """Return how many messages are staged in all."""
+        """Return the number of staged messages of all sinks."""
         count: i64 = 0
         for stage in self._by_number.values():
             count += stage.messages()
@@ -192,7 +193,10 @@ class StagingArea(TimerCallback):
     # -- senders
 
     def check(self, task: Task, target: Node, given: str) -> None:
-        """Raise what stands against a stage of `task` for `target`; nothing is begun."""
+        """Raise if no stage of `task` for `target` may be begun; begin none.
+
+        InvalidAddress if the target is temporary, LimitReached if there are too many.
+        """
         if target.is_temporary():
             raise InvalidAddress(f"{target.address} is temporary: it may end before its stage does")
         self.check_sink(task.query)
@@ -203,12 +207,12 @@ class StagingArea(TimerCallback):
             raise LimitReached(f"the broker has its {self._stages_max} stages")
 
     def check_sink(self, query: str) -> None:
-        """Raise LimitReached where there is no room for a sink that is new."""
+        """Raise LimitReached if `query` is new, and there is no room for another sink."""
         if query not in self.sinks and i64(len(self.sinks)) >= self._sinks_max:
             raise LimitReached(f"the broker remembers its {self._sinks_max} sinks")
 
     def begin(self, task: Task, target: Node, given: str, *, origin: Origin) -> StagedTransaction:
-        """The stage of `task` for `target`, begun where there is none. Checked before."""
+        """Return the stage of `task` for `target`, begun if there is none. Call `check` before."""
         sink = self.sinks.get(task.query)
         if sink is None:
             sink = self.sinks[task.query] = Sink(self, task.query)
@@ -235,7 +239,7 @@ class StagingArea(TimerCallback):
         self._look_later()
 
     def forget(self, sink: Sink, stage: StagedTransaction) -> None:
-        """`stage` is none of the sink's any more, and the sink goes if it has nothing else."""
+        """Remove `stage`; remove `sink` too if it has no other and has committed no batch."""
         if self._by_number.pop(int(stage.number), None) is None:
             return
         del sink.stages[_key(stage.task, stage.target, stage.given)]
@@ -243,14 +247,14 @@ class StagingArea(TimerCallback):
             self.sinks.pop(sink.query, None)
 
     def filled(self, target: Node) -> None:
-        """Let those who wait for room in `target` send one message each: it is refused."""
+        """Let each producer that waits for room in `target` send one message: it is refused."""
         for stage in self._by_number.values():
             if stage.target is target and stage.credit_pool is not None:
                 for producer in stage.producers:
                     stage.give_credit(producer, stage.credit_pool)
 
     def target_gone(self, target: Node, batch: Batch) -> None:
-        """`target` is being deleted, and with it all that is staged for it."""
+        """Drop all messages that are staged for `target`, which is being deleted."""
         for stage in list(self._by_number.values()):
             if stage.target is target:
                 stage.delete(batch)
@@ -258,16 +262,16 @@ class StagingArea(TimerCallback):
     # -- sinks
 
     def is_committed(self, query: str, number: i64) -> bool:
-        """Whether that batch of the query has been committed, or a later one."""
+        """Return whether that batch of the query, or a later one, has been committed."""
         sink = self.sinks.get(query)
         return sink is not None and number <= sink.batch
 
     def choose(
         self, query: str, number: i64, tasks: list[tuple[int, int, int]]
     ) -> list[StagedTransaction]:
-        """The stages that these tasks (partition, attempt, count) have for a batch, in their order.
+        """Return the stages of batch `number` for `tasks` (partition, attempt, count), in order.
 
-        From now on they take no more messages. NotAsSent where those of a task have not the
+        From now on they take no more messages. NotAsSent if those of a task do not have the
         `count` messages that it sent; then nothing has changed.
         """
         sink = self.sinks.get(query)
@@ -293,9 +297,9 @@ class StagingArea(TimerCallback):
         found: list[list[Message]],
         batch: Batch,
     ) -> None:
-        """Let the targets have what is in these stages, at one moment; all other attempts end.
+        """Publish the messages of `chosen` to their targets, in one commit; end all other attempts.
 
-        `found` are all messages of each. NoSuchNode where a stage has ended meanwhile, then
+        `found` has all messages of each stage. NoSuchNode if a stage has ended meanwhile; then
         nothing has changed.
         """
         for stage in chosen:
@@ -308,6 +312,7 @@ class StagingArea(TimerCallback):
         sink.at_ms = self.router.clock.wall_ms()
         kept = StoredSink(query=query, batch=number, at_ms=sink.at_ms)
         batch.stage_changes().keep(kept)
+        # consumers get the messages only once they are durable; even volatile ones are stored
         scope, batch.scope, batch.stores_all = batch.scope, DISCHARGE, True
         for index, stage in enumerate(chosen):
             self.forget(sink, stage)
@@ -316,17 +321,20 @@ class StagingArea(TimerCallback):
         self.drop_up_to(query, number, batch)
 
     def drop_up_to(self, query: str, number: i64, batch: Batch) -> i64:
-        """End the stages of that batch and of those before; how many messages were in them."""
+        """End the stages of that batch and of those before; return how many messages they had."""
         sink = self.sinks.get(query)
         return 0 if sink is None else self._drop(sink.up_to(number), batch)
 
     def abort(self, query: str, number: i64, batch: Batch) -> i64:
-        """End the stages of one batch; how many messages were in them. NoSuchNode for no sink."""
+        """End the stages of one batch; return how many messages they had. NoSuchNode: no sink."""
         sink = self._found(query)
         return self._drop([each for each in sink.up_to(number) if each.task.batch == number], batch)
 
     def end(self, query: str, batch: Batch) -> i64:
-        """Forget a sink: its stages, and how far it has come. NoSuchNode for none."""
+        """Forget a sink: its stages, and the last batch that it committed. NoSuchNode for none.
+
+        Return how many messages its stages had.
+        """
         sink = self._found(query)
         dropped = self._drop(list(sink.stages.values()), batch)
         self.sinks.pop(query, None)
@@ -346,7 +354,7 @@ class StagingArea(TimerCallback):
             stage.delete(batch)
         return dropped
 
-    # -- what nobody commits
+    # -- stages that are never committed
 
     def _look_later(self) -> None:
         if self._retention_ms == NO_RETENTION or self._is_set:
@@ -356,12 +364,12 @@ class StagingArea(TimerCallback):
             self.router.clock.now_ms() + min(LOOK_EVERY_MS, self._retention_ms), self
         )
 
-    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - twice a look is once
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - a second look is harmless
         self._is_set = False
         self.is_due = True
 
     def collect(self, batch: Batch) -> None:
-        """End attempts that send no more, and of which nothing has come for as long as is kept."""
+        """End attempts that have no producer, and got no message for the retention time."""
         self.is_due = False
         oldest = self.router.clock.wall_ms() - self._retention_ms
         tasks: dict[tuple[str, int, int, int], list[StagedTransaction]] = {}
@@ -381,13 +389,13 @@ class StagingArea(TimerCallback):
     # -- a start
 
     def bring_back_sink(self, stored: StoredSink) -> None:
-        """How far a query has come."""
+        """Restore the last committed batch of a query."""
         sink = self.sinks[stored.query] = Sink(self, stored.query)
         sink.batch = stored.batch
         sink.at_ms = stored.at_ms
 
     def bring_back(self, stored: StoredStage, batch: Batch) -> None:
-        """A stage that the store has; it ends where its target is not there any more."""
+        """Restore a stage of the store; remove it if its target does not exist any more."""
         self._last_number = max(self._last_number, stored.number)
         # as text: a stage whose prefix meant another kind at its time is still found
         address = Address(canonical(self.router.prefixes.strip(stored.address)), stored.kind)
@@ -423,7 +431,10 @@ class StagingArea(TimerCallback):
         return found
 
     def place(self, number: i64, place: i64, *, size: i64, batch: Batch) -> None:
-        """A message of a stage that the store has; those of one stage come in their order."""
+        """Count a message of a stage of the store; remove it if there is no such stage.
+
+        Messages of one stage must be given in their order.
+        """
         stage = self._by_number.get(int(place // PLACES))
         if stage is None:
             batch.remove(number)

@@ -1,7 +1,8 @@
-"""Whether the consumers of a queue acknowledge so soon that writing can wait for them.
+"""Measures whether a queue's consumers acknowledge fast enough for writing to wait for them.
 
-Now and then one message is timed, from its arrival to its settlement; a moving mean of that
-decides. One at a time, so that it costs the others one comparison of two numbers.
+Now and then a message is timed, from its arrival to its settlement; a moving mean of these times
+decides. Only one message is timed at a time, so that any other message costs no more than one
+comparison of two numbers.
 """
 
 from __future__ import annotations
@@ -14,25 +15,27 @@ from broker.routing.credit.commit_delay import CommitDelay
 from broker.routing.credit.producer_window import ProducerWindow
 
 NOTHING: Final[i64] = 0
-"""No message has this number."""
+"""The number that `timed` has while no message is timed: no message has it."""
 
 NEVER_SEEN: Final[i64] = -1
-"""No batch has this scope, and no transaction."""
+"""A scope that no batch and no transaction has."""
 
 SLOW: Final[i64] = 4
-"""So many times the hold a lag counts at most, and this is what a queue begins with: some ten
-prompt settlements then speak for themselves."""
+"""Maximum of a lag, in multiples of the commit delay; longer lags count as this one. The mean of
+a queue begins with it, so consumers count as prompt after some ten prompt settlements."""
 
 GIVEN_UP_AFTER: Final[i64] = 100
-"""After so many times the hold another message is timed in place of one that stays unsettled."""
+"""Multiple of the commit delay after which the broker gives up timing a message that stays
+unsettled, and times another one."""
 
 
 @final
 class AckLatency:
-    """The lag between arrival and settlement in one queue, as far as it has been measured.
+    """The mean time between arrival and settlement of one queue's messages, as measured so far.
 
-    `timed` is the number of the message that is being timed, `scope` that of the batch for
-    which there is nothing more to find out now.
+    `lag_us` is that mean in µs; `is_prompt` if it is short enough for writing to wait for
+    consumers. `timed` is the number of the message that is being timed, NOTHING if none is;
+    `scope` is that of the batch of which no further message has to be looked at now.
     """
 
     def __init__(self, hold: CommitDelay) -> None:
@@ -45,13 +48,17 @@ class AckLatency:
         self._since_us: i64 = 0
 
     def arrived(self, number: i64, scope: i64, now_us: i64) -> None:
-        """A message has come, the first since a batch was begun or one was timed."""
+        """Time message `number`, or check how long the timed one has been unsettled by `now_us`.
+
+        Call this for the first message of each batch, of the given `scope`, and for the first
+        one after the timed message was settled or left. The queue has consumers.
+        """
         self.scope = scope
         if self.timed != NOTHING:
             waited_us = now_us - self._since_us
             if waited_us <= self.hold.patience_us:
                 return
-            # it went to the disk unsettled: what came with it waited in vain
+            # it was written before it was settled: other messages of its batch waited in vain
             self._learn(max(waited_us, self.lag_us))
             self.producer_window.measured(waited_us, now_us)
             self.is_prompt = False
@@ -62,7 +69,7 @@ class AckLatency:
         self.producer_window.begin()
 
     def settled(self, now_us: i64) -> None:
-        """The message that was being timed has been consumed."""
+        """Measure the timed message, which a consumer has settled at `now_us`; stop timing it."""
         lag_us = now_us - self._since_us
         self._learn(lag_us)
         self.producer_window.measured(lag_us, now_us)
@@ -73,12 +80,18 @@ class AckLatency:
         self.left()
 
     def left(self) -> None:
-        """It has gone otherwise, and tells nothing; another is to be timed."""
+        """Stop timing the message, so that the next one is timed.
+
+        Call this if it left its queue unsettled: that says nothing about consumers.
+        """
         self.timed = NOTHING
         self.scope = NEVER_SEEN
 
     def nobody_consumes(self, scope: i64) -> None:
-        """A message has come, and there is nobody to be prompt."""
+        """Stop timing, and free producers from their window: the queue has no consumers.
+
+        Call this for the first message of each batch, of the given `scope`.
+        """
         self.left()
         self.scope = scope
         self.is_prompt = False

@@ -1,4 +1,4 @@
-"""Producers that wait for the same thing to change."""
+"""Producers that wait for the same condition."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from broker.routing.entries.participants import Producer
 
 @final
 class BlockedProducers:
-    """Those who wait, each once, in the order in which they came."""
+    """The waiting producers, each once, in the order in which they began to wait."""
 
     def __init__(self) -> None:
         self._producers: Final[dict[Producer, None]] = {}
 
     def any(self) -> bool:
-        """Whether somebody waits."""
+        """Return whether a producer waits."""
         return bool(self._producers)
 
     def wait(self, producer: Producer) -> None:
-        """Resume `producer` when the others are."""
+        """Add `producer`, which is resumed together with the others."""
         self._producers[producer] = None
 
     def leave(self, producer: Producer) -> None:
-        """`producer` has gone, or waits no more."""
+        """Remove `producer`, if it waits."""
         self._producers.pop(producer, None)
 
     def resume(self) -> None:
-        """Let everybody go on. Who waits again at once waits for the next time."""
+        """Resume all producers. A producer that waits again at once is kept for the next call."""
         waiting = list(self._producers)
         self._producers.clear()
         for producer in waiting:

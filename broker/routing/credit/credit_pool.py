@@ -1,9 +1,9 @@
 """Credit for producers of a node that blocks when it is full: no more than there is room for.
 
-What has been granted counts as taken, or fifty producers with credit for 500 messages
-each would flood a queue of 100. So credit comes in small portions, to one producer
-after the other. Whoever has credit and does not use it while others wait is asked to
-give it back (a drain); where no answer comes, that credit does not count any more.
+Granted credit counts as room that is taken; otherwise fifty producers with credit for 500
+messages each would flood a queue of 100. So credit is granted in small portions, to one producer
+after the other. A producer that does not use its credit while others wait is asked to give it
+back (a drain); if it does not answer, that credit no longer counts.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 UNLIMITED: Final[i64] = 2**62
 
 SHARES_KEPT: Final[i64] = 3
-"""A portion leaves so many more of its size, for those who will come."""
+"""Portions of the same size that a portion leaves for producers that will ask later."""
 
 SIZE_GUESSED: Final[i64] = 1024
-"""What a message takes in a queue that has none to judge by, in bytes."""
+"""Assumed size of a message, in bytes, in a queue that has no messages to judge by."""
 
 IDLE_TURN: Final[i64] = 8
-"""While others use up what they get, those who gave theirs back get every eighth portion."""
+"""Every eighth portion is for producers that gave credit back, while others use theirs up."""
 
 LOOK_EVERY_MS: Final[i64] = 50
-"""So often one looks who does not use its credit, while somebody waits for room."""
+"""Interval in ms between two looks for unused credit, while a producer waits for room."""
 
 NOT_SEEN: Final[i64] = -1
 
@@ -40,10 +40,11 @@ NOT_SEEN: Final[i64] = -1
 def room_left(
     *, max_messages: i64, max_bytes: i64, messages: i64, size: i64, granted: i64 = 0
 ) -> i64:
-    """For how many more messages there is room, beside those that `granted` lets come.
+    """Return for how many more messages there is room, beside `granted` ones with credit.
 
-    Bytes are messages of the size that those have which are there. One may
-    always come while they are not used up, however large it is.
+    `max_messages` and `max_bytes` are the limits, 0 for none; `messages` and `size` in bytes are
+    what the node has. Bytes are converted into messages by the mean size of those in the node.
+    While some bytes are left and no message has credit, there is room for one, however large.
     """
     left = UNLIMITED
     if max_messages > 0:
@@ -58,15 +59,18 @@ def room_left(
 
 
 def portion(left: i64, *, waiting: i64, most: i64) -> i64:
-    """How much of the room that is left one of so many waiting producers gets at a time."""
+    """Return the credit that one of `waiting` producers gets at a time, out of `left` for all.
+
+    It is at most `most`, and at least 1.
+    """
     return max(1, min(most, left // (waiting + SHARES_KEPT)))
 
 
 @final
 class CreditPool(TimerCallback):
-    """The producers of one node, and what credit they have.
+    """The producers of one node, and their credit.
 
-    `granted` is the sum of it, as far as it counts.
+    `granted` is the sum of the credit that counts as room taken.
     """
 
     def __init__(self, node: Node, router: Router) -> None:
@@ -79,11 +83,11 @@ class CreditPool(TimerCallback):
         self._is_set = False
 
     def is_waited_for(self) -> bool:
-        """Whether somebody waits for room."""
+        """Return whether a producer waits for room."""
         return bool(self._asking) or bool(self._idle)
 
     def ask(self, producer: Producer) -> None:
-        """`producer` wants credit; it gets some now, or when there is room."""
+        """Grant `producer` credit, now or when there is room."""
         self.count(producer)
         if producer not in self._asking and producer not in self._idle:
             if producer.is_recalled:
@@ -94,26 +98,26 @@ class CreditPool(TimerCallback):
         self.serve()
 
     def grant_one(self, producer: Producer) -> None:
-        """Let `producer` send one message, if there is room: nothing more for now."""
+        """Grant `producer` credit for one message if there is room; otherwise do nothing."""
         node = self._node
         self.count(producer)
         if node is not None and node.room_for_more() > 0:
             self._grant(producer, 1)
 
     def count(self, producer: Producer) -> None:
-        """`producer` may have used some of its credit."""
+        """Stop counting credit that `producer` has used."""
         outstanding = producer.outstanding()
         if outstanding < producer.counted:
             self.granted -= producer.counted - outstanding
             producer.counted = outstanding
 
     def used(self, producer: Producer) -> None:
-        """A message of `producer` has come."""
+        """Note that a message of `producer` has arrived, which used credit."""
         producer.is_recalled = False
         self.count(producer)
 
     def leave(self, producer: Producer) -> None:
-        """`producer` has gone; what it had is for others."""
+        """Remove `producer`, and grant its credit to others."""
         self.granted -= producer.counted
         producer.counted = 0
         for waiting in (self._asking, self._idle):
@@ -122,7 +126,10 @@ class CreditPool(TimerCallback):
         self.serve()
 
     def serve(self) -> None:
-        """Grant as much as there is room for, in turn."""
+        """Grant waiting producers as much credit as there is room for, in turn.
+
+        While the disk or the memory is short, they wait for that instead.
+        """
         node = self._node
         if node is None:
             return
@@ -163,8 +170,8 @@ class CreditPool(TimerCallback):
             self._is_set = True
             self._router.timer_queue.at(self._router.clock.now_ms() + LOOK_EVERY_MS, self)
 
-    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - twice a look is once
-        """Somebody has waited for a while: see whose credit lies idle."""
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - a second look is harmless
+        """Recall unused credit, if a producer still waits for room."""
         self._is_set = False
         node = self._node
         if node is None or not self.is_waited_for():
@@ -175,7 +182,7 @@ class CreditPool(TimerCallback):
         self.serve()
 
     def _look_at(self, producer: Producer) -> None:
-        """Recall what has not been used since the last look; then do without it."""
+        """Recall credit that is unused since the last look; at the next look, stop counting it."""
         self.count(producer)
         if producer.counted != producer.seen:
             producer.seen = producer.counted
@@ -187,7 +194,7 @@ class CreditPool(TimerCallback):
             producer.counted = 0
 
     def close(self) -> None:
-        """The node is gone."""
+        """Forget the node, which was deleted, and the producers that wait."""
         self._node = None
         self._asking.clear()
         self._idle.clear()

@@ -1,11 +1,11 @@
-"""Holding producers back while the disk is nearly full (P9), or the store is away.
+"""Holds producers back while the disk is nearly full (P9), or the store is away.
 
-Consumers go on, and make room.
+Consumers continue, and so make room.
 
-What is kept in reserve is what commits of consumers need, and what producers may
-still send with the credit that they have. One looks every second, and whenever
-producers have sent a sixteenth of the reserve. Where another program fills the disk faster than
-that, the store finds it full: consumers then go on with the room of the store's ballast.
+The reserve is for the commits of consumers, and for messages that producers may still send with
+the credit that they have. The disk is checked every second, and whenever producers have sent a
+sixteenth of the reserve. If another program fills the disk faster than that, the store finds it
+full: consumers then continue with the room of the store's ballast.
 """
 
 from __future__ import annotations
@@ -22,48 +22,58 @@ if TYPE_CHECKING:
     from broker.routing.router import Router
 
 LOOK_EVERY_MS: Final[i64] = 1000
-"""Service is back so soon after there is room again, or twice that."""
+"""Interval in ms between two checks. Producers are resumed within this time, or twice this time,
+after there is room again."""
 
 LOOKS_PER_RESERVE: Final[i64] = 16
 
 SLACK_MAX: Final[i64] = 64 * 1024 * 1024
-"""So much more than the reserve, or a quarter of it, must be free before producers go on."""
+"""Bytes, or a quarter of the reserve if that is less, that must be free beyond the reserve before
+producers are resumed."""
 
 MEBIBYTE: Final[i64] = 1024 * 1024
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Space:
-    """Where the store writes."""
+    """The state of the disk or server that the store writes to."""
 
     @abstractmethod
     def is_away(self) -> bool:
-        """Whether nothing can be written for now, however much room there may be."""
+        """Return whether nothing can be written for now, however much room there may be."""
 
     @abstractmethod
     def is_full(self) -> bool:
-        """Whether the disk has run full: what room there is, commits of consumers need."""
+        """Return whether the disk has run full: commits of consumers need all room that is left."""
 
     @abstractmethod
     def free_bytes(self) -> i64:
-        """How much more can come; asking takes microseconds. -1 where that is unknown."""
+        """Return how many more bytes can be written, -1 if unknown. Takes microseconds."""
 
 
 def is_short(free: i64, *, least: i64, short_now: bool) -> bool:
-    """Whether producers are to wait, with so much free: going on takes more than going on had."""
+    """Return whether producers must wait, with `free` bytes free and `least` bytes in reserve.
+
+    They need not if `free` is -1, unknown. If they wait already (`short_now`), `slack_of(least)`
+    more bytes must be free to resume them.
+    """
     if free < 0:
         return False
     return free < (least + slack_of(least) if short_now else least)
 
 
 def slack_of(least: i64) -> i64:
-    """How much more than the reserve must be free after a shortage."""
+    """Return how many bytes beyond the reserve `least` must be free to end a shortage."""
     return min(least // 4, SLACK_MAX)
 
 
 @final
 class DiskGuard(TimerCallback):
-    """Whether producers are to wait, which is for room mostly, and those that do."""
+    """Holds producers back while the store has too little room, is full or is away.
+
+    `is_short` while producers must wait, `waiting` has those that do. `least` is the reserve in
+    bytes.
+    """
 
     def __init__(self, router: Router, space: Space, least: i64) -> None:
         self.is_short = False
@@ -75,21 +85,24 @@ class DiskGuard(TimerCallback):
         self.waiting: Final = BlockedProducers()
 
     def begin(self) -> None:
-        """Look now, and every second from now on."""
+        """Check now, and every second from now on."""
         self.due(self._router.clock.now_ms())
 
     def due(self, now_ms: i64) -> None:
-        """A second is over."""
+        """Check, and set the timer for the next second."""
         self.look()
         self._router.timer_queue.at(now_ms + LOOK_EVERY_MS, self)
 
     def published(self, total: i64) -> None:
-        """So many bytes have come from producers, since the start."""
+        """Check if producers have sent a sixteenth of the reserve since the last check.
+
+        `total` are the bytes that they have sent since the start.
+        """
         if total >= self._look_at_bytes and not self.is_short:
             self.look()
 
     def look(self) -> None:
-        """See whether producers are to wait from now on, or may go on."""
+        """Check whether producers must wait from now on, or may continue. Report each change."""
         self._look_at_bytes = self._router.stats.published_bytes + self._least // LOOKS_PER_RESERVE
         is_away, free = self._space.is_away(), self._space.free_bytes()
         self._tell_full(is_full=self._space.is_full())
@@ -109,7 +122,7 @@ class DiskGuard(TimerCallback):
             self.waiting.resume()
 
     def _tell_full(self, *, is_full: bool) -> None:
-        """Count a disk that has run full; tell an operator each way."""
+        """Count and report a disk that has run full; report also that it has room again."""
         if is_full == self._is_full:
             return
         self._is_full = is_full
@@ -123,7 +136,7 @@ class DiskGuard(TimerCallback):
             self._router.notices.append("the disk of the store has room again for disk_ballast")
 
     def _shortage(self, free: i64) -> str:
-        """Count a disk with too little room; what an operator is told of it."""
+        """Count a shortage of room, and return its report for the operator."""
         self._router.stats.disk_shortages += 1
         enough = (self._least + slack_of(self._least)) // MEBIBYTE
         return (

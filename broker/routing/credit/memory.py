@@ -1,9 +1,10 @@
-"""What the broker holds in memory for its peers, by kind, against one budget (`memory_max`).
+"""Counts the bytes that the broker holds for its peers, by kind, for one budget (`memory_max`).
 
-Every holder counts its own bytes here as it takes and frees them. Three shares of the budget
-decide what happens: above a half messages that are not durable go to the store, above three
-quarters producers get no more credit, above the whole a connection is closed
-(`broker/links/memory_guard.py`). Each of three kinds has a quarter of the budget at most.
+Every part of the broker that holds such bytes counts them here as it takes and frees them. Three
+shares of the budget decide what happens: above a half, messages that are not durable are written
+to the store; above three quarters, producers get no more credit; above the whole, a connection is
+closed (`broker/links/memory_guard.py`). Each of three kinds may take a quarter of the budget at
+most: transactions, unfinished deliveries, and deliveries that consumers hold.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ OPERATION_BYTES: Final[i64] = 256
 """Bytes that an operation of a transaction takes beside the message that it sends."""
 
 RECORD_BYTES: Final[i64] = 24
-"""Bytes that a stage or a lease takes for each of its messages: their numbers."""
+"""Bytes that a stage or a lease takes for each of its messages, of which it keeps the number."""
 
 UNSETTLED_MAX: Final[i64] = 100_000
-"""Deliveries on one link that its consumer has not settled; more are not sent until it does."""
+"""Maximum unsettled deliveries on one link; more are sent once its consumer settles some."""
 
 
 @final
@@ -37,8 +38,8 @@ class MemoryBudget:
 
     `volatile` and `durable` are messages in queues with their entries: a message that several
     queues hold counts once. `held` are deliveries that consumers have not settled, each with its
-    whole message, and part of the two. `output`, `staged` and `leased` are sampled from time to
-    time, the others exact.
+    whole message; they are part of `volatile` and `durable`. `output`, `staged` and `leased` are
+    sampled from time to time; the others are exact.
     """
 
     def __init__(self, limit: i64 = UNBOUNDED) -> None:
@@ -53,7 +54,7 @@ class MemoryBudget:
         self.leased: i64 = 0
         # producers get no more credit
         self.is_short = False
-        # messages that are not durable go to the store
+        # messages that are not durable are written to the store
         self.spills = False
         self.producers: Final = BlockedProducers()
         self.consumers: Final[dict[Consumer, None]] = {}
@@ -71,21 +72,21 @@ class MemoryBudget:
         )
 
     def is_stressed(self) -> bool:
-        """Return whether something is held up, or written out, for want of memory."""
+        """Return whether peers wait, or messages are written to the store, for lack of memory."""
         return self.is_short or self.spills or bool(self.consumers)
 
     def held_is_full(self) -> bool:
-        """Return whether consumers that hold something get no more until something is settled."""
+        """Return whether consumers that hold deliveries get no more until some are settled."""
         return self.held > self.quarter()
 
     def quarter(self) -> i64:
-        """Return how many bytes transactions, unfinished and held deliveries may each take."""
+        """Return the maximum bytes of transactions, of unfinished and of held deliveries, each."""
         return self.limit >> 2
 
     # -- messages in queues
 
     def enters(self, message: Message) -> None:
-        """Count an entry of `message` that a queue has in memory from now on."""
+        """Count an entry of `message` that a queue takes into memory."""
         size = ENTRY_BYTES
         if message.holders == 0:
             size += i64(len(message.encoded))
@@ -96,7 +97,7 @@ class MemoryBudget:
             self.volatile += size
 
     def leaves(self, message: Message) -> None:
-        """Count an entry of `message` out: it is gone, or in the store alone."""
+        """Stop counting an entry of `message`: it is removed, or is in the store alone."""
         size = ENTRY_BYTES
         message.holders -= 1
         if message.holders == 0:
@@ -111,11 +112,11 @@ class MemoryBudget:
         self.held += ENTRY_BYTES + i64(len(message.encoded))
 
     def settled(self, message: Message) -> None:
-        """Count a delivery of `message` out: it is settled, or has returned to its queue."""
+        """Stop counting a delivery of `message`: it is settled, or has returned to its queue."""
         self.held -= ENTRY_BYTES + i64(len(message.encoded))
 
     def dropped(self, message: Message) -> None:
-        """Count out a delivery of `message` whose queue was deleted."""
+        """Stop counting a delivery of `message` and its entry: its queue was deleted."""
         self.settled(message)
         self.leaves(message)
 

@@ -1,10 +1,10 @@
-"""How many messages producers may have under way while consumers are to keep up.
+"""Limits the unsettled messages of producers, so that consumers can keep up with them.
 
-What consumers settle soon is never written (`ack_latency.py`), and how soon they settle a message
-depends on how many lie before it. So where they take longer than they should, the producers of
-their queue get a smaller window of unsettled messages, until consumers keep up, or until
-`TRIAL_US` have shown that the consumers themselves are slow. Then producers are free of the
-window for `REST_US`, before the broker tries it again.
+Messages that consumers settle soon are never written (`ack_latency.py`), and how soon consumers
+settle a message depends on how many messages are in front of it. So if they take longer than they
+should, the producers of their queue get a smaller window of unsettled messages, until consumers
+keep up, or until `TRIAL_US` have shown that the consumers themselves are slow. Then producers
+have no window for `REST_US`, before the broker tries it again.
 """
 
 from typing import Final, final
@@ -15,20 +15,21 @@ from broker.routing.credit.commit_delay import CommitDelay
 from broker.routing.credit.credit_pool import UNLIMITED
 
 FIRST: Final[i64] = 64
-"""The window in messages that each producer has when consumers are new."""
+"""Window, in messages, that each producer begins with when a queue gets consumers."""
 
 WIDEST: Final[i64] = 1024
 
 NARROWEST: Final[i64] = 2
 
 LAGS_REMEMBERED: Final[i64] = 4
-"""The mean is one over about so many lags: one pause of a scheduler narrows nothing."""
+"""Approximate number of lags that the mean is taken over, so that a single pause of a scheduler
+does not narrow the window."""
 
 TRIAL_US: Final[i64] = 250_000
-"""So long consumers have time to catch up with producers that have a window."""
+"""Time in µs that consumers have to catch up with producers that have a window."""
 
 REST_US: Final[i64] = 2_000_000
-"""So long producers are free after a first trial, and twice as long after each further one."""
+"""Time in µs without a window after a first trial; it doubles with each further trial."""
 
 LONGEST_REST_US: Final[i64] = 16_000_000
 
@@ -37,9 +38,9 @@ LONG_AGO: Final[i64] = -(2**62)
 
 @final
 class ProducerWindow:
-    """The window of each producer of one queue: `most` messages, or UNLIMITED.
+    """The window of each producer of one queue: `most` unsettled messages, or UNLIMITED.
 
-    `has_narrowed` until the producers have been told.
+    `has_narrowed` from a new limit on until the queue has told its producers, and resets this.
     """
 
     def __init__(self, hold: CommitDelay) -> None:
@@ -55,20 +56,20 @@ class ProducerWindow:
         self._rest_us: i64 = REST_US
 
     def begin(self) -> None:
-        """Give producers their first window, now that there are consumers."""
+        """Give producers their first window. Idempotent until `forget`."""
         if not self._has_begun:
             self._has_begun = True
             self._limit(FIRST)
 
     def forget(self) -> None:
-        """Let producers be free: there are no consumers."""
+        """Remove the window: the queue has no consumers."""
         self.most = UNLIMITED
         self._has_begun = False
 
     def measured(self, lag_us: i64, now_us: i64) -> None:
-        """Take into account that a message was unsettled for so long, or still is."""
+        """Take into account that a message was unsettled for `lag_us`, or still is."""
         if now_us - self._measured_us > TRIAL_US:
-            self._kept_up_us = now_us  # there was nothing to keep up with
+            self._kept_up_us = now_us  # consumers had nothing to keep up with
         self._measured_us = now_us
         hold_us = self._hold.us
         self._mean_us += (lag_us - self._mean_us) // LAGS_REMEMBERED
@@ -85,12 +86,16 @@ class ProducerWindow:
             self.most = min(WIDEST, self.most + max(1, self.most // 16))
 
     def _narrow(self, lag_us: i64, now_us: i64) -> None:
-        """Make the window smaller by as much as the lag is too long, once for each window."""
+        """Make the window smaller by as much as the lag is too long, once for each window.
+
+        If consumers have not kept up for a whole trial, remove the window for a rest.
+        """
+        # a message that arrived before the window was narrowed last shows no effect of that
         if now_us < self._rests_until_us or now_us - lag_us < self._narrowed_us:
             return
         if self._rests_until_us != LONG_AGO:
             self._rests_until_us = LONG_AGO
-            self._kept_up_us = now_us  # the next trial begins
+            self._kept_up_us = now_us  # the rest is over: the next trial begins
         hold_us = self._hold.us
         if self._mean_us > hold_us and now_us - self._kept_up_us > TRIAL_US:
             self.most = UNLIMITED

@@ -1,6 +1,6 @@
-"""Holding producers back while the store is behind: what is not written yet is in memory.
+"""Holds producers back while the store is behind: unwritten messages take memory.
 
-A producer need not wait for outcomes, so nothing else bounds what it may send ahead of the disk.
+A producer need not wait for outcomes, so nothing else limits how much it sends ahead of the disk.
 """
 
 from __future__ import annotations
@@ -12,19 +12,23 @@ from mypy_extensions import i64
 from broker.routing.credit.blocked_producers import BlockedProducers
 
 UNWRITTEN_MAX: Final[i64] = 12 * 1024 * 1024
-"""Bytes: some pages of the journal, so that the store finds a full one when it has written one."""
+"""Maximum bytes of memory that unwritten messages take before producers wait: some pages of the
+journal, so that the store finds a full page when it has written one."""
 
 
 @final
 class StoreBackpressure:
-    """Whether the store is behind, and the producers that wait for it."""
+    """The state of the store, which may be behind, and the producers that wait for it."""
 
     def __init__(self) -> None:
         self.is_behind = False
         self.waiting: Final = BlockedProducers()
 
     def look(self, unwritten: i64) -> None:
-        """What is not written now takes so many bytes."""
+        """Update `is_behind`, given the bytes of memory that unwritten messages take.
+
+        Resume the producers once the store has caught up.
+        """
         self.is_behind = unwritten > UNWRITTEN_MAX
         if not self.is_behind and self.waiting.any():
             self.waiting.resume()

@@ -1,4 +1,4 @@
-"""The application-properties of an encoded message, rewritten."""
+"""Rewriting of the application-properties of an encoded message."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from broker.amqp.types import Map
 def with_properties(
     encoded: bytes, added: list[tuple[object, object]], *, without: frozenset[str]
 ) -> bytes:
-    """Return an encoded message with the properties `added`, and none of the names in `without`.
+    """Return an encoded message with the properties `added`, and without its own in `without`.
 
-    The section is left out if none remain. Fault if the message's own cannot be read.
+    The section is left out if no property remains. Raise Fault if the message's own properties
+    cannot be read.
     """
     start, end = _section(encoded)
     kept = [pair for pair in _pairs(encoded, start, end) if pair[0] not in without]
@@ -25,7 +26,7 @@ def with_properties(
 
 
 def _section(encoded: bytes) -> tuple[i64, i64]:
-    """Return where the section begins and ends; where it would be, twice, if there is none."""
+    """Return the offsets of start and end of the section; its place, twice, if there is none."""
     at: i64 = 0
     end = i64(len(encoded))
     while at < end:

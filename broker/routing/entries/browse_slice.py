@@ -1,4 +1,4 @@
-"""A part of what waits: by place, so that several readers share a queue, and by time of arrival."""
+"""Parts of a queue's backlog: by place, so that several readers share it, and by arrival time."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from broker.routing.entries.entry import QueueEntry
 
 WHENEVER: Final[i64] = 0
-"""No bound on the time of arrival."""
+"""No limit on the time of arrival."""
 
 
 @final
 class BrowseSlice:
-    """Messages whose place modulo `slices` is `index`, that came no later than `arrived_until_ms`.
+    """Messages whose place modulo `slices` is `index` and that arrived by `arrived_until_ms`.
 
-    A place is counted within a priority: what an operator is told has the priority as its last
-    digit, which would leave some slices empty.
+    Places are counted within a priority. The number that an operator sees has the priority as its
+    last digit, which would leave some slices empty.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class BrowseSlice:
         self.arrived_until_ms: Final[i64] = arrived_until_ms
 
     def has(self, entry: QueueEntry) -> bool:
-        """Whether `entry` is of this part."""
+        """Return whether `entry` belongs to this part."""
         if self.slices > 1 and entry.position % self.slices != self.index:
             return False
         until = self.arrived_until_ms

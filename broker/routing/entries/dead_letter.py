@@ -1,8 +1,8 @@
-"""What the annotations of a message say that was moved to a dead-letter or expiry node.
+"""Annotations of messages that were moved to a dead-letter or expiry node.
 
-Annotations, for the bare message is not ours to change (PRD-05), unless `dead_letter_properties`
-asks for properties, too. `x-opt-ORIG-…` are those of
-ActiveMQ Artemis, which tools for it know. A message that is moved again tells of the last move.
+They are annotations because the broker must not change the bare message (PRD-05), unless
+`dead_letter_properties` asks for properties, too. `x-opt-ORIG-…` are the names that ActiveMQ
+Artemis uses and its tools know. A message that is moved again has the annotations of the last move.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 ORIGINAL_ADDRESS: Final = "x-opt-ORIG-ADDRESS"
 """The address that the message was sent to: a queue's, or a topic's.
 
-Of a subscription to several topics it is not known to which; then it is the queue's own.
+It is unknown for a subscription to several topics; then this is the queue's own address.
 """
 
 ORIGINAL_QUEUE: Final = "x-opt-ORIG-QUEUE"
-"""The queue that it was in: that one, or a subscription's."""
+"""The queue that the message was in: the one it was sent to, or a subscription's."""
 
 REASON: Final = "x-opt-dead-letter-reason"
 CONDITION: Final = "x-opt-dead-letter-condition"
@@ -35,10 +35,10 @@ DELIVERY_COUNT: Final = "x-opt-dead-letter-delivery-count"
 MOVED_AT: Final = "x-opt-dead-letter-time"
 
 HELD: Final = "x-opt-dead-letter-held"
-"""In the store alone: the annotations say why a message is held in its queue (`moves.py`)."""
+"""Only in the store: the annotations say why a message is held back in its queue (`moves.py`)."""
 
 PROPERTIES: Final = "x-opt-dead-letter-properties"
-"""The message has application properties that say the same, those of PROPERTY_NAMES."""
+"""The message also has the application properties of PROPERTY_NAMES, with the same values."""
 
 OURS: Final = frozenset(
     {
@@ -63,9 +63,9 @@ PROPERTY_NAMES: Final[dict[str, str]] = {
     DELIVERY_COUNT: "dead_letter_delivery_count",
     MOVED_AT: "dead_letter_time",
 }
-"""What JMS applications read in place of annotations, where `dead_letter_properties` is set.
+"""Properties for JMS applications in place of annotations, if `dead_letter_properties` is set.
 
-Each is a String, but for the count (int) and the time (long). What a sender has set under
+Each is a String, except the count (int) and the time (long). A sender's own property of
 such a name is replaced.
 """
 
@@ -75,12 +75,12 @@ OUR_PROPERTIES: Final = frozenset(PROPERTY_NAMES.values())
 
 CONDITION_MAX: Final = 255
 DESCRIPTION_MAX: Final = 1024
-"""Characters that are kept of what a consumer says of a message that it rejects."""
+"""Maximum characters kept of a condition or description from a consumer that rejects a message."""
 
 
 @final
 class Cause:
-    """Why a message is moved; `condition` and `description` are those of a rejected outcome."""
+    """Reason for a move; `condition` and `description` are those of a rejected outcome."""
 
     def __init__(self, reason: str, condition: str = "", description: str = "") -> None:
         self.reason: Final = reason
@@ -95,10 +95,10 @@ EXPIRED: Final = Cause("expired")
 
 
 def departed(entry: QueueEntry, cause: Cause, wall_ms: i64) -> Message:
-    """The message of `entry` as it goes to its dead-letter or expiry node.
+    """Return the message of `entry` as its dead-letter or expiry node gets it.
 
-    It has no delivery time any more and, where it has expired, no expiry. Where
-    its own annotations or properties leave no room for ours, or cannot be read, it goes without.
+    It has no delivery time any more and, if it has expired, no expiry. If its own annotations
+    or properties leave no room for ours, or cannot be read, ours are left out.
     """
     message = entry.message
     expires = cause is not EXPIRED
@@ -109,7 +109,7 @@ def departed(entry: QueueEntry, cause: Cause, wall_ms: i64) -> Message:
             encoded = with_properties(message.encoded, _told(facts), without=OUR_PROPERTIES)
             return message.moved(_annotated(message, told, encoded), expires=expires)
         except Fault:
-            pass  # with annotations alone
+            pass  # try it with annotations alone
     try:
         return message.moved(_annotated(message, facts, _bare(message)), expires=expires)
     except Fault:
@@ -117,9 +117,9 @@ def departed(entry: QueueEntry, cause: Cause, wall_ms: i64) -> Message:
 
 
 def marked_as_held(entry: QueueEntry, cause: Cause, wall_ms: i64) -> bytes | None:
-    """Return what the store is to have of `entry` until it can be moved because of `cause`.
+    """Return the encoded message for the store, until `entry` can be moved because of `cause`.
 
-    None if its own annotations leave no room, or cannot be read.
+    None if the message's own annotations leave no room, or cannot be read.
     """
     message = entry.message
     facts = [*_facts(entry, cause, wall_ms), (Symbol(HELD), True)]
@@ -145,7 +145,7 @@ def cause_marked(message: Message) -> Cause | None:
 
 
 def returned(message: Message) -> Message:
-    """A message as it was before it was moved there: without our annotations and properties."""
+    """Return a message as it was before its move: without our annotations and properties."""
     try:
         return message.moved(_annotated(message, [], _bare(message)), expires=True)
     except Fault:
@@ -159,14 +159,14 @@ def _annotated(message: Message, facts: list[tuple[object, object]], encoded: by
 
 
 def _bare(message: Message) -> bytes:
-    """Return the encoded message without the properties that an earlier move has added."""
+    """Return the encoded message without the properties that an earlier move added."""
     if Symbol(PROPERTIES) not in message.annotations():
         return message.encoded
     return with_properties(message.encoded, [], without=OUR_PROPERTIES)
 
 
 def _told(facts: list[tuple[object, object]]) -> list[tuple[object, object]]:
-    """Return annotations as application properties, of types that JMS has."""
+    """Return annotations as application properties of types that JMS has."""
     told: list[tuple[object, object]] = []
     for key, value in facts:
         if isinstance(value, Symbol):

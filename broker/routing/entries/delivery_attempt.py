@@ -1,4 +1,4 @@
-"""What an attempt to deliver leaves behind in the entry that comes back of it."""
+"""Record an unsuccessful delivery attempt in its queue entry: counts and history."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from broker.routing.entries.redelivery import Disposal
 from storage.batch import Batch
 
 FAILURES_MAX: Final[i32] = 2**31 - 2
-"""Failures of one entry are counted no further."""
+"""Failures of an entry are counted up to one more than this, the maximum of its 32-bit counter."""
 
 
 def note(entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:
-    """Write the attempt into `entry`; True where it failed once too often."""
+    """Record in `entry` that its delivery ended as `disposal`; True if it failed too often."""
     if disposal is Disposal.RELEASE:
         _note_release(entry)
         return False
@@ -35,13 +35,16 @@ def note(entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:
     if consumer is not None:
         consumer.failures += 1
     queue = entry.queue
-    # a durable queue gives nothing up but to consumers and administrators (DST-11)
+    # only consumers and administrators take messages out of a durable queue (DST-11)
     limit = i64(0) if queue.stores_all else queue.policy.max_delivery_count
     return redelivery.is_exhausted(i64(entry.failures), limit)
 
 
 def annotate(entry: QueueEntry, annotations: bytes, batch: Batch) -> None:
-    """Add an encoded map to the annotations of an acquired message, in its queue alone."""
+    """Add an encoded map to the annotations of an acquired message, in its queue alone.
+
+    Raise Fault if the annotations become too large, or cannot be read.
+    """
     queue = entry.queue
     message = entry.message.annotated(annotations)
     queue.bytes += message.size - entry.message.size
@@ -69,7 +72,7 @@ def _history(entry: QueueEntry) -> DeliveryHistory:
 
 
 def delay_of(entry: QueueEntry, policy: AddressPolicy) -> i64:
-    """How long, in ms, `entry` waits after its latest failure."""
+    """Return how long, in ms, `entry` waits after its latest failure."""
     return redelivery.delay_after(
         i64(entry.failures),
         first_ms=policy.redelivery_delay_ms,

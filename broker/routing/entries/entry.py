@@ -1,4 +1,4 @@
-"""A message's place in one queue, and what has happened to it there."""
+"""A message's place in one queue, and the history of its deliveries there."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ NOT_STORED: Final[i64] = 0
 @mypyc_attr(acyclic=True)
 @final
 class QueueEntry(Delivery):
-    """One message in one queue; while a consumer holds it, its record as a delivery too.
+    """One message in one queue; while a consumer holds it, also the record of its delivery.
 
-    `position` orders it among the entries of its priority, for good; `stored_number` names
-    it to the store, where it is there; `is_volatile`: only until the store is opened again.
-    `delivery_count` is what the peer sees (RCV-01), `failures` what is held
-    against the redelivery limit (RCV-08).
+    `position` orders it among the entries of its priority, for good; a scheduled message gets its
+    final one when it falls due. `stored_number` names it to the store, NOT_STORED if it is not
+    there; `is_volatile`: the store keeps it only until it is opened again. `delivery_count` is what
+    the peer sees (RCV-01), `failures` is what counts against the redelivery limit (RCV-08).
     """
 
     def __init__(self, queue: Queue, message: Message, position: i64) -> None:
@@ -44,7 +44,7 @@ class QueueEntry(Delivery):
         self.group: Group | None = None
 
     def may_go_to(self, consumer: i64, now_ms: i64) -> bool:
-        """Whether the consumer of that number may have this entry now."""
+        """Return whether the consumer of that number may have this entry now."""
         history = self.history
         while history is not None:
             if history.consumer == consumer:
@@ -53,7 +53,7 @@ class QueueEntry(Delivery):
         return True
 
     def is_paused_for(self, consumer: i64) -> bool:
-        """Whether the consumer of that number, which may not have this entry now, may later."""
+        """Return whether the consumer of that number may have this entry later, if not now."""
         history = self.history
         while history is not None:
             if history.consumer == consumer:
@@ -62,10 +62,10 @@ class QueueEntry(Delivery):
         return False
 
     def history_with(self, consumer: i64, consumers: list[Consumer]) -> DeliveryHistory:
-        """What the consumer of that number did with this entry; begun where it did nothing yet.
+        """Return the history of this entry with the consumer of that number; begin it if missing.
 
-        What the entry went through with others than `consumers`, which come by ascending number,
-        is then forgotten.
+        Beginning one drops those of consumers that are not in `consumers`, which are sorted by
+        ascending number.
         """
         history = self.history
         while history is not None:
@@ -92,12 +92,10 @@ class QueueEntry(Delivery):
 @mypyc_attr(acyclic=True)
 @final
 class DeliveryHistory:
-    """What one consumer, known by its number, did with an entry; `next` is another's.
-
-    A number, because a reference would keep a link alive that has ended.
-    """
+    """The history of an entry with one consumer; `next` is that with another consumer."""
 
     def __init__(self, consumer: i64, following: DeliveryHistory | None) -> None:
+        # the consumer's number, because a reference would keep alive a link that has ended
         self.consumer: Final[i64] = consumer
         self.refused = False
         self.releases: i64 = 0
@@ -106,12 +104,12 @@ class DeliveryHistory:
         self.next = following
 
     def release(self, failures: i64) -> i64:
-        """Note one more release; the pause in ms that the consumer has to wait for the entry.
+        """Count one more release; return how long, in ms, the entry is then kept from the consumer.
 
-        The caller sets `paused_until_ms` where there is one. `failures`: how many attempts with the
-        consumer have failed. It has not released this entry in a row where one has failed
-        meanwhile: JMS clients that roll back release what they had prefetched, each time, and want
-        it again in its order.
+        The caller sets `paused_until_ms` if there is a pause. `failures` is the number of failed
+        attempts with the consumer. Releases are not in a row if an attempt failed in between: JMS
+        clients that roll back release the messages that they had prefetched, each time, and want
+        them again in their order.
         """
         if failures != self.failures_before:
             self.failures_before = failures
@@ -121,7 +119,7 @@ class DeliveryHistory:
 
 
 def _is_among(consumers: list[Consumer], number: i64) -> bool:
-    """Whether one of `consumers` has that number; there may be thousands of them."""
+    """Return whether one of `consumers`, perhaps of thousands, has that number."""
     low: i64 = 0
     high = i64(len(consumers))
     while low < high:

@@ -1,4 +1,4 @@
-"""What a receiver leaves out: what its selector does not take, and what it has sent itself."""
+"""Filters of receivers: by selector, and against messages that the receiver has sent itself."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from broker.routing.selector import Facts, Selector
 
 @final
 class ConsumerFilter:
-    """A selector, or none, and a publisher whose messages are not wanted, or an empty name.
+    """A selector or None, and a publisher whose messages are not wanted, or an empty name.
 
-    Two that say the same are equal. Nobody has one that lets everything pass: None does that.
-    Of what waits only a `part` may be wanted; whoever judges entries asks for that himself.
+    Filters that say the same are equal. None stands for a filter that everything passes. `part`
+    limits a filter to a part of the backlog; the code that judges entries checks it itself.
     """
 
     def __init__(
@@ -28,11 +28,11 @@ class ConsumerFilter:
         self.part = part
 
     def passes(self, message: Message) -> bool:
-        """Whether `message` is wanted."""
+        """Return whether `message` passes; `part` is not checked."""
         return self.admits(Facts(message))
 
     def admits(self, facts: Facts) -> bool:
-        """As `passes`, for whoever asks several filters about a message."""
+        """Like `passes`, for callers that ask several filters about one message."""
         if self.excluded_publisher and facts.message.publisher == self.excluded_publisher:
             return False
         return self.selector is None or self.selector.admits(facts)

@@ -1,9 +1,9 @@
-"""Message groups (RCV-07): one consumer at a time, in order, until it goes or the group closes.
+"""Message groups (RCV-07): one consumer at a time, in order, until it leaves or the group closes.
 
-A group belongs to the consumer that got its first message. It moves once that
-consumer goes, refuses a message of it, or gets its closing one; and then only
-when nothing of it is held any more, so that nothing is overtaken. What comes back
-is the next to go, for whoever has the group then.
+A group belongs to the consumer that got its first message. It moves to another once
+that consumer leaves, refuses a message of the group, or gets the closing message; and
+then only when no consumer holds messages of the group, so that none is overtaken. A
+returned message is the next of the group, for the consumer that has the group then.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue
 
 NOBODY: Final[i64] = 0
-"""The owner of a group that the next consumer may have; consumers are numbered from 1."""
+"""The owner of a group that any consumer may take; consumers are numbered from 1."""
 
 GROUPS_REMEMBERED: Final[i64] = 1024
-"""Groups of a queue that keep their consumer though nothing of them is there."""
+"""Maximum groups of a queue that keep their consumer though the queue has no message of them."""
 
 REMEMBERED_LENGTH_MAX: Final[i64] = 255
-"""Groups with longer names are forgotten as soon as nothing of them is there."""
+"""Maximum characters in the name of a group that is remembered without messages."""
 
 
 def may_take(*, owner: i64, moves: bool, held: i64, consumer: i64) -> bool:
-    """Whether a consumer may have the next message of a group."""
+    """Return whether a consumer may have the next message of a group."""
     if owner == NOBODY:
         return held == 0
     return owner == consumer and not moves
 
 
 def goes_before(one: QueueEntry, other: QueueEntry) -> bool:
-    """Whether the queue's order has `one` in front of `other`."""
+    """Return whether `one` is before `other` in the queue's order."""
     if one.message.priority != other.message.priority:
         return one.message.priority > other.message.priority
     return one.position < other.position
@@ -44,11 +44,12 @@ def goes_before(one: QueueEntry, other: QueueEntry) -> bool:
 @mypyc_attr(acyclic=True)
 @final
 class Group:
-    """What a queue knows of one group.
+    """The state of one group in a queue.
 
-    `owner` is the number of its consumer, `held` counts what consumers have of
-    it, `waiting` the rest. `moves`: its owner gets no more of it. `passed` is,
-    for each priority, the first place where a consumer went past the group.
+    `owner` is the number of its consumer, `held` counts its messages that consumers
+    hold, `waiting` the others. `moves`: its owner gets no more of them. `returned` are
+    its returned messages, in order. `passed` is, for each priority, the first position
+    at which a consumer skipped the group; -1 for none.
     """
 
     def __init__(self, name: str) -> None:
@@ -61,18 +62,18 @@ class Group:
         self.passed: list[int] | None = None
 
     def may_go_to(self, consumer: i64) -> bool:
-        """Whether the consumer of that number may have the group's next message."""
+        """Return whether the consumer of that number may have the group's next message."""
         return may_take(owner=self.owner, moves=self.moves, held=self.held, consumer=consumer)
 
     def may_go(self, entry: QueueEntry, consumer: i64) -> bool:
-        """Whether that is `entry`, and the consumer may have it."""
+        """Return whether `entry` is the group's next message, and the consumer may have it."""
         if not self.may_go_to(consumer):
             return False
         returned = self.returned
         return not returned or not goes_before(returned[0], entry)
 
     def pass_over(self, entry: QueueEntry) -> None:
-        """Consumers may have gone past `entry`, and meet it again once that can change."""
+        """Note that a consumer may have skipped `entry`; it looks again once the group is free."""
         if self.passed is None:
             self.passed = [-1] * 10
         priority = entry.message.priority
@@ -81,7 +82,7 @@ class Group:
             self.passed[priority] = position
 
     def put_back(self, entry: QueueEntry) -> None:
-        """`entry` comes back: nothing behind it goes before it."""
+        """Add `entry` to the returned messages: no later one is delivered before it."""
         if self.returned is None:
             self.returned = []
         at = len(self.returned)
@@ -90,7 +91,7 @@ class Group:
         self.returned.insert(at, entry)
 
     def forget_returned(self, entry: QueueEntry) -> bool:
-        """`entry` does not wait any more; True where it had come back before."""
+        """Remove `entry` from the returned messages; False if it was not one of them."""
         returned = self.returned
         if returned is None or entry not in returned:
             return False
@@ -102,7 +103,7 @@ class Group:
 
 @final
 class Groups:
-    """The groups of one queue: those of which something is there, and the latest others."""
+    """The groups of one queue: those with messages in it, and the latest others."""
 
     def __init__(self) -> None:
         self._groups: Final[dict[str, Group]] = {}
@@ -110,11 +111,11 @@ class Groups:
         self._owned: Final[dict[int, dict[str, Group]]] = {}
 
     def size(self) -> int:
-        """How many groups are known."""
+        """Return the number of known groups."""
         return len(self._groups)
 
     def join(self, entry: QueueEntry, name: str) -> None:
-        """`entry` waits from now on, the last of the group `name`."""
+        """Add `entry`, which waits from now on, as the last one of the group `name`."""
         group = self._groups.get(name)
         if group is None:
             group = Group(name)
@@ -125,7 +126,7 @@ class Groups:
         entry.group = group
 
     def taken(self, entry: QueueEntry, group: Group, consumer: i64) -> None:
-        """The consumer of that number, which may have it, has acquired `entry`."""
+        """Note that the consumer of that number, which may have it, has acquired `entry`."""
         group.waiting -= 1
         group.held += 1
         if group.returned is not None:
@@ -137,9 +138,9 @@ class Groups:
             group.moves = True
 
     def back(self, entry: QueueEntry, group: Group, queue: Queue, *, refused: bool) -> None:
-        """`entry` is no longer acquired, and waits again, perhaps after a pause.
+        """Note that `entry` is no longer acquired and waits again, perhaps after a pause.
 
-        `refused`: the consumer that had it will not have it again.
+        `refused`: the consumer that had it will not get it again.
         """
         group.held -= 1
         group.waiting += 1
@@ -149,7 +150,7 @@ class Groups:
         self._settled(group, queue)
 
     def gone(self, entry: QueueEntry, group: Group, queue: Queue) -> None:
-        """`entry` has gone for good, acquired or not. Of a deleted queue nothing is known here."""
+        """Note that `entry` has left for good, acquired or not. Ignored if `queue` is deleted."""
         if queue.is_deleted:
             return
         if entry.consumer is not None:
@@ -161,12 +162,12 @@ class Groups:
         self._settled(group, queue)
 
     def dropped(self, group: Group, queue: Queue) -> None:
-        """A message of `group` that was not in memory has gone."""
+        """Note that a message of `group` that was not in memory has left."""
         group.waiting -= 1
         self._settled(group, queue)
 
     def _settled(self, group: Group, queue: Queue) -> None:
-        """Once nothing of it is held, a group that moves has no owner, and may be forgotten."""
+        """If no message of `group` is held, free it if it moves, and let it rest if it is empty."""
         if group.held > 0:
             return
         if group.moves:
@@ -186,7 +187,7 @@ class Groups:
         group.moves = False
 
     def _rest(self, group: Group) -> None:
-        """Nothing of `group` is there: remember whose it is, unless there are too many."""
+        """Remember the owner of `group`, which has no messages, unless too many are remembered."""
         group.passed = None
         if group.owner == NOBODY:
             del self._groups[group.name]
@@ -203,14 +204,14 @@ class Groups:
         self._disown(idle)
 
     def _let_all_look(self, group: Group, queue: Queue) -> None:
-        """Consumers that went past `group` may have it now."""
+        """Let consumers that skipped messages of `group` look at them again."""
         if group.passed is not None:
             queue.scan_positions.rewind(group.passed, queue.consumers)
             group.passed = None
         queue.router.wake(queue)
 
     def left(self, consumer: i64, queue: Queue) -> None:
-        """The consumer of that number has gone: its groups are free once nothing is held."""
+        """Free the groups of the consumer of that number, which has left, once nothing is held."""
         for group in list(self._owned.get(int(consumer), {}).values()):
             if group.held == 0 and group.waiting == 0:
                 self._forget(group)
@@ -219,7 +220,7 @@ class Groups:
                 self._settled(group, queue)
 
     def clear(self) -> None:
-        """The queue is deleted, and nothing waits."""
+        """Forget all groups: the queue is deleted, and no message waits."""
         for group in self._groups.values():
             group.returned = None
         self._groups.clear()
@@ -228,7 +229,7 @@ class Groups:
 
 
 def join_group(entry: QueueEntry, queue: Queue) -> None:
-    """`entry`, which has a group, waits in `queue` from now on."""
+    """Add `entry`, which waits in `queue` from now on, to the group that its message names."""
     if queue.groups is None:
         queue.groups = Groups()
     queue.groups.join(entry, entry.message.group)

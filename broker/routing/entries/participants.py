@@ -1,4 +1,4 @@
-"""The parties of a node as it sees them: who puts messages in, who takes them out, who looks on."""
+"""Producers, consumers and observers of a node, by the interfaces that the node uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @final
 class Label:
-    """By what an operator knows a consumer: its client, its link, and connection/channel."""
+    """Identification of a consumer for an operator: its client, its link, connection/channel."""
 
     def __init__(self, container_id: str = "", link: str = "", session: str = "") -> None:
         self.container_id: Final = container_id
@@ -35,13 +35,12 @@ NOBODY: Final = Label()
 class Consumer:
     """Takes entries from one queue.
 
-    `has_room` and `deliver` are called per message; the rest is rare. Of higher
-    `priority` it comes before others, `exclusive` it has the queue for itself. `number`
-    and `passed` belong to the queue: which of its consumers this one is, and
-    up to which position of each priority nothing waits that it may have, but for what
-    `rescan` knows. `filter` says what of a queue it wants, None that it wants everything.
-    `failures` counts the attempts with it that failed. `leases`: it is a lease, which keeps
-    what it takes over a restart.
+    `has_room` and `deliver` are called per message, all else rarely. Consumers of higher
+    `priority` are served first; an `exclusive` one has the queue for itself. `number` and
+    `passed` belong to the queue: the number of this consumer, and for each priority the
+    position up to which no message waits that it may have, except those in `rescan`.
+    `filter` selects the messages that it wants; None selects all. `failures` counts failed
+    attempts with it. `leases`: it is a lease, which keeps its messages over a restart.
     """
 
     filter: ConsumerFilter | None = None
@@ -55,43 +54,43 @@ class Consumer:
 
     @abstractmethod
     def has_room(self) -> bool:
-        """Whether `deliver` may be called: there is credit, and nothing holds up output."""
+        """Return whether `deliver` may be called: there is credit, and output is not held up."""
 
     @abstractmethod
     def has_credit(self) -> bool:
-        """Whether the peer still waits for messages, room or not."""
+        """Return whether the peer still waits for messages, with room or without."""
 
     @abstractmethod
     def deliver(self, entry: QueueEntry) -> None:
-        """Send `entry`, which is acquired for this consumer until it is disposed of."""
+        """Send `entry`, which stays acquired for this consumer until it is disposed of."""
 
     @abstractmethod
     def browsed(self, entry: QueueEntry) -> None:
-        """Send a copy of `entry`, which stays where it is."""
+        """Send a copy of `entry`, which stays in its queue."""
 
     @abstractmethod
     def nothing_waits(self) -> None:
-        """The queue holds nothing more that this consumer could take: a drain is over."""
+        """End a drain: the queue holds nothing more that this consumer could take."""
 
     def label(self) -> Label:
-        """By what an operator knows it."""
+        """Return the identification of this consumer for an operator."""
         return NOBODY
 
     def memory_freed(self) -> None:
-        """Take more from the queue: what consumers hold takes less memory than it may."""
+        """Take more from the queue: messages held by consumers use less memory than they may."""
 
     @abstractmethod
     def node_deleted(self) -> None:
-        """The node has gone, and with it all entries."""
+        """Stop consuming: the node is deleted, and all its entries with it."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Producer:
     """Puts messages into a node, as fast as it is granted credit.
 
-    `counted`, `seen` and `is_recalled` belong to the node's `Grants`: how much of
-    its credit counts as taken, how much that was at the last look, and whether
-    it has been asked to give it back.
+    `counted`, `seen` and `is_recalled` belong to the node's `CreditPool`: the credit
+    that counts as taken, that number at the last look, and whether the producer has
+    been asked to give it back. Credit is in messages.
     """
 
     counted: i64 = 0
@@ -100,52 +99,55 @@ class Producer:
 
     @abstractmethod
     def resume(self) -> None:
-        """The node has room again: grant credit."""
+        """Grant credit: the node has room again."""
 
     def narrow(self) -> None:
-        """The node's headway is less than it was: take back credit beyond it."""
+        """Take back credit beyond the node's producer window, which has become smaller."""
 
     @abstractmethod
     def most(self) -> i64:
-        """How much credit it may have at most."""
+        """Return the maximum credit of this producer."""
 
     @abstractmethod
     def outstanding(self) -> i64:
-        """How much credit it has not used."""
+        """Return the credit that this producer has not used."""
 
     @abstractmethod
     def grant(self, credit: i64) -> None:
-        """It may put so many messages more."""
+        """Allow this producer `credit` more messages."""
 
     @abstractmethod
     def recall(self) -> None:
-        """It is to use its credit at once, or give it back."""
+        """Ask this producer to use its credit at once, or give it back."""
 
     @abstractmethod
     def node_gone(self) -> None:
-        """The node was deleted."""
+        """Stop producing: the node is deleted."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class QueueObserver:
-    """Hears what happens to messages, as it happens; `batch` is the one that has the change.
+    """Receives each event of a message as it happens; `batch` is the one that has the change.
 
-    Queues whose address keeps a journal have one, and all queues of an embedded broker.
+    Queues whose address has an event log have one, and all queues of an embedded broker.
     """
 
     def admitted(self, entry: QueueEntry, deliver_at_ms: i64, batch: Batch) -> None:
-        """`entry` waits for consumers now, or until `deliver_at_ms` first."""
+        """Note that `entry` waits for consumers, from now on or from `deliver_at_ms` on."""
 
     def delivered(self, entry: QueueEntry, batch: Batch) -> None:
-        """`entry` goes to `entry.consumer`."""
+        """Note that `entry` is delivered to `entry.consumer`."""
 
     def settled(
         self, entry: QueueEntry, disposal: Disposal, batch: Batch, *, cause: Cause | None = None
     ) -> None:
-        """A delivery of `entry`, which is still as it was sent, ends as `disposal` says."""
+        """Note that a delivery of `entry` ends as `disposal` says; `cause` is that of a rejection.
+
+        `entry` still has the consumer and the delivery count of that delivery.
+        """
 
     def departed(self, entry: QueueEntry, kind: str, batch: Batch, *, reason: str = "") -> None:
-        """`entry` goes from its queue otherwise than to a consumer: by which event, and why."""
+        """Note that `entry` leaves its queue other than to a consumer: event `kind`, and why."""
 
     def dropped(self, queue: Queue, messages: i64, batch: Batch, *, why: str) -> None:
-        """So many messages went from `queue` together, unseen."""
+        """Note that `messages` messages left `queue` together, without an event for each."""

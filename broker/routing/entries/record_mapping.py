@@ -1,4 +1,4 @@
-"""What the store keeps of a queue's entry, and where; and the way back."""
+"""Conversion of queue entries to the records that the store keeps of them, and back."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue
 
 HELD_PLACES: Final[i64] = 1 << 62
-"""Added to the stored position of a message that could not be moved (`moves.py`): more than any.
+"""Added to the stored position of a message that could not be moved (`moves.py`).
 
-A start loads such messages at once, and never takes them for waiting ones.
+It is more than any position: at a start such messages are loaded at once, and never taken for
+waiting ones.
 """
 
 
 def stored_position(entry: QueueEntry) -> i64:
-    """Where `entry` is in the store, which knows one order for entries of all priorities."""
+    """Return the position of `entry` in the store, which has one order for all priorities."""
     return entry.position * 10 + entry.message.priority
 
 
 def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
-    """What the store keeps of `entry`, which has its place unless it waits for a delivery time."""
+    """Return the record of `entry`, whose position is final unless it has a delivery time."""
     message = entry.message
     large = message.large
     return StoredMessage(
@@ -54,8 +55,9 @@ def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
 def as_entry(
     queue: Queue, stored: StoredMessage, position: i64, *, origin: Origin = NOWHERE
 ) -> QueueEntry:
-    """The entry of a record; what may have been delivered before the start says so (RCV-08).
+    """Return the entry of a record.
 
+    Its delivery count is at least 1 if it may have been delivered before the start (RCV-08).
     `origin` is that of its message if it is known, with the key, which no store keeps.
     """
     if origin is NOWHERE:
@@ -75,9 +77,9 @@ def as_entry(
 def as_message(
     stored: StoredMessage, origin: Origin = NOWHERE, keeper: LargeBodyKeeper | None = None
 ) -> Message:
-    """The message of a record, which came from `origin`.
+    """Return the message of a record, which came from `origin`.
 
-    `keeper` is asked to hold its content, where it has one.
+    `keeper` is asked to hold its large body, if it has one.
     """
     encoded = stored.encoded
     large: LargeBody | None = None

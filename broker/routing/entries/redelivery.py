@@ -1,4 +1,4 @@
-"""What a failed delivery leads to (RCV-02, RCV-08): attempt limits, pauses for release loops."""
+"""Effects of failed deliveries (RCV-02, RCV-08): attempt limits, pauses for release loops."""
 
 from enum import Enum
 from typing import Final
@@ -7,7 +7,7 @@ from mypy_extensions import i64
 
 
 class Disposal(Enum):
-    """What becomes of a queue entry once its delivery has ended."""
+    """Treatment of a queue entry whose delivery has ended."""
 
     REMOVE = "remove"
     RELEASE = "return, uncounted"
@@ -19,24 +19,24 @@ class Disposal(Enum):
 
 
 def is_failure(disposal: Disposal) -> bool:
-    """Whether the attempt failed, so that the entry may have to wait for the next one."""
+    """Return whether the attempt failed, so that the entry may have to wait for the next one."""
     return disposal is Disposal.FAIL or disposal is Disposal.FAIL_ELSEWHERE
 
 
 def is_refusal(disposal: Disposal) -> bool:
-    """Whether the consumer will never have that entry again, so that others have to."""
+    """Return whether the consumer will never get that entry again, so that others have to."""
     return disposal is Disposal.ELSEWHERE or disposal is Disposal.FAIL_ELSEWHERE
 
 
 RELEASES_FREE: Final[i64] = 9
-"""How often in a row a link may release one entry before the next release costs it a pause."""
+"""Maximum releases of one entry in a row by one link without a pause; the next costs a pause."""
 
 PAUSE_FIRST_MS: Final[i64] = 100
 PAUSE_MAX_MS: Final[i64] = 5000
 
 
 def pause_after(releases: i64) -> i64:
-    """How long, in ms, an entry released so often in a row by one link waits for that link."""
+    """Return how long, in ms, an entry waits for a link after that number of releases in a row."""
     over = releases - RELEASES_FREE
     if over <= 0:
         return 0
@@ -46,21 +46,23 @@ def pause_after(releases: i64) -> i64:
 
 
 def is_exhausted(failures: i64, max_delivery_count: i64) -> bool:
-    """Whether an entry that failed so often goes to the dead-letter node; 0 = never."""
+    """Return whether an entry with `failures` is to be dead-lettered; a limit of 0 is never."""
     return 0 < max_delivery_count <= failures
 
 
 ATTEMPTS_COUNTED: Final[i64] = 100
-"""Beyond so many failures a pause grows no more; the settings' factor is small enough for that."""
+"""Failures after which a pause grows no more. The settings allow a factor of 100 at most, so its
+power is a finite float."""
 
 DELAY_MAX_MS: Final[i64] = 30 * 24 * 3600 * 1000
-"""The longest pause after a failure, where the settings name none."""
+"""The longest pause after a failure, in ms (30 days), whatever the settings allow."""
 
 
 def delay_after(failures: i64, *, first_ms: i64, factor: float, at_most_ms: i64) -> i64:
-    """How long, in ms, an entry that failed so often waits; each wait is `factor` times the last.
+    """Return how long, in ms, an entry waits after its failure number `failures`.
 
-    `at_most_ms` 0 is DELAY_MAX_MS.
+    Each wait is `factor` times the last one; `first_ms` 0 is no wait. `at_most_ms` 0 is
+    DELAY_MAX_MS.
     """
     if first_ms <= 0:
         return 0
@@ -80,13 +82,13 @@ AFTER_ROLLBACK: Final[dict[Disposal, Disposal]] = {
     Disposal.RELEASE: Disposal.RELEASE,
     Disposal.ELSEWHERE: Disposal.RELEASE,
 }
-"""What an outcome that was rolled back leaves of a settled delivery.
+"""Disposal of a settled delivery whose outcome was rolled back.
 
-Whoever acknowledged a message, or refused it, has had it: the attempt failed (RCV-08). Whoever
-gave it back had not, and its place of return is as little decided as anything else.
+A consumer that acknowledged or refused the message has had it: the attempt failed (RCV-08). A
+consumer that gave it back has not, and undeliverable-here is rolled back like all else.
 """
 
 
 def rolled_back(outcome: Disposal) -> Disposal:
-    """The disposal of an entry whose `outcome` was part of a transaction that was rolled back."""
+    """Return the disposal of an entry whose `outcome` was in a rolled-back transaction."""
     return AFTER_ROLLBACK[outcome]

@@ -1,4 +1,4 @@
-"""Log lines about single messages, which may come in floods: the first at once, then sums."""
+"""Log lines about single messages, which may be many: each line at once, its repeats as sums."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from broker.routing.router import Router
 
 REPORT_EVERY_MS: Final[i64] = 10_000
-"""Equal lines are added up for so long."""
+"""Interval, in ms, over which equal lines are added up."""
 
 REPORTS_MAX: Final = 100
-"""Different lines in that time; of the others only their number is told."""
+"""Maximum different lines in that interval; of the others only the number is logged."""
 
 
 @final
@@ -24,7 +24,7 @@ class Reports(TimerCallback):
 
     def __init__(self, router: Router) -> None:
         self._router: Final = router
-        # how often each came since it was last written
+        # repeats of each line since it was last written
         self._repeats: dict[str, int] = {}
         self._others: i64 = 0
 

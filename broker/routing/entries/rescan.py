@@ -1,4 +1,4 @@
-"""What a selective consumer looks at once more, though it has gone past the place."""
+"""Entries that a selective consumer looks at again, though it has passed their positions."""
 
 from typing import Final, final
 
@@ -7,17 +7,17 @@ from mypy_extensions import i64
 from broker.routing.entries.entry import QueueEntry
 
 RETURNED_MAX: Final = 1000
-"""Returned entries that are remembered one by one; with more it looks at their stretch again."""
+"""Maximum returned entries remembered one by one; with more, all from the first are rescanned."""
 
 NOWHERE: Final = -1
 
 
 @final
 class RescanSet:
-    """Entries of one queue that came back behind one consumer's back, by priority and place.
+    """Entries of a queue that returned to positions that one consumer has passed, by priority.
 
-    Those that wait for a pause of this consumer are known by the first place alone. `share`
-    is how many entries it may still judge in the dispatch of that number.
+    Of entries paused for this consumer only the first position is known. `share` is the number
+    of entries that it may still judge in the dispatch with the number `dispatch`.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class RescanSet:
         self._paused: Final[list[int]] = [NOWHERE] * 10
 
     def add(self, entry: QueueEntry, passed: list[int]) -> None:
-        """`entry` has come back to a place that `passed` says was gone past."""
+        """Remember `entry`, which has returned to a position that the consumer has `passed`."""
         if self._size >= RETURNED_MAX:
             self._rewind(passed)
         priority = entry.message.priority
@@ -44,7 +44,7 @@ class RescanSet:
         self._size += 1
 
     def _rewind(self, passed: list[int]) -> None:
-        """Have everything from the first of the returned entries on looked at again."""
+        """Move `passed` back, to look again at all entries from the first returned one on."""
         for priority in range(10):
             entries = self._returned[priority]
             if entries:
@@ -53,24 +53,24 @@ class RescanSet:
         self._size = 0
 
     def first(self, priority: i64) -> QueueEntry | None:
-        """The first returned entry of that priority; it may have gone meanwhile."""
+        """Return the first returned entry of that priority, or None; it may have left by now."""
         entries = self._returned[priority]
         return entries[0] if entries else None
 
     def drop_first(self, priority: i64) -> None:
-        """Forget the one that `first` tells."""
+        """Forget the entry that `first` returns."""
         del self._returned[priority][0]
         self._size -= 1
 
     def pause(self, entry: QueueEntry) -> None:
-        """`entry` may go to this consumer later."""
+        """Remember that `entry` is paused: this consumer may have it later."""
         priority = entry.message.priority
         place = int(entry.position)
         if self._paused[priority] == NOWHERE or place < self._paused[priority]:
             self._paused[priority] = place
 
     def resume(self, passed: list[int]) -> None:
-        """Pauses may be over: have everything from the first of them on looked at again."""
+        """Move `passed` back to the first paused entries: their pauses may be over."""
         for priority in range(10):
             if self._paused[priority] != NOWHERE:
                 passed[priority] = min(passed[priority], self._paused[priority] - 1)

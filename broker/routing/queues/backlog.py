@@ -1,10 +1,10 @@
-"""The waiting entries of one priority in their order, with room for those that come back.
+"""The waiting entries of one priority of a queue, in order; returned entries regain their place.
 
-Positions lie in chunks of `CHUNK`, and a chunk exists while an entry waits in
-it. So an entry that was taken leaves a gap and returns to it at any time, and
-what is empty costs neither memory nor a search. Entries of a long backlog are in
-the store alone, but for a window of them (`pages.py`, `paging.py`): a chunk and a page of
-one number have the rest of each other.
+Positions are grouped in chunks of `CHUNK`, and a chunk exists while an entry waits in it. So an
+entry that is taken leaves a gap to which it can return at any time, and empty ranges of
+positions take neither memory nor search time. Entries of a long backlog are in the store alone,
+except for a window of them (`pages.py`, `paging.py`): the entries of one range of positions are
+divided between the chunk and the page of the same number.
 """
 
 from typing import Final, final
@@ -25,9 +25,10 @@ MASK: Final[i64] = CHUNK - 1
 
 @final
 class BacklogChunk:
-    """The entries at positions `number * CHUNK` and up; `count` of the slots are taken.
+    """The entries at the CHUNK positions from `number * CHUNK` on; `count` slots are in use.
 
-    `is_pinned`: one of them came back, and may be known by reference.
+    `is_pinned`: an entry has returned here, and other objects may refer to it, so that the
+    entries must stay in memory.
     """
 
     def __init__(self, number: i64) -> None:
@@ -37,7 +38,7 @@ class BacklogChunk:
         self.slots: Final[list[QueueEntry | None]] = [None] * 64
 
     def gather(self, at: i64, at_most: i64, found: list[QueueEntry]) -> None:
-        """Add the entries from slot `at` on to `found`, until it holds `at_most`."""
+        """Append the entries from slot `at` on to `found`, until it holds `at_most`."""
         while at < CHUNK and i64(len(found)) < at_most:
             entry = self.slots[at]
             if entry is not None:
@@ -45,7 +46,7 @@ class BacklogChunk:
             at += 1
 
     def spill(self, batch: Batch) -> i64:
-        """Note for the store what it does not have; how many bytes that is."""
+        """Note the entries that only memory has for the store; return their size in bytes."""
         noted: i64 = 0
         for entry in self.slots:
             if entry is not None and entry.stored_number == NOT_STORED:
@@ -54,7 +55,7 @@ class BacklogChunk:
         return noted
 
     def is_stored(self, up_to: i64) -> bool:
-        """Whether none of the entries has a number in the store above `up_to`."""
+        """Return whether no entry has a store number above `up_to`."""
         for entry in self.slots:  # noqa: SIM110 - generators are slow here
             if entry is not None and entry.stored_number > up_to:
                 return False
@@ -63,10 +64,10 @@ class BacklogChunk:
 
 @final
 class Backlog:
-    """Entries by ascending position. `waiting` counts them, those in the store included.
+    """The waiting entries of one priority, by ascending position.
 
-    `is_cut`: what the last `after` found ends where something has to be loaded; `is_blocked`: it
-    found nothing for that reason.
+    `waiting` counts them, including those in the store alone. `is_cut`: the result of the last
+    `after` ends before entries that have to be loaded; `is_blocked`: it is empty for that reason.
     """
 
     def __init__(self, paged: Paged | None = None) -> None:
@@ -79,18 +80,18 @@ class Backlog:
         self._at: i64 = 0
         self._tail: BacklogChunk = self._head
         self._chunks: Final[list[BacklogChunk]] = [self._head]
-        # where the last search ended: what comes and goes in order stays in a chunk for a while
+        # index at which the last search ended: operations in order mostly stay in one chunk
         self._near: i64 = 0
-        # the number of the first page
+        # the number of the first page, FAR if there is none
         self._limit: i64 = FAR
-        # chunks of lower numbers have nothing that could leave memory
+        # chunks of lower numbers have no entries that could leave memory
         self._examined: i64 = 0
-        # chunks of lower numbers are in the store, but for what came back and the first `_kept`
+        # chunks of lower numbers are in the store, except pinned ones and the first `_kept`
         self._spilled: i64 = 0
         self._kept: i64 = 0
 
     def append(self, entry: QueueEntry) -> None:
-        """Take `entry` at the end; its position must be `next_position`."""
+        """Append `entry`, whose position must be `next_position`."""
         position = entry.position
         tail = self._tail
         if position >> SHIFT != tail.number:
@@ -101,7 +102,7 @@ class Backlog:
         self.waiting += 1
 
     def _next_chunk(self, number: i64) -> BacklogChunk:
-        """A chunk at the end, which is the emptied last one where that can be used again."""
+        """Return a chunk for the end: the tail if it is empty, else a new one."""
         tail = self._tail
         if tail.count == 0:
             tail.number = number
@@ -117,7 +118,7 @@ class Backlog:
         return tail
 
     def first(self) -> QueueEntry | None:
-        """The entry that waits longest; it stays. None, too, while it has to be loaded."""
+        """Return the first entry, which stays; None if there is none or it has to be loaded."""
         if self.waiting == 0:
             return None
         head = self._head
@@ -132,7 +133,7 @@ class Backlog:
         return entry
 
     def _advance(self) -> bool:
-        """Go on to the next chunk; False where what comes first is not in memory."""
+        """Go on from an empty head to the next chunk. False if the first entry is not in memory."""
         if self._head.count == 0 and len(self._chunks) > 1:
             del self._chunks[0]
             self._head = self._chunks[0]
@@ -141,11 +142,11 @@ class Backlog:
         if paged is None or self._limit == FAR:
             return True
         if self._index(self._limit) < paged.reserve():
-            paged.ask(0)
+            paged.ask(0)  # ahead of need
         return self._head.count > 0 and self._head.number < self._limit
 
     def has(self, entry: QueueEntry) -> bool:
-        """Whether `entry` waits here."""
+        """Return whether `entry` waits here, in memory."""
         number = entry.position >> SHIFT
         index = self._index(number)
         if index == i64(len(self._chunks)):
@@ -154,7 +155,7 @@ class Backlog:
         return chunk.number == number and chunk.slots[entry.position & MASK] is entry
 
     def put_back(self, entry: QueueEntry) -> None:
-        """Return `entry` to where it was."""
+        """Return `entry` to its place."""
         self.waiting += 1
         self._place(entry).is_pinned = True
 
@@ -168,7 +169,7 @@ class Backlog:
         return chunk
 
     def _chunk_of(self, number: i64) -> BacklogChunk:
-        """The chunk of that number, made where there is none. It never lies behind the tail."""
+        """Return the chunk of `number`, created if missing. `number` is not beyond the tail's."""
         index = self._index(number)
         found = self._chunks[index]
         if found.number == number:
@@ -187,7 +188,7 @@ class Backlog:
         self._at = MASK
 
     def _index(self, number: i64) -> i64:
-        """Where the first chunk of at least that number lies."""
+        """Return the index of the first chunk whose number is at least `number`."""
         near = self._near
         if near < i64(len(self._chunks)) and self._chunks[near].number == number:
             return near
@@ -203,7 +204,7 @@ class Backlog:
         return low
 
     def remove(self, entry: QueueEntry) -> None:
-        """Take `entry` from wherever it waits. It must be here."""
+        """Remove `entry`, which must be here and in memory."""
         number = entry.position >> SHIFT
         chunk = self._head
         index: i64 = 0
@@ -217,9 +218,10 @@ class Backlog:
             del self._chunks[index]
 
     def after(self, position: i64, at_most: i64) -> list[QueueEntry]:
-        """Up to `at_most` waiting entries whose positions are greater than `position`, in order.
+        """Return up to `at_most` waiting entries at positions greater than `position`, in order.
 
-        Fewer where what follows is not in memory; where nothing is left then, it is asked for.
+        Fewer if the entries that follow are not in memory (`is_cut`); if the result would be
+        empty for that reason (`is_blocked`), their loading is requested.
         """
         self.is_blocked = False
         self.is_cut = False
@@ -237,7 +239,7 @@ class Backlog:
         return found
 
     def loaded(self, position: i64, at_most: i64) -> list[QueueEntry]:
-        """As `after`, of what is in memory; between two of them there may be others."""
+        """Like `after`, but skip entries that are not in memory."""
         return self._gather(position, at_most, FAR)
 
     def _gather(self, position: i64, at_most: i64, limit: i64) -> list[QueueEntry]:
@@ -254,13 +256,13 @@ class Backlog:
         return found
 
     def slots(self) -> list[list[QueueEntry | None]]:
-        """Return the places of all entries in memory, chunk by chunk; None where one is empty."""
+        """Return the slots of each chunk in memory; None is an empty slot."""
         return [chunk.slots for chunk in self._chunks]
 
     # -- out of memory and back
 
     def recover(self, position: i64, stored_number: i64, *, size: i64, expires_at_ms: i64) -> None:
-        """A message of the store, at a start. They come in any order."""
+        """Add a message of the store without loading it, at a start; the order is arbitrary."""
         paged = self.paged
         assert paged is not None
         paged.pages.page_of(position >> SHIFT).add(
@@ -273,19 +275,22 @@ class Backlog:
         self._look_for_pages(paged)
 
     def begin_behind(self, position: i64) -> None:
-        """That position is taken by what does not wait, at a start: nothing is in memory yet."""
+        """Begin new positions behind `position`, which an entry that does not wait has.
+
+        Called at a start only, when nothing is in memory yet.
+        """
         if position >= self.next_position:
             self.next_position = position + 1
             self._tail.number = self.next_position >> SHIFT
 
     def spill(self, keep: i64, most: i64, batch: Batch) -> i64:
-        """Note for the store messages behind the first `keep` chunks that it does not have.
+        """Note messages behind the first `keep` chunks that only memory has for the store.
 
-        Return how many bytes they have, at most `most` and what the last chunk is beyond that.
-        Those that came back stay, and so do those in the last chunk, which is being filled.
+        Return their size in bytes: at most `most`, plus the excess of the last of these chunks.
+        Pinned chunks are left out, and so is the last chunk, which is being filled.
         """
         if keep < self._kept:
-            self._spilled = 0
+            self._spilled = 0  # the chunks that were kept before may be spilled now
         self._kept = keep
         index = max(keep, self._index(self._spilled))
         first = index
@@ -301,16 +306,16 @@ class Backlog:
         return noted
 
     def page_out(self, keep: i64, up_to: i64) -> bool:
-        """Let entries behind the first `keep` chunks leave memory; False where some cannot yet.
+        """Remove entries behind the first `keep` chunks from memory. False if some must stay yet.
 
-        Those stay that the store does not have, be it not yet: `up_to` is the last number that it
-        has; and those that have come back, about which others know more than it does.
+        Entries that the store does not have, or not yet, stay in memory: `up_to` is the highest
+        number that it has. So do pinned chunks, whose entries have a state that it does not have.
         """
         paged = self.paged
         assert paged is not None
         first = max(keep, self._index(self._examined))
         index = first
-        # the last one is being filled; where nothing is to be kept, it goes, too
+        # the last chunk is being filled, so it stays unless nothing is to be kept
         end = i64(len(self._chunks)) - (1 if keep > 0 else 0)
         left: list[BacklogChunk] = []
         is_done = True
@@ -330,19 +335,19 @@ class Backlog:
         return is_done
 
     def bring_in(self, entry: QueueEntry) -> None:
-        """An entry of a page, which is `given_up`, is in memory again."""
+        """Add an entry that was loaded from a page, after `give_up` of that page."""
         chunk = self._place(entry)
         self._examined = min(self._examined, chunk.number)
 
     def give_up(self, pages: list[PagedEntries]) -> None:
-        """What is in these pages comes into memory now, or is lost."""
+        """Remove `pages`: their entries are added to memory next (`bring_in`), or are lost."""
         paged = self.paged
         assert paged is not None
         paged.pages.remove(pages)
         self._look_for_pages(paged)
 
     def drop_pages(self, at_most: i64) -> list[PagedEntries]:
-        """Forget up to `at_most` messages that are not in memory."""
+        """Remove pages with up to `at_most` messages together from the backlog; return them."""
         paged = self.paged
         if paged is None:
             return []
@@ -357,12 +362,12 @@ class Backlog:
         self._limit = paged.pages.number_at(0)
 
     def chunks(self) -> i64:
-        """How many chunks are in memory."""
+        """Return the number of chunks in memory."""
         return i64(len(self._chunks))
 
 
 def _page_out(chunk: BacklogChunk, paged: Paged) -> None:
-    """Move what the store has of `chunk` to a page."""
+    """Move the entries of `chunk` that the store has to a page."""
     memory = paged.memory
     page: PagedEntries | None = None
     for slot in range(64):

@@ -1,4 +1,4 @@
-"""Browsers of a queue: each sees every message once, and changes nothing (RCV-04)."""
+"""Browsers of a queue: each gets a copy of every message once, and changes nothing (RCV-04)."""
 
 from typing import Final, final
 
@@ -15,7 +15,10 @@ LOOK_AHEAD: Final[i64] = 64
 
 @final
 class Cursor:
-    """How far one browser has come, in each priority."""
+    """The progress of one browser: `seen` is the last position that it has seen, by priority.
+
+    `ready`: it has room for more copies.
+    """
 
     def __init__(self, consumer: Consumer) -> None:
         self.consumer: Final = consumer
@@ -25,7 +28,7 @@ class Cursor:
     def show(
         self, backlogs: list[Backlog | None], wall_ms: i64, selection: Selection | None
     ) -> None:
-        """Send copies of what was not seen yet, as long as there is room and judging goes on."""
+        """Send copies of unseen entries while there is room and filters may be evaluated."""
         for priority in range(9, -1, -1):
             backlog = backlogs[priority]
             while backlog is not None and backlog.waiting > 0:
@@ -40,7 +43,7 @@ class Cursor:
     def _show_some(
         self, priority: int, found: list[QueueEntry], wall_ms: i64, *, selection: Selection | None
     ) -> bool:
-        """False where one of `found` could not be shown, or not be judged."""
+        """Send copies of `found`. False if it ended early: no room, or no evaluation left."""
         for entry in found:
             if not self.consumer.has_room():
                 return False
@@ -55,7 +58,7 @@ class Cursor:
         return True
 
     def has_more(self, backlogs: list[Backlog | None], selection: Selection | None) -> bool:
-        """Whether something waits that was not seen yet, as far as can be told in this dispatch."""
+        """Return whether an unseen entry waits; True also if this dispatch cannot find it out."""
         for priority in range(10):
             backlog = backlogs[priority]
             while backlog is not None:
@@ -71,7 +74,10 @@ class Cursor:
     def _has_wanted(
         self, priority: int, found: list[QueueEntry], selection: Selection | None
     ) -> bool:
-        """Whether one of `found` will be shown, or cannot be judged; those before count as seen."""
+        """Return whether one of `found` will be shown, or cannot be judged now.
+
+        Entries before it count as seen.
+        """
         wanted = self.consumer.filter
         if wanted is None or selection is None:
             return True
@@ -84,38 +90,38 @@ class Cursor:
 
 @final
 class Browsers:
-    """The cursors of a queue's browsers."""
+    """The cursors of a queue's browsers. `any_ready`: at least one may have room."""
 
     def __init__(self) -> None:
         self.any_ready = False
         self._cursors: Final[list[Cursor]] = []
 
     def join(self, consumer: Consumer) -> None:
-        """`consumer` looks from the start."""
+        """Add `consumer`, which browses the queue from its start."""
         self._cursors.append(Cursor(consumer))
 
     def leave(self, consumer: Consumer) -> None:
-        """`consumer` has gone."""
+        """Remove `consumer` if it browses."""
         cursor = self._cursor(consumer)
         if cursor is not None:
             self._cursors.remove(cursor)
 
     def count(self) -> i64:
-        """How many browse."""
+        """Return the number of browsers."""
         return i64(len(self._cursors))
 
     def node_deleted(self) -> None:
-        """Every browser learns that the queue is gone."""
+        """Notify every browser that the queue was deleted, and remove it."""
         for cursor in list(self._cursors):
             cursor.consumer.node_deleted()
         self._cursors.clear()
 
     def has(self, consumer: Consumer) -> bool:
-        """Whether `consumer` browses."""
+        """Return whether `consumer` is one of the browsers."""
         return bool(self._cursors) and self._cursor(consumer) is not None
 
     def ready(self, consumer: Consumer) -> None:
-        """`consumer` has room."""
+        """Mark `consumer` as having room, if it browses."""
         cursor = self._cursor(consumer)
         if cursor is not None:
             cursor.ready = True
@@ -130,10 +136,10 @@ class Browsers:
     def show(
         self, backlogs: list[Backlog | None], wall_ms: i64, selection: Selection | None
     ) -> None:
-        """Send copies of what each ready browser has not seen, highest priority first.
+        """Send each ready browser copies of entries it has not seen, highest priority first.
 
-        A browser with room left stays ready, and sees what arrives later. What
-        has expired is not shown, though it may wait to be swept.
+        A browser with room left stays ready, and is sent entries that arrive later. Expired
+        entries are not shown, though they may still be in the queue until a sweep.
         """
         self.any_ready = False
         for cursor in self._cursors:
@@ -145,6 +151,9 @@ class Browsers:
     def has_more(
         self, consumer: Consumer, backlogs: list[Backlog | None], selection: Selection | None
     ) -> bool:
-        """Whether `consumer` has not seen everything that waits, and that it wants."""
+        """Return whether `consumer` has yet to see a waiting entry that it wants.
+
+        True also if this dispatch cannot find it out.
+        """
         cursor = self._cursor(consumer)
         return cursor is not None and cursor.has_more(backlogs, selection)

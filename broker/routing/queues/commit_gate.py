@@ -1,9 +1,10 @@
-"""What of a queue may leave it now, with regard to what the store holds of it.
+"""The commit gate of a queue: delivery waits for the commits that must come before it.
 
-A message waits for its commit where nobody may see it before (`durable_publish.py`). And no durable
-message leaves without the store knowing that it may have left: after a kill it could not say
-that it is redelivered (RCV-08). To write that for each would cost as much as the message
-does; so the store knows a position up to which any may have left, raised in blocks, ahead of need.
+Some messages may not be delivered before they are committed (`durable_publish.py`). And no stored
+message is delivered unless the store knows that it may have been: after a kill the broker could
+otherwise not say that it is redelivered (RCV-08). To write that for each message would cost as much
+as to write the message; so the store has, for each queue, a delivered mark: the position up to
+which any message may have been delivered. It is raised in blocks, ahead of need.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue
 
 EVERY: Final[i64] = 2**62
-"""More than any number or position."""
+"""Greater than any store number or position."""
 
 NOWHERE: Final[i64] = -1
-"""No position is as low."""
+"""Lower than any position."""
 
 BLOCK: Final[i64] = 10_000
-"""So far the position is raised beyond what leaves."""
+"""Positions by which the delivered mark is raised beyond the entry to be delivered."""
 
 AHEAD: Final[i64] = BLOCK // 2
-"""So far ahead of need that happens: a commit is over long before."""
+"""Positions before the mark at which it is raised: its commit is over long before it is reached."""
 
 
 @final
 class CommitGate:
-    """The gate of one queue. `defers`: everything here waits for its commit.
+    """The gate of one queue. `defers`: every stored message here waits for its commit.
 
-    Stored messages with numbers up to `open_up_to` need not wait for theirs. Up to the position
-    `_durable` the store knows that messages may have left, up to `_noted` it soon will:
-    once it has committed the batch of the page `_noted_on`. `is_closed`: something was kept back.
-    Up to `suspected_up_to` messages may have left before the start.
+    Stored messages with numbers up to `open_up_to` need not wait for theirs. The delivered mark
+    in the store is the position `_durable`; it becomes `_noted` with the commit of the batch of
+    page `_noted_on`. `is_closed`: an entry was kept back since the last commit. Entries at
+    positions up to `suspected_up_to` may have been delivered before the start.
     """
 
     def __init__(self, queue: Queue) -> None:
@@ -55,7 +56,7 @@ class CommitGate:
         self.suspected_up_to: i64 = NOWHERE
 
     def bar(self, entry: QueueEntry, batch: Batch) -> None:
-        """`entry`, which has just come, waits for its commit, and for no other if that can be."""
+        """Keep the new `entry` back until its commit, and if possible for no later one."""
         if not self._gates.in_force:
             return
         queue = entry.queue
@@ -64,15 +65,15 @@ class CommitGate:
         self._barred_up_to = entry.stored_number
         self._gates.add(queue)
         if queue.consumers and entry.position + AHEAD > self._noted:
-            self._advance(entry, batch)
+            self._advance(entry, batch)  # one commit then has the mark, too
 
     def passes(self, entry: QueueEntry, batch: Batch) -> bool:
-        """Whether `entry`, which is stored, may leave now. Where not, the queue is woken later."""
+        """Return whether the stored `entry` may be delivered now; else a commit wakes its queue."""
         if entry.stored_number > self.open_up_to:
             self.is_closed = True
             return False
         if entry.is_volatile:
-            return True  # no start brings it back
+            return True  # no start brings it back, so it needs no mark
         return entry.position <= self._passes_up_to or self._advance_if_due(entry, batch)
 
     def _advance_if_due(self, entry: QueueEntry, batch: Batch) -> bool:
@@ -82,7 +83,7 @@ class CommitGate:
         """
         if entry.position + AHEAD > self._noted:
             self._advance(entry, batch)
-        # what is not written yet itself comes to the disk no earlier than that
+        # a message of this batch is committed no earlier than the mark
         if entry.position <= self._durable or batch.has(entry.stored_number):
             return True
         self.is_closed = True
@@ -90,16 +91,20 @@ class CommitGate:
         return False
 
     def _advance(self, entry: QueueEntry, batch: Batch) -> None:
-        """Mark positions up to a block beyond `entry` as possibly delivered, in the store."""
+        """Raise the delivered mark to a block beyond `entry`, in `batch`."""
         queue = entry.queue
         self._noted = entry.position + BLOCK
         self._noted_on = batch.page
+        # the last stored position of that position, whatever its priority (`stored_position`)
         batch.mark_delivered(queue.stored_as, self._noted * 10 + 9)
         self._gates.add(queue)
         self._passes_up_to = min(self._durable, self._noted - AHEAD)
 
     def restore(self, position: i64) -> None:
-        """After a kill: the store knows that position, in its own count."""
+        """Take over the delivered mark of the store, a stored position, at a start after a kill.
+
+        NOWHERE resets it.
+        """
         self.suspected_up_to = position // 10
         if self._gates.in_force:
             self._durable = position // 10
@@ -107,9 +112,9 @@ class CommitGate:
             self._passes_up_to = self._durable - AHEAD
 
     def lift(self, durable_up_to: i64, durable_page: i64) -> bool:
-        """Messages up to that number, and batches up to that page, are durable.
+        """Let entries pass whose commits are over; return whether a commit is still awaited here.
 
-        Whether something here still waits.
+        Messages up to number `durable_up_to`, and batches up to page `durable_page`, are durable.
         """
         self.is_closed = False
         if self._noted_on <= durable_page:
@@ -124,9 +129,10 @@ class CommitGate:
 
 @final
 class Gates:
-    """The queues in which something waits for a commit. `any` tells whether there are some.
+    """The queues whose gates wait for a commit. `any`: there is at least one.
 
-    A store that commits at once lets nobody wait, and outlives no kill: then nothing is `in_force`.
+    With a store that commits at once no entry waits, and no message outlives a kill: then gates
+    are not `in_force`.
     """
 
     def __init__(self, *, in_force: bool) -> None:
@@ -136,12 +142,12 @@ class Gates:
         self._page: i64 = NOWHERE
 
     def add(self, queue: Queue) -> None:
-        """Something in `queue` waits for a commit."""
+        """Add `queue`, whose gate waits for a commit."""
         self._queues[queue] = None
         self.any = True
 
     def lift(self, durable_up_to: i64, durable_page: i64) -> None:
-        """Messages up to that number, and batches up to that page, are durable."""
+        """Let entries pass whose commits are over, and wake their queues (`CommitGate.lift`)."""
         if durable_page == self._page:
             return
         self._page = durable_page

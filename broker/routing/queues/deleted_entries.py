@@ -1,4 +1,4 @@
-"""Messages that deleted queues had in memory, let go some at a time."""
+"""Messages that deleted queues had in memory, released some at a time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue
 
 LET_GO_AT_ONCE: Final[i64] = 10_000
-"""Entries let go in one turn of the event loop: about two milliseconds of work."""
+"""Maximum entries released in one turn of the event loop: about two milliseconds of work."""
 
 
 @final
 class DeletedEntries(TimerCallback):
-    """Entries of deleted queues that have not been let go. The budget counts them until then.
+    """Entries of deleted queues, in memory and counted in its budget until they are released.
 
-    Subscribers that leave together may have a million: other clients have turns in between.
+    Subscriptions that end together may have a million entries. To release them in slices lets
+    the event loop serve other clients in between.
     """
 
     def __init__(self, memory: MemoryBudget, timer_queue: TimerQueue, clock: Clock) -> None:
@@ -34,7 +35,7 @@ class DeletedEntries(TimerCallback):
         self._is_due = False
 
     def take(self, queue: Queue) -> None:
-        """Let go of what `queue` has in memory, now as far as this turn of the event loop may."""
+        """Release the entries that `queue` has in memory, beyond LET_GO_AT_ONCE in later turns."""
         slots: list[list[QueueEntry | None]] = []
         if queue.schedule is not None:
             slots.append([*queue.schedule.entries()])
@@ -45,7 +46,7 @@ class DeletedEntries(TimerCallback):
         self._let_go()
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002 - the next slice, whatever the time
-        """Go on in a later turn."""
+        """Release the next slice."""
         self._is_due = False
         self._left = LET_GO_AT_ONCE
         if self._queues:
@@ -60,7 +61,7 @@ class DeletedEntries(TimerCallback):
                     slots.pop()
             if not slots:
                 self._queues.pop()
-        if not self._is_due:
+        if not self._is_due:  # even if nothing is left: `due` renews `_left`
             self._is_due = True
             self._timer_queue.at(self._clock.now_ms(), self)
 

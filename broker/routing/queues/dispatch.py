@@ -1,6 +1,7 @@
-"""Which consumer gets the next message: those of the highest priority with room, in turn.
+"""The choice of the consumer that gets the next message, and the pause of a busy queue.
 
-And when a queue stops delivering for the sake of all else that the event loop has to do.
+Consumers of the highest priority with room take turns. A queue that has delivered
+DELIVERED_AT_ONCE messages pauses, so that the event loop can do its other work.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue
 
 DELIVERED_AT_ONCE: Final[i64] = 4096
-"""Messages that a queue delivers before the sockets have their turn: some milliseconds."""
+"""Maximum messages a queue delivers before the event loop serves sockets: some milliseconds."""
 
 
 @final
 class RoundRobin:
-    """The consumers of a queue that may have room, taking turns.
+    """The consumers of a queue that may have room, in a round in which they take turns.
 
-    One that turns out to have none leaves the round until it reports room
-    again, so that idle consumers cost nothing. Higher priorities come first in
-    the round; where all are equal, as they mostly are, nothing is ever moved.
+    A consumer that turns out to have no room leaves the round until it reports room again, so
+    that idle consumers cost nothing. Higher priorities come first in the round; if all
+    priorities are equal, the usual case, no consumer is ever moved within it.
     """
 
     def __init__(self) -> None:
@@ -34,7 +35,7 @@ class RoundRobin:
         self._differ = False
 
     def join(self, consumer: Consumer) -> None:
-        """`consumer` may have room. It comes last in the round, among its equals."""
+        """Add `consumer`, which may have room, behind those of its priority. Idempotent."""
         members = self._round
         if consumer in members:
             return
@@ -45,7 +46,7 @@ class RoundRobin:
         self._differ = members[0].priority != members[-1].priority
 
     def leave(self, consumer: Consumer) -> None:
-        """`consumer` has no room, or has gone."""
+        """Remove `consumer`, which has no room or has detached. Idempotent."""
         if consumer in self._round:
             index = i64(self._round.index(consumer))
             del self._round[index]
@@ -55,7 +56,7 @@ class RoundRobin:
                 self._differ = self._round[0].priority != self._round[-1].priority
 
     def next(self) -> Consumer | None:
-        """The consumer whose turn it is and that has room, or None where nobody has."""
+        """Return the consumer with room whose turn it is; None if no consumer has room."""
         members = self._round
         if self._differ:
             return self._next_by_priority()
@@ -70,7 +71,7 @@ class RoundRobin:
         return None
 
     def _next_by_priority(self) -> Consumer | None:
-        """As `next`: the first with room, which is then the last of its equals."""
+        """Return the first consumer with room, and move it behind those of its priority."""
         members = self._round
         while members:
             consumer = members[0]
@@ -82,13 +83,13 @@ class RoundRobin:
         return None
 
     def size(self) -> i64:
-        """How many are in the round."""
+        """Return the number of consumers in the round."""
         return i64(len(self._round))
 
 
 @final
 class DispatchPause(TimerCallback):
-    """Lets `queue`, which has delivered DELIVERED_AT_ONCE, go on in the event loop's next turn."""
+    """Timer that ends the pause of `queue` in the next turn of the event loop."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue: Final = queue
@@ -101,7 +102,7 @@ class DispatchPause(TimerCallback):
 
 
 def behind_equals(members: list[Consumer], priority: i64) -> int:
-    """Where one of that priority comes last among its equals; higher ones are in front."""
+    """Return the index behind all `members` of that priority or a higher one."""
     at = len(members)
     while at > 0 and members[at - 1].priority < priority:
         at -= 1

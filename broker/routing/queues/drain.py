@@ -1,4 +1,4 @@
-"""Drains: a consumer takes what waits, and then learns that nothing more does (core 2.6.7)."""
+"""Drains: a consumer takes the waiting messages, and is told when none is left (core 2.6.7)."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ if TYPE_CHECKING:
 
 @final
 class Drains:
-    """The consumers of a queue, browsers included, that drain it."""
+    """The consumers of a queue, including browsers, that drain it."""
 
     def __init__(self) -> None:
         self._consumers: list[Consumer] = []
 
     def any(self) -> bool:
-        """Whether somebody drains."""
+        """Return whether any consumer drains."""
         return bool(self._consumers)
 
     def join(self, consumer: Consumer) -> None:
-        """`consumer` drains from now on."""
+        """Add `consumer`, which drains from now on."""
         self._consumers.append(consumer)
 
     def leave(self, consumer: Consumer) -> None:
-        """`consumer` does not drain, if it did."""
+        """Remove `consumer` if it drains."""
         if self._consumers and consumer in self._consumers:
             self._consumers.remove(consumer)
 
     def clear(self) -> None:
-        """Nobody drains."""
+        """Remove all consumers."""
         self._consumers.clear()
 
     def end(self, queue: Queue) -> None:
-        """Tell those for whom nothing is left in `queue`, after it has dispatched."""
+        """Tell the consumers for which `queue` has nothing left; call after its dispatch."""
         still: list[Consumer] = []
         for consumer in self._consumers:
             if not consumer.has_credit():
-                continue
+                continue  # it has used its credit up, which ends its drain, too
             if _is_served(consumer, queue):
                 consumer.nothing_waits()
             else:
@@ -48,10 +48,11 @@ class Drains:
 
 
 def _is_served(consumer: Consumer, queue: Queue) -> bool:
-    """Whether `consumer` has all there is for it. With room it has, unless it has yet to judge.
+    """Return whether `consumer` has got every message that is there for it.
 
-    What has to be loaded may be for it, and so may what waits only for a commit, or for the next
-    turn of the event loop.
+    A consumer with room left has, unless its filter has not been evaluated on all entries. Entries
+    that have to be loaded, or that wait only for a commit or for the next turn of the event loop,
+    may be for it.
     """
     if queue.waiting > 0 and (queue.gate.is_closed or queue.rests):
         return False

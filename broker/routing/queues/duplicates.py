@@ -1,9 +1,9 @@
-"""Duplicate detection: who sends a message again, for its outcome was lost, makes no second one.
+"""Duplicate detection: a message that is sent again, since its outcome was lost, is discarded.
 
 A node remembers the ids of the latest messages that were sent to it, as digests: of the
-application property `_AMQ_DUPL_ID` where there is one, else of the message-id. A repeat is
-accepted like the first, once that is durable, and goes nowhere. What the broker itself moves
-is no repeat of anything.
+application property `_AMQ_DUPL_ID` if present, else of the message-id. A duplicate is accepted
+like the first message, once that is durable, and discarded. Messages that the broker itself
+moves are never taken for duplicates.
 """
 
 from __future__ import annotations
@@ -29,28 +29,29 @@ if TYPE_CHECKING:
     from broker.routing.queues.node import Node
 
 DUPLICATE_ID: Final = b"_AMQ_DUPL_ID"
-"""The application property by which a sender may say what a repeat is; Artemis calls it so."""
+"""Application property that a producer may set to the id to compare; the name is Artemis's."""
 
 DIGEST_BYTES: Final = 16
-"""What is kept of an id, however long it is: two are taken for one once in 10^38."""
+"""Bytes of an id's digest, however long the id is: two ids share one once in 10^38."""
 
 BYTES_PER_ID: Final = 200
-"""What one remembered id takes in memory at most; a test weighs it."""
+"""Maximum bytes of memory that one remembered id takes; a test measures them."""
 
 IDS_MAX: Final[i64] = 1_000_000
-"""Ids that all nodes together remember, for names of nodes come from peers: 200 MB at most.
+"""Maximum ids that all nodes together remember: 200 MB at most.
 
-Beyond it nodes forget in turn.
+The limit is a common one because clients choose the names of nodes, and so their number. Beyond
+it nodes forget their oldest ids in turn.
 """
 
 COMPACT_FROM: Final[i64] = 1024
-"""So many forgotten places in front of a window are no reason yet to move the rest of it."""
+"""Minimum forgotten places in front of a window before the rest of it is moved forward."""
 
 NOT_STORED: Final[i64] = 0
 
 
 def digest_of(message: Message) -> bytes | None:
-    """What a repeat of `message` is known by; None where it has no id that could tell."""
+    """Return the digest of the id of `message`; None if it has no usable id."""
     facts = Facts(message)
     try:
         value = facts.application_value(DUPLICATE_ID)
@@ -67,7 +68,10 @@ def digest_of(message: Message) -> bytes | None:
 
 
 def _content(value: object) -> bytes | None:
-    """A string, binary, uuid or whole number, each its own kind; None for all else."""
+    """Return the bytes of a string, binary, uuid or whole number, marked with its kind.
+
+    None for values of other types, and for an empty string or binary.
+    """
     if isinstance(value, str):
         return b"text " + value.encode(errors="surrogatepass") if value else None
     if isinstance(value, bytes):
@@ -85,9 +89,9 @@ def _content(value: object) -> bytes | None:
 
 @final
 class Duplicates:
-    """The windows of one broker: what they may remember together, and how ids are numbered.
+    """The state shared by all windows of one broker: the count of ids, and their numbering.
 
-    At the limit the windows that have something forget their oldest id, one after the other.
+    At the limit the windows that have ids forget their oldest id, one window after the other.
     """
 
     def __init__(self, clock: Clock, stats: Stats, ids_max: i64 = IDS_MAX) -> None:
@@ -99,16 +103,16 @@ class Duplicates:
         self._filled: Final[OrderedDict[DuplicateWindow, None]] = OrderedDict()
 
     def next_number(self) -> i64:
-        """What names one more id to the store."""
+        """Return the number under which the next id is stored."""
         self._last_number += 1
         return self._last_number
 
     def has_been_given(self, number: i64) -> None:
-        """The store has an id of that number."""
+        """Give no number up to `number` again: the store has an id under it."""
         self._last_number = max(self._last_number, number)
 
     def come(self, window: DuplicateWindow, batch: Batch) -> None:
-        """`window` is about to remember one more."""
+        """Count an id that `window` is about to remember; at the limit a window forgets one."""
         if self.ids >= self._ids_max:
             first = next(iter(self._filled))
             first.forget_oldest(batch)
@@ -119,7 +123,7 @@ class Duplicates:
         self.ids += 1
 
     def gone(self, window: DuplicateWindow) -> None:
-        """`window` has forgotten one."""
+        """Count out an id that `window` has forgotten."""
         self.ids -= 1
         if window.size() == 0:
             del self._filled[window]
@@ -127,10 +131,10 @@ class Duplicates:
 
 @final
 class DuplicateWindow:
-    """What one node remembers: the latest ids, not more and not older than its policy says.
+    """The latest ids of one node, limited in number and age by its policy.
 
-    Ids are stored with their messages: those of messages that are not, are not either,
-    for what a crash takes may be sent again.
+    The id of a message is stored if the message is: a message that is lost in a crash may be
+    sent again. `repeats` counts the duplicates that were discarded.
     """
 
     def __init__(self, node: Node, shared: Duplicates) -> None:
@@ -147,18 +151,19 @@ class DuplicateWindow:
         self._latest_ms: i64 = 0
 
     def size(self) -> i64:
-        """How many ids are remembered."""
+        """Return the number of remembered ids."""
         return i64(len(self._digests)) - self._head
 
     def put(self, message: Message, batch: Batch) -> None:
-        """Let the node have `message`, unless it is a repeat; raises as `Node.put` does."""
+        """Put `message` into the node unless it is a duplicate; raise QueueFull like `Node.put`."""
         digest = digest_of(message)
         if digest is None:
             self._node.put(message, batch)
         elif not self._is_repeat(digest, batch):
             scope = batch.scope
             if self._stores(message):
-                # whoever consumed it before its id is durable would get the repeat as well
+                # keep it back until its commit: if it were consumed and a crash then took its
+                # id, its duplicate would be delivered as well
                 batch.scope = DISCHARGE
             try:
                 self._node.put(message, batch)
@@ -167,7 +172,7 @@ class DuplicateWindow:
             self._remember(digest, message, batch)
 
     def publish(self, message: Message, batch: Batch) -> None:
-        """The same where there is room for it: at the commit of a transaction."""
+        """Like `put`, for a message that has its room already: at the commit of a transaction."""
         digest = digest_of(message)
         if digest is None:
             self._node.publish(message, batch)
@@ -176,12 +181,12 @@ class DuplicateWindow:
             self._remember(digest, message, batch)
 
     def _stores(self, message: Message) -> bool:
-        """Whether the id of `message` outlives the broker, as the message does."""
+        """Return whether the id of `message` outlives the broker, as the message does."""
         node = self._node
         return node.may_store and (message.durable or node.stores_all)
 
     def knows(self, message: Message) -> bool:
-        """Whether `message` would go nowhere, so that it needs no room."""
+        """Return whether `message` would be discarded as a duplicate, so that it needs no room."""
         digest = digest_of(message)
         return digest is not None and digest in self._known
 
@@ -199,7 +204,7 @@ class DuplicateWindow:
     def _remember(self, digest: bytes, message: Message, batch: Batch) -> None:
         node = self._node
         number = NOT_STORED
-        # in order, though the clock on the wall be put back
+        # times must not descend, even if the wall clock is put back
         self._latest_ms = max(self._latest_ms, self._shared.clock.wall_ms())
         if self._stores(message):
             number = self._shared.next_number()
@@ -215,7 +220,7 @@ class DuplicateWindow:
         self._add(digest, number, batch)
 
     def bring_back(self, stored: StoredId, batch: Batch) -> None:
-        """An id that the store kept; they come in the order of their numbers."""
+        """Remember an id from the store, at a start; call in the order of the ids' numbers."""
         self._latest_ms = max(self._latest_ms, stored.at_ms)
         self._add(stored.digest, stored.number, batch)
 
@@ -229,7 +234,7 @@ class DuplicateWindow:
             self.forget_oldest(batch)
 
     def forget_oldest(self, batch: Batch) -> None:
-        """Take out what came first."""
+        """Forget the oldest id, and remove it from the store if it is there."""
         head = self._head
         self._known.discard(self._digests[head])
         number = i64(self._numbers[head])
@@ -244,6 +249,6 @@ class DuplicateWindow:
             self._head = 0
 
     def clear(self, batch: Batch) -> None:
-        """The node is going, and with it all that it remembered."""
+        """Forget all ids: the node is being deleted."""
         while self.size() > 0:
             self.forget_oldest(batch)

@@ -1,9 +1,10 @@
-"""Note messages for the store, and hold back those that must not leave before they are durable.
+"""Note messages for the store, and keep back those that must be durable before their delivery.
 
-Most messages are delivered before they are stored. Three kinds are not: those sent in a
-transaction, those moved from one queue to another, and those of addresses with
-`deliver_before_commit = false`. In such a queue no message overtakes one that waits for its
-commit (`commit_gate.py`).
+Most messages are delivered before they are stored. Some are not: those published by the commit of
+a transaction or a sink, those moved from one queue to another, those whose id is remembered for
+duplicate detection, those of durable queues, and those of addresses with
+`deliver_before_commit = false`. In a queue no message overtakes one that waits for its commit
+(`commit_gate.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def store(entry: QueueEntry, deliver_at_ms: i64, batch: Batch) -> None:
-    """Note `entry` for the store, under a number of its own."""
+    """Note `entry` for the store under a new number. `deliver_at_ms` is AT_ONCE or wall time."""
     queue = entry.queue
     number = queue.router.next_stored_number()
     entry.stored_number = number
@@ -34,7 +35,10 @@ def store(entry: QueueEntry, deliver_at_ms: i64, batch: Batch) -> None:
 
 
 def _judge(entry: QueueEntry, batch: Batch) -> None:
-    """Decide whether writing `batch` can wait for consumers, or they for it."""
+    """Keep `entry` back if it must be committed first; decide whether `batch` is urgent.
+
+    It is not urgent if the queue's consumers acknowledge so soon that the write may be avoided.
+    """
     queue = entry.queue
     if batch.scope == DISCHARGE or queue.gate.defers:
         queue.gate.bar(entry, batch)
@@ -55,14 +59,14 @@ def _judge(entry: QueueEntry, batch: Batch) -> None:
 
 
 def _narrow(queue: Queue) -> None:
-    """Let producers have no more credit than there is headway now."""
+    """Have the producers of `queue` give back credit that exceeds their smaller window."""
     queue.ack_latency.producer_window.has_narrowed = False
     for producer in queue.producers:
         producer.narrow()
 
 
 def forget(entry: QueueEntry, batch: Batch, *, consumed: bool) -> None:
-    """`entry` has gone: settled by a consumer, where it is `consumed`."""
+    """Remove `entry` from the store; `consumed` if a consumer has settled it."""
     number = entry.stored_number
     if not consumed:
         batch.remove(number)

@@ -1,6 +1,7 @@
-"""Exclusive use of a queue: one consumer at a time gets everything, the others stand by.
+"""Exclusive use of a queue: one consumer at a time gets all messages, the others stand by.
 
-An address is exclusive by its setting, or while a consumer is there that asked for it.
+A queue is exclusive by the setting of its address, or while a consumer that asked for exclusive
+use is attached.
 """
 
 from typing import Final, final
@@ -12,9 +13,10 @@ from broker.routing.queues.dispatch import RoundRobin
 
 
 def successor(consumers: list[Consumer], *, by_address: bool) -> Consumer | None:
-    """Who is next to have a queue alone: the highest priority, then who came first.
+    """Return the next consumer for exclusive use: the highest priority, then the first attached.
 
-    Where the address does not say so, only those count that asked for it.
+    If the queue is not exclusive `by_address`, only consumers that asked for it are considered.
+    None if there is none.
     """
     best: Consumer | None = None
     for consumer in consumers:
@@ -27,9 +29,10 @@ def successor(consumers: list[Consumer], *, by_address: bool) -> Consumer | None
 
 @final
 class Exclusivity:
-    """Which consumer has a queue alone: `sole`, while `in_force`.
+    """The exclusive use of one queue: only the consumer `sole` is served while it is `in_force`.
 
-    Nobody has it while others still hold something of the queue (`is_awaited`).
+    No consumer is served (`sole` is None) while others still hold entries of the queue
+    (`is_awaited`).
     """
 
     def __init__(self, *, by_address: bool) -> None:
@@ -39,11 +42,11 @@ class Exclusivity:
         self._by_address: Final = by_address
 
     def shuts_out(self, consumer: Consumer) -> bool:
-        """Whether `consumer` has to stand by."""
+        """Return whether `consumer` has to stand by."""
         return self.in_force and consumer is not self.sole
 
     def turn_of(self, consumers: list[Consumer]) -> RoundRobin:
-        """Those of `consumers` that are served."""
+        """Return a round of the `consumers` that are served."""
         turn = RoundRobin()
         for consumer in consumers:
             if not self.shuts_out(consumer):
@@ -51,7 +54,10 @@ class Exclusivity:
         return turn
 
     def choose(self, consumers: list[Consumer], held: i64) -> bool:
-        """Find out who is served now; `held` counts what is acquired. True where that changes."""
+        """Choose the consumer that is served; True if that may have changed.
+
+        `held` is the number of acquired entries: a new consumer is served once it is 0.
+        """
         wanted = successor(consumers, by_address=self._by_address)
         self.is_awaited = False
         if wanted is None:

@@ -1,6 +1,6 @@
 """Messages of one queue that could not be moved to its dead-letter or expiry node.
 
-The queue keeps them, delivers them to nobody, and has their moves tried again (`moves.py`).
+The queue keeps them without delivering them, and the moves are tried again (`moves.py`).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue
 
 HELD_MAX: Final[i64] = 10_000
-"""A queue that holds back so many messages delivers nothing more: they are all in memory."""
+"""Number of held messages, all of them in memory, at which a queue delivers nothing more."""
 
 HELD_BYTES_MAX: Final[i64] = 64 * 1024 * 1024
-"""The same in bytes of these messages in memory."""
+"""Bytes of held messages in memory at which a queue delivers nothing more."""
 
 
 @final
 class HeldEntries:
     """Entries by their `stored_position`, in the order in which they were held back.
 
-    `bytes` is what they take in memory: of large messages without the body.
+    `bytes` is their encoded size in memory, for large messages without the body.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class HeldEntries:
         return i64(len(self._entries))
 
     def is_full(self) -> bool:
-        """Whether there are HELD_MAX entries or HELD_BYTES_MAX bytes."""
+        """Return whether there are HELD_MAX entries or HELD_BYTES_MAX bytes."""
         return self.size() >= HELD_MAX or self.bytes >= HELD_BYTES_MAX
 
     def add(self, entry: QueueEntry, cause: Cause) -> None:
@@ -67,7 +67,7 @@ class HeldEntries:
         return found[1] if found is not None and found[0] is entry else None
 
     def entries(self) -> list[QueueEntry]:
-        """Return all entries, the one that was held back first in front."""
+        """Return all entries in the order in which they were held back."""
         return [entry for entry, _ in self._entries.values()]
 
     def some(self, at_most: i64, *, expired: bool) -> list[tuple[QueueEntry, Cause]]:
@@ -81,24 +81,24 @@ class HeldEntries:
         return found
 
     def clear(self) -> None:
-        """Forget all entries."""
+        """Remove all entries."""
         self._entries.clear()
         self.bytes = 0
 
 
 def held_in(queue: Queue) -> list[QueueEntry]:
-    """Return what `queue` holds back, the entry that was held back first in front."""
+    """Return the entries of `queue` that wait for a move, in the order they were held back."""
     return [] if queue.schedule is None else queue.schedule.held.entries()
 
 
 def cause_of(entry: QueueEntry) -> Cause | None:
-    """Return why `entry` is to be moved, if it is held back until it can be; else None."""
+    """Return why `entry` is to be moved; None if it is not held back for that."""
     schedule = entry.queue.schedule
     return None if schedule is None else schedule.held.cause_of(entry)
 
 
 def let_go(entry: QueueEntry) -> bool:
-    """Hold back `entry` no longer, which may let its queue deliver again. False if it was not."""
+    """Stop holding `entry` back; its queue may deliver again. False if it was not held back."""
     schedule = entry.queue.schedule
     if schedule is None or schedule.held.cause_of(entry) is None:
         return False

@@ -1,8 +1,9 @@
-"""The event log: what has happened to each message, a row an event.
+"""The event log: what has happened to each message, one row for each event.
 
-Addresses that ask for it have this witness in their queues. A row is noted in the batch of the
-change that it tells of, so the store has both or neither; nobody waits for rows. Those of
-messages that came and went in one batch stay. (`broker/event log.py` is the group commit.)
+The queues of addresses with `event_log = true` have this observer. A row is noted in the batch of
+the change that it records, so the store has both or neither; no client waits for a row. The rows
+of a message that was added and removed in one batch are kept, though the message is not written.
+(`broker/journal.py` is the group commit, not an event log.)
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ DEAD_LETTERED: Final = "deadlettered"
 MOVED: Final = "moved"
 PURGED: Final = "purged"
 LEASED: Final = "leased"
-"""In place of delivered, where a lease takes a message."""
+"""In place of DELIVERED if a lease acquires the message."""
 SETTLED: Final = "settled"
-"""In place of accepted, where it was one that had it."""
+"""In place of ACCEPTED if a lease had the message."""
 
 KINDS: Final = (
     *(ENQUEUED, SCHEDULED, DELIVERED, ACCEPTED, RELEASED, MODIFIED, REJECTED),
@@ -57,26 +58,29 @@ SETTLEMENTS: Final[dict[Disposal, tuple[str, str]]] = {
     Disposal.FAIL_ELSEWHERE: (MODIFIED, "delivery-failed, undeliverable-here"),
     Disposal.DEAD_LETTER: (REJECTED, ""),
 }
-"""How a delivery that ends as routing says is told, and why."""
+"""Kind and reason of the event for each disposal that ends a delivery."""
 
 LEASE_ENDS: Final[dict[Disposal, tuple[str, str]]] = {
     Disposal.REMOVE: (SETTLED, ""),
     Disposal.COUNT: (MODIFIED, "the lease ran out"),
 }
-"""The same, where a lease had the message."""
+"""Kind and reason that replace those of SETTLEMENTS if a lease had the message."""
 
 UNSTORED: Final = "not stored"
-"""Why a message that was enqueued may be gone without another row: its broker ended."""
+"""Reason in the first row of a message that is in memory alone.
+
+It may be gone without another row, if its broker has ended.
+"""
 
 TEXT_MAX: Final = 255
-"""Characters of each text in a row: names, ids and reasons come from peers."""
+"""Maximum characters of each text in a row: names, ids and reasons come from peers."""
 
 TRIM_EVERY: Final[i64] = 1000
 TRIM_STEP: Final[i64] = 4000
-"""With every so many rows that come, so many at most go that are too old or too many."""
+"""With every TRIM_EVERY new rows, up to TRIM_STEP rows beyond the limits are removed."""
 
 TRIM_PERIOD_MS: Final[i64] = 10_000
-"""How often old rows are looked for while none come."""
+"""Interval in ms at which rows are trimmed even if none are added."""
 
 
 @final
@@ -90,10 +94,11 @@ class EventLogLimits:
 
 @final
 class MessageEventLog(QueueObserver):
-    """Writes the rows of one broker. `others` hears what it would without this one.
+    """The observer that writes the rows of one broker, and passes each event on to `others`.
 
-    `txn` is the transaction at whose end things are done right now. `boot` names this process,
-    on whose clock all times of its rows are.
+    `others` is the observer that the queues would have without this one. `txn` is the id of the
+    transaction that is being committed or rolled back right now, empty if none is. `boot` names
+    this process, whose clock gives all times in its rows. `is_due`: it is time to `trim`.
     """
 
     def __init__(
@@ -115,10 +120,10 @@ class MessageEventLog(QueueObserver):
         self._last_id: i64 = 0
 
     def number_from(self, first: i64) -> None:
-        """Give no id below `first`: the store has had those."""
+        """Give no id below `first`: the store has used those."""
         self._last_id = first - 1
         if first > 1:
-            self._reminder.arm()
+            self._reminder.arm()  # there may be rows, which grow old
 
     # -- what happens
 
@@ -154,7 +159,7 @@ class MessageEventLog(QueueObserver):
             self._others.departed(entry, kind, batch, reason=reason)
 
     def dropped(self, queue: Queue, messages: i64, batch: Batch, *, why: str) -> None:
-        """One row for all of them: a queue may hold more than a commit should."""
+        """Note one row for all `messages`: a queue may hold more than a commit should have rows."""
         if messages > 0:
             row = self._row(queue, PURGED, reason=f"{messages} messages, {why}")
             self._add(row, batch)
@@ -224,7 +229,7 @@ class MessageEventLog(QueueObserver):
     # -- what is kept
 
     def trim(self, batch: Batch) -> None:
-        """Have some of the rows removed that are too old, or too many."""
+        """Have up to TRIM_STEP rows removed that exceed the limits, the oldest first."""
         self.is_due = False
         if self._max_events == 0 and self._max_age_ms == 0:
             return
@@ -239,7 +244,7 @@ class MessageEventLog(QueueObserver):
 
 @final
 class Reminder(TimerCallback):
-    """Makes a ledger due every TRIM_PERIOD_MS, from the first row on."""
+    """Timer that makes the event log due every TRIM_PERIOD_MS, from the first row on."""
 
     def __init__(self, event_log: MessageEventLog, clock: Clock, timer_queue: TimerQueue) -> None:
         self._event_log: Final = event_log
@@ -248,7 +253,7 @@ class Reminder(TimerCallback):
         self._is_armed = False
 
     def arm(self) -> None:
-        """See to it that it comes."""
+        """Start the timer, unless it runs already."""
         if not self._is_armed:
             self._is_armed = True
             self._timer_queue.at(self._clock.now_ms() + TRIM_PERIOD_MS, self)
@@ -259,20 +264,20 @@ class Reminder(TimerCallback):
 
 
 def is_leased(entry: QueueEntry) -> bool:
-    """Whether it is a lease that has `entry`."""
+    """Return whether a lease has acquired `entry`."""
     consumer = entry.consumer
     return consumer is not None and consumer.leases
 
 
 def depart(entry: QueueEntry, kind: str, batch: Batch, *, reason: str = "") -> None:
-    """Let whoever witnesses the queue of `entry` know how it goes."""
+    """Report to its queue's observer, if any, that `entry` leaves the queue by event `kind`."""
     observer = entry.queue.observer
     if observer is not None:
         observer.departed(entry, kind, batch, reason=reason)
 
 
 def subscription_of(queue: Queue) -> str:
-    """By what name an operator knows the subscription that `queue` is; empty where it has none."""
+    """Return the operator's name of the subscription that has `queue`; empty if it has none."""
     if not queue.is_subscription:
         return ""
     subscription = queue.router.subscriptions.of.get(queue)
@@ -282,20 +287,23 @@ def subscription_of(queue: Queue) -> str:
 
 
 def message_id_of(entry: QueueEntry) -> str:
-    """The message-id as JMS clients see it; empty where there is none."""
+    """Return the message-id as JMS clients see it; empty if there is none."""
     found = Facts(entry.message).message_id()
     return shown(found) if isinstance(found, str) else ""
 
 
 def reason_of(cause: Cause) -> str:
-    """What the consumer said when it rejected a message."""
+    """Return what the consumer said when it rejected the message; empty if it said nothing."""
     if cause.condition and cause.description:
         return f"{cause.condition}: {cause.description}"
     return cause.condition or cause.description
 
 
 def shown(text: str) -> str:
-    """`text` as a row may hold it: not too long, and without NUL, which not all stores take."""
+    """Return `text` as a row may have it: up to TEXT_MAX characters, without NUL.
+
+    Not all stores accept NUL; it is replaced by U+FFFD.
+    """
     if len(text) > TEXT_MAX:
         text = text[:TEXT_MAX]
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}") if "\0" in text else text

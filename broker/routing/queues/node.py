@@ -1,4 +1,4 @@
-"""What a link may do to a destination, be it queue or topic."""
+"""The interface of a destination, queue or topic, for links."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ TOPIC: Final = "topic"
 
 
 class Node(TimerCallback):
-    """A named place that messages are put into.
+    """A named destination that producers send messages to.
 
-    `stores_all`: whoever sends here is told once a message is stored, whatever its header
-    says (DST-11). `owner` is the key of the connection that a temporary node belongs to
-    (TMP-03), -1 for every other node. What is sent here goes through `duplicates`, where they
-    are to be detected. `outlived` is set once a dynamic node has
-    outlived the link that made it: what it waits for. `departures` counts links that have left,
-    so that use between two looks is noticed. `staged` messages, of `staged_bytes`, will come
-    here at the commit of their sinks (`staged_transaction.py`); `posted` messages, of
-    `posted_bytes`, at that of their transactions (`transaction.py`).
+    `stores_all`: every message is stored before its producer is told the outcome, whatever its
+    header says (DST-11). `owner` is the key of the connection that a temporary node belongs to
+    (TMP-03), -1 for every other node. Messages are sent through `duplicates` if duplicates are
+    to be detected here; else it is None. `outlived` is set once the link that made a dynamic node
+    is gone: the condition on which the node is deleted. `departures` counts links that have left,
+    so that use between two looks for unused nodes is noticed. `staged` messages, of
+    `staged_bytes`, will be put here by the commits of their sinks (`staged_transaction.py`);
+    `posted` messages, of `posted_bytes`, by those of their transactions (`transaction.py`).
     """
 
     def __init__(
@@ -74,40 +74,40 @@ class Node(TimerCallback):
 
     @abstractmethod
     def put(self, message: Message, batch: Batch) -> None:
-        """Take a message for whoever consumes here; raises QueueFull, then nothing has changed."""
+        """Put `message` here. Raise QueueFull if there is no room; then nothing has changed."""
 
     @abstractmethod
     def publish(self, message: Message, batch: Batch) -> None:
-        """Take a message for which there is room: nothing can be raised."""
+        """Put `message`, which has its room, here. Raises nothing."""
 
     def may_be_full(self) -> bool:
-        """Whether `put` may raise QueueFull at all."""
+        """Return whether `put` may raise QueueFull at all."""
         return self.policy.max_messages > 0 or self.policy.max_bytes > 0
 
     @abstractmethod
     def backlog(self) -> i64:
-        """How many deliveries consumers are behind; 0 where nobody consumes."""
+        """Return how many deliveries consumers are behind; 0 if there are no consumers."""
 
     @abstractmethod
     def delete(self, batch: Batch) -> None:
-        """Drop all messages and tell every link. The router has forgotten the node already."""
+        """Discard all messages and notify every link; the router has removed the node before."""
 
     def links(self) -> i64:
-        """How many links have this node as source or target."""
+        """Return the number of links that have this node as source or target."""
         return i64(len(self.producers))
 
     def contents(self) -> i64:
-        """How many messages are here, delivered and scheduled ones included; a topic has none."""
+        """Return the number of messages, including delivered and scheduled ones; 0 for a topic."""
         return 0
 
     def is_unused(self) -> bool:
-        """Whether nobody has a link to it, nothing is here or on its way, no id is remembered."""
+        """Return whether the node has no links, messages or ids, and no messages on their way."""
         if self.links() > 0 or self.contents() > 0 or self.staged > 0 or self.posted > 0:
             return False
         return self.duplicates is None or self.duplicates.size() == 0
 
     def may_grant(self, producer: Producer, router: Router) -> bool:
-        """Whether `producer` gets credit now; otherwise it is resumed within the patience."""
+        """Return whether `producer` gets credit now; if not, it is resumed within PATIENCE_MS."""
         pacing = self.pacing
         if pacing.may_grant(self.backlog()):
             return True
@@ -119,22 +119,22 @@ class Node(TimerCallback):
         return False
 
     def producer_window(self) -> i64:
-        """How many messages each producer may be ahead of consumers that are to keep up."""
+        """Return how many messages each producer may be ahead, so that consumers keep up."""
         return UNLIMITED
 
     def room_for_more(self) -> i64:
-        """For how many messages credit may be granted, beside what has been granted."""
+        """Return for how many more messages credit may be granted, or UNLIMITED."""
         return UNLIMITED
 
     def call_when_less(self) -> None:
-        """Have `CreditPool.serve` called once something has left."""
+        """Have `CreditPool.serve` called once a message has left the node."""
 
     def give_credit(self, producer: Producer, credit_pool: CreditPool) -> None:
-        """`producer` wants some of what this node has `credit_pool` for."""
+        """Grant `producer` credit from `credit_pool`, now or when there is room."""
         credit_pool.ask(producer)
 
     def leave(self, producer: Producer) -> None:
-        """`producer` has gone."""
+        """Remove `producer`, which has detached."""
         self.pacing.leave(producer)
         if producer in self.producers:
             self.producers.remove(producer)
@@ -142,7 +142,7 @@ class Node(TimerCallback):
             self.credit_pool.leave(producer)
 
     def tell_producers(self) -> None:
-        """Every producer learns that the node is gone."""
+        """Notify every producer that the node was deleted, and remove it."""
         for producer in list(self.producers):
             producer.node_gone()
         self.producers.clear()
@@ -151,12 +151,12 @@ class Node(TimerCallback):
 
 
 class Consumable(Node):
-    """A node that consumers take from themselves; of a topic they have subscriptions."""
+    """A node whose messages consumers take; those of a topic are taken from subscriptions."""
 
     @abstractmethod
     def attach_consumer(self, consumer: Consumer) -> Queue:
-        """The queue from which `consumer` takes from now on."""
+        """Attach `consumer`, and return the queue from which it takes messages."""
 
     @abstractmethod
     def detach_consumer(self, consumer: Consumer, queue: Queue, batch: Batch) -> None:
-        """`consumer` has gone; what it held has been disposed of before."""
+        """Detach `consumer` from `queue`; entries that it held have been disposed of before."""

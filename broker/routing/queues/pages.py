@@ -1,4 +1,4 @@
-"""What of a backlog is in the store alone: the numbers of its messages, in arrays."""
+"""Pages: the entries of a backlog that are in the store alone, by number, in arrays."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ if TYPE_CHECKING:
 PAGE: Final[i64] = 64
 SHIFT: Final[i64] = 6
 MASK: Final[i64] = PAGE - 1
-"""A page has the positions of one chunk of a backlog."""
+"""A page covers PAGE positions, those of one chunk of a backlog."""
 
 NO_NUMBERS: Final = bytes(64 * 8)
 
 FAR: Final[i64] = 1 << 60
-"""Behind every chunk."""
+"""Number greater than that of every chunk and page."""
 
 
 @mypyc_attr(acyclic=True)
 @final
 class PagedEntries:
-    """Messages at positions `number * PAGE` and up which are not in memory: ten bytes for each.
+    """Messages at the PAGE positions from `number * PAGE` on, not in memory: ten bytes for each.
 
-    `numbers` names them to the store, by slot, 0 where there is none. `mortal` of them expire,
-    none before `first_expiry_ms`. `groups` has those that are known by slot; what was not in
-    memory since the start has none yet. `is_asked`: it is being loaded. `is_gone`: dropped.
+    `numbers` has their store numbers by slot, 0 for an empty slot. `mortal` of the `count`
+    messages expire, none before `first_expiry_ms` (wall time). `groups` has the known message
+    groups by slot; messages that were not in memory since the start have none yet. `is_asked`:
+    the page is being loaded. `is_gone`: its messages were discarded.
     """
 
     def __init__(self, number: i64) -> None:
@@ -44,12 +45,12 @@ class PagedEntries:
         self.is_gone = False
         self.numbers: Final = array("q", NO_NUMBERS)
         self.groups: dict[int, Group] | None = None
-        # by slot, where they differ
+        # by slot; None while all have the origin `_origin`
         self._origins: list[Origin] | None = None
         self._origin: Origin = NOWHERE
 
     def add(self, slot: i64, stored_number: i64, *, size: i64, expires_at_ms: i64) -> None:
-        """A message of that slot is in the store alone."""
+        """Add the message of `slot`, which is in the store alone from now on; `size` in bytes."""
         self.numbers[slot] = stored_number
         self.count += 1
         self.bytes += size
@@ -59,7 +60,7 @@ class PagedEntries:
                 self.first_expiry_ms = expires_at_ms
 
     def came_from(self, slot: i64, origin: Origin) -> None:
-        """Keep the origin of the message that was added last, the key of which no store keeps."""
+        """Keep `origin` of the message added last, at `slot`: the store does not have its key."""
         if self.count == 1:
             self._origin = origin
         if self._origins is None:
@@ -69,24 +70,24 @@ class PagedEntries:
         self._origins[slot] = origin
 
     def origin_of(self, slot: i64) -> Origin:
-        """Where the message of that slot came from."""
+        """Return the origin of the message at `slot`."""
         origins = self._origins
         return self._origin if origins is None else origins[slot]
 
 
 @final
 class Pages:
-    """The pages of one backlog in their order. They know nothing of chunks, nor of the store."""
+    """The pages of one backlog in order, independent of its chunks and of the store."""
 
     def __init__(self) -> None:
         self._pages: Final[list[PagedEntries]] = []
 
     def size(self) -> i64:
-        """How many there are."""
+        """Return the number of pages."""
         return i64(len(self._pages))
 
     def index(self, number: i64) -> i64:
-        """Where the first page of at least that number lies."""
+        """Return the index of the first page whose number is at least `number`."""
         pages = self._pages
         high = i64(len(pages))
         if high > 0 and pages[high - 1].number < number:
@@ -101,17 +102,17 @@ class Pages:
         return low
 
     def number_at(self, index: i64) -> i64:
-        """The number of the page that lies there, FAR behind the last."""
+        """Return the number of the page at `index`; FAR if it is behind the last page."""
         return self._pages[index].number if index < i64(len(self._pages)) else FAR
 
     def is_behind(self, position: i64) -> bool:
-        """Whether there is a page for what comes behind that position."""
+        """Return whether a page covers the next position or higher ones."""
         return self.index((position + 1) >> SHIFT) < i64(len(self._pages))
 
     def page_of(self, number: i64) -> PagedEntries:
-        """The page of that number for one more message, made where there is none.
+        """Return the page of `number` for one more message, created if missing.
 
-        A page that is being loaded has its messages already counted; another takes its number.
+        A page that is being loaded takes no more messages; a second one of its number is created.
         """
         index = self.index(number)
         if index < i64(len(self._pages)):
@@ -123,7 +124,7 @@ class Pages:
         return page
 
     def has(self, position: i64) -> bool:
-        """Whether the message of that position is in one of them."""
+        """Return whether one of the pages has the message at `position`."""
         number = position >> SHIFT
         index = self.index(number)
         while self.number_at(index) == number:
@@ -133,7 +134,11 @@ class Pages:
         return False
 
     def take(self, index: i64, *, at_most: i64, bytes_max: i64) -> list[PagedEntries]:
-        """Pages from there on that are to be loaded now; none where the first is on its way."""
+        """Mark pages from `index` on as being loaded, and return them.
+
+        Up to `at_most` pages with `bytes_max` bytes together, but at least one; none if the first
+        is being loaded already.
+        """
         taken: list[PagedEntries] = []
         size: i64 = 0
         while index < i64(len(self._pages)) and i64(len(taken)) < at_most:
@@ -147,7 +152,7 @@ class Pages:
         return taken
 
     def take_at(self, number: i64) -> list[PagedEntries]:
-        """The pages of that number which are not on their way."""
+        """Mark the pages of `number` as being loaded; return those that were not already."""
         index = self.index(number)
         taken: list[PagedEntries] = []
         while self.number_at(index) == number:
@@ -159,7 +164,10 @@ class Pages:
         return taken
 
     def take_expired(self, wall_ms: i64, *, at_most: i64, bytes_max: i64) -> list[PagedEntries]:
-        """Pages that have something expired, and are not on their way: one at least."""
+        """Mark pages with expired messages as being loaded, and return them.
+
+        Up to `at_most` pages with `bytes_max` bytes together, but at least one if there is any.
+        """
         taken: list[PagedEntries] = []
         size: i64 = 0
         for page in self._pages:
@@ -173,7 +181,7 @@ class Pages:
         return taken
 
     def remove(self, pages: list[PagedEntries]) -> None:
-        """These are in memory again. They come in their order."""
+        """Remove `pages`, which are in order: they have been loaded."""
         if not pages:
             return
         index = self.index(pages[0].number)
@@ -185,7 +193,7 @@ class Pages:
         self._pages[:] = [page for page in self._pages if page not in gone]
 
     def drop(self, at_most: i64) -> list[PagedEntries]:
-        """Forget pages, the first before the others, with up to so many messages together."""
+        """Remove and return pages, from the first on, with up to `at_most` messages together."""
         dropped: list[PagedEntries] = []
         for page in self._pages:
             if page.count > at_most:

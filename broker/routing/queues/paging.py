@@ -1,10 +1,10 @@
-"""Which part of long backlogs is in memory, and how the rest gets there: by windows, ahead of need.
+"""Paging of long backlogs: a window is in memory, the rest in the store until it is needed.
 
-A backlog that grows beyond its window leaves memory, as soon as the store has it, but
-for the window's beginning and the chunk that is being filled. It comes back in portions
-of some hundreds, on request of who looks at it: the first consumer shortly before it
-needs them, all others when they get there. Nobody waits: who finds nothing goes away, and is
-woken once there is something.
+When a backlog has grown beyond its window, its entries leave memory as soon as the store has
+them, except for the window at its beginning and the chunk that is being filled. They are loaded
+in portions of some hundreds when the queue is searched: shortly before the first consumer needs
+them, and for all others when they get there. No caller waits for a load: one that finds no entry
+returns, and is woken once entries have been loaded.
 """
 
 from __future__ import annotations
@@ -28,57 +28,58 @@ if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue
 
 WINDOW: Final = 1024
-"""Messages of a priority of a queue that stay in memory where others have to leave it."""
+"""Messages of one priority of a queue that stay in memory when others have to leave it."""
 
 WINDOW_BYTES: Final[i64] = 8 * 1024 * 1024
-"""The same in bytes, at least one chunk of messages. All windows together: a quarter of the
-memory budget."""
+"""Maximum bytes of such messages, though at least one chunk of them stays. All windows together
+have at most a quarter of the memory budget."""
 
 WINDOWS_IN_ALL: Final[i64] = 4096
-"""Chunks in the windows of all backlogs together, one for each at least: 262,144 messages."""
+"""Maximum chunks in all windows together, at least one in each: 262,144 messages."""
 
 PORTION_BYTES: Final[i64] = 4 * 1024 * 1024
-"""So much is loaded at once, or one page."""
+"""Maximum bytes of messages loaded at once, though at least one page."""
 
 SPILLED_AT_ONCE: Final[i64] = 2 * 1024 * 1024
-"""Bytes of messages that go to the store in one round for want of memory."""
+"""Maximum bytes of messages noted for the store in one round because memory is short."""
 
 LONG: Final[i64] = 2
-"""A backlog with more chunks than these has something that could go to the store."""
+"""Chunks in memory beyond which a backlog may have messages to be written to the store."""
 
 PARKED_MAX: Final = 1000
-"""Requests that may wait for something to be loaded."""
+"""Maximum requests that wait for messages to be loaded."""
 
 
 class NotLoaded(Exception):  # noqa: N818 - nothing is wrong
-    """What was asked for is on its way into memory: ask again when it has come."""
+    """The messages asked for are being loaded: ask again once `Parked.loaded` is called."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Reader:
-    """Gets from the store what a load wants."""
+    """Reads the messages of a load from the store."""
 
     @abstractmethod
     def read(self, load: Load) -> None:
-        """Have `load` finished, now or later."""
+        """Read the messages of `load`, and call its `finish`, now or later."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Parked:
-    """Somebody who met NotLoaded."""
+    """A request that met NotLoaded."""
 
     @abstractmethod
     def loaded(self) -> None:
-        """Something has been loaded; it may still not be everything."""
+        """Ask again: messages have been loaded, though perhaps not yet all of them."""
 
 
 @final
 class Paging:
-    """What the backlogs of one broker share: how long their windows are, and what they wait for.
+    """The state shared by all backlogs of one broker: their windows, and loads they wait for.
 
-    `window` is that of each in chunks; -1 leaves everything in memory. `long` backlogs have more
-    chunks in memory than the shortest window, or had: from these messages go to the store when
-    memory is short.
+    `window` is the longest window of a backlog in chunks; -1 leaves all entries in memory. `long`
+    has the backlogs with more than LONG chunks in memory, now or before: their messages are
+    written to the store when memory is short. `wanted` loads have not begun, `grown` backlogs are
+    to be shortened, and `backlogs` is the number of those with pages.
     """
 
     def __init__(self, window: i64 = -1) -> None:
@@ -89,14 +90,14 @@ class Paging:
         self.grown: list[Paged] = []
         self.parked: list[Parked] = []
         self.backlogs: i64 = 0
-        # messages below that number may have been delivered before the start
+        # messages with lower store numbers may have been delivered before the start
         self.suspected_below: i64 = 0
         self._up_to: i64 = 0
-        # of the message that came back last: most often that of the next one
+        # origin of the message loaded last: mostly that of the next one, too
         self._origin: Origin = NOWHERE
 
     def origin_of(self, publisher: str) -> Origin:
-        """The origin of a message of which only the publisher is known, or not even that."""
+        """Return the origin of a message of which only `publisher` is known, empty if unknown."""
         if not publisher:
             return NOWHERE
         if self._origin.publisher != publisher:
@@ -104,7 +105,7 @@ class Paging:
         return self._origin
 
     def begin(self) -> None:
-        """Have read what is wanted by now."""
+        """Begin the loads that are wanted by now."""
         reader = self.reader
         if reader is None:
             return
@@ -114,9 +115,10 @@ class Paging:
             reader.read(load)
 
     def page_out(self, up_to: i64) -> None:
-        """Shorten the backlogs that have grown; `up_to` is the last number that the store has.
+        """Remove from memory what backlogs have beyond their windows, up to store number `up_to`.
 
-        Not while somebody is parked, or what has been loaded for it might go before all has come.
+        `up_to` is the highest number that the store has. Nothing is done while a request is
+        parked: messages loaded for it might leave memory before all of them are there.
         """
         if up_to == self._up_to or self.parked:
             return
@@ -128,7 +130,7 @@ class Paging:
                 self.grown.append(paged)
 
     def spill(self, batch: Batch) -> None:
-        """Note for the store what long backlogs have in memory alone, SPILLED_AT_ONCE at most."""
+        """Note about SPILLED_AT_ONCE bytes that only memory has of long backlogs for the store."""
         left = SPILLED_AT_ONCE
         for paged in list(self.long):
             noted = paged.spill(left, batch)
@@ -139,13 +141,13 @@ class Paging:
                 return
 
     def park(self, parked: Parked) -> None:
-        """Tell `parked` when something has been loaded; LimitReached where too many wait."""
+        """Have `parked` called when messages are loaded; raise LimitReached if too many wait."""
         if len(self.parked) == PARKED_MAX:
             raise LimitReached(f"{PARKED_MAX} requests wait for messages to be loaded")
         self.parked.append(parked)
 
     def resume(self) -> None:
-        """Something has been loaded. What has grown with that may be shortened."""
+        """Call the parked requests after a load; backlogs that it lengthened may be shortened."""
         self._up_to = 0
         parked = self.parked
         self.parked = []
@@ -155,7 +157,7 @@ class Paging:
 
 @final
 class Paged:
-    """How one backlog of `queue` is paged."""
+    """The paging of one backlog of `queue`."""
 
     def __init__(self, queue: Queue, priority: i64, paging: Paging) -> None:
         self.pages: Final = Pages()
@@ -167,7 +169,7 @@ class Paged:
         self._is_counted = False
 
     def window(self) -> i64:
-        """How many chunks may stay in memory."""
+        """Return how many chunks may stay in memory, at least 1; FAR if paging is off."""
         paging = self._paging
         if paging.window < 0:
             return FAR
@@ -180,7 +182,7 @@ class Paged:
         return max(1, min(paging.window, WINDOWS_IN_ALL // backlogs, size // (average * PAGE)))
 
     def reserve(self) -> i64:
-        """With fewer chunks than these before the first page, that is loaded ahead of need."""
+        """Return the number of chunks before the first page below which that page is loaded."""
         return self._portion() + 1
 
     def _portion(self) -> i64:
@@ -188,7 +190,7 @@ class Paged:
         return max(1, (self.window() if paging.window > 0 else WINDOW // PAGE) // 2)
 
     def spill(self, most: i64, batch: Batch) -> i64:
-        """Note for the store up to `most` bytes that only memory has; how many these are."""
+        """Note about `most` bytes that only memory has for the store; return the number noted."""
         backlog = self._queue.backlogs[self._priority]
         if backlog is None or backlog.chunks() <= LONG:
             self._paging.long.pop(self, None)
@@ -200,7 +202,7 @@ class Paged:
         return noted
 
     def grew(self, chunks: i64) -> None:
-        """The backlog has so many chunks in memory now."""
+        """Check whether the backlog, now with `chunks` chunks in memory, has to be shortened."""
         if chunks > LONG and self._paging.window > 0:
             self._paging.long[self] = None
         if self._has_grown or self._paging.window < 0:
@@ -210,7 +212,7 @@ class Paged:
             self._paging.grown.append(self)
 
     def page_out(self, up_to: i64) -> bool:
-        """Let leave what is beyond the window; False where some of it cannot yet."""
+        """Remove entries beyond the window from memory. False if some must stay yet."""
         self._has_grown = False
         backlog = self._queue.backlogs[self._priority]
         if backlog is None:
@@ -221,7 +223,7 @@ class Paged:
         return is_done
 
     def count(self) -> None:
-        """Count among the paged backlogs, or no more."""
+        """Count the backlog among the paged ones if it has pages, else count it out."""
         if self._queue.is_deleted:
             self._paging.long.pop(self, None)
         is_paged = self.pages.size() > 0
@@ -230,18 +232,21 @@ class Paged:
             self._paging.backlogs += 1 if is_paged else -1
 
     def ask(self, index: i64) -> None:
-        """Want a portion of pages from that one on, unless it is on its way."""
+        """Request a portion of pages from `index` on, unless that one is being loaded."""
         self._want(self.pages.take(index, at_most=self._portion(), bytes_max=PORTION_BYTES))
 
     def ask_for(self, position: i64) -> bool:
-        """Want the page of that position; False where the message there is in none."""
+        """Request the page that has the message at `position`. False if no page has it."""
         if not self.pages.has(position):
             return False
         self._want(self.pages.take_at(position >> SHIFT))
         return True
 
     def ask_expired(self, wall_ms: i64, at_most: i64) -> None:
-        """Want what has expired: it does so when it is loaded."""
+        """Request pages with expired messages, of up to `at_most` positions together.
+
+        The messages are moved or discarded when they are loaded.
+        """
         self._want(
             self.pages.take_expired(wall_ms, at_most=at_most // PAGE, bytes_max=PORTION_BYTES)
         )
@@ -253,7 +258,7 @@ class Paged:
 
 @final
 class Load:
-    """Pages of one backlog that are to come into memory."""
+    """Pages of one backlog whose messages are to be loaded."""
 
     def __init__(self, queue: Queue, priority: i64, pages: list[PagedEntries]) -> None:
         self._queue: Final = queue
@@ -261,13 +266,13 @@ class Load:
         self._pages: Final = pages
 
     def numbers(self) -> list[int]:
-        """Which messages of the store these are, ascending."""
+        """Return the store numbers of the messages, ascending."""
         return sorted([number for page in self._pages for number in page.numbers if number != 0])
 
     def finish(self, messages: list[StoredMessage], batch: Batch) -> None:
-        """Let them wait in memory. What the store does not have any more, or cannot read, is gone.
+        """Put `messages` into the backlog. What the store no longer has or cannot read is lost.
 
-        What has expired meanwhile goes the way of such messages.
+        Messages that have expired meanwhile are moved or discarded as such.
         """
         queue = self._queue
         backlog = queue.backlogs[self._priority]
@@ -292,7 +297,7 @@ class Load:
         backlog: Backlog,
         batch: Batch,
     ) -> None:
-        """Let the messages of `page` wait in memory."""
+        """Put the messages of `page` into the backlog, and report those that are lost."""
         queue = self._queue
         lost = page.count
         lost_bytes = page.bytes
@@ -327,12 +332,15 @@ class Load:
 
 
 def recover(queue: Queue, *, number: i64, place: i64, size: i64, expires_at_ms: i64) -> None:
-    """A message of `queue` that the store has waits again, at a start: it is not loaded."""
+    """Add a stored message of `queue` to its backlog at a start, without loading it.
+
+    `place` is its stored position, `size` its bytes.
+    """
     priority = place % 10
     backlog = queue.backlog_of(priority)
     paged = backlog.paged
     if paged is None:
-        return  # of a node that stores nothing, by its present settings
+        return  # by its present settings the node stores nothing
     backlog.recover(place // 10, number, size=size, expires_at_ms=expires_at_ms)
     paged.count()
     queue.waiting += 1
@@ -343,7 +351,7 @@ def recover(queue: Queue, *, number: i64, place: i64, size: i64, expires_at_ms: 
 
 
 def drop_pages(queue: Queue, at_most: i64, batch: Batch) -> i64:
-    """Forget up to `at_most` messages that are not in memory; how many."""
+    """Discard up to `at_most` messages that are not in memory; return their number."""
     dropped: i64 = 0
     for backlog in queue.backlogs:
         if backlog is not None:

@@ -1,7 +1,7 @@
-"""A queue: order, acquisition, return, settlement.
+"""A queue: the order, acquisition, return and settlement of its entries.
 
-An entry is *waiting* (in a `Backlog`), or *acquired* (held by one consumer),
-or gone. Nothing here awaits; what must last is noted in the batch at hand.
+An entry is *waiting* (in a `Backlog`), *acquired* (by one consumer), *held back* (`schedule.py`)
+or gone. Nothing here awaits; changes that must be durable are noted in the batch of the call.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 class Queue(Consumable):
     """Messages in order of priority and arrival, each for one consumer (RCV-03).
 
-    That of a subscription is named by no address, and `topics` are those that put into it.
-    `stored_as` is its name in the store, empty for that of a volatile subscription.
+    Clients cannot address the queue of a subscription; `topics` put messages into it.
+    `stored_as` is the queue's name in the store, empty for that of a volatile subscription.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class Queue(Consumable):
         self.selection: Selection | None = None
         self._last_number: i64 = 0
         self.has_spilled = False
-        self.attends = False  # somebody waits for what consumers hold, or for room
-        self.awaits_load = False  # the last dispatch came upon what has to be loaded
-        self.rests = False  # enough was delivered in this turn of the event loop (`DispatchPause`)
+        self.attends = False  # consumers or producers wait (`waiters.py`)
+        self.awaits_load = False  # the last dispatch met entries that have to be loaded
+        self.rests = False  # DELIVERED_AT_ONCE reached in this turn (`DispatchPause`)
         self._left: i64 = 0
         self._is_limited: Final = policy.is_limited()
         self._drops_oldest: Final = self._is_limited and policy.full == DROP_OLDEST
@@ -108,7 +108,7 @@ class Queue(Consumable):
         self.publish(message, batch)
 
     def check_room(self, message: Message) -> None:
-        """Raise QueueFull where the address's limit does not leave room for `message`."""
+        """Raise QueueFull if the limits of the address leave no room for `message`."""
         if self._is_limited:
             queue_limits.check(self, message)
 
@@ -126,13 +126,13 @@ class Queue(Consumable):
         self.attends = True
 
     def publish(self, message: Message, batch: Batch) -> None:
-        """Append an entry, or hold it until its delivery time."""
+        """Append `message`, or hold it until its delivery time; make room if the policy says so."""
         if self._drops_oldest:
             queue_limits.make_room(self, message, batch)
         self.add(message, batch)
 
     def add(self, message: Message, batch: Batch) -> None:
-        """As `publish`, whatever limits there are."""
+        """Like `publish`, but regardless of limits."""
         backlog = self.backlogs[message.priority]
         if backlog is None:
             backlog = self.backlog_of(message.priority)
@@ -148,13 +148,13 @@ class Queue(Consumable):
             self.observer.admitted(entry, deliver_at_ms, batch)
 
     def bring_back(self, entry: QueueEntry, deliver_at_ms: i64) -> None:
-        """Take an entry that the store kept, with its position."""
+        """Add an entry from the store at its position, at a start."""
         backlog = self.backlog_of(entry.message.priority)
         backlog.next_position = max(backlog.next_position, entry.position)
         self._admit(entry, backlog, deliver_at_ms)
 
     def backlog_of(self, priority: i64) -> Backlog:
-        """The backlog of that priority, made where there is none."""
+        """Return the backlog of `priority`, created if missing."""
         backlog = self.backlogs[priority]
         if backlog is None:
             paging = self.router.paging
@@ -163,7 +163,7 @@ class Queue(Consumable):
         return backlog
 
     def _admit(self, entry: QueueEntry, backlog: Backlog, deliver_at_ms: i64) -> None:
-        """Let `entry` wait for consumers, or for its delivery time first."""
+        """Count `entry`, and append it to `backlog` or hold it until its delivery time."""
         self.bytes += entry.message.size
         self.memory.enters(entry.message)
         if entry.message.expires_at_ms != NEVER:
@@ -175,7 +175,7 @@ class Queue(Consumable):
             held_back(self).hold(entry)
 
     def join(self, entry: QueueEntry, backlog: Backlog) -> None:
-        """Let `entry` wait behind everything else."""
+        """Append `entry` to `backlog`, the last one to be delivered."""
         backlog.append(entry)
         message = entry.message
         if message.particulars is not None and message.group:
@@ -199,7 +199,7 @@ class Queue(Consumable):
         return self
 
     def attach_browser(self, consumer: Consumer) -> None:
-        """`consumer` will see copies of what waits, and acquire nothing."""
+        """Attach `consumer` to get copies of waiting entries and acquire none."""
         if consumer.filter is not None:
             selection_of(self)
         self.browsers.join(consumer)
@@ -216,7 +216,7 @@ class Queue(Consumable):
         self.browsers.leave(consumer)
 
     def consumer_ready(self, consumer: Consumer, *, drain: bool) -> None:
-        """`consumer` has credit again. A drain goes on until nothing more waits, or it says so."""
+        """Serve `consumer`, which has credit; `drain` holds until none is left or the next call."""
         if self.browsers.has(consumer):
             self.browsers.ready(consumer)
         elif not self.exclusivity.shuts_out(consumer):
@@ -227,7 +227,7 @@ class Queue(Consumable):
         self.router.wake(self)
 
     def dispatch(self, now_ms: i64, batch: Batch) -> None:
-        """Hand waiting entries to consumers with room; then let browsers look, and end drains."""
+        """Deliver waiting entries to consumers with room; then serve browsers, and end drains."""
         if self.schedule is not None and self.schedule.is_due:
             self.schedule.release(batch)
         if self.attends:
@@ -261,9 +261,9 @@ class Queue(Consumable):
             selection.end()
 
     def _serve(self, consumer: Consumer, now_ms: i64, batch: Batch) -> bool:
-        """Deliver one entry, or as many as there is room for where nobody else has any.
+        """Deliver one entry, or as many as there is room for if no other consumer has any.
 
-        False where nothing that waits may go to `consumer`.
+        False if `consumer` may take no waiting entry now.
         """
         alone = self.turn.size() == 1
         while True:
@@ -283,7 +283,7 @@ class Queue(Consumable):
                 return True
 
     def _take(self, consumer: Consumer, now_ms: i64, batch: Batch) -> QueueEntry | None:
-        """Take the first waiting entry that may go to `consumer`; expired ones fall out here."""
+        """Take the first waiting entry that may go to `consumer`; move or discard expired ones."""
         priority = self.top
         while priority >= 0:
             backlog = self.backlogs[priority]
@@ -317,7 +317,7 @@ class Queue(Consumable):
         return None
 
     def _has_to_wait(self, consumer: Consumer, backlog: Backlog) -> bool:
-        """Whether `consumer` goes on later: what is next for it has to be loaded, or judged."""
+        """Return whether entries have to be loaded or judged before `consumer` gets one."""
         if backlog.is_blocked:
             self.awaits_load = True
             return True
@@ -327,7 +327,7 @@ class Queue(Consumable):
     # -- back
 
     def accept(self, entry: QueueEntry, batch: Batch) -> None:
-        """The message has been consumed (core 3.4.2)."""
+        """Remove the acquired `entry`, which has been consumed (core 3.4.2)."""
         if self.observer is not None:
             self.observer.settled(entry, Disposal.REMOVE, batch)
         self.acquired -= 1
@@ -369,7 +369,7 @@ class Queue(Consumable):
                 self.put_back(entry)
 
     def put_back(self, entry: QueueEntry) -> None:
-        """Let `entry`, which has waited before, wait in its place again."""
+        """Return `entry`, which has waited before, to its place."""
         priority = entry.message.priority
         backlog = self.backlog_of(priority)
         backlog.put_back(entry)
@@ -385,7 +385,7 @@ class Queue(Consumable):
             self.router.wake(self)
 
     def forget(self, entry: QueueEntry, batch: Batch, *, consumed: bool = False) -> None:
-        """Let go of an entry that is neither waiting nor held back any more."""
+        """Remove an entry that is neither waiting nor held back any more, also from the store."""
         message = entry.message
         if entry.group is not None and self.groups is not None:
             self.groups.gone(entry, entry.group, self)
@@ -404,9 +404,9 @@ class Queue(Consumable):
     # -- time
 
     def expire(self, entry: QueueEntry, backlog: Backlog, batch: Batch) -> bool:
-        """Move a waiting entry whose time is over, or drop it. True if it must not be delivered.
+        """Move or discard the waiting `entry` if it has expired. True if it has.
 
-        It stays where it is while the queue holds back too much that cannot be moved.
+        It stays in its place while the queue holds back too many entries that cannot be moved.
         """
         if not expiry.has_expired(entry.message.expires_at_ms, self.router.clock.wall_ms()):
             return False
@@ -416,12 +416,12 @@ class Queue(Consumable):
         return True
 
     def take_out(self, entry: QueueEntry, backlog: Backlog) -> None:
-        """Let `entry` wait no longer."""
+        """Remove the waiting `entry` from `backlog`."""
         backlog.remove(entry)
         self.waiting -= 1
 
     def due(self, now_ms: i64) -> None:
-        """A pause is over, or it is time to look for expired entries, or patience ends."""
+        """Go on after a pause: of an entry, between sweeps, or of producers (`Pacing`)."""
         if self.is_deleted:
             return
         self.pacing.tick(now_ms, self.backlog())
@@ -433,19 +433,19 @@ class Queue(Consumable):
     # -- held back
 
     def held(self) -> i64:
-        """How many entries wait for their delivery time, after a failure, or to be moved."""
+        """Return the number of entries that wait for a delivery time, a retry or a move."""
         return i64(0) if self.schedule is None else self.schedule.size()
 
     def scheduled(self) -> list[QueueEntry]:
-        """The messages that wait for their delivery time, the next one first."""
+        """Return the messages that wait for their delivery time, the next one first."""
         return [] if self.schedule is None else self.schedule.scheduled()
 
     def holds_too_much(self) -> bool:
-        """Whether so much waits to be moved that nothing may be delivered (`held_entries.py`)."""
+        """Return whether nothing may be delivered: `HeldEntries` has reached a limit."""
         return self.schedule is not None and self.schedule.held.is_full()
 
     def cancel(self, position: i64, batch: Batch) -> QueueEntry | None:
-        """Drop the held-back message of that `stored_position`; None where there is none."""
+        """Discard and return the held-back message of that `stored_position`; None if none."""
         entry = None if self.schedule is None else self.schedule.cancel(position)
         if entry is not None:
             self.forget(entry, batch)
@@ -453,7 +453,7 @@ class Queue(Consumable):
         return entry
 
     def withdraw(self, entry: QueueEntry, batch: Batch) -> None:
-        """Drop an entry that waits, or is held back for its move, as if it had never come."""
+        """Discard an entry that waits, or is held back for its move, as if it had never arrived."""
         if not let_go(entry):
             self.take_out(entry, self.backlog_of(entry.message.priority))
         self.forget(entry, batch)
@@ -470,7 +470,7 @@ class Queue(Consumable):
         return self.waiting + self.acquired + self.held()
 
     def delete(self, batch: Batch) -> None:
-        """Let go of what waits, and of what is acquired as it returns; the store has forgotten."""
+        """Discard all entries, acquired ones as they return; the caller removes the stored ones."""
         self.is_deleted = True
         if self.observer is not None:
             self.observer.dropped(self, self.contents(), batch, why="with their queue")

@@ -1,4 +1,4 @@
-"""What waits in a queue, seen by an operator: in the order in which it would go, by number."""
+"""Inspection of a queue by an operator: waiting entries in order of delivery, by number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def purge(queue: Queue, at_most: i64, batch: Batch) -> i64:
-    """Withdraw what waits in `queue`, up to `at_most` of it; how many. None is loaded for that."""
+    """Discard up to `at_most` waiting messages of `queue`, loading none; return their number."""
     purged = drop_pages(queue, at_most, batch)
     if purged > 0 and queue.observer is not None:
         queue.observer.dropped(queue, purged, batch, why="which were not in memory")
@@ -32,10 +32,10 @@ def purge(queue: Queue, at_most: i64, batch: Batch) -> i64:
 
 
 def peek(backlogs: list[Backlog | None], after: i64, at_most: i64) -> list[QueueEntry]:
-    """Waiting entries behind the one of number `after`, be it there or not; -1 is the start.
+    """Return waiting entries behind number `after`, whether it is there or not; -1 is the start.
 
-    Numbers are those of `stored_position`. Where what comes next has to be loaded there are
-    fewer; NotLoaded where there would be none.
+    Numbers are those of `stored_position`. There are fewer than `at_most` if the next ones have to
+    be loaded. Raise NotLoaded if there are none for that reason.
     """
     priority: i64 = 9
     position: i64 = -1
@@ -59,10 +59,10 @@ def peek(backlogs: list[Backlog | None], after: i64, at_most: i64) -> list[Queue
 def with_held(
     found: list[QueueEntry], held: list[QueueEntry], after: i64, *, at_most: i64, is_cut: bool
 ) -> list[QueueEntry]:
-    """Return what `peek` has `found` and the entries `held` back that lie among it, in one order.
+    """Return the entries `found` by `peek` and the `held` ones among them, in one order.
 
-    `is_cut`: more waits behind the last entry found, so held entries behind it belong to what
-    the next `peek` finds.
+    `is_cut`: more entries wait behind the last one found, so held entries behind it belong to the
+    result of the next `peek`.
     """
     start = (-1, -1) if after < 0 else _order(after % 10, after // 10)
     among = [entry for entry in held if order_of(entry) > start]
@@ -83,7 +83,10 @@ def _order(priority: i64, position: i64) -> tuple[int, int]:
 
 
 def entry_of(backlogs: list[Backlog | None], number: i64) -> QueueEntry | None:
-    """The waiting entry of that number; NotLoaded where it has to be loaded."""
+    """Return the waiting entry of `number`, None if there is none.
+
+    Raise NotLoaded if it has to be loaded.
+    """
     backlog = backlogs[number % 10]
     if backlog is None:
         return None
@@ -97,7 +100,7 @@ def entry_of(backlogs: list[Backlog | None], number: i64) -> QueueEntry | None:
 
 
 def check_loaded(backlogs: list[Backlog | None], numbers: list[int]) -> None:
-    """Raise NotLoaded where one of these messages has to be loaded; all of them are, then."""
+    """Raise NotLoaded if any message of `numbers` has to be loaded; request all of these."""
     is_missing = False
     for number in numbers:
         try:
@@ -109,7 +112,7 @@ def check_loaded(backlogs: list[Backlog | None], numbers: list[int]) -> None:
 
 
 def goes_on(backlogs: list[Backlog | None], last: QueueEntry) -> bool:
-    """Whether something that is not in memory comes behind `last`."""
+    """Return whether entries that are not in memory follow `last`."""
     priority = last.message.priority
     for lower in range(priority + 1):
         backlog = backlogs[lower]

@@ -1,4 +1,4 @@
-"""What a queue does at its limits: refuse, make room, or tell how much credit it can stand."""
+"""The limits of a queue: checks for room, making room, and the room left for credit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check(queue: Queue, message: Message) -> None:
-    """Raise QueueFull where there is no room for `message`, and none can be made."""
+    """Raise QueueFull if there is no room for `message`, and none can be made."""
     policy = queue.policy
     if policy.full != DROP_OLDEST:
         check_all(queue, 1, message.size, max_bytes=bytes_taken_at_most(queue))
@@ -31,16 +31,16 @@ def check(queue: Queue, message: Message) -> None:
 def bytes_taken_at_most(queue: Queue) -> i64:
     """Return how many bytes `queue` may hold, 0 if there is no limit.
 
-    Twice the limit if it blocks: how many bytes come of credit is unknown when it is granted.
+    Twice the limit if it blocks: credit is granted for messages whose size is not known yet.
     """
     policy = queue.policy
     return policy.max_bytes * (2 if policy.full == BLOCK else 1)
 
 
 def check_all(queue: Queue, messages: i64, size: i64, *, max_bytes: i64) -> None:
-    """Raise QueueFull where there is no room for so many messages of `size` bytes together.
+    """Raise QueueFull if there is no room for `messages` messages of `size` bytes together.
 
-    What producers have credit for is taken already.
+    Messages for which producers have credit count as taken; `max_bytes` 0 is no limit.
     """
     policy = queue.policy
     if policy.full == DROP_OLDEST:
@@ -57,9 +57,10 @@ def check_all(queue: Queue, messages: i64, size: i64, *, max_bytes: i64) -> None
 
 
 def staged_for(queue: Queue) -> i64:
-    """Return how many messages commits will put into `queue` at most: they have their room.
+    """Return the maximum number of messages that commits will put into `queue`.
 
-    Those of sinks, and of transactions where the node that they were sent to blocks.
+    They have their room already: messages of sinks, and of transactions if the node that they
+    were sent to blocks.
     """
     staged = queue.staged
     if queue.policy.full == BLOCK:
@@ -72,7 +73,7 @@ def staged_for(queue: Queue) -> i64:
 
 
 def staged_bytes_for(queue: Queue) -> i64:
-    """Return how many bytes these have."""
+    """Return the bytes of the messages that `staged_for` counts."""
     size = queue.staged_bytes
     if queue.policy.full == BLOCK:
         size += queue.posted_bytes
@@ -84,7 +85,10 @@ def staged_bytes_for(queue: Queue) -> i64:
 
 
 def is_filled_by_stages(queue: Queue) -> bool:
-    """Whether `queue` holds producers back, and no consumer can ever make room for them."""
+    """Return whether `queue` blocks producers, and no consumer can ever make room for them.
+
+    This is so if the messages that `staged_for` counts take all room by themselves.
+    """
     policy = queue.policy
     staged = staged_for(queue)
     if policy.full != BLOCK or staged == 0:
@@ -99,7 +103,10 @@ def is_filled_by_stages(queue: Queue) -> bool:
 
 
 def make_room(queue: Queue, message: Message, batch: Batch) -> None:
-    """Drop what may go until `message` fits, or nothing waits: what is delivered cannot go."""
+    """Discard waiting messages until `message` fits, or none is left.
+
+    The first one of the lowest priority is discarded first; delivered messages stay.
+    """
     policy = queue.policy
     while queue.waiting > 0 and not has_room(
         max_messages=policy.max_messages,
@@ -110,14 +117,14 @@ def make_room(queue: Queue, message: Message, batch: Batch) -> None:
     ):
         entry = least(queue.backlogs)
         if entry is None:
-            return  # it is being loaded: the next message makes room
+            return  # the entry is being loaded: the next message makes room
         depart(entry, PURGED, batch, reason="displaced")
         queue.withdraw(entry, batch)
         queue.router.stats.displaced += 1
 
 
 def is_over(queue: Queue, message: Message) -> bool:
-    """Whether `queue` is beyond a limit of its address once it has `message`, too."""
+    """Return whether `queue` exceeds a limit of its address once `message` is added."""
     policy = queue.policy
     return not has_room(
         max_messages=policy.max_messages,
@@ -129,14 +136,17 @@ def is_over(queue: Queue, message: Message) -> bool:
 
 
 def has_room(*, max_messages: i64, max_bytes: i64, messages: i64, size: i64, more: i64) -> bool:
-    """Whether a message of `more` bytes fits beside what is there; 0 is no limit."""
+    """Return whether a message of `more` bytes fits beside `messages` of `size` bytes together.
+
+    A maximum of 0 is no limit.
+    """
     if 0 < max_messages <= messages:
         return False
     return max_bytes == 0 or size + more <= max_bytes
 
 
 def least(backlogs: list[Backlog | None]) -> QueueEntry | None:
-    """What waits longest of the lowest priority that has something."""
+    """Return the first entry of the lowest priority; None if there is none or it is not loaded."""
     for backlog in backlogs:
         if backlog is not None and backlog.waiting > 0:
             return backlog.first()
@@ -144,7 +154,10 @@ def least(backlogs: list[Backlog | None]) -> QueueEntry | None:
 
 
 def room_beside(queue: Queue, granted: i64) -> i64:
-    """For how many more messages `queue` has room, where so many may come anyway."""
+    """Return for how many more messages `queue` has room, beside `granted` credit.
+
+    UNLIMITED if it does not block.
+    """
     policy = queue.policy
     if policy.full != BLOCK:
         return UNLIMITED

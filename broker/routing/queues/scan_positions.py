@@ -1,4 +1,4 @@
-"""Going past what waits but may not go to this consumer, without looking at it twice."""
+"""Scan positions: consumers skip entries that they may not take, without looking at them twice."""
 
 from typing import Final, final
 
@@ -9,14 +9,14 @@ from broker.routing.entries.participants import Consumer
 from broker.routing.queues.backlog import Backlog
 
 LOOK_AHEAD: Final[i64] = 16
-"""Entries looked at together where a consumer may not have the first one: mostly it may."""
+"""Entries looked at together if a consumer may not take the first one: mostly it may."""
 
 
 @final
 class ScanPositions:
-    """How far the consumers of one queue have gone past what they may not have.
+    """The positions up to which consumers of one queue have skipped entries they may not take.
 
-    That is in `Consumer.passed`; `any` tells whether one of them has some.
+    Each consumer has its own in `Consumer.passed`; `any`: at least one of them has some.
     """
 
     def __init__(self) -> None:
@@ -25,12 +25,12 @@ class ScanPositions:
     def first_for(
         self, consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64
     ) -> QueueEntry | None:
-        """The first entry that may go to `consumer`, past those that may not.
+        """Return the first entry that `consumer` may take, None if there is none; skip the others.
 
-        These are not looked at again (`look_again` and `start_anew` say when they
-        are): a consumer that refuses most of a queue would otherwise cost the
-        square of it. Nor is the gap in front of what it gets: what comes back there is told to
-        `look_again`.
+        Skipped entries are not looked at again until `look_again`, `rewind` or `start_anew` says
+        so: a consumer that refuses most of a queue would otherwise take time in the square of its
+        length. Nor is the gap in front of the returned entry: an entry that returns there is
+        reported to `look_again`.
         """
         passed = consumer.passed
         if passed is None:
@@ -52,7 +52,7 @@ class ScanPositions:
             at_most = LOOK_AHEAD
 
     def look_again(self, entry: QueueEntry, consumers: list[Consumer], now_ms: i64) -> None:
-        """`entry` is back: let consumers meet it again that have gone past its place."""
+        """Let consumers that have passed the place of the returned `entry` look at it again."""
         priority = entry.message.priority
         for consumer in consumers:
             passed = consumer.passed
@@ -68,7 +68,7 @@ class ScanPositions:
                 passed[priority] = int(entry.position) - 1
 
     def rewind(self, first: list[int], consumers: list[Consumer]) -> None:
-        """Let everybody look again from `first` on, a position for each priority, -1 for none."""
+        """Let all consumers look again from `first` on: a position by priority, -1 for none."""
         for consumer in consumers:
             passed = consumer.passed
             if passed is None:
@@ -78,7 +78,10 @@ class ScanPositions:
                     passed[priority] = min(passed[priority], first[priority] - 1)
 
     def start_anew(self, consumers: list[Consumer]) -> None:
-        """Let everybody look at everything again, but for those who judge it: only at some."""
+        """Let all consumers look again from the queue's start.
+
+        Those with a filter look again only from the first entry on that was paused for them.
+        """
         self.any = False
         for consumer in consumers:
             passed, rescan = consumer.passed, consumer.rescan

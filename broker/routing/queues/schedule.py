@@ -1,10 +1,10 @@
-"""What a queue holds back: messages with a delivery time, and entries that wait after a failure.
+"""The entries that a queue holds back: until a delivery time, or for a pause after a failure.
 
-And, until `moves.py` can move them, those that belong in a dead-letter or expiry node.
-The first two cost O(log n) and are let go by the agenda's timer, to the millisecond.
-A delivery time is a moment on the wall clock, which an operator may set; so it
-is compared with that clock alone, and looked at again every `LOOK_AGAIN_MS`, in
-case the clock was put forward. A pause after a failure runs on the steady clock.
+Also held back, until `moves.py` can move them, are entries for a dead-letter or expiry node.
+An entry of the first two kinds costs O(log n) and is released by the timer queue, to the
+millisecond. A delivery time is a moment on the wall clock, which an operator may set; so it is
+compared with that clock alone, and checked again every `LOOK_AGAIN_MS`, in case the clock was
+put forward. A pause after a failure runs on the steady clock.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue
 
 LOOK_AGAIN_MS: Final[i64] = 60_000
-"""So late a delivery may be where the wall clock has been put forward meanwhile."""
+"""Maximum delay of a delivery if the wall clock has been put forward meanwhile."""
 
 RELEASED_AT_MOST: Final[i64] = 2000
-"""Entries let go together; then sockets have their turn (`reliability.md` R7)."""
+"""Maximum entries released before the event loop serves sockets (`reliability.md` R7)."""
 
 CANCELLED_FREE: Final = 64
-"""So many cancelled entries may stay in a heap, or as many as there are others."""
+"""Cancelled entries that may stay in a heap in addition to as many as it has others."""
 
 
 @final
 class Timeline:
-    """Entries by the moment they wait for; those of one moment in the order in which they came."""
+    """Entries by the time they wait for; those of the same time in the order of arrival."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, QueueEntry]] = []
@@ -47,17 +47,17 @@ class Timeline:
         self._order = 0
 
     def size(self) -> i64:
-        """How many entries wait."""
+        """Return the number of entries that wait."""
         return i64(len(self._entries))
 
     def add(self, at_ms: i64, entry: QueueEntry) -> None:
-        """Let `entry` wait until `at_ms`."""
+        """Add `entry`, which waits until `at_ms`."""
         self._order += 1
         self._entries[int(stored_position(entry))] = entry
         heappush(self._heap, (int(at_ms), self._order, entry))
 
     def next_ms(self) -> i64:
-        """The earliest moment that an entry waits for, or NOTHING."""
+        """Return the earliest time in ms that an entry waits for, or NOTHING."""
         heap = self._heap
         while heap:
             at_ms, _, entry = heap[0]
@@ -67,7 +67,7 @@ class Timeline:
         return NOTHING
 
     def pop(self, now_ms: i64) -> QueueEntry | None:
-        """Let go of the entry that is due first, None where none is due."""
+        """Remove and return the entry that is due first; None if none is due."""
         at_ms = self.next_ms()
         if at_ms == NOTHING or at_ms > now_ms:
             return None
@@ -76,7 +76,7 @@ class Timeline:
         return entry
 
     def cancel(self, number: i64) -> QueueEntry | None:
-        """Let go of the entry of that number, for good; None where it does not wait here."""
+        """Remove and return the entry of stored position `number`; None if it is not here."""
         entry = self._entries.pop(int(number), None)
         if entry is not None and len(self._heap) > 2 * len(self._entries) + CANCELLED_FREE:
             self._heap = [waiting for waiting in self._heap if self._waits(waiting[2])]
@@ -87,11 +87,11 @@ class Timeline:
         return self._entries.get(int(stored_position(entry))) is entry
 
     def entries(self) -> list[QueueEntry]:
-        """Everything that waits, in the order in which it will be let go."""
+        """Return all entries in the order in which they fall due."""
         return [waiting[2] for waiting in sorted(self._heap) if self._waits(waiting[2])]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._heap = []
         self._entries.clear()
 
@@ -100,8 +100,8 @@ class Timeline:
 class Schedule(TimerCallback):
     """The entries of one queue that are not available yet; `is_due` once some may be.
 
-    An entry that expires before its time is let go then (DLY-05): whoever lets go has
-    to look.
+    An entry that expires before its time is released when it expires (DLY-05): the code that
+    releases it has to check.
     """
 
     def __init__(self, queue: Queue) -> None:
@@ -110,20 +110,20 @@ class Schedule(TimerCallback):
         self._by_wall: Final = Timeline()
         self._paused: Final = Timeline()
         self.held: Final = HeldEntries()
-        # what the agenda has of this, latest first: nothing is ever taken out there
+        # deadlines set in the timer queue, latest first: none of them can be cancelled there
         self._set_for: Final[list[int]] = []
 
     def size(self) -> i64:
-        """How many entries are held back."""
+        """Return the number of entries that are held back."""
         return self._by_wall.size() + self._paused.size() + self.held.size()
 
     def hold(self, entry: QueueEntry) -> None:
-        """Keep a message until its delivery time."""
+        """Hold the message `entry` back until its delivery time, or its expiry before that."""
         self._by_wall.add(end_of_wait(entry.message), entry)
         self._arm()
 
     def pause(self, entry: QueueEntry, milliseconds: i64) -> None:
-        """Keep an entry that failed for so long."""
+        """Hold the failed `entry` back for `milliseconds`, or until it expires."""
         queue = self._queue
         assert queue is not None
         clock = queue.router.clock
@@ -134,7 +134,7 @@ class Schedule(TimerCallback):
         self._arm()
 
     def _arm(self) -> None:
-        """Have the agenda call when the next entry may be due."""
+        """Set the timer for the next entry that may be due, unless it is set already."""
         queue = self._queue
         if queue is None:
             return
@@ -168,7 +168,7 @@ class Schedule(TimerCallback):
             self._arm()
 
     def release(self, batch: Batch) -> None:
-        """Give the queue what is due, RELEASED_AT_MOST at a time."""
+        """Return entries that are due to the queue, RELEASED_AT_MOST at a time."""
         self.is_due = False
         queue = self._queue
         if queue is None:
@@ -194,21 +194,21 @@ class Schedule(TimerCallback):
     # -- management
 
     def scheduled(self) -> list[QueueEntry]:
-        """The messages that wait for their delivery time, the next one first."""
+        """Return the messages that wait for their delivery time, the next one first."""
         return self._by_wall.entries()
 
     def entries(self) -> list[QueueEntry]:
-        """Everything that is held back."""
+        """Return all entries that are held back."""
         return self._by_wall.entries() + self._paused.entries() + self.held.entries()
 
     def cancel(self, number: i64) -> QueueEntry | None:
-        """Let go of what has that stored position, for good; None where it is not held back."""
+        """Remove and return the entry of that stored position; None if it is not held back."""
         return (
             self._by_wall.cancel(number) or self._paused.cancel(number) or self.held.remove(number)
         )
 
     def close(self) -> None:
-        """The queue has gone. What the agenda still has of this does not keep it alive."""
+        """Remove all entries of the deleted queue; timers still set do not keep it alive."""
         self._queue = None
         self._by_wall.clear()
         self._paused.clear()
@@ -216,14 +216,17 @@ class Schedule(TimerCallback):
 
 
 def held_back(queue: Queue) -> Schedule:
-    """The schedule of `queue`, made for the first entry that has to wait."""
+    """Return the schedule of `queue`, created for the first entry that has to wait."""
     if queue.schedule is None:
         queue.schedule = Schedule(queue)
     return queue.schedule
 
 
 def fall_due(entry: QueueEntry, batch: Batch) -> None:
-    """Give a message whose delivery time has come its place, behind all others (DLY-03)."""
+    """Put a message whose delivery time has come behind all others in its queue (DLY-03).
+
+    If it has expired, it is moved or discarded instead.
+    """
     if has_ended(entry, batch):
         return
     queue = entry.queue
@@ -237,7 +240,7 @@ def fall_due(entry: QueueEntry, batch: Batch) -> None:
 
 
 def has_ended(entry: QueueEntry, batch: Batch) -> bool:
-    """Move an entry that is held back no longer, if it has expired; True then."""
+    """Move or discard `entry`, no longer held back, if it has expired; return whether it has."""
     router = entry.queue.router
     if not has_expired(entry.message.expires_at_ms, router.clock.wall_ms()):
         return False
@@ -246,7 +249,7 @@ def has_ended(entry: QueueEntry, batch: Batch) -> bool:
 
 
 def end_of_wait(message: Message) -> i64:
-    """When a scheduled message is to be looked at: its delivery time, or its end before that."""
+    """Return the wall time in ms of a message's delivery, or of its expiry if that is earlier."""
     if message.expires_at_ms != NEVER:
         return min(message.deliver_at_ms, message.expires_at_ms)
     return message.deliver_at_ms

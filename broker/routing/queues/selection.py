@@ -1,9 +1,8 @@
-"""Finding what a consumer with a filter wants, without looking at anything twice.
+"""The search for entries that a consumer with a filter wants, looking at none of them twice.
 
-Such a consumer goes through a queue once, and knows how far it has come
-(`Consumer.passed`). So it judges each entry once: what was there when it came,
-and every new one while it has room. What comes back behind it is remembered
-apart (`RescanSet`).
+Such a consumer scans a queue once and keeps its position (`Consumer.passed`). So it judges each
+entry once, that is, evaluates its filter: on those present when it attached, and on every new
+one while it has room. Entries that return behind its position are kept apart (`RescanSet`).
 """
 
 from __future__ import annotations
@@ -25,19 +24,20 @@ if TYPE_CHECKING:
 
 LOOK_AHEAD: Final[i64] = 64
 JUDGED_AT_ONCE: Final[i64] = 2000
-"""Entries of a queue that are judged in one dispatch: some milliseconds. Then sockets have their
-turn."""
+"""Maximum entries of a queue judged in one dispatch: some milliseconds. Then the event loop serves
+sockets."""
 SHARE_MIN: Final[i64] = 16
-"""So many of them a consumer may judge at least, as long as there are some; else all have equal
-shares, and so look at the same entries at about the same time."""
+"""Minimum of these entries that one consumer may judge, as long as any are left. Otherwise all have
+equal shares, and so look at the same entries at about the same time."""
 
 
 @final
 class Selection(TimerCallback):
-    """How the selective consumers and browsers of one queue get on.
+    """The filter evaluation of one queue, for its consumers with a filter and its browsers.
 
-    `is_cut`: there is more to judge than one dispatch may, so that the next goes on with
-    it. `stopped`: the last search came to no end for that reason. `judged` counts all that was.
+    `is_cut`: this dispatch ran out of its evaluations, and the next one goes on. `stopped`: the
+    last search ended early for that reason, or since entries have to be loaded. `judged` counts
+    all evaluations.
     """
 
     def __init__(self, queue: Queue) -> None:
@@ -49,16 +49,16 @@ class Selection(TimerCallback):
         self._share: i64 = JUDGED_AT_ONCE
         self._queue: Queue | None = queue
         self._next: Consumer | None = None
-        # what was read of messages in this dispatch
+        # the decoded facts of messages judged in this dispatch
         self._facts: Final[dict[QueueEntry, Facts]] = {}
 
     def join(self, consumer: Consumer) -> None:
-        """`consumer` has everything yet to judge."""
+        """Let `consumer` begin at the start of the queue, with all entries yet to judge."""
         consumer.passed = [-1] * 10
         consumer.rescan = RescanSet()
 
     def begin(self, consumers: i64) -> None:
-        """A dispatch begins; so many consumers may ask."""
+        """Begin a dispatch in which up to `consumers` consumers judge entries."""
         self.is_cut = False
         self._dispatch += 1
         self._left = JUDGED_AT_ONCE
@@ -66,7 +66,7 @@ class Selection(TimerCallback):
         self._next = None
 
     def end(self) -> None:
-        """A dispatch ends; another follows where it did not come to an end."""
+        """End a dispatch; have another one follow if it was cut."""
         self._facts.clear()
         queue = self._queue
         if self.is_cut and queue is not None:
@@ -78,18 +78,18 @@ class Selection(TimerCallback):
             queue.router.wake(queue)
 
     def close(self) -> None:
-        """The queue has gone."""
+        """Detach from the queue, which was deleted."""
         self._queue = None
 
     def may_judge(self) -> bool:
-        """Whether another entry may be judged now; notes it where not."""
+        """Return whether another entry may be judged in this dispatch; if not, set `is_cut`."""
         if self._left > 0:
             return True
         self.is_cut = True
         return False
 
     def judge(self, wanted: ConsumerFilter, entry: QueueEntry) -> bool:
-        """Whether a filter lets `entry` pass."""
+        """Return whether the filter `wanted` admits `entry`; counts as one evaluation."""
         self._left -= 1
         self.judged += 1
         if wanted.part is not None and not wanted.part.has(entry):
@@ -103,7 +103,10 @@ class Selection(TimerCallback):
     def first_for(
         self, consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64
     ) -> QueueEntry | None:
-        """The first entry that `consumer` wants and may have; None, too, where it `stopped`."""
+        """Return the first entry that `consumer` wants and may take.
+
+        None if there is none, or the search `stopped`.
+        """
         wanted, passed, rescan = consumer.filter, consumer.passed, consumer.rescan
         assert wanted is not None
         assert passed is not None
@@ -133,7 +136,7 @@ class Selection(TimerCallback):
             at_most = LOOK_AHEAD
 
     def _may_look(self, consumer: Consumer, rescan: RescanSet) -> bool:
-        """Whether `consumer` may judge one more entry in this dispatch; the search stops if not."""
+        """Return whether `consumer` may judge one more entry now; if not, set `stopped`."""
         if rescan.dispatch != self._dispatch:
             rescan.dispatch = self._dispatch
             rescan.share = self._share
@@ -150,7 +153,7 @@ class Selection(TimerCallback):
     def _suits(
         self, consumer: Consumer, wanted: ConsumerFilter, entry: QueueEntry, *, now_ms: i64
     ) -> bool:
-        """Whether `entry`, which waits, is for `consumer`. One that is later will be met again."""
+        """Return whether the waiting `entry` is for `consumer`; if only later, it is met again."""
         if entry.history is not None and not entry.may_go_to(consumer.number, now_ms):
             if entry.is_paused_for(consumer.number) and consumer.rescan is not None:
                 consumer.rescan.pause(entry)
@@ -164,7 +167,7 @@ class Selection(TimerCallback):
         return True
 
     def has_any(self, consumer: Consumer, backlogs: list[Backlog | None], now_ms: i64) -> bool:
-        """Whether something waits for `consumer`, as far as can be told in this dispatch."""
+        """Return whether an entry waits for `consumer`; True also if it is not known yet."""
         for priority in range(10):
             backlog = backlogs[priority]
             if backlog is None or backlog.waiting == 0:
@@ -176,7 +179,7 @@ class Selection(TimerCallback):
         return False
 
     def in_turn(self, passed_over: list[Consumer]) -> list[Consumer]:
-        """Those for whom nothing was found, so that who had to wait is first the next time."""
+        """Return `passed_over`, rotated so that a consumer that had to wait is first next time."""
         if self._next is None or self._next not in passed_over:
             return passed_over
         at = passed_over.index(self._next)
@@ -184,14 +187,14 @@ class Selection(TimerCallback):
 
 
 def selection_of(queue: Queue) -> Selection:
-    """The one of `queue`, begun with the first who asks."""
+    """Return the selection of `queue`, created on first use."""
     if queue.selection is None:
         queue.selection = Selection(queue)
     return queue.selection
 
 
 def begin_selection(queue: Queue, consumer: Consumer) -> None:
-    """Let `consumer`, whose filter is new if there is one, judge from the start what waits."""
+    """Let `consumer`, if it has a filter, judge the waiting entries from the start."""
     if consumer.filter is not None:
         selection_of(queue).join(consumer)
         queue.scan_positions.any = True
@@ -200,7 +203,10 @@ def begin_selection(queue: Queue, consumer: Consumer) -> None:
 def first_for(
     consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64, queue: Queue
 ) -> QueueEntry | None:
-    """The first entry that `consumer` may have, where that need not be the first of all."""
+    """Return the first entry that `consumer` may take, which need not be the first of all.
+
+    None if there is none, or none that is known yet.
+    """
     selection = queue.selection
     if consumer.filter is not None and selection is not None:
         return selection.first_for(consumer, backlog, priority, now_ms=now_ms)

@@ -1,8 +1,8 @@
-"""Messages that are not durable, in the store for want of memory: what their queue does about it.
+"""Spilling: messages that are not durable are written to the store because memory is short.
 
-They are kept until they are consumed, or the store is opened the next time. A queue that the
-store does not know otherwise, be it temporary or of a volatile subscription, has a name there
-from its first such message on.
+The store keeps them until they are consumed, or until it is opened the next time. A queue that it
+does not know otherwise, temporary or of a volatile subscription, has a name there from its first
+such message on.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def spill(entry: QueueEntry, batch: Batch) -> None:
 
 
 def forget_all(queue: Queue, batch: Batch) -> None:
-    """Remove from the store all messages of `queue`, which has ended and is not known there."""
+    """Remove all messages of the deleted `queue` from a store that does not know it otherwise."""
     if queue.has_spilled and not queue.is_stored:
         batch.remove_subscription(queue.stored_as)

@@ -1,4 +1,4 @@
-"""Expired entries that nobody comes upon: looked for once a second, some at a time."""
+"""Sweeps for expired entries that no delivery meets: once a second, some entries at a time."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 SWEEP_EVERY_MS: Final[i64] = 1000
 SWEEP_AT_MOST: Final[i64] = 10_000
-"""Entries looked at for expiry at a time: bounded work a tick (`reliability.md` R7)."""
+"""Maximum entries that one sweep looks at: bounded work a tick (`reliability.md` R7)."""
 NO_SWEEP: Final[i64] = -1
 
 
 @final
 class Sweep:
-    """Where the next sweep of one queue begins, and when.
+    """The place and time of the next sweep of one queue.
 
-    `mortal` counts the queue's entries that have an expiry; there is a sweep
-    while there are any. `is_due` tells that it is time for one.
+    `mortal` counts the queue's entries with an expiry; sweeps go on while there are any. `is_due`:
+    it is time for one.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Sweep:
         self._from: i64 = -1
 
     def joined(self, queue: Queue) -> None:
-        """An entry of `queue` that has an expiry has come."""
+        """Count a new entry of `queue` with an expiry, and set the time of a sweep."""
         self.mortal += 1
         if self._at_ms == NO_SWEEP:
             self._later(queue)
@@ -44,7 +44,7 @@ class Sweep:
         queue.router.timer_queue.at(self._at_ms, queue)
 
     def tick(self, now_ms: i64) -> None:
-        """Note whether it is time."""
+        """Set `is_due` if it is time for a sweep."""
         if self._at_ms != NO_SWEEP and now_ms >= self._at_ms:
             self.is_due = True
 
@@ -65,7 +65,7 @@ class Sweep:
             self._later(queue)
 
     def _part(self, queue: Queue, at_most: i64, batch: Batch) -> i64:
-        """Sweep on within one priority; how many entries were looked at."""
+        """Sweep on within one priority; return the number of entries looked at."""
         backlog = queue.backlogs[self._priority]
         if backlog is None:
             return 0
@@ -77,7 +77,7 @@ class Sweep:
         return i64(len(looked_at))
 
     def _have_loaded(self, queue: Queue) -> None:
-        """Ask for what has expired and is not in memory: once it is, it goes."""
+        """Request expired entries that are not in memory: loading moves or discards them."""
         if queue.policy.expiry and queue.holds_too_much():
             return
         wall_ms = queue.router.clock.wall_ms()

@@ -1,6 +1,7 @@
-"""Who waits for what is in a queue to end: a standby for what others hold, producers for room.
+"""Waiters of a queue: a standby waits for entries that others hold, producers wait for room.
 
-A queue `attends` while there is somebody; each end then has it look here, once a round.
+A queue `attends` while there are any; each entry that leaves it then makes it call `attend`, once
+a round.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def choose(queue: Queue) -> None:
-    """Find out who may take messages of `queue` now; the others stand by until it goes."""
+    """Choose the consumer of `queue` that is served; the others stand by until it detaches."""
     exclusivity = queue.exclusivity
     if exclusivity.choose(queue.consumers, queue.acquired):
         queue.turn = exclusivity.turn_of(queue.consumers)
@@ -21,7 +22,7 @@ def choose(queue: Queue) -> None:
 
 
 def attend(queue: Queue) -> None:
-    """Something may have ended that somebody waits for; who still waits says so again."""
+    """Serve the waiters of `queue` after entries left it; those left over make it attend again."""
     queue.attends = False
     if queue.exclusivity.is_awaited:
         if queue.acquired == 0:

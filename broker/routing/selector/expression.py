@@ -1,9 +1,9 @@
-"""The tree of a selector. Whatever is asked has a value; a condition's is True, False or None.
+"""The expression tree of a selector. A node has a value; a condition's is True, False or None.
 
-None is SQL's unknown: it comes of what is not there, spreads through comparison
-and arithmetic, and `NOT` does not turn it (JMS 2.0, 3.8.1.2). Comparing values
-of different types is false, exact and approximate numbers being one type; but
-for `=` and `<>` it takes numbers.
+None is SQL's unknown: it is the value of an absent property, spreads through comparison and
+arithmetic, and `NOT` does not change it (JMS 2.0, 3.8.1.2). Comparing values of different types
+gives False; exact and approximate numbers are one type. Comparisons other than `=` and `<>` take
+only numbers.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from broker.routing.selector.like import Pattern
 
 
 class Expression:
-    """Something that has a value for a message."""
+    """A node of the tree, which has a value for each message."""
 
     @abstractmethod
     def evaluate(self, facts: Facts) -> object:
-        """The value for the message that `facts` is about."""
+        """Return the value for the message that `facts` describes."""
 
 
 # -- values
@@ -28,7 +28,7 @@ class Expression:
 
 @final
 class Literal(Expression):
-    """A value that stands in the selector."""
+    """A constant in the text of the selector."""
 
     def __init__(self, value: object) -> None:
         self._value: Final = value
@@ -39,7 +39,7 @@ class Literal(Expression):
 
 @final
 class ApplicationProperty(Expression):
-    """An identifier that does not belong to JMS."""
+    """An identifier that is not in HEADERS: the name of an application property."""
 
     def __init__(self, name: str) -> None:
         self._name: Final = name
@@ -141,7 +141,7 @@ HEADERS: Final[dict[str, Expression]] = {
     "JMSXUserID": UserId(),
     "JMSXDeliveryCount": DeliveryCount(),
 }
-"""The identifiers that are not application properties."""
+"""The identifiers that are not application properties, and their expressions."""
 
 
 # -- logic
@@ -149,7 +149,7 @@ HEADERS: Final[dict[str, Expression]] = {
 
 @final
 class Or(Expression):
-    """True where one of the conditions is, else unknown where one is."""
+    """True if one of the conditions is true, else unknown if one is unknown, else False."""
 
     def __init__(self, conditions: list[Expression]) -> None:
         self._conditions: Final = conditions
@@ -167,7 +167,7 @@ class Or(Expression):
 
 @final
 class And(Expression):
-    """False where one of the conditions is, else unknown where one is."""
+    """False if one of the conditions is false, else unknown if one is unknown, else True."""
 
     def __init__(self, conditions: list[Expression]) -> None:
         self._conditions: Final = conditions
@@ -185,7 +185,7 @@ class And(Expression):
 
 @final
 class Not(Expression):
-    """The contrary; of what is no boolean it is unknown."""
+    """The negation of a condition; unknown if its value is no boolean."""
 
     def __init__(self, condition: Expression) -> None:
         self._condition: Final = condition
@@ -195,7 +195,7 @@ class Not(Expression):
 
 
 def contrary(value: object) -> object:
-    """NOT of one of the three truth values."""
+    """Return NOT of `value`: None unless it is True or False."""
     if value is True:
         return False
     if value is False:
@@ -208,7 +208,7 @@ def contrary(value: object) -> object:
 
 @final
 class Equality(Expression):
-    """`=`, or `<>` where `differs`."""
+    """`=`, or `<>` if `differs`."""
 
     def __init__(self, left: Expression, right: Expression, *, differs: bool) -> None:
         self._left: Final = left
@@ -231,7 +231,7 @@ class Equality(Expression):
 
 @final
 class Order(Expression):
-    """`<`, `<=`, `>` or `>=`: `accepted` are the results of comparing that fulfil it."""
+    """`<`, `<=`, `>` or `>=`: true if the comparison gives one of `accepted`."""
 
     def __init__(self, left: Expression, right: Expression, accepted: list[int]) -> None:
         self._left: Final = left
@@ -245,7 +245,7 @@ class Order(Expression):
 
 @final
 class Between(Expression):
-    """BETWEEN: both ends count. Outside is below or above, of numbers."""
+    """BETWEEN, which includes both bounds; NOT BETWEEN if `outside`. Compares numbers."""
 
     def __init__(
         self, value: Expression, low: Expression, high: Expression, *, outside: bool
@@ -274,7 +274,7 @@ class Between(Expression):
 
 @final
 class In(Expression):
-    """IN, or NOT IN where `outside`."""
+    """IN, or NOT IN if `outside`."""
 
     def __init__(self, value: Expression, strings: list[str], *, outside: bool) -> None:
         self._value: Final = value
@@ -290,7 +290,7 @@ class In(Expression):
 
 @final
 class Like(Expression):
-    """LIKE, or NOT LIKE where `differs`."""
+    """LIKE, or NOT LIKE if `differs`."""
 
     def __init__(self, value: Expression, pattern: Pattern, *, differs: bool) -> None:
         self._value: Final = value
@@ -307,7 +307,7 @@ class Like(Expression):
 
 @final
 class IsNull(Expression):
-    """IS NULL, or IS NOT NULL where `present`."""
+    """IS NULL, or IS NOT NULL if `present`."""
 
     def __init__(self, value: Expression, *, present: bool) -> None:
         self._value: Final = value
@@ -322,7 +322,7 @@ class IsNull(Expression):
 
 @final
 class Arithmetic(Expression):
-    """Numbers joined by operators of one rank, from left to right."""
+    """Numbers joined by operators of equal precedence, evaluated from left to right."""
 
     def __init__(self, first: Expression, operators: list[str], others: list[Expression]) -> None:
         self._first: Final = first
@@ -356,9 +356,9 @@ class Sign(Expression):
 
 
 def calculate(left: object, operator: str, right: object) -> object:
-    """`left operator right` as Java does it, but that exact numbers do not overflow.
+    """Return `left operator right` as Java computes it, except that exact numbers never overflow.
 
-    Unknown where one is no number, or an exact number is divided by zero.
+    None (unknown) if an operand is no number, or an exact number is divided by zero.
     """
     if not _are_numbers(left, right):
         return None
@@ -380,12 +380,12 @@ def calculate(left: object, operator: str, right: object) -> object:
         return x * y
     if y != 0.0:
         return x / y
-    # as IEEE 754 has it: infinite, or no number
+    # IEEE 754: the quotient is infinite, or NaN
     return x * INFINITY if is_positive_zero(y) else x * -INFINITY
 
 
 def _quotient(left: int, right: int) -> object:
-    """Without the remainder, towards zero."""
+    """Return the quotient, rounded towards zero; None if `right` is 0."""
     if right == 0:
         return None
     quotient = abs(left) // abs(right)
@@ -393,11 +393,12 @@ def _quotient(left: int, right: int) -> object:
 
 
 def is_positive_zero(zero: float) -> bool:
+    """Return whether `zero` is 0.0, not -0.0; the two compare equal."""
     return not str(zero).startswith("-")
 
 
 def approximate(number: object) -> float:
-    """A number as a Java double."""
+    """Return `number` as a Java double; beyond the range of one, it is infinite."""
     if isinstance(number, float):
         return number
     assert isinstance(number, int)
@@ -416,7 +417,7 @@ LESS: Final = -1
 EQUAL: Final = 0
 GREATER: Final = 1
 UNORDERED: Final = 2
-"""NaN and anything."""
+"""The result of comparing NaN with any number."""
 
 BELOW: Final[list[int]] = [LESS]
 ABOVE: Final[list[int]] = [GREATER]
@@ -431,7 +432,10 @@ ACCEPTED: Final[dict[str, list[int]]] = {
 
 
 def in_order(left: object, right: object, accepted: list[int]) -> object:
-    """Whether comparing two numbers gives one of `accepted`; false for values without order."""
+    """Return whether comparing two numbers gives one of `accepted`.
+
+    None if a value is None, else False if one is no number.
+    """
     if left is None or right is None:
         return None
     if not _are_numbers(left, right):
@@ -449,7 +453,7 @@ def _are_numbers(left: object, right: object) -> bool:
 
 
 def _compare(left: object, right: object) -> int:
-    """How two numbers lie to each other: exactly where both are exact, else as doubles."""
+    """Return how two numbers compare: exactly if both are exact, else as doubles."""
     if isinstance(left, int) and isinstance(right, int):
         if left == right:
             return EQUAL

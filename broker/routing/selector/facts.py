@@ -1,7 +1,7 @@
-"""What a selector asks of a message, read out of its bytes when it is asked.
+"""The values of a message that selectors ask for, read from its bytes on demand.
 
-Values are those of JMS: None (null, or not there), bool, int (exact), float
-(approximate) and str; `OTHER` stands for a value of a type that JMS has not.
+Values are those of JMS: None (null, or absent), bool, int (exact), float (approximate) and str;
+`OTHER` stands for a value of a type that JMS does not have.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from broker.jms.ids import correlation_id_text, message_id_text
 from broker.message import Message
 
 STEPS_MAX: Final[i64] = 1_000_000
-"""Work for one selector on one message: characters that LIKE passes, properties looked at.
+"""Maximum steps for one selector on one message: characters that LIKE passes, properties read.
 
-Some 10 ms. Beyond it the answer is unknown, and the message not taken.
+They take some 10 ms. Beyond them the result is unknown, and the message is not selected.
 """
 
-# places of the fields of the properties section, core 3.2.4
+# positions of the fields in the properties section, core 3.2.4
 MESSAGE_ID: Final = 0
 USER_ID: Final = 1
 SUBJECT: Final = 3
@@ -40,7 +40,7 @@ NON_PERSISTENT: Final = "NON_PERSISTENT"
 
 @final
 class Other:
-    """A value that is there, and like no other."""
+    """A value that is present, and equal to no other."""
 
 
 OTHER: Final = Other()
@@ -48,9 +48,10 @@ OTHER: Final = Other()
 
 @final
 class Facts:
-    """One message as selectors see it; what was read once is kept for the next that asks.
+    """One message as selectors see it.
 
-    `delivery_count` is how many deliveries of it have failed before.
+    Its sections and application properties, once read, are kept for further selectors.
+    `delivery_count` is the number of its deliveries that have failed.
     """
 
     def __init__(self, message: Message, delivery_count: i64 = 0) -> None:
@@ -61,16 +62,16 @@ class Facts:
         self._known: dict[str, object] | None = None
 
     def begin(self) -> None:
-        """Another selector is going to ask."""
+        """Reset the steps: another selector begins."""
         self.steps = 0
 
     def spend(self, steps: i64) -> bool:
-        """Note work; False once it has become too much."""
+        """Count `steps` of work. Return False once they exceed STEPS_MAX."""
         self.steps += steps
         return self.steps <= STEPS_MAX
 
     def is_overspent(self) -> bool:
-        """Whether the answer took more work than one may."""
+        """Return whether the selector took more steps than STEPS_MAX."""
         return self.steps > STEPS_MAX
 
     # -- the header and the properties section
@@ -84,7 +85,7 @@ class Facts:
         return scalar(value) if text is None else text
 
     def message_id_value(self) -> object:
-        """The message-id as AMQP has it, None where there is none."""
+        """Return the AMQP value of the message-id, None if there is none, OTHER if unreadable."""
         return self._property(MESSAGE_ID)
 
     def correlation_id(self) -> object:
@@ -102,7 +103,7 @@ class Facts:
         return scalar(self._property(GROUP_ID))
 
     def group_sequence(self) -> object:
-        """As a Java int, which a sequence beyond 2^31 makes negative (serial numbers, 3.2.4)."""
+        """Return the sequence as a Java int, negative from 2^31 on (serial numbers, 3.2.4)."""
         value = scalar(self._property(GROUP_SEQUENCE))
         return signed_sequence(value) if isinstance(value, int) else value
 
@@ -142,7 +143,10 @@ class Facts:
     # -- application properties
 
     def application_property(self, name: str, key: bytes) -> object:
-        """The application property `name`, which `key` is the encoding of."""
+        """Return the application property `name`, encoded as `key`: None if absent.
+
+        OTHER if it cannot be read.
+        """
         known = self._known
         if known is None:
             known = self._known = {}
@@ -157,9 +161,9 @@ class Facts:
         return value
 
     def application_value(self, key: bytes) -> object:
-        """The application property of that encoded name as AMQP has it, None where it is not there.
+        """Return the AMQP value of the application property of that encoded name; None if absent.
 
-        Raises Fault where what is there cannot be read.
+        Raise Fault if it cannot be read.
         """
         at = self._application_property_at(key)
         if at < 0:
@@ -170,7 +174,7 @@ class Facts:
         return scalar(self.application_value(key))
 
     def _application_property_at(self, key: bytes) -> i64:
-        """Where the value of a property is; -1 where there is none, or looking takes too long."""
+        """Return the position of a property's value; -1 if absent, or the search takes too long."""
         sections = self._found()
         if sections.application_properties < 0:
             return -1
@@ -180,7 +184,7 @@ class Facts:
         while count > 1:
             code = i64(data[at])
             value = skip(data, at, behind)
-            # most names differ in length: no slice for them
+            # most names differ in length, and so need no slice
             first = at + (2 if code == 0xA1 else 5)
             is_string = code == 0xA1 or code == 0xB1
             if is_string and value - first == size and data[first:value] == key:
@@ -193,7 +197,7 @@ class Facts:
 
 
 def scalar(value: object) -> object:
-    """An AMQP value as JMS has it."""
+    """Return the JMS value of an AMQP value; OTHER if JMS does not have its type."""
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, Char):

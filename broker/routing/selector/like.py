@@ -1,10 +1,9 @@
-"""LIKE: `%` for any characters, `_` for one, and what the escape character takes literally.
+"""Matches LIKE patterns: `%` stands for any characters, `_` for one, an escaped one for itself.
 
-Each run of characters between two `%` is found once, leftmost, from where the
-one before it ended; nothing is tried twice. A run without `_` is found by the
-interpreter's own search, one with `_` by shifting a set of possible matches
-along (Shift-And). So the cost is that of reading the text once, whatever the
-pattern (`reliability.md` S1).
+Each run of characters between two `%` is searched for once, leftmost, from the end of the run
+before it; nothing is tried twice. A run without `_` is found by the interpreter's own search, one
+with `_` by shifting a set of possible matches along (Shift-And). So the cost is that of reading
+the text once, whatever the pattern (`reliability.md` S1).
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from mypy_extensions import i64
 from broker.routing.selector.facts import Facts
 
 BITS_PER_STEP: Final[i64] = 256
-"""How much of a run with `_` is matched at a character for the price of one step."""
+"""Characters of a run with `_` that cost one more step at each character of the text."""
 
 
 @final
 class Run:
-    """What a pattern has between two `%`: `text`, and at which of its places stands a `_`."""
+    """The part of a pattern between two `%`: `text`, in which `_` is at the positions `ones`."""
 
     def __init__(self, text: str, ones: list[int]) -> None:
         self.text: Final = text
@@ -38,11 +37,11 @@ class Run:
                 self._places[character] = self._places.get(character, self._anywhere) | bit
 
     def is_at(self, value: str, at: i64) -> bool:
-        """Whether the run matches `value` from `at` on; it has to fit in."""
+        """Return whether the run matches `value` from `at` on; it must fit into the rest."""
         return all(value.startswith(piece, int(at) + offset) for offset, piece in self._pieces)
 
     def find(self, value: str, at: i64, facts: Facts) -> i64:
-        """Behind the first place from `at` on where the run matches, or -1."""
+        """Return the end of the run's first match from `at` on, or -1. Spends steps of `facts`."""
         if self._is_plain:
             found = i64(value.find(self.text, int(at)))
             facts.spend((found if found >= 0 else i64(len(value))) - at + self.size)
@@ -65,7 +64,7 @@ class Run:
 
 
 def _pieces(text: str, ones: list[int]) -> list[tuple[int, str]]:
-    """The parts of `text` between the places in `ones`, each with its own place."""
+    """Return the parts of `text` between the positions `ones`, each with its own position."""
     pieces: list[tuple[int, str]] = []
     start = 0
     for one in [*ones, len(text)]:
@@ -77,9 +76,9 @@ def _pieces(text: str, ones: list[int]) -> list[tuple[int, str]]:
 
 @final
 class Pattern:
-    """The runs of a pattern; `%` lies between each two of them, and perhaps around them.
+    """The runs of a pattern; `%` is between each two of them, and perhaps around them.
 
-    One whose escape character has nothing behind it `ends_escaped`: it is none.
+    The pattern is invalid if it `ends_escaped`: nothing follows its last escape character.
     """
 
     def __init__(self, pattern: str, escape: str) -> None:
@@ -121,7 +120,7 @@ class Pattern:
             self._runs.append(Run(text, ones))
 
     def matches(self, value: str, facts: Facts) -> bool:
-        """Whether all of `value` is as the pattern says. The work is charged to `facts`."""
+        """Return whether the pattern matches all of `value`. Spends steps of `facts`."""
         runs = self._runs
         first: i64 = 0
         last = i64(len(runs))

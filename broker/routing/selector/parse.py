@@ -1,4 +1,4 @@
-"""From a selector's text to its tree. Interpreted; lark is imported with it."""
+"""Parses the text of a selector into its tree. Imports lark; not compiled, since lark calls it."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ from broker.routing.selector.like import Pattern
 CHARACTERS_MAX: Final = 4096
 TOKENS_MAX: Final = 200
 DEPTH_MAX: Final = 16
-"""Parentheses, `NOT`s and signs within each other. Evaluation recurses, compiled and unchecked."""
+"""Maximum nesting of parentheses, `NOT`s and signs. Evaluation recurses, in compiled code that does
+not check its depth."""
 
 EXACT_MAX: Final = 2**63
-"""The magnitude of the least Java long; hexadecimal and octal ones are not read as negative."""
+"""Magnitude of the least Java long; hexadecimal and octal literals are not read as negative."""
 
 EXCERPT: Final = 20
-"""So much of a selector is repeated where it is refused."""
+"""Maximum characters of a selector that an error repeats."""
 
 KEYWORDS: Final[dict[str, str]] = {
     "NOT": "_NOT",
@@ -57,7 +58,7 @@ KEYWORDS: Final[dict[str, str]] = {
 }
 
 NAME_CATEGORIES: Final = ("Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc")
-"""What may begin a Java identifier."""
+"""Unicode categories of the characters that may begin a Java identifier."""
 NAME_PART_CATEGORIES: Final = (*NAME_CATEGORIES, "Nd", "Mn", "Mc")
 
 ANY: Final = ""
@@ -68,9 +69,9 @@ STRING: Final = "a string"
 
 @final
 class TreePart:
-    """A piece of the tree while it is made: what kind of value it has, and where it starts.
+    """A part of the tree while it is built: the kind of its value, and where it starts in the text.
 
-    `depth` counts what lies around its innermost piece, DEPTH_MAX at most.
+    `depth` is the nesting around its innermost part, DEPTH_MAX at most.
     """
 
     def __init__(self, expression: Expression, kind: str, start: int, *, depth: int = 0) -> None:
@@ -82,13 +83,13 @@ class TreePart:
         self.depth: Final = depth
 
     def of(self, kind: str) -> Expression:
-        """Its expression, which has to be of that kind where that can be told."""
+        """Return its expression. InvalidSelector if it is known to be of another kind."""
         if self.kind not in (ANY, kind):
             raise InvalidSelector(f"{kind} is expected here, not {self.kind}", self.start)
         return self.expression
 
     def identifier(self, operator: str) -> Expression:
-        """Its expression, which has to be an identifier for `operator` to be asked of it."""
+        """Return its expression. InvalidSelector if it is not the identifier `operator` takes."""
         if not isinstance(self.expression, (ApplicationProperty, *HEADER_CLASSES)):
             raise InvalidSelector(f"{operator} is asked of an identifier", self.start)
         return self.expression
@@ -98,12 +99,12 @@ HEADER_CLASSES: Final = tuple({type(header) for header in HEADERS.values()})
 
 
 def condition(expression: Expression, parts: list[TreePart]) -> TreePart:
-    """A condition made of `parts`."""
+    """Return a condition made of `parts`."""
     return TreePart(expression, BOOLEAN, parts[0].start, depth=max(part.depth for part in parts))
 
 
 class Builder(Transformer[Token, TreePart]):
-    """Makes the parts, from within outwards; the methods are the rules of `grammar.lark`."""
+    """Builds the parts from the innermost outwards; its methods are the rules of `grammar.lark`."""
 
     def disjunction(self, parts: list[TreePart]) -> TreePart:
         return condition(Or([part.of(BOOLEAN) for part in parts]), parts)
@@ -213,12 +214,12 @@ class Builder(Transformer[Token, TreePart]):
 
 
 def start_of(token: Token) -> int:
-    """Where `token` starts in its text."""
+    """Return the position at which `token` starts in the text."""
     return token.start_pos or 0
 
 
 def arithmetic(children: list[TreePart | Token]) -> TreePart:
-    """Parts with operators between them."""
+    """Return the part made of `children`: parts with operators between them."""
     parts = [child for child in children if isinstance(child, TreePart)]
     operators = [str(child) for child in children if not isinstance(child, TreePart)]
     first, *others = [part.of(NUMBER) for part in parts]
@@ -227,7 +228,7 @@ def arithmetic(children: list[TreePart | Token]) -> TreePart:
 
 
 def identifier(token: Token) -> Expression:
-    """What a name stands for; of the headers of JMS only those of 3.8.1.1 may be asked for."""
+    """Return the expression of a name. InvalidSelector for a JMS header that 3.8.1.1 excludes."""
     name = str(token)
     header = HEADERS.get(name)
     if header is not None:
@@ -238,11 +239,12 @@ def identifier(token: Token) -> Expression:
 
 
 def unquoted(token: Token) -> str:
-    """The string that a literal says."""
+    """Return the string that a literal denotes."""
     return token[1:-1].replace("''", "'")
 
 
 def like_pattern(pattern: Token, escape: Token | None) -> Pattern:
+    """Return the pattern of a LIKE. InvalidSelector if it or its ESCAPE is invalid."""
     character = ""
     if escape is not None:
         character = unquoted(escape)
@@ -255,7 +257,7 @@ def like_pattern(pattern: Token, escape: Token | None) -> Pattern:
 
 
 def exact(token: Token, base: int) -> TreePart:
-    """A Java integer literal."""
+    """Return the part of a Java integer literal. InvalidSelector beyond 64 bits."""
     value = int(token.rstrip("lL"), base)
     if value > EXACT_MAX:
         raise InvalidSelector("a number is beyond 64 bits", start_of(token))
@@ -263,7 +265,10 @@ def exact(token: Token, base: int) -> TreePart:
 
 
 def approximate(token: Token) -> float:
-    """A Java floating point literal; those with `f` are rounded to 32 bits."""
+    """Return the value of a Java floating point literal; one with `f` is rounded to 32 bits.
+
+    InvalidSelector if it is too large.
+    """
     value = float(token.rstrip("fFdD"))
     if token[-1] in "fF" and not math.isinf(value):
         try:
@@ -276,7 +281,7 @@ def approximate(token: Token) -> float:
 
 
 def classified(token: Token) -> Token:
-    """A name as what it is: a keyword in any case, or an identifier as Java knows them."""
+    """Type a name as a keyword, in any case, or a Java identifier; InvalidSelector if neither."""
     keyword = KEYWORDS.get(token.upper())
     if keyword is not None:
         token.type = keyword
@@ -286,13 +291,14 @@ def classified(token: Token) -> Token:
 
 
 def check_name(token: Token) -> None:
+    """Raise InvalidSelector if `token` is no Java identifier."""
     for at, character in enumerate(token):
         allowed = NAME_PART_CATEGORIES if at else NAME_CATEGORIES
         if character not in "0123456789_$" and unicodedata.category(character) not in allowed:
             raise InvalidSelector(unexpected(character), start_of(token) + at)
 
 
-# -- what is wrong, and where
+# -- errors, with their positions
 
 
 def excerpt(text: str) -> str:
@@ -304,9 +310,9 @@ def unexpected(text: str) -> str:
 
 
 def complaint(error: UnexpectedInput, text: str) -> InvalidSelector:
-    """What lark found to be wrong, in words of ours."""
+    """Return the error that lark found, in the broker's own words."""
     if isinstance(error, UnexpectedCharacters):
-        at = cast(int, error.pos_in_stream)  # declared as None, set where one is raised
+        at = cast(int, error.pos_in_stream)  # declared as None, but set in each that is raised
         if text[at] == "'":
             return InvalidSelector("a string does not end", at)
         return InvalidSelector(unexpected(text[at]), at)
@@ -326,7 +332,7 @@ GRAMMAR: Final = Lark.open(
 
 
 def parse(text: str) -> Expression:
-    """The condition that `text` says; InvalidSelector, naming the place, where it says none."""
+    """Return the condition of `text`. InvalidSelector, with the position, if it is none."""
     if len(text) > CHARACTERS_MAX:
         raise InvalidSelector(f"it has more than {CHARACTERS_MAX} characters", CHARACTERS_MAX)
     try:

@@ -1,4 +1,4 @@
-"""A selector that can be asked, and the memory of those that were parsed."""
+"""Selectors, and the cache of those that were parsed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from broker.routing.selector.expression import Expression
 from broker.routing.selector.facts import Facts
 
 PARSED_MAX: Final = 1000
-"""Parses that are remembered, for all brokers of a process; the oldest is forgotten first."""
+"""Maximum selectors in the cache, for all brokers of a process; the oldest is removed first."""
 
 
 @final
 class Selector:
-    """Which messages somebody wants. Two of one text are one."""
+    """A condition that selects messages. Two selectors of one text are equal."""
 
     def __init__(self, text: str, condition: Expression) -> None:
         self.text: Final = text
         self._condition: Final = condition
 
     def matches(self, message: Message) -> bool:
-        """Whether `message` is wanted: what is unknown is not."""
+        """Return whether `message` is selected. It is not if the result is unknown."""
         return self.admits(Facts(message))
 
     def admits(self, facts: Facts) -> bool:
-        """As `matches`, for whoever asks several selectors about a message."""
+        """Like `matches`, for a message whose `facts` several selectors share."""
         facts.begin()
         return self._condition.evaluate(facts) is True and not facts.is_overspent()
 
@@ -40,10 +40,10 @@ PARSED: Final[dict[str, Selector]] = {}
 
 
 def parse_selector(text: str) -> Selector:
-    """The selector that `text` says; InvalidSelector, naming the place, where it says none."""
+    """Return the selector of `text`. InvalidSelector, with the position, if it is none."""
     selector = PARSED.get(text)
     if selector is None:
-        # here, because it imports lark: a broker without selectors does without
+        # imported here, so that a broker without selectors does not load lark
         from broker.routing.selector.parse import parse
 
         selector = Selector(text, parse(text))

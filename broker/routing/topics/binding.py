@@ -1,7 +1,7 @@
-"""Which of a topic's subscriptions get a message: by key, and by what they ask of it.
+"""Selection of a topic's subscriptions that get a message: by its key and by their filters.
 
-A topic whose subscribers ask for nothing special keeps them in one list. The others lie
-in a trie, by the pattern of their key.
+A topic keeps subscribers that take every message in one list. The others are in a trie,
+by the pattern of their key.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @final
 class FilterGroup:
-    """A filter that some bindings have in common: it judges each message once for them all.
+    """A filter that several bindings share: it is evaluated once per message for all of them.
 
-    `judged` says how often it has.
+    `judged` counts the evaluations.
     """
 
     def __init__(self, wanted: ConsumerFilter) -> None:
@@ -36,7 +36,7 @@ class FilterGroup:
         self._passes = False
 
     def passes(self, facts: Facts, number: i64) -> bool:
-        """Whether a message may pass, which is the one of that number and no other."""
+        """Return whether the message of that `number`, which no other message has, may pass."""
         if self._latest != number:
             self._latest = number
             self.judged += 1
@@ -46,9 +46,9 @@ class FilterGroup:
 
 @final
 class Binding:
-    """A queue gets messages whose key is as its pattern says, and which its filter lets pass.
+    """A queue that gets the messages whose key matches its pattern and which pass its filter.
 
-    An empty key is every key, and filter None every message.
+    An empty key matches every key, and filter None passes every message.
     """
 
     def __init__(self, queue: Queue, key: str = "", wanted: ConsumerFilter | None = None) -> None:
@@ -62,7 +62,7 @@ class Binding:
         return self.filter is None and self.words == [pattern.MANY]
 
     def is_like(self, other: Binding) -> bool:
-        """Whether both give the same messages to the same queue."""
+        """Return whether both give the same messages to the same queue."""
         return (
             self.queue is other.queue and self.words == other.words and self.filter == other.filter
         )
@@ -70,9 +70,9 @@ class Binding:
 
 @final
 class Bindings:
-    """All bindings of one topic. `queues` has each queue once, in the order in which they came.
+    """All bindings of one topic. `queues` has each queue once, in the order of first bindings.
 
-    `are_selective` tells whether `matching` finds less than all of them.
+    `are_selective`: `matching` may find fewer queues than these.
     """
 
     def __init__(self) -> None:
@@ -85,15 +85,15 @@ class Bindings:
         self._messages: i64 = 0
 
     def has(self, binding: Binding) -> bool:
-        """Whether there is one like it."""
+        """Return whether there is a binding like `binding`."""
         return any(each.is_like(binding) for each in self._of.get(binding.queue, []))
 
     def count(self, queue: Queue) -> i64:
-        """How many bindings `queue` has."""
+        """Return the number of bindings that `queue` has."""
         return i64(len(self._of.get(queue, [])))
 
     def add(self, binding: Binding) -> None:
-        """One like it is not there yet."""
+        """Add `binding`. The caller has checked with `has` that there is none like it."""
         queue = binding.queue
         held = self._of.get(queue)
         if held is None:
@@ -115,7 +115,7 @@ class Bindings:
         self.are_selective = True
 
     def remove(self, queue: Queue) -> None:
-        """Take out all bindings of `queue`."""
+        """Remove all bindings of `queue`."""
         for binding in self._of.pop(queue, []):
             if not binding.takes_all():
                 self._remove_from_trie(binding)
@@ -134,7 +134,7 @@ class Bindings:
             del self.gates[gate.filter]
 
     def matching(self, message: Message) -> list[Queue]:
-        """Every queue that gets `message`, once, however many of its bindings say so."""
+        """Return the queues that get `message`, each once, however many of its bindings match."""
         self._messages += 1
         found = self._unasking.copy()
         facts = Facts(message)
@@ -147,9 +147,9 @@ class Bindings:
 
 
 def key_words(message: Message) -> list[str]:
-    """The words of a message's key: of its address, else of its subject, else none (DST-05).
+    """Return the words of a message's key: of its address, else its subject, else none (DST-05).
 
-    A subject that is too long for a key is none.
+    A subject that is too long for a key counts as none.
     """
     key = message.key
     if key:

@@ -1,8 +1,8 @@
-"""Subscriptions that nobody can name, while their one subscriber may come back.
+"""Subscriptions without a name, kept while their one subscriber may come back.
 
-They are kept by container-id and link name, and go on collecting: as their expiry-policy and
-timeout say (SUB-25), and through a grace where a connection to a durable or transient topic
-was lost (DST-11, DST-12).
+They are kept by container-id and link name, and continue to collect messages: as their
+expiry-policy and timeout say (SUB-25), and, for a durable or transient topic, through a grace
+period after the connection was lost (DST-11, DST-12).
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from broker.routing.topics.subscription import Subscription
 
 KEPT_MAX: Final[i64] = 10_000
-"""A peer could lose one connection after another, or leave a link behind for each name."""
+"""Maximum kept subscriptions: a client could lose connection after connection, or leave one link
+behind for each name."""
 
 GRACE_MS: Final[i64] = 60_000
 
 
 def has_grace(identity: Identity | None, address: Address) -> bool:
-    """Whether a subscription to `address` goes on for a while when its connection is lost."""
+    """Return whether a subscription to `address` gets a grace period if its connection is lost."""
     if identity is not None:
         return False
     promised = address.durability
@@ -34,31 +35,31 @@ def has_grace(identity: Identity | None, address: Address) -> bool:
 
 @final
 class KeptSubscriptions:
-    """All that wait for their subscribers, by the container-id and link name of each."""
+    """Subscriptions that wait for their subscribers, by the container-id and link name of each."""
 
     def __init__(self, kept_max: i64 = KEPT_MAX) -> None:
         self._kept_max: Final[i64] = kept_max
         self._kept: Final[dict[tuple[str, str], Subscription]] = {}
 
     def count(self) -> i64:
-        """How many wait."""
+        """Return the number of waiting subscriptions."""
         return i64(len(self._kept))
 
     def has_room(self) -> bool:
-        """Whether one more may wait."""
+        """Return whether one more subscription may wait."""
         return i64(len(self._kept)) < self._kept_max
 
     def keep(self, subscription: Subscription, key: tuple[str, str]) -> None:
-        """Let it wait for the subscriber of that `key`, for which nothing waits yet."""
+        """Let `subscription` wait for the subscriber of that `key`, for which none waits yet."""
         subscription.kept_as = key
         self._kept[key] = subscription
 
     def find(self, key: tuple[str, str]) -> Subscription | None:
-        """What waits for that subscriber."""
+        """Return the subscription that waits for the subscriber of that `key`, or None."""
         return self._kept.get(key)
 
     def forget(self, subscription: Subscription) -> None:
-        """It does not wait any more. Twice is once."""
+        """Let `subscription` wait no longer. Idempotent."""
         key = subscription.kept_as
         if key is not None:
             subscription.kept_as = None

@@ -1,4 +1,4 @@
-"""How long a dynamic node lives (core 3.5.10 to 3.5.13), never longer than its connection."""
+"""Lifetime of dynamic nodes (core 3.5.10 to 3.5.13), never longer than their connection."""
 
 from enum import Enum
 
@@ -6,7 +6,7 @@ from mypy_extensions import i64
 
 
 class DeletePolicy(Enum):
-    """What the node waits for, once the link that made it has ceased to exist."""
+    """Condition for deleting a dynamic node, once the link that made it has ceased to exist."""
 
     ON_CLOSE = "nothing"
     ON_NO_LINKS = "that it has no links"
@@ -15,7 +15,7 @@ class DeletePolicy(Enum):
 
 
 def is_over(policy: DeletePolicy, *, links: i64, messages: i64) -> bool:
-    """Whether a node without its creator is to be deleted."""
+    """Return whether a dynamic node is to be deleted, now that the link that made it is gone."""
     if policy is DeletePolicy.ON_NO_LINKS:
         return links == 0
     if policy is DeletePolicy.ON_NO_MESSAGES:

@@ -1,7 +1,7 @@
-"""When something that a link made or kept is over (core 3.5.6): at which end, and how long after.
+"""Expiry of objects that a link made or kept (core 3.5.6): at which end, and how long after it.
 
-One mechanism for dynamic nodes, subscriptions and the grace after a lost
-connection. Whoever holds a `Expiry` reports the ends of its link, and a
+One mechanism for dynamic nodes, subscriptions and the grace period after a lost
+connection. The owner of an `Expiry` reports the ends of its link, and a
 re-attach; `Expiring.expired` is then called once, now or later, or never.
 """
 
@@ -21,13 +21,13 @@ from storage.batch import Batch
 
 NEVER_ENDS: Final[i64] = -1
 HORIZON_MS: Final[i64] = 60_000
-"""The agenda is asked for no later moment, so that no peer fills it with far ones."""
+"""Farthest moment, in ms from now, entered in the timer queue, so that no client fills it."""
 STALE_FREE: Final[i64] = 64
-"""So many deadlines of leases that were resumed may lie about besides one for each that runs."""
+"""Maximum deadlines of resumed expiries in the heap, besides one for each running expiry."""
 
 
 class Ending(Enum):
-    """What ended a link, or came after that: the outermost of link, session and connection."""
+    """The end of a link, or later of its session or connection: the outermost one counts."""
 
     LINK_CLOSED = "detached with closed=true"
     LINK_DETACHED = "detached, or stolen"
@@ -37,7 +37,7 @@ class Ending(Enum):
 
 
 class ExpiryDecision(Enum):
-    """What an ending means for a lease."""
+    """Effect of an ending on an expiry."""
 
     ENDS = "it is over now"
     EXPIRES = "its timeout counts from now"
@@ -46,7 +46,7 @@ class ExpiryDecision(Enum):
 
 @final
 class ExpiryPolicy:
-    """An expiry-policy, its timeout, and the least respite after the loss of a connection."""
+    """An expiry-policy, its timeout, and the minimum time left after a connection was lost."""
 
     def __init__(self, policy: str, *, timeout_s: i64 = 0, grace_ms: i64 = 0) -> None:
         self.policy: Final = policy
@@ -55,7 +55,7 @@ class ExpiryPolicy:
 
 
 def decide_expiry(policy: str, ending: Ending) -> ExpiryDecision:
-    """What `ending` means under an expiry-policy; a closed link ends its terminus (2.6.4)."""
+    """Return the effect of `ending` under `policy`; a closed link ends its terminus (2.6.4)."""
     if ending is Ending.LINK_CLOSED:
         return ExpiryDecision.ENDS
     if policy == LINK_DETACH:
@@ -69,7 +69,7 @@ def decide_expiry(policy: str, ending: Ending) -> ExpiryDecision:
 
 
 def respite_ms(terms: ExpiryPolicy, ending: Ending) -> i64:
-    """How long after `ending`, at which its timeout begins to count, something goes on."""
+    """Return how many ms the object lasts after `ending`, at which its timeout begins to count."""
     timeout_ms = terms.timeout_s * 1000
     if ending is Ending.CONNECTION_LOST:
         return max(timeout_ms, terms.grace_ms)
@@ -78,19 +78,19 @@ def respite_ms(terms: ExpiryPolicy, ending: Ending) -> i64:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Expiring:
-    """Something whose life a lease decides."""
+    """An object whose life an `Expiry` decides."""
 
     @abstractmethod
     def expired(self, batch: Batch) -> None:
-        """Its time is over: nobody has come back for it."""
+        """End this object: its time is over, and no link has come back for it."""
 
 
 @final
 class Expiry:
-    """The life of one `Expiring` on its terms.
+    """The life of one `Expiring` by its expiry-policy.
 
-    Held while a link is attached; else it waits for an end on its connection,
-    or for its deadline, or for nothing at all.
+    It is held while a link is attached; else it waits for the end of its session
+    or connection, or for its deadline, or for nothing at all.
     """
 
     def __init__(self, expiring: Expiring, terms: ExpiryPolicy) -> None:
@@ -103,7 +103,7 @@ class Expiry:
 
 @final
 class Expiries(TimerCallback):
-    """The leases that nobody holds: those that wait for an end, and those that run out."""
+    """The expiries that no link holds: those that wait for an end, and those with a deadline."""
 
     def __init__(self, timer_queue: TimerQueue, clock: Clock) -> None:
         self.any_due = False
@@ -120,7 +120,7 @@ class Expiries(TimerCallback):
     def link_ended(
         self, expiry: Expiry, ending: Ending, batch: Batch, *, connection: i64, session: i64
     ) -> None:
-        """The last link that held `expiry` has ended; it was in that session of that connection.
+        """Start `expiry`: its last link, in that session of that connection, has ended.
 
         The numbers need to be unique only while the connection, or the session in it, lives.
         """
@@ -132,13 +132,13 @@ class Expiries(TimerCallback):
         self._waiting.setdefault(int(connection), {})[expiry] = None
 
     def session_ended(self, connection: i64, session: i64, batch: Batch) -> None:
-        """A session has ended while its connection goes on; its links were reported before."""
+        """Apply the end of a session whose connection goes on; its links were reported before."""
         for expiry in list(self._waiting.get(int(connection), {})):
             if expiry.session == session:
                 self._start_expiry(expiry, Ending.SESSION_ENDED, batch)
 
     def connection_ended(self, connection: i64, ending: Ending, batch: Batch) -> None:
-        """A connection has ended; its links were reported before."""
+        """Apply the end of a connection; the ends of its links were reported before."""
         waiting = self._waiting.pop(int(connection), None)
         if waiting is not None:
             for expiry in waiting:
@@ -146,32 +146,32 @@ class Expiries(TimerCallback):
                 self._start_expiry(expiry, ending, batch)
 
     def resume(self, expiry: Expiry) -> None:
-        """A link holds `expiry` again, or its thing has ended otherwise: nothing runs any more."""
+        """Stop `expiry`: a link holds it again, or its object has ended otherwise."""
         self._stop_waiting(expiry)
         if expiry.deadline_ms != NEVER_ENDS:
             expiry.deadline_ms = NEVER_ENDS
             self._running -= 1
 
     def end(self, expiry: Expiry) -> None:
-        """Its thing is gone: `expired` is not called any more."""
+        """Stop `expiry` for good: its object is gone, and its `expired` is not called any more."""
         self.resume(expiry)
         expiry.expiring = None
 
     def waiting(self) -> i64:
-        """How many leases nobody holds, other than those that go on for ever."""
+        """Return the number of expiries that no link holds, except those that never end."""
         count = self._running
         for waiting in self._waiting.values():
             count += len(waiting)
         return count
 
     def deadlines(self) -> i64:
-        """How many deadlines are kept, those of leases that were resumed included."""
+        """Return the number of deadlines in the heap, those of resumed expiries included."""
         return i64(len(self._deadlines))
 
     # -- what follows
 
     def _start_expiry(self, expiry: Expiry, ending: Ending, batch: Batch) -> bool:
-        """End what `expiry` is of, or start its timeout, as `ending` says; False if it stays."""
+        """End the object of `expiry`, or start its timeout, as `ending` says; False if neither."""
         decision = decide_expiry(expiry.terms.policy, ending)
         if decision is ExpiryDecision.STAYS:
             return False
@@ -209,7 +209,7 @@ class Expiries(TimerCallback):
         self._ask()
 
     def _ask(self) -> None:
-        """Have `due` called at the earliest deadline, or at the horizon."""
+        """Have `due` called at the earliest deadline, or at the horizon if that is earlier."""
         if not self._deadlines:
             return
         deadline = i64(self._deadlines[0][0])
@@ -224,7 +224,7 @@ class Expiries(TimerCallback):
         self.any_due = True
 
     def collect(self, batch: Batch) -> None:
-        """End whatever has run out. In a round of its own: `due` has no batch to note it in."""
+        """End all objects whose deadline is over. `due` cannot: it has no batch for the changes."""
         self.any_due = False
         now_ms = self._clock.now_ms()
         while self._deadlines and self._deadlines[0][0] <= now_ms:
@@ -235,5 +235,5 @@ class Expiries(TimerCallback):
 
 
 def is_live(entry: tuple[int, int, Expiry]) -> bool:
-    """Whether that deadline still is the one of its lease."""
+    """Return whether a deadline in the heap still is that of its expiry."""
     return entry[2].deadline_ms == entry[0]

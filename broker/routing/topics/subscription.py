@@ -1,7 +1,7 @@
-"""What a subscription is, which one an attach means, and when it may not have it.
+"""Subscriptions: which one an attach means, and when the attach is refused.
 
-The twelve rows of SUB-01 to SUB-12 are `row_of`, the rules of who may share and
-who may change a subscription are `judge`: facts in, verdict out.
+`row_of` has the twelve rows of SUB-01 to SUB-12. `judge` has the rules on sharing
+and changing a subscription: it takes facts and returns a verdict.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from broker.routing.topics.subscriptions import Subscriptions
 
 BAR: Final = "|"
-"""Behind it, a link name only tells links of one shared subscription apart (SUB-35)."""
+"""Ends the name of a shared subscription in a link name; the rest only distinguishes its links
+(SUB-35)."""
 
 NAME_BYTES_MAX: Final = 255
-"""Longest name and longest container-id of a named subscription: keys of any store take it."""
+"""Maximum bytes of the name and the container-id of a named subscription: fits any store's keys."""
 
 
 class SubscriptionKind(Enum):
-    """What a link wants with a subscription."""
+    """The use that a link makes of a subscription."""
 
     PRIVATE = "a new one that nobody else can name"
     SOLE = "a named one, alone"
@@ -43,7 +44,7 @@ class SubscriptionKind(Enum):
 
 @final
 class SubscriptionTraits:
-    """What an attach says of the subscription that it means. A queue's link says nothing."""
+    """Facts by which an attach selects its subscription. A queue's link states none of them."""
 
     def __init__(
         self,
@@ -59,9 +60,9 @@ class SubscriptionTraits:
         self.is_durable: Final = is_durable
 
     def differ_from(self, other: SubscriptionTraits) -> bool:
-        """Whether the two mean different subscriptions, as far as that shows without a name.
+        """Return whether the two mean different subscriptions, as far as that shows without a name.
 
-        Only durable ones are looked up.
+        A lookup, without a source, counts as durable: only durable ones are looked up.
         """
         return (
             self.is_shared != other.is_shared
@@ -72,12 +73,12 @@ class SubscriptionTraits:
 
 
 QUEUE_FACTS: Final = SubscriptionTraits()
-"""What a link to anything but a subscription says of one."""
+"""The traits of a link to anything but a subscription."""
 
 
 @final
 class AttachRule:
-    """One line of the table: `number` 5 is SUB-05. Private subscriptions have no identity."""
+    """One row of the table: `number` 5 is SUB-05. `identity` is None for private subscriptions."""
 
     def __init__(self, number: int, use: SubscriptionKind, identity: Identity | None) -> None:
         self.number: Final = number
@@ -86,11 +87,11 @@ class AttachRule:
 
 
 PRIVATE_ROW: Final = AttachRule(1, SubscriptionKind.PRIVATE, None)
-"""That of SUB-01."""
+"""The row of SUB-01."""
 
 
 def row_of(facts: SubscriptionTraits, *, link_name: str, container_id: str) -> AttachRule:
-    """The row that an attach falls under. InvalidAddress where a name is too long to be kept."""
+    """Return the row for an attach. Raise InvalidAddress if no store can keep one of its names."""
     shared, is_global, durable = facts.is_shared, facts.is_global, facts.is_durable
     if not facts.has_source:
         number = 9 + 2 * int(shared) + int(is_global)
@@ -125,10 +126,11 @@ def _check(name: str, what: str) -> None:
 
 @final
 class SubscriptionState:
-    """What an attach meets: the live link of its name, and the subscription it means.
+    """State that an attach meets: the live link of its name, and the subscription it means.
 
-    `link` is what the live link of that container and name said, None where there is none;
-    `holds` whether that link is one of the subscription's `consumers`.
+    `link` has the traits of the live link of that container and name, None if there is none;
+    `holds`: that link is one of the subscription's `consumers`. `wants_the_same`: the attach
+    asks for the topic and filter that the subscription has.
     """
 
     def __init__(
@@ -150,7 +152,7 @@ class SubscriptionState:
 
 
 class AttachVerdict(Enum):
-    """What comes of an attach. Those from `LINK_IN_USE` on are refusals, in words for the peer."""
+    """Result of judging an attach. From `LINK_IN_USE` on: refusals, whose texts the peer gets."""
 
     BEGIN = "there is none: begin one"
     RESUME = "take part in the one there is"
@@ -173,14 +175,14 @@ REFUSALS: Final = (
     AttachVerdict.CONSUMED_BY_ANOTHER,
     AttachVerdict.WANTED_OTHERWISE,
 )
-"""All of these are answered with amqp:resource-locked, and change nothing."""
+"""Verdicts that are answered with amqp:resource-locked, and change nothing."""
 
 
 def judge(asked: SubscriptionTraits, standing: SubscriptionState) -> AttachVerdict:
-    """Decide by SUB-21, SUB-22, SUB-26 and SUB-38, in the order of SUB-40.
+    """Judge an attach by SUB-21, SUB-22, SUB-26 and SUB-38, in the order of SUB-40.
 
-    Where the verdict is no refusal and a live link has the name, that link is stolen: but not
-    by a lookup, and never while its subscription would have to begin anew.
+    If the verdict is no refusal and a live link has the name, the attach steals that link; but a
+    lookup steals none, and no link is stolen whose subscription would have to begin anew.
     """
     link = standing.link
     if not asked.has_source:
@@ -203,9 +205,9 @@ def judge(asked: SubscriptionTraits, standing: SubscriptionState) -> AttachVerdi
 
 @final
 class SubscriptionSpec:
-    """What a subscriber wants to have: two that are alike take the same messages (SUB-21).
+    """The messages that a subscriber asks for: two that are alike take the same ones (SUB-21).
 
-    `stated` are its filters in the client's own bytes, to be told again.
+    `stated` are its filters in the client's own bytes, to be echoed in answers.
     """
 
     def __init__(
@@ -219,7 +221,7 @@ class SubscriptionSpec:
         self.stated: Final[list[SourceFilter]] = stated if stated is not None else []
 
     def is_like(self, other: SubscriptionSpec) -> bool:
-        """Whether both take the same messages."""
+        """Return whether both take the same messages."""
         if self.filter != other.filter:
             return False
         mine, others = self.address, other.address
@@ -235,7 +237,7 @@ def meaning_of(address: Address) -> tuple[str, list[str], list[str]]:
 
 @final
 class SubscriptionExpiry:
-    """What a client said of how long its subscription lasts; the first to come counts (SUB-23)."""
+    """Lifetime that a client asked for; that of the subscription's first attach counts (SUB-23)."""
 
     def __init__(
         self,
@@ -251,7 +253,7 @@ class SubscriptionExpiry:
 
 @final
 class ConsumerDetach:
-    """How and whence a consumer left: `key` is the container-id and name of its link."""
+    """How and from where a consumer left; `key` is the container-id and name of its link."""
 
     def __init__(
         self, ending: Ending, *, connection: i64, session: i64, key: tuple[str, str]
@@ -264,11 +266,11 @@ class ConsumerDetach:
 
 @final
 class Subscription(Expiring):
-    """A queue of its own for what is published to a topic from its beginning to its end.
+    """A subscription: its own queue of what is published to a topic from its beginning to its end.
 
-    Its lease counts once the last consumer has left; `kept_as` tells who may then have it
-    back, where it has no name by which anybody could. `begun_on` is the page of the journal
-    from which it is durable, -1 where it is from the store, or never will be.
+    Its `expiry` counts once the last consumer has left. `kept_as` is then the container-id and
+    link name that may have it back, if it has no name. `begun_on` is the page of the journal from
+    which it is durable; -1 if it is from the store, or is never durable.
     """
 
     def __init__(
@@ -304,7 +306,7 @@ class Subscription(Expiring):
         return identity is not None and identity[2]
 
     def ends_with_its_consumer(self) -> bool:
-        """Return whether its messages are of use to its one consumer alone, and go with it."""
+        """Return whether its messages are of use only to its one consumer, and end with it."""
         return not self.is_durable() and len(self.queue.consumers) <= 1
 
     def is_global(self) -> bool:
@@ -312,6 +314,6 @@ class Subscription(Expiring):
         return identity is not None and identity[0] is None
 
     def name(self) -> str:
-        """What it is called, empty where nobody can name it."""
+        """Return the name of the subscription, empty if it has none."""
         identity = self.identity
         return "" if identity is None else identity[1]

@@ -1,4 +1,4 @@
-"""Every subscription that there is, and which names are taken: nothing else begins or ends one."""
+"""All subscriptions and the names in use; only this module begins or ends a subscription."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from broker.routing.router import Router
 
 SUBSCRIPTIONS_MAX: Final[i64] = 100_000
-"""Named subscriptions of the whole broker: names come from peers, and may stay for ever."""
+"""Maximum named subscriptions of the broker: clients choose names, which may stay for ever."""
 
 
 @final
 class Subscriptions:
-    """All subscriptions by their queues, and by identity those that have one.
+    """All subscriptions by their queues, and the named ones also by identity.
 
-    A subscription is over, here and in its topic, before anybody hears of it.
+    At its end a subscription is removed here and from its topic before its consumers are told.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class Subscriptions:
         self._max: Final[i64] = subscriptions_max
 
     def find(self, row: AttachRule) -> Subscription | None:
-        """The subscription that an attach of that row means, where it exists."""
+        """Return the subscription that an attach of that row means, None if it does not exist."""
         identity = row.identity
         return None if identity is None else self.named.get(identity)
 
     def identified(self, text: str) -> Subscription | None:
-        """The named subscription of that identity, as `identity_of` tells it."""
+        """Return the named subscription whose `identity_of` is `text`, or None."""
         for identity, subscription in self.named.items():
             if identity_of(identity) == text:
                 return subscription
@@ -81,10 +81,10 @@ class Subscriptions:
         link: SubscriptionTraits | None,
         held: Subscription | None,
     ) -> AttachVerdict:
-        """Judge an attach; HeldExclusively or NoSuchNode where it is refused.
+        """Judge an attach; raise HeldExclusively or NoSuchNode if it is refused.
 
-        `link` is what the live link of its name said, and `held` the subscription from which
-        that link consumes.
+        `link` has the traits of the live link of its name, and `held` is the subscription from
+        which that link consumes; None without one. `interest` is None for a lookup.
         """
         there = self.find(row)
         if there is None:
@@ -171,9 +171,9 @@ class Subscriptions:
         *,
         batch: Batch,
     ) -> Subscription:
-        """A durable subscription that the store has, at a start. Raises as `Router.bind`.
+        """Restore a durable subscription from the store, at a start. Raise as `Router.bind` does.
 
-        Its last consumer left when the broker ended, so it may be over.
+        Its last consumer left when the broker ended, so it may be over at once.
         """
         identity = (stored.container_id, stored.name, True)
         topic = self._router.topic_of(interest.address, batch)
@@ -195,7 +195,7 @@ class Subscriptions:
         return subscription
 
     def _make_way(self, there: Subscription, interest: SubscriptionSpec, batch: Batch) -> None:
-        """End a subscription that begins anew, and say what is lost with it."""
+        """End a subscription that begins anew, and report how many messages are lost with it."""
         lost = there.queue.waiting + there.queue.held()
         if lost > 0:
             self._router.stats.backlog_dropped += lost
@@ -208,7 +208,7 @@ class Subscriptions:
     # -- consumers
 
     def join(self, subscription: Subscription, consumer: Consumer) -> None:
-        """`consumer` takes part, and what was to end for want of one goes on."""
+        """Attach `consumer` to `subscription`, which no longer expires for want of a consumer."""
         subscription.queue.attach_consumer(consumer)
         self.kept.forget(subscription)
         self._router.expiries.resume(subscription.expiry)
@@ -216,10 +216,10 @@ class Subscriptions:
     def leave(
         self, subscription: Subscription, consumer: Consumer, batch: Batch, *, how: ConsumerDetach
     ) -> None:
-        """`consumer` has gone (SUB-25, SUB-30 to SUB-33).
+        """Detach `consumer` from `subscription` (SUB-25, SUB-30 to SUB-33).
 
-        HeldExclusively where it wanted to end a durable subscription with that, and others
-        consume from it: then nothing but its going has happened.
+        Raise HeldExclusively if that was to end a durable subscription from which others
+        consume: then the consumer has left, and nothing else has changed.
         """
         closed = how.ending is Ending.LINK_CLOSED
         queue = subscription.queue
@@ -243,13 +243,13 @@ class Subscriptions:
     # -- ends
 
     def give_up(self, key: tuple[str, str], batch: Batch) -> None:
-        """End what waits for that subscriber: it has asked for something else."""
+        """End the subscription kept for the subscriber of that key, which asked for another."""
         kept = self.kept.find(key)
         if kept is not None:
             self.end(kept, batch)
 
     def end_all_of(self, topic: Topic, batch: Batch) -> None:
-        """`topic` goes, and with it every subscription but those to a pattern."""
+        """End every subscription of `topic`, which is deleted, except those to a pattern."""
         wildcards = self._router.wildcards
         for queue in list(topic.subscriptions):
             subscription = self.of.get(queue)
@@ -257,9 +257,9 @@ class Subscriptions:
                 self.end(subscription, batch)
 
     def unsubscribe(self, identity: Identity, batch: Batch) -> bool:
-        """End whatever subscription has this identity now; HeldExclusively while it has consumers.
+        """End the subscription with this identity; raise HeldExclusively if it has consumers.
 
-        False where it has ended meanwhile, which is what was wanted.
+        Return False if it has ended meanwhile, which is what was wanted.
         """
         subscription = self.named.get(identity)
         if subscription is None:
@@ -270,7 +270,7 @@ class Subscriptions:
         return True
 
     def end(self, subscription: Subscription, batch: Batch) -> None:
-        """It is over, and all of its messages with it; its consumers are told. Twice is once."""
+        """End `subscription` and delete its messages; its consumers are told. Idempotent."""
         if subscription.is_over:
             return
         subscription.is_over = True
@@ -288,7 +288,7 @@ class Subscriptions:
 
 
 def as_stored_subscription(subscription: Subscription) -> StoredSubscription:
-    """What the store keeps of a durable subscription."""
+    """Return the record that the store keeps of a durable subscription."""
     identity = subscription.identity
     assert identity is not None
     scope, name, _ = identity

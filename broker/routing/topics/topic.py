@@ -1,4 +1,4 @@
-"""A topic: one shared message, an entry in the queue of every subscription that it is for."""
+"""Topics: one shared message, and an entry for it in the queue of each matching subscription."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @final
 class Topic(Node):
-    """Fans messages out to the subscriptions of the moment.
+    """A node that passes each message to the subscriptions of the moment.
 
-    All or nothing: where one of the queues that a message is for has reached its limit,
-    none gets it, and its sender is told. A sender could not do anything about half of them.
+    All or nothing: if one of the queues that a message is for has reached its limit, none
+    gets it, and its sender is told. A sender could do nothing about a partial delivery.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class Topic(Node):
         return self._limited > 0
 
     def destinations(self, message: Message) -> list[Queue]:
-        """The queues that `message` is for, each once."""
+        """Return the queues that `message` is for, each once."""
         if self.bindings.are_selective:
             return self.bindings.matching(message)
         return self.subscriptions
 
     def bind(self, binding: Binding) -> None:
-        """Let a queue have what is published from now on. Twice is once; LimitReached."""
+        """Bind a queue: it gets messages published from now on. Idempotent. Raises LimitReached."""
         if self.bindings.has(binding):
             return
         self.router.check_bindings(1)
@@ -77,7 +77,7 @@ class Topic(Node):
             self._limited += _limits(queue)
 
     def unbind(self, queue: Queue) -> None:
-        """`queue` gets nothing more from here. Twice is once."""
+        """Unbind `queue`: it gets no more messages of this topic. Idempotent."""
         if self not in queue.topics:
             return
         del queue.topics[self]
@@ -89,14 +89,14 @@ class Topic(Node):
             self.credit_pool.serve()
 
     def producer_window(self) -> i64:
-        """Of the subscription that leaves least of it."""
+        """Return the smallest producer window of all subscriptions, in messages."""
         least = UNLIMITED
         for queue in self.subscriptions:
             least = min(least, queue.ack_latency.producer_window.most)
         return least
 
     def room_for_more(self) -> i64:
-        """As much as the fullest subscription has; those that drop or reject hold nobody up."""
+        """Return the room of the fullest subscription; those that drop or reject limit nothing."""
         left = UNLIMITED
         if self.credit_pool is not None:
             for queue in self.subscriptions:
@@ -108,21 +108,24 @@ class Topic(Node):
             queue.call_when_less()
 
     def backlog(self) -> i64:
-        """Of all subscriptions, whatever else they get: that is what the cache has to hold."""
+        """Return the sum of the backlogs of all subscriptions.
+
+        Messages from other topics count, too: the processor's cache has to hold all of them.
+        """
         waiting: i64 = 0
         for queue in self.subscriptions:
             waiting += queue.backlog()
         return waiting
 
     def due(self, now_ms: i64) -> None:
-        """Patience with slow subscribers ends."""
+        """Let waiting producers go on if the patience with slow subscribers is over."""
         self.pacing.tick(now_ms, self.backlog())
 
     def links(self) -> i64:
         return i64(len(self.producers)) + i64(len(self.subscriptions))
 
     def delete(self, batch: Batch) -> None:
-        """Subscriptions end with it, except those to a pattern, which other topics may match."""
+        """Delete the subscriptions, too, except those to a pattern: other topics may match it."""
         for queue in list(self.subscriptions):
             self.unbind(queue)
             if not self.router.wildcards.has(queue):
@@ -131,5 +134,5 @@ class Topic(Node):
 
 
 def _limits(queue: Queue) -> i64:
-    """1 where `queue` may be full, else 0."""
+    """Return 1 if `queue` may be full, else 0."""
     return 1 if queue.may_be_full() else 0

@@ -1,8 +1,8 @@
-"""Patterns by their words, so that a key meets only those that begin as it does.
+"""Patterns in a trie of their words, so that a key meets only those that begin as it does.
 
-A match walks the words of the key once. At each it has all the places that patterns
-may have come to by then, each once: what is looked at grows with the patterns that still
-agree, not with those that have stopped agreeing.
+A match walks the words of the key once. At each word it has the set of trie nodes that
+patterns may have reached by then: the work grows with the patterns that still match, not
+with those that have stopped matching.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @final
 class TrieNode:
-    """The patterns that begin with the words that lead here; `bindings` are those that end here."""
+    """The patterns that begin with the words leading here; `bindings` are those that end here."""
 
     def __init__(self, *, repeats: bool) -> None:
         self.words: Final[dict[str, TrieNode]] = {}
@@ -37,7 +37,7 @@ class TrieNode:
         return self.words.get(word)
 
     def grow(self, word: str) -> TrieNode:
-        """The node behind `word`, made where there is none."""
+        """Return the node after `word`, created if missing."""
         found = self.next(word)
         if found is None:
             found = TrieNode(repeats=word == MANY)
@@ -50,7 +50,7 @@ class TrieNode:
         return found
 
     def prune(self, word: str) -> None:
-        """Forget the node behind `word`."""
+        """Remove the node after `word`."""
         if word == ONE:
             self.one = None
         elif word == MANY:
@@ -59,13 +59,13 @@ class TrieNode:
             self.words.pop(word, None)
 
     def is_bare(self) -> bool:
-        """Whether no pattern needs this node."""
+        """Return whether no pattern needs this node."""
         return not (self.bindings or self.words or self.one is not None or self.many is not None)
 
 
 @final
 class Trie:
-    """Bindings by pattern, in normal form. `visited` counts the nodes of the latest match."""
+    """Bindings by pattern, in normal form. `visited` counts the nodes that the last match met."""
 
     def __init__(self) -> None:
         self.visited: i64 = 0
@@ -82,7 +82,7 @@ class Trie:
         node.bindings.append(binding)
 
     def remove(self, pattern: list[str], binding: Binding) -> None:
-        """Take out what was added under that pattern, and nodes that were there for it alone."""
+        """Remove the binding added under that pattern, and the nodes that only it needed."""
         node = self._root
         way = [node]
         for word in pattern:
@@ -99,7 +99,7 @@ class Trie:
             at -= 1
 
     def match(self, words: list[str]) -> list[TrieNode]:
-        """The nodes of every pattern that stands for `words`; some have no bindings."""
+        """Return the end nodes of all patterns that match `words`; some have no bindings."""
         here: list[TrieNode] = []
         self._step += 1
         self._reach(self._root, here)
@@ -121,12 +121,12 @@ class Trie:
         return here
 
     def _reach(self, node: TrieNode, reached: list[TrieNode]) -> None:
-        """Be at `node`, and at the `#` behind it, which may stand for nothing; once at each."""
+        """Reach `node`, and the `#` after it, which may stand for no word; each only once."""
         if node.step == self._step:
             return
         node.step = self._step
         reached.append(node)
-        # in the normal form no `#` follows a `#`
+        # in the normal form no `#` follows a `#`, so one level is enough
         many = node.many
         if many is not None and many.step != self._step:
             many.step = self._step

@@ -1,4 +1,4 @@
-"""Subscribers of topics by pattern: of those that exist, and of those that come (DST-06)."""
+"""Subscribers to topics by pattern, to existing topics and to those created later (DST-06)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @final
 class Wildcard:
-    """A queue is to be bound, with `key` and `filter`, to every topic of which `names` says so.
+    """A queue to be bound, with `key` and `filter`, to every topic that pattern `names` matches.
 
-    Of those topics whose addresses begin so: of one class (DST-10), or of none.
+    Only topics of one class count, whose prefix is `begins` (DST-10); it is empty for no class.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Wildcard:
         self.start: Final = _start(names.words)
 
     def takes(self, name: str) -> bool:
-        """Whether a topic of that name is meant."""
+        """Return whether the pattern covers a topic of that name."""
         words = words_part(name)
         return (
             words.startswith(self.start)
@@ -42,13 +42,13 @@ class Wildcard:
         )
 
     def binding(self) -> Binding:
-        """What one of the topics gets."""
+        """Return a new binding of the queue, for one of the topics."""
         return Binding(self.names.queue, self.key, self.filter)
 
 
 @final
 class Wildcards:
-    """The patterns of subscribers, one a queue. A topic that is made asks for its bindings."""
+    """The patterns of subscribers, one per queue. A new topic asks here for its bindings."""
 
     def __init__(self) -> None:
         self._trie: Final = Trie()
@@ -58,17 +58,17 @@ class Wildcards:
         return i64(len(self._of))
 
     def has(self, queue: Queue) -> bool:
-        """Whether `queue` goes on without any of the topics it is bound to."""
+        """Return whether `queue` has a pattern, and so outlives the topics it is bound to."""
         return queue in self._of
 
     def add(self, wildcard: Wildcard) -> None:
-        """The first of its queue."""
+        """Add a pattern. Its queue must have none yet."""
         names = wildcard.names
         self._of[names.queue] = wildcard
         self._trie.add(names.words, names)
 
     def remove(self, queue: Queue) -> bool:
-        """`queue` has no pattern any more; False where it had none."""
+        """Remove the pattern of `queue`; False if it had none."""
         wildcard = self._of.pop(queue, None)
         if wildcard is None:
             return False
@@ -76,7 +76,7 @@ class Wildcards:
         return True
 
     def bindings_of(self, name: str) -> list[Binding]:
-        """What a new topic of that name is bound to."""
+        """Return the bindings for a new topic of that name."""
         begins = durability.beginning(name)
         found: list[Binding] = []
         for node in self._trie.match(pattern.words_of(words_part(name))):
@@ -88,7 +88,7 @@ class Wildcards:
 
 
 def _start(words: list[str]) -> str:
-    """How every name begins that `words` stand for: most are told apart by that."""
+    """Return the beginning of all names that `words` match, to rule out most others cheaply."""
     first: list[str] = []
     for word in words:
         if word in (pattern.ONE, pattern.MANY):

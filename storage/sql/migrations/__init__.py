@@ -1,1 +1,1 @@
-"""Every change of the tables, numbered, oldest first."""
+"""Migrations: every change of the tables, numbered, oldest first."""

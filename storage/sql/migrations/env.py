@@ -1,4 +1,4 @@
-"""What alembic runs: the migrations, on the connection that `schema.py` hands over."""
+"""Environment of alembic: run the migrations on the connection that `schema.py` hands over."""
 
 from alembic import context
 

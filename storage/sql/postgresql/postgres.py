@@ -1,8 +1,8 @@
-"""What is PostgreSQL's own: its sessions, what makes one durable, how a batch is written, errors.
+"""PostgreSQL specifics: its sessions, checks for durability, writing of a batch, errors.
 
-One session writes, reads and holds the lock (`session.py`). A batch of few messages that come
-and go is one statement with arrays, which is also its transaction: a round trip, and one sync.
-Many messages are copied.
+One session writes, reads and holds the lock (`session.py`). A batch that only adds and removes
+a few messages is one statement with arrays, which is also its transaction: one round trip and one
+sync. Many messages are copied (COPY).
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from storage.sql.segments.segments import SegmentChanges
 from storage.sql.statements import CHANGE_BODY, Texts
 
 VERSION: Final = 150000
-"""The oldest server that is taken, as it tells its version."""
+"""Oldest version of the server that is accepted, in the format of `server_version_num`."""
 
 COMMITS: Final = "commits"
-"""The mark that holds the number of the last batch: what a lost answer is decided by."""
+"""Mark with the number of the last batch: it shows whether a commit without answer succeeded."""
 
 CONNECT_TIMEOUT_S: Final = 5.0
 
 SETTINGS: Final = {
-    # a peer that is gone must not keep the store locked, nor a broken link look idle
+    # a broker that is gone must not keep the store locked, nor a broken connection look idle
     "tcp_keepalives_idle": "5",
     "tcp_keepalives_interval": "2",
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "11000",
     "idle_in_transaction_session_timeout": "10000",
     "idle_session_timeout": "0",
-    # whoever locks a table of ours ends our wait, not the broker: it is tried again
+    # if another program locks one of our tables, only the wait ends, and the commit is retried
     "lock_timeout": "10000",
-    # plans are made once, before there are rows to be counted: numbers are found by the key
+    # plans are made once, while there are no rows to count: they must search by the key
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "jit": "off",
 }
 
 STATEMENT_BYTES_MAX: Final = 16 * 1024 * 1024
-"""More goes to the server as a stream (COPY): one value cannot be a gigabyte."""
+"""Maximum bytes of bodies in one statement. More are streamed (COPY): a value cannot be 1 GB."""
 
 DELETE_SEGMENTS: Final = "DELETE FROM segment WHERE number = ANY($1::bigint[])"
 
@@ -54,7 +54,7 @@ UPDATE segment SET size = new.size, facts = new.facts
 FROM unnest($1::bigint[], $2::bytea[], $3::bigint[]) new (size, facts, number)
 WHERE segment.number = new.number
 """
-"""sizes, facts, numbers"""
+"""Parameters: sizes, facts, numbers."""
 
 PLAIN: Final = f"""
 WITH gone AS (DELETE FROM segment WHERE number = ANY($1::bigint[])),
@@ -68,24 +68,25 @@ filled AS (INSERT INTO body SELECT * FROM unnest($5::bigint[], $6::bytea[], $7::
 counted AS (UPDATE mark SET value = $8 WHERE name = '{COMMITS}')
 INSERT INTO segment SELECT * FROM unnest($9::bigint[], $10::bigint[], $11::bytea[])
 """  # noqa: S608 - nothing of a peer's is in it
-"""A batch: segments removed; columns of those changed; of new bodies; its number; new segments."""
+"""Parameters of a batch: numbers of removed segments; columns of changed segments; columns of new
+bodies; the number of the batch; columns of new segments."""
 
 PASSING: Final = frozenset(
     {
         "25006",  # read-only: a standby, for now
-        "25P03",  # we were too slow in a transaction
+        "25P03",  # the broker was too slow in a transaction
         "40001",
         "40P01",
         "53300",  # too many connections
-        "55P03",  # somebody else has locked the table
+        "55P03",  # another program has locked the table
         "57014",
         "57P01",
         "57P02",
-        "57P03",  # it starts, or stops
+        "57P03",  # the server starts, or stops
         "57P05",
     }
 )
-"""Errors after which the same may succeed: class 08, the connection, belongs to them."""
+"""Codes of errors after which a retry may succeed, besides those of class 08, the connection."""
 
 ADVICE: Final = {
     "28000": "see the user in the store's URL, and pg_hba.conf",
@@ -94,7 +95,7 @@ ADVICE: Final = {
     "42501": "its user has to own the tables, or a schema in which it may make them",
     "53100": "the disk of the database is full",
 }
-"""What an operator can do about errors, by their code."""
+"""Advice to the operator about errors, by their code."""
 
 
 class AwayError(Exception):
@@ -102,7 +103,7 @@ class AwayError(Exception):
 
 
 class Facts:
-    """What a server says of itself and of this session."""
+    """Facts about a server and one session, as the server reports them."""
 
     def __init__(
         self,
@@ -117,13 +118,13 @@ class Facts:
         self.settings: Final = settings
         self.is_standby: Final = is_standby
         self.process: Final = process
-        """The session's process as the greeting named it."""
+        """Id of the session's server process, as the greeting named it."""
         self.processes: Final = processes
-        """The same, asked for in one statement after the other."""
+        """Ids of the server processes of consecutive statements; they differ behind a pooler."""
 
 
 def refusal(facts: Facts) -> str:
-    """Why nothing may be kept there, and what to do; empty where all is well."""
+    """Return why this server must not be used, and what to do; empty if it may be used."""
     if facts.version < VERSION:
         return f"it is PostgreSQL {facts.version // 10000}; 15 or newer is needed"
     if any(process != facts.process for process in facts.processes):
@@ -147,7 +148,7 @@ def refusal(facts: Facts) -> str:
 
 
 async def facts_of(session: asyncpg.Connection) -> Facts:
-    """Ask the server."""
+    """Ask the server for the facts that `refusal` checks."""
     names = ["fsync", "full_page_writes", "synchronous_commit", "server_encoding"]
     rows = await session.fetch(
         "SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])", names
@@ -167,23 +168,23 @@ async def facts_of(session: asyncpg.Connection) -> Facts:
 
 
 def name_of(url: str) -> str:
-    """The URL as everybody may see it: without user, password and options.
+    """Return the URL without user, password and options, as it may be shown.
 
-    What is ahead of the last @ may be the password, whatever else it looks like.
+    Everything before the last @ is removed, since any part of it may be the password.
     """
     plain = url.partition("://")[2].partition("?")[0]
     return f"postgresql://{plain.rpartition('@')[2]}"
 
 
 async def connect(url: str, application: str) -> asyncpg.Connection:
-    """A session with the settings of this file."""
+    """Return a new session with the settings of this file. Raise StoreError if `url` is invalid."""
     try:
         return await asyncpg.connect(
             url,
             timeout=CONNECT_TIMEOUT_S,
             server_settings=SETTINGS | {"application_name": application},
         )
-    except ValueError:  # whose text may quote the password
+    except ValueError:  # its text may quote the password
         raise StoreError(
             f"the URL of the store {name_of(url)} cannot be read: see host, port and options"
         ) from None
@@ -193,14 +194,17 @@ async def connect(url: str, application: str) -> asyncpg.Connection:
 
 
 def is_plain(changes: Changes) -> bool:
-    """Whether `PLAIN` says it all: messages come and go, and their bytes are not too many."""
+    """Return whether `PLAIN` can write `changes`: segments only, and none of them is rebuilt.
+
+    The new bodies must have at most STATEMENT_BYTES_MAX bytes.
+    """
     segments = changes.segments
     size = sum(len(encoded) for _, encoded, _ in segments.bodies)
     return not changes.statements and not segments.rebuilt and size <= STATEMENT_BYTES_MAX
 
 
 def columns_of(rows: Sequence[Row], width: int) -> list[Sequence[object]]:
-    """Rows as columns, `width` of them where there is no row, too."""
+    """Return rows as columns: `width` of them even if there is no row."""
     return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
@@ -249,7 +253,7 @@ async def _write_segments(
 
 
 def cause_of(error: BaseException) -> BaseException:
-    """The driver's own error, where SQLAlchemy has wrapped it."""
+    """Return the driver's own error if SQLAlchemy has wrapped it, else `error`."""
     original = getattr(error, "orig", None)
     if isinstance(original, BaseException):
         return original.__cause__ or original
@@ -257,19 +261,19 @@ def cause_of(error: BaseException) -> BaseException:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the same may succeed on another connection, a moment later."""
+    """Return whether a retry on another connection may succeed a moment later."""
     cause = cause_of(error)
     if isinstance(cause, OSError | TimeoutError | AwayError):
         return True
     if isinstance(cause, asyncpg.InterfaceError | asyncpg.InternalClientError):
-        # this is how the driver speaks of a connection that has been closed
+        # the driver raises these for a connection that has been closed
         return not isinstance(cause, ValueError)
     code = getattr(cause, "sqlstate", None) or ""
     return code in PASSING or code.startswith("08")
 
 
 def explained(error: BaseException, name: str) -> StoreError:
-    """`error` as what an operator can do about it."""
+    """Return `error` as a StoreError, with advice to the operator if there is any."""
     cause = cause_of(error)
     if isinstance(cause, StoreError):
         return cause

@@ -1,7 +1,7 @@
 """One session with PostgreSQL: it holds the lock of the store for as long as it lives.
 
-The session that writes is the one that holds the lock, so nobody can commit without it: where
-it has been lost, its transaction is over before somebody else can have the lock.
+The session that writes is the one that holds the lock, so no broker can commit without the lock:
+if a session is lost, its transaction is over before another session can get the lock.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ T = TypeVar("T")
 
 LOCK_ATTEMPTS: Final = 15
 LOCK_PAUSE_S: Final = 0.1
-"""A broker that was killed is gone at once, its session a moment later."""
+"""Seconds between two attempts: the session of a killed broker ends a moment after the broker."""
 
 KEY: Final = "hashtextextended('jms-broker ' || coalesce(current_schema(), ''), 0)"
-"""One store a schema."""
+"""SQL for the key of the lock: there is one store per schema."""
 
 TRY_LOCK: Final = f"SELECT pg_try_advisory_lock({KEY})"
 
@@ -43,12 +43,12 @@ AND (lock.classid::bigint << 32 | lock.objid::bigint) = {KEY}
 """  # noqa: S608
 
 REPLICATION_IN_DOUBT: Final = frozenset({"01000", "57P01"})
-"""What a commit that is not known to be on the standby is told with, as a warning."""
+"""Codes of the warnings to a commit that may not have reached the standby."""
 
 
 @final
 class Session:
-    """Open from `opened` on; `close` or `drop` it."""
+    """A session that is open after `connect`, until `close` or `drop`."""
 
     def __init__(self, url: str, application: str) -> None:
         self._url: Final = url
@@ -70,7 +70,10 @@ class Session:
         return self._raw
 
     async def connect(self) -> None:
-        """Open it, and see that what is committed there lasts."""
+        """Open the session, and check that the server keeps what is committed.
+
+        Raise StoreError if the server must not be used, AwayError if it is a standby.
+        """
         self._core = await self._engine.connect()
         self._texts = Texts(self._engine.dialect)
         raw = self.raw
@@ -103,7 +106,10 @@ class Session:
     # -- the lock
 
     async def lock(self) -> bool:
-        """Whether the store is ours now. A session before this one, that we gave up, is ended."""
+        """Return whether this session has the lock now.
+
+        An earlier session of this broker that still holds the lock is ended.
+        """
         for _ in range(LOCK_ATTEMPTS):
             if await self.raw.fetchval(TRY_LOCK):
                 return True
@@ -114,7 +120,7 @@ class Session:
         return False
 
     async def holder(self) -> str:
-        """Who has the lock, for an operator."""
+        """Return a text for the operator about the session that has the lock."""
         rows = await self.raw.fetch(HOLDER)
         if not rows:
             return "somebody"
@@ -124,12 +130,15 @@ class Session:
     # -- work
 
     async def run(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returned, which is given a connection of SQLAlchemy's."""
+        """Call `work` with a connection of SQLAlchemy and return its result."""
         assert self._core is not None
         return await self._core.run_sync(work)
 
     async def in_transaction(self, work: Callable[[Connection], T]) -> T:
-        """The same as one transaction."""
+        """Call `work` like `run`, in one transaction.
+
+        Raise AwayError if its commit may not have reached the standby.
+        """
         await self.raw.execute("BEGIN")
         result = await self.run(work)
         await self._finish("COMMIT")
@@ -145,7 +154,10 @@ class Session:
             raise AwayError(self._warning)
 
     async def write(self, changes: Changes, number: int) -> None:
-        """Commit a batch under its number."""
+        """Commit a batch under its number.
+
+        Raise AwayError if the commit may not have reached the standby.
+        """
         self._warning = ""
         if postgres.is_plain(changes):
             if self._plain is None:
@@ -158,16 +170,16 @@ class Session:
     # -- the end
 
     def drop(self) -> None:
-        """Give the connection up, whatever is under way on it: nothing is asked of the server."""
+        """Close the connection at once, even during a statement, without asking the server."""
         if self._raw is not None:
             self._raw.terminate()
 
     async def close(self) -> None:
-        """End it in order."""
+        """End the session in order."""
         if self._raw is not None:
             await self._raw.close(timeout=postgres.CONNECT_TIMEOUT_S)
 
 
 def application_name(pid: int) -> str:
-    """A name for the sessions of one broker, which no other has."""
+    """Return a name for the sessions of one broker that no other broker has."""
     return f"jms-broker {pid} {secrets.token_hex(4)}"

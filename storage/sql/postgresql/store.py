@@ -1,9 +1,9 @@
-"""A store in PostgreSQL: one session, and what is done when it is lost.
+"""A store in PostgreSQL: one session, and its replacement when it is lost.
 
-A batch becomes rows once; they are written under the batch's number, which the same
-transaction leaves in the mark `commits`. Where no answer came, a new session looks the mark up:
-the batch is there, or it is written again. The lock of the store goes with the session, and the
-mark `owner` tells whether somebody else had it meanwhile.
+A batch is converted to rows once; they are written under the batch's number, which the same
+transaction stores in the mark `commits`. If no answer arrives, a new session reads that mark:
+either the batch is there, or it is written again. The lock of the store is lost with the session,
+and the mark `owner` shows whether another broker had the lock meanwhile.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ from storage.sql.statements import Texts
 T = TypeVar("T")
 
 OWNER: Final = "owner"
-"""The mark that every broker raises by one when it opens the store."""
+"""Mark that every broker raises by one when it opens the store."""
 
 GRACE_MS: Final = 30_000
+"""Milliseconds that a lost database has to come back, by default."""
 
 RETRY_PAUSE_S: Final = 0.2
 
 SLOW_S: Final = 1.0
-"""A commit that takes longer counts as one to a database that is away."""
+"""Seconds after which an unfinished commit means that the database is away."""
 
 PLENTY: Final = 2**62
-"""The room on a disk that is another machine's, as far as this one knows."""
+"""Free bytes that are assumed on the disk of the database, which this machine cannot ask for."""
 
 ASK_EVERY_S: Final = 5.0
-"""A session of which nothing is wanted is asked whether it is there, so often, and for so long."""
+"""Seconds between two checks of whether an idle session is alive, and timeout of each check."""
 
 FAILURES: Final = (
     OSError,
@@ -66,10 +67,10 @@ FAILURES: Final = (
 
 @final
 class PostgresStore(SqlStore):
-    """One schema of one database. After an error that does not pass nothing more is committed."""
+    """A store in one schema of a database. After a permanent error nothing more is committed."""
 
     def __init__(self, url: str, *, grace_ms: int = GRACE_MS) -> None:
-        """A database that is lost has `grace_ms` to come back."""
+        """Prepare a store, without connecting. A lost database has `grace_ms` to come back."""
         super().__init__()
         self._url: Final = url
         self._name: Final = postgres.name_of(url)
@@ -111,7 +112,7 @@ class PostgresStore(SqlStore):
         self._asking = asyncio.get_running_loop().create_task(self._ask())
 
     async def _opened(self) -> Session:
-        """A session that holds the lock."""
+        """Return a new session that holds the lock. Raise StoreError if another broker has it."""
         session = Session(self._url, self._application)
         try:
             await session.connect()
@@ -132,7 +133,7 @@ class PostgresStore(SqlStore):
             contents.set_mark(connection, name, value)
 
     def _watch(self, session: Session) -> None:
-        """See to it that a session that ends while nothing is asked of it is replaced."""
+        """Have `session` replaced if it ends while no work uses it."""
         session.raw.add_termination_listener(lambda _: self._lost(session))
 
     async def close(self) -> None:
@@ -140,7 +141,7 @@ class PostgresStore(SqlStore):
         session = self._session
         if session is None:
             return
-        if self._turn.locked():  # by somebody who waits for a database that is away
+        if self._turn.locked():  # by work that waits for a database that is away
             session.drop()
         tasks = [task for task in (self._returning, self._asking) if task is not None]
         for task in tasks:
@@ -191,7 +192,7 @@ class PostgresStore(SqlStore):
             self._committed(batch)
 
     async def _write(self, session: Session, changes: Changes) -> None:
-        """Write a batch; a session that does not answer in time is given up, never cancelled."""
+        """Write a batch. Drop the session if it does not answer in time; never cancel the write."""
         loop = asyncio.get_running_loop()
         limit = loop.call_later(self._grace_s, session.drop)
         try:
@@ -202,12 +203,12 @@ class PostgresStore(SqlStore):
     # -- a session that is lost
 
     def _lost(self, session: Session) -> None:
-        """A session has ended; whoever waits for it sees that, else it is replaced from here."""
+        """Have a session that has ended replaced, unless the work that uses it does so first."""
         if session is self._session and not self._closing and self._failure is None:
             self._returning = asyncio.get_running_loop().create_task(self._replace(session))
 
     async def _ask(self) -> None:
-        """Find out that a link is dead, though nothing is to be written, before others do."""
+        """Check the idle session regularly, to find a dead connection before a commit needs it."""
         loop = asyncio.get_running_loop()
         while self._failure is None:
             await asyncio.sleep(ASK_EVERY_S)
@@ -216,14 +217,14 @@ class PostgresStore(SqlStore):
                 if session is None or not session.is_open:
                     continue
                 limit = loop.call_later(ASK_EVERY_S, session.drop)
-                with suppress(*FAILURES):  # it has ended, and its watch knows
+                with suppress(*FAILURES):  # if it has ended, its termination listener replaces it
                     await session.raw.execute("SELECT 1")
                 limit.cancel()
 
     async def _replace(self, lost: Session) -> None:
         async with self._turn:
             if lost is not self._session or self._failure is not None:
-                return  # it has been replaced meanwhile
+                return  # the session has been replaced meanwhile
             try:
                 await self._return(AwayError("the connection was closed"), None)
             except StoreError as failure:
@@ -234,7 +235,7 @@ class PostgresStore(SqlStore):
         self._when_failed = tell
 
     async def _return(self, error: BaseException, changes: Changes | None) -> None:
-        """Come back after `error`, with `changes` written; StoreError where that cannot be."""
+        """Reconnect after `error`, and make sure of `changes`. Raise StoreError if that fails."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._grace_s
         while postgres.is_passing(error) and not self._closing:
@@ -252,14 +253,14 @@ class PostgresStore(SqlStore):
         raise self._fail(error) from None
 
     async def _take_over(self, changes: Changes | None) -> None:
-        """Replace the session by a new one, and make sure of the last batch."""
+        """Replace the session by a new one, and write `changes` unless they are there already."""
         if self._session is not None:
             self._session.drop()
         session = Session(self._url, self._application)
         limit = asyncio.get_running_loop().call_later(self._grace_s, session.drop)
         try:
             await session.connect()
-            # the last session's transaction is over once we have the lock
+            # the last session's transaction is over once this one has the lock
             if not await session.lock():
                 await self._check_owner(session)
                 raise AwayError(f"it is in use by {await session.holder()}")
@@ -272,7 +273,7 @@ class PostgresStore(SqlStore):
                     f"the store {self._name} has gone back to batch {number}, {self._number} was"
                     " there: commits are missing, has a copy taken its place?"
                 )
-            # what we see is committed; once this is on the standby, too, that is
+            # visible rows are committed; once this commit is on the standby, so are they
             await session.in_transaction(partial(contents.set_mark, name=IN_USE, value=1))
         except BaseException:
             session.drop()
@@ -289,7 +290,7 @@ class PostgresStore(SqlStore):
                 f"the store {self._name} has been taken over by another broker meanwhile"
             )
 
-    # -- what is there
+    # -- reading
 
     def _texts(self) -> Texts:
         return self._ready().texts

@@ -1,4 +1,4 @@
-"""Labels: what messages of a segment have besides their records, each of them stored once.
+"""Labels: properties that few messages have besides their records, stored once per segment.
 
 A label is the message-format of a transfer and the container-id of its publisher. Most messages
 of a segment share one, or have the default, which is not stored at all. The labels of a segment
@@ -38,7 +38,7 @@ def pack_labels(labels: list[Label]) -> bytes:
 
 
 def unpack_labels(data: bytes) -> list[Label]:
-    """Return the packed labels in their order; none if they are not as they were written."""
+    """Return the packed labels in their order; [] if they are not as they were written."""
     end = i64(len(data)) - _SUM
     if end < 0 or data[end:] != _checksum(data[:end]):
         return []
@@ -53,7 +53,7 @@ def unpack_labels(data: bytes) -> list[Label]:
 
 
 def _signed(number: i64) -> i32:
-    """A uint as a number with a sign, of the same 32 bits."""
+    """Return a uint as a number with a sign, of the same 32 bits."""
     return i32(number - ((number >> 31) << 32))
 
 

@@ -1,4 +1,4 @@
-"""Messages packed into segments, and what is read back of them: sound ones apart from damaged."""
+"""Packing of messages into segments, and reading them back: sound ones apart from damaged."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from storage.sql.segments.segment import (
 
 @final
 class Packing:
-    """A segment that is being filled. Copies of one message, which follow each other, share bytes.
+    """A segment that is being filled. Copies of one message that follow each other share its bytes.
 
-    They share one object for them, too: that is how they are known.
+    Copies are recognized by the object `encoded`, which they share.
     """
 
     def __init__(self, first: StoredMessage) -> None:
@@ -48,18 +48,18 @@ class Packing:
         self._count: i64 = 0
         self._newest = b""
         self._labels: Final[list[Label]] = []
-        # that of the last message that has one: most often of all
+        # label of the last message that has one: mostly all messages have the same
         self._label: Label = NO_LABEL
         self._label_place: i64 = 0
 
     def takes(self, message: StoredMessage) -> bool:
-        """Whether there is room."""
+        """Return whether there is room for `message`."""
         if message.encoded is self._newest:
             return self._count < COPIES_MAX
         return self._count < MESSAGES_MAX and self._size + len(message.encoded) <= BYTES_MAX
 
     def add(self, message: StoredMessage, queue: i64) -> None:
-        """Put a message behind the others."""
+        """Put a message of the queue with the id `queue` behind the others."""
         encoded = message.encoded
         if self._count == 0 or encoded is not self._newest:
             self._parts.append(encoded)
@@ -73,7 +73,7 @@ class Packing:
         self._count += 1
 
     def _place_of(self, message_format: i64, publisher: str) -> i64:
-        """The place of a label, counted from 1, which is added unless it is there."""
+        """Return the place of a label, counted from 1; add the label unless it is there."""
         last_format, last_publisher = self._label
         if i64(last_format) == message_format and last_publisher == publisher:
             return self._label_place
@@ -85,14 +85,14 @@ class Packing:
         return self._label_place
 
     def segment(self) -> Segment:
-        """All of it."""
+        """Return the segment with all messages added so far, and its bytes."""
         body = self._newest if len(self._parts) == 1 else b"".join(self._parts)
         labels = pack_labels(self._labels)
         return Segment(self._number, self._size, self._records.getvalue(), body=body, labels=labels)
 
 
 def segments_of(appended: list[StoredMessage | None], queue_ids: dict[str, int]) -> list[Segment]:
-    """The messages that are left of a batch, in segments."""
+    """Return the messages that are left of a batch, packed into segments."""
     found: list[Segment] = []
     packing: Packing | None = None
     for message in appended:
@@ -110,7 +110,7 @@ def segments_of(appended: list[StoredMessage | None], queue_ids: dict[str, int])
 
 
 def unknown_queues(appended: list[StoredMessage | None], queue_ids: dict[str, int]) -> list[str]:
-    """The queues of messages that have no id yet, each once."""
+    """Return the queues of these messages that have no id yet, each once."""
     unknown: dict[str, None] = {}
     last = ""
     for message in appended:
@@ -126,7 +126,7 @@ def unknown_queues(appended: list[StoredMessage | None], queue_ids: dict[str, in
 
 
 def numbers_of(segment: Segment) -> list[int]:
-    """The numbers of its messages. One whose record is damaged is known by those around it."""
+    """Return the numbers of its messages. That of a damaged record is derived from neighbours."""
     facts = segment.facts
     found: list[int] = []
     previous = segment.number - 1
@@ -143,7 +143,7 @@ def numbers_of(segment: Segment) -> list[int]:
 
 
 def queues_of(segment: Segment) -> set[int]:
-    """The ids of the queues that its messages are in."""
+    """Return the ids of the queues of its messages, except those with damaged records."""
     found: set[int] = set()
     at: i64 = 0
     while at < i64(len(segment.facts)):
@@ -154,7 +154,7 @@ def queues_of(segment: Segment) -> set[int]:
 
 
 def _next_sound(facts: bytes, at: i64, otherwise: i64) -> i64:
-    """The number of the first sound record from there on."""
+    """Return the number of the first sound record from `at` on, `otherwise` if there is none."""
     while at + RECORD <= i64(len(facts)):
         if is_sound(facts, at):
             return number_at(facts, at)
@@ -166,8 +166,8 @@ def _next_sound(facts: bytes, at: i64, otherwise: i64) -> i64:
 class Sifting:
     """Messages of segments, the sound apart from the damaged.
 
-    `names` are those of queues by their ids: messages of others are nobody's. Those that are
-    in `left_out` were found damaged before.
+    `names` has the names of queues by their ids: messages of other queues are ignored. So are those
+    in `left_out`, which were found damaged before.
     """
 
     def __init__(self, names: dict[int, str], left_out: set[int]) -> None:
@@ -175,16 +175,16 @@ class Sifting:
         self.damaged: Final[list[Damage]] = []
         self._names: Final = names
         self._left_out: Final = left_out
-        # the queue of the last message
+        # queue of the last message
         self._queue: i64 = -1
         self._name: str | None = None
-        # the labels of the segment that is being sifted, once one of them is needed
+        # labels of the segment that is being sifted, unpacked when the first of them is needed
         self._labels: list[Label] | None = None
 
     def take(self, segment: Segment, wanted: list[int] | None, behind: i64 = 0) -> None:
-        """Sift a segment, with its bytes: those of its messages that are wanted, or all.
+        """Sift those messages of a segment that are `wanted`; the segment must have its bytes.
 
-        But none with a number up to `behind`. Numbers that are wanted ascend.
+        `wanted` has ascending numbers, or is None for all messages with numbers above `behind`.
         """
         facts = segment.facts
         self._labels = None
@@ -204,7 +204,7 @@ class Sifting:
             at += RECORD
 
     def _take(self, segment: Segment, at: i64) -> None:
-        """Sift a message whose record is sound. Of a queue that has gone, it is nobody's."""
+        """Sift a message whose record is sound; ignore it if its queue is gone."""
         facts, body = segment.facts, segment.body
         encoded = b"" if body is None else bytes_at(facts, at, body)
         if body is None or not has_bytes(facts, at, encoded):
@@ -224,7 +224,7 @@ class Sifting:
             self.sound.append(message_at(facts, at, queue=name, encoded=encoded, label=label))
 
     def _label(self, segment: Segment, place: i64) -> Label | None:
-        """The label of that place, counted from 1, or none for 0; None if it is damaged."""
+        """Return the label at `place`, counted from 1, NO_LABEL for 0; None if it is damaged."""
         if place == 0:
             return NO_LABEL
         labels = self._labels
@@ -233,7 +233,7 @@ class Sifting:
         return labels[place - 1] if place <= i64(len(labels)) else None
 
     def place(self, segment: Segment, found: StoredPlaces, behind: i64) -> None:
-        """Add to `found` where its messages are, whatever their bytes."""
+        """Add to `found` the places of messages with numbers above `behind`, without the bytes."""
         facts = segment.facts
         names, left_out = self._names, self._left_out
         at: i64 = 0
@@ -254,7 +254,7 @@ class Sifting:
             self._look_closer(segment, at, None)
 
     def _look_closer(self, segment: Segment, at: i64, wanted: list[int] | None) -> None:
-        """Something is wrong with a message."""
+        """Note the damage of a message, unless it is not wanted or was found before."""
         number = numbers_of(segment)[at // RECORD]
         if number not in self._left_out and (wanted is None or number in wanted):
             self.damaged.append((number, damage_at(segment, at)))

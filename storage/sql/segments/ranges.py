@@ -1,4 +1,4 @@
-"""Numbers that ascend, as they are removed and asked for: mostly without gaps, and in order."""
+"""Lists of numbers to be removed or read: mostly in ascending order, and without gaps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from bisect import bisect_left
 from mypy_extensions import i64
 
 Range = tuple[int, int]
-"""first, last"""
+"""First and last number, both included."""
 
 
 def ascending(numbers: list[int]) -> list[int]:
-    """The numbers in ascending order, each once: the same list where they are so."""
+    """Return the numbers in ascending order, each once: the same list if they are so already."""
     previous: i64 = -1
     for each in numbers:
         number = i64(each)
@@ -22,9 +22,9 @@ def ascending(numbers: list[int]) -> list[int]:
 
 
 def index_of(numbers: list[int], number: i64, near: i64) -> i64:
-    """Where in `numbers`, which ascend, the first is that is not below `number`.
+    """Return the index of the first of the ascending `numbers` that is not below `number`.
 
-    It is the one at `near`, or the next, as a rule.
+    As a rule it is the index `near`, or the next.
     """
     count = i64(len(numbers))
     if 0 < near <= count and i64(numbers[near - 1]) < number:
@@ -36,7 +36,7 @@ def index_of(numbers: list[int], number: i64, near: i64) -> i64:
 
 
 def ranges(numbers: list[int]) -> list[Range]:
-    """The numbers as ranges, in ascending order: few statements for many rows."""
+    """Return the numbers as ranges, in ascending order: few statements for many rows."""
     ordered = ascending(numbers)
     if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:
         return [(ordered[0], ordered[-1])]
@@ -44,7 +44,7 @@ def ranges(numbers: list[int]) -> list[Range]:
 
 
 def joined(apart: list[Range]) -> list[Range]:
-    """Ranges, which ascend, as fewer: those that follow each other directly are one."""
+    """Return ascending ranges as fewer ones: those that follow each other directly are joined."""
     found: list[Range] = []
     for first, last in apart:
         if found and first == found[-1][1] + 1:

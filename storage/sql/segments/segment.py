@@ -1,10 +1,10 @@
-"""Segments: messages that came together, in two rows. One has their bytes end to end.
+"""Segments: messages that were committed together, in two rows. One has their bytes end to end.
 
 The other has a record of each, with everything else that is known of it: 76 bytes, by ascending
 numbers, so that a start reads no bodies, and a commit writes few rows, however many messages it
 has. Each record has two checksums (CRC-32C): of the message's bytes, and of the record with that.
-What few messages have besides (a message-format, a publisher) are labels: a segment has each once,
-beside the bytes, and a record names one by its place among them (`labels.py`).
+Properties that few messages have besides (a message-format, a publisher) are labels: a segment has
+each once, beside the bytes, and a record names one by its place among them (`labels.py`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from storage.sql.segments.labels import Label, unpack_labels
 from storage.sql.segments.ranges import ascending, index_of
 
 MESSAGES_MAX: Final[i64] = 64
-"""In a segment: reading one of them reads all, and a page that is lost may take them along."""
+"""Maximum messages per segment: reading one of them reads all, and a lost page may destroy all."""
 
 BYTES_MAX: Final[i64] = 256 * 1024
-"""In a segment of more than one message."""
+"""Maximum bytes of the messages in a segment of more than one message."""
 
 COPIES_MAX: Final[i64] = 256
-"""In a segment where they share their bytes: each that goes writes the records of the others."""
+"""Maximum messages per segment if they share their bytes: the removal of one of them writes the
+records of the others."""
 
 RECORD: Final[i64] = 76
+"""Bytes of a record."""
 
 _POSITION: Final[i64] = 8
 _TTL: Final[i64] = 16
@@ -41,7 +43,7 @@ _OFFSET: Final[i64] = 56
 _LENGTH: Final[i64] = 60
 _CONTENT_SUM: Final[i64] = 64
 _FLAGS: Final[i64] = 68
-"""The priority in the lowest 8 bits, DURABLE, VOLATILE, OPAQUE; from LABEL up the place of the
+"""The priority in the lowest 8 bits, DURABLE, VOLATILE, OPAQUE; from bit LABEL up the place of the
 message's label, counted from 1, or 0 if it has none."""
 _SUM: Final[i64] = 72
 
@@ -50,7 +52,7 @@ DURABLE: Final[i64] = 256
 VOLATILE: Final[i64] = 512
 OPAQUE: Final[i64] = 1024
 LABEL: Final[i64] = 16
-"""How far the place of the label is shifted."""
+"""Bits by which the place of the label is shifted."""
 
 COUNT_MAX: Final[i64] = (1 << 31) - 1
 
@@ -59,7 +61,7 @@ Damage = tuple[int, str]
 
 
 def checksum(data: bytes) -> i64:
-    """CRC-32C, as a number with a sign: that is what the records hold."""
+    """Return the CRC-32C as a number with a sign, as the records hold it."""
     found: i64 = int(extend(0, data))
     return found - ((found >> 31) << 32)
 
@@ -67,10 +69,10 @@ def checksum(data: bytes) -> i64:
 @mypyc_attr(acyclic=True)
 @final
 class Segment:
-    """One segment as it is, or will be, in the store. `number` is the lowest that it ever had.
+    """A segment as it is, or will be, in the store. `number` is the lowest that it ever had.
 
-    `size` is that of its bytes, which are here only where they are needed, and the packed
-    `labels` with them; `last` is the highest number in it, or a higher one that is gone.
+    `facts` has the records, `size` is that of all bytes. These (`body`) and the packed `labels` are
+    here only if they are needed; `last` is the highest number in it, or a higher one that is gone.
     """
 
     def __init__(
@@ -90,11 +92,11 @@ class Segment:
         self.last: i64 = _last_of(number, facts)
 
     def slots(self) -> i64:
-        """How many messages it has; what is cut off at the end counts, too."""
+        """Return the number of records; one that is cut off at the end counts, too."""
         return (i64(len(self.facts)) + RECORD - 1) // RECORD
 
     def find(self, number: i64) -> i64:
-        """Where the record of a message begins, -1 where there is none that is sound."""
+        """Return where the record of a message begins, -1 if there is none that is sound."""
         facts = self.facts
         at: i64 = 0
         while at + RECORD <= i64(len(facts)):
@@ -103,10 +105,10 @@ class Segment:
             at += RECORD
         return -1
 
-    # -- what becomes of messages
+    # -- changes of messages
 
     def move(self, at: i64, position: i64) -> None:
-        """The message with its record there gets a place, and waits no longer."""
+        """Set the position of the message with its record at `at`, and clear its delivery time."""
         facts = self.facts
         record = (
             facts[at : at + _POSITION]
@@ -118,7 +120,7 @@ class Segment:
         self._put(at, _sealed(record))
 
     def count(self, at: i64, delivery_count: i64) -> None:
-        """So many deliveries of that message have failed."""
+        """Set the number of failed deliveries of the message with its record at `at`."""
         facts = self.facts
         counted = int(min(delivery_count, COUNT_MAX)).to_bytes(4, "little")
         record = facts[at : at + _COUNT] + counted + facts[at + _OFFSET : at + _SUM]
@@ -128,18 +130,18 @@ class Segment:
         self.facts = self.facts[:at] + record + self.facts[at + RECORD :]
 
     def vouch(self, at: i64, encoded: bytes) -> None:
-        """These bytes, which that message has, are what it should have."""
+        """Accept `encoded`, the bytes that the message at `at` has now, as its stored bytes."""
         offset = i64(read_i32_le(self.facts, at + _OFFSET))
         self._put(at, _record_with(self.facts, at, encoded, offset=offset))
 
     def cut(self, at: i64) -> None:
-        """The message with its record there, or what is left of it, goes."""
+        """Remove the record at `at`, or what is left of it."""
         self.facts = self.facts[:at] + self.facts[at + RECORD :]
 
     def remove(self, numbers: list[int]) -> None:
-        """Messages of these numbers, which ascend, go.
+        """Remove the messages of these ascending numbers.
 
-        Their bytes stay, until the segment is rebuilt or goes itself.
+        Their bytes stay until the segment is rebuilt or removed itself.
         """
         facts = self.facts
         kept = BytesWriter()
@@ -159,7 +161,7 @@ class Segment:
             self.facts = kept.getvalue()
 
     def keep(self, queues: set[int]) -> None:
-        """Remove messages of all other queues, and all that are volatile: the store is opened."""
+        """Remove all volatile messages and those of other queues, when the store is opened."""
         facts = self.facts
         gone = []
         at: i64 = 0
@@ -172,7 +174,7 @@ class Segment:
         self.remove(ascending(gone))
 
     def is_sparse(self) -> bool:
-        """Whether less than a quarter of its bytes, of a page at least, is anybody's."""
+        """Return whether messages use less than a quarter of the bytes; False up to 4,096 bytes."""
         if self.size <= 4096:
             return False
         facts = self.facts
@@ -184,12 +186,12 @@ class Segment:
         return used * 4 < self.size
 
     def rebuild(self, rewritten: dict[int, bytes]) -> None:
-        """Pack the bytes anew, some messages with others than before. What is damaged stays so."""
+        """Pack the bytes anew, with those in `rewritten` by number. Damaged records stay as is."""
         facts = self.facts
         old = b"" if self.body is None else self.body
         records = BytesWriter()
         parts: list[bytes] = []
-        # by where it was: a message without bytes lies where the next one begins
+        # new offsets by old beginning and end: an empty message begins where the next one does
         places: dict[tuple[int, int], int] = {}
         size: i64 = 0
         at: i64 = 0
@@ -220,7 +222,7 @@ class Segment:
 
 
 def is_sound(facts: bytes, at: i64) -> bool:
-    """Whether the record that begins there is whole, and as it was written."""
+    """Return whether the record that begins at `at` is whole, and as it was written."""
     if at + RECORD > i64(len(facts)):
         return False
     return i64(read_i32_le(facts, at + _SUM)) == checksum(facts[at : at + _SUM])
@@ -251,26 +253,26 @@ def delivery_time_at(facts: bytes, at: i64) -> i64:
 
 
 def bytes_at(facts: bytes, at: i64, body: bytes) -> bytes:
-    """The bytes of the message with its record there."""
+    """Return the bytes of the message with its record at `at`."""
     offset = i64(read_i32_le(facts, at + _OFFSET))
     length = i64(read_i32_le(facts, at + _LENGTH))
     return body if length == i64(len(body)) else body[offset : offset + length]
 
 
 def has_bytes(facts: bytes, at: i64, encoded: bytes) -> bool:
-    """Whether these are the bytes that the message with its record there was stored with."""
+    """Return whether `encoded` are the bytes with which the message at `at` was stored."""
     return i64(read_i32_le(facts, at + _CONTENT_SUM)) == checksum(encoded)
 
 
 def label_at(facts: bytes, at: i64) -> i64:
-    """The place of its label among those of the segment, counted from 1; 0 if it has none."""
+    """Return the place of a message's label in its segment, counted from 1; 0 if it has none."""
     return i64(read_i32_le(facts, at + _FLAGS)) >> LABEL
 
 
 def damage_at(segment: Segment, at: i64) -> str:
-    """Why the message with its record there must not be delivered; empty where all is well.
+    """Return why the message with its record at `at` must not be delivered; empty if it is sound.
 
-    The segment is here with its bytes.
+    The segment must have its bytes.
     """
     facts, body = segment.facts, segment.body
     if not is_sound(facts, at):
@@ -285,7 +287,7 @@ def damage_at(segment: Segment, at: i64) -> str:
 
 
 def message_at(facts: bytes, at: i64, *, queue: str, encoded: bytes, label: Label) -> StoredMessage:
-    """The message of a sound record."""
+    """Return the message of a sound record."""
     message_format, publisher = label
     flags = i64(read_i32_le(facts, at + _FLAGS))
     return StoredMessage(
@@ -346,7 +348,7 @@ def _sealed(record: bytes) -> bytes:
 
 
 def _record_moved(facts: bytes, at: i64, offset: i64) -> bytes:
-    """The record there, for a message whose bytes lie elsewhere now."""
+    """Return the record at `at` for a message whose bytes begin at `offset` now."""
     return _sealed(
         facts[at : at + _OFFSET]
         + int(offset).to_bytes(4, "little")
@@ -355,7 +357,7 @@ def _record_moved(facts: bytes, at: i64, offset: i64) -> bytes:
 
 
 def _record_with(facts: bytes, at: i64, encoded: bytes, *, offset: i64) -> bytes:
-    """The record there, for a message with other bytes."""
+    """Return the record at `at` for a message with the bytes `encoded`, which begin at `offset`."""
     return _sealed(
         facts[at : at + _OFFSET]
         + int(offset).to_bytes(4, "little")
@@ -370,7 +372,7 @@ def _bytes_of(number: i64) -> bytes:
 
 
 def _last_of(number: i64, facts: bytes) -> i64:
-    """The highest number that can be read in `facts`."""
+    """Return the highest number that can be read in `facts`, `number` if there is none."""
     at = i64(len(facts)) // RECORD * RECORD - RECORD
     while at >= 0:
         if is_sound(facts, at):

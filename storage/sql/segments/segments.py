@@ -1,7 +1,7 @@
-"""Which segments a batch makes, changes and removes. Those that were used last are remembered.
+"""Segments that a batch makes, changes and removes. Those that were used last are remembered.
 
-What a consumer settles was loaded, or written, not long ago: so a commit seldom has to look for
-the segments of what is removed.
+Messages that consumers settle were loaded, or written, not long ago: so a commit seldom has to
+read the segments of removed messages.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from storage.sql.segments.ranges import Range, ascending, index_of
 from storage.sql.segments.segment import Segment
 
 REMEMBERED_MAX: Final = 1024
-"""Segments: 5 MiB where they are full, 20 where all messages are copies."""
+"""Maximum segments remembered: 5 MiB if they are full, 20 MiB if all messages are copies."""
 
 SPARSE_AT_ONCE: Final = 4
-"""Segments that one commit rebuilds: 256 KiB at most are read for each."""
+"""Maximum sparse segments that one commit rebuilds: 256 KiB at most are read for each."""
 
 PATIENCE: Final[i64] = 1000
-"""So many commits a segment is left as it is when most of it has gone: the rest may soon follow."""
+"""Commits for which a segment is left as it is after most of its messages are gone: the others may
+be removed soon."""
 
 SegmentRow = tuple[int, int, bytes]
 """number, size, facts"""
@@ -34,7 +35,7 @@ BodyRow = tuple[int, bytes, bytes | None]
 
 @final
 class SegmentChanges:
-    """What is to be written of segments. None is in two of `segments`, `changed`, `removed`."""
+    """Rows to write for segments. No segment is in two of `segments`, `changed`, `removed`."""
 
     def __init__(self) -> None:
         self.segments: Final[list[SegmentRow]] = []
@@ -44,14 +45,14 @@ class SegmentChanges:
         self.rebuilt: Final[list[tuple[bytes, int]]] = []
         """encoded, number"""
         self.removed: Final[list[Range]] = []
-        """number, and the last that it had"""
+        """number of the segment, and the last number in it"""
 
 
 @final
 class Wanted:
-    """What has to be learned before a batch can be written: segments of messages, by these.
+    """Messages whose segments must be learned before a batch can be written, by their numbers.
 
-    Of some the bytes, too.
+    The segments of those in `with_bytes` must be learned with their bytes.
     """
 
     def __init__(self) -> None:
@@ -59,7 +60,7 @@ class Wanted:
         self.with_bytes: Final[list[int]] = []
 
     def any(self) -> bool:
-        """Whether anything has to be read."""
+        """Return whether any segment has to be read."""
         return bool(self.numbers or self.with_bytes)
 
 
@@ -70,13 +71,13 @@ class Segments:
     def __init__(self) -> None:
         self._known: Final[dict[int, Segment]] = {}
         self._numbers: Final[list[int]] = []
-        # since which commit they have been so
+        # sparse segments, and the number of the commit since which each has been sparse
         self._sparse: Final[dict[int, int]] = {}
         self._due: Final[list[int]] = []
         self._commits: i64 = 0
 
     def find(self, number: i64) -> Segment | None:
-        """The segment of a message, where it is remembered."""
+        """Return the segment that may have a message; None if it is not remembered."""
         index = bisect_right(self._numbers, int(number)) - 1
         if index < 0:
             return None
@@ -90,7 +91,7 @@ class Segments:
             index = bisect_left(self._numbers, number)
             self._numbers.insert(index, number)
         else:
-            del self._known[number]  # the last that is forgotten, again
+            del self._known[number]  # added again below, it is the last to be forgotten
         self._known[number] = segment
 
     def _forget(self, number: int) -> None:
@@ -98,12 +99,12 @@ class Segments:
         del self._numbers[bisect_left(self._numbers, number)]
 
     def notice(self, segment: Segment) -> None:
-        """A segment that was met; what little is left in it may be packed anew some time."""
+        """Have a segment that was read or changed rebuilt later if it is sparse."""
         if segment.is_sparse():
             self._sparse.setdefault(int(segment.number), int(self._commits))
 
     def wanted(self, batch: Batch) -> Wanted:
-        """What `changes` of that batch needs to know, and does not."""
+        """Return which segments `apply` needs for `batch` that are not remembered."""
         wanted = Wanted()
         if batch.removed or batch.fallen_due or batch.counted:
             self._want_segments(batch, wanted.numbers)
@@ -152,7 +153,7 @@ class Segments:
         return self._written(added, touched, rebuilt)
 
     def _touch(self, number: i64, touched: dict[int, Segment]) -> i64:
-        """Where the record of a message is in its segment, -1 where it has none any more."""
+        """Return where a message's record is in its segment, which is added to `touched`; or -1."""
         segment = self.find(number)
         at: i64 = -1 if segment is None else segment.find(number)
         if segment is not None and at >= 0:
@@ -165,7 +166,7 @@ class Segments:
         return segment
 
     def _rebuild(self, rewritten: dict[int, bytes], rebuilt: dict[int, Segment]) -> None:
-        """Pack those anew that have messages with other bytes, or little else than gaps."""
+        """Rebuild segments with rewritten messages, and the sparse ones that are due."""
         for number in rewritten:
             segment = self.find(number)
             if segment is not None and segment.body is not None:
@@ -226,7 +227,7 @@ class Segments:
 
 
 def _first_of(batch: Batch) -> i64:
-    """The lowest number of a message that comes in `batch`; more than any where none does."""
+    """Return the lowest number of a message added in `batch`; more than any if there is none."""
     if not batch.appended:
         return 2**62
     return batch.last_number() - i64(len(batch.appended)) + 1

@@ -1,6 +1,6 @@
-"""A copy of a store that is in use: one state of it, taken on a connection of its own.
+"""Backup of a store that is in use: a copy of one state, read over a separate connection.
 
-A read transaction holds that state while the copy is made in small steps. Commits go on
+A read transaction holds that state while the copy is made in small steps. Commits continue
 meanwhile; the log grows by what they write, since nothing in it can be overwritten.
 """
 
@@ -19,18 +19,21 @@ from storage.sql.sqlite import sqlite
 from storage.sql.sqlite.files import FILE_MODE, sync
 
 STEP_PAGES: Final = 256
-"""1 MiB, some milliseconds: then others may have the disk, and a stop is noticed."""
+"""Pages per step: 1 MiB, some ms; then other programs may use the disk, and a stop is noticed."""
 
 Told = Callable[[int, int], None]
-"""Hears in the copying thread how many bytes are copied, and of how many."""
+"""Called in the copying thread with the number of bytes copied so far, and that of all bytes."""
 
 
 class Interrupted(Exception):  # noqa: N818 - a decision, not a fault
-    """The broker stops."""
+    """The broker stops while a backup is made."""
 
 
 def back_up(database: Path, target: Path, *, told: Told, ending: Event) -> None:
-    """Copy `database` to `target`, which is new and complete or not there at all."""
+    """Copy `database` into the new file `target`; after a StoreError there is no such file.
+
+    `told` is called with the progress in bytes. Setting `ending` interrupts the copy.
+    """
     if target.exists():
         raise StoreError(f"{target} is there already: name a new file")
     part = target.with_name(target.name + ".part")
@@ -41,7 +44,7 @@ def back_up(database: Path, target: Path, *, told: Told, ending: Event) -> None:
     try:
         _copy(database, part, told, ending=ending)
         sync(part)
-        os.link(part, target)  # in place of a rename, which would overwrite
+        os.link(part, target)  # not a rename, which would overwrite
     except Interrupted:
         raise StoreError("the broker stops; there is no backup") from None
     except (*sqlite.DRIVER_ERRORS, OSError) as error:
@@ -57,7 +60,7 @@ def _copy(database: Path, part: Path, told: Told, *, ending: Event) -> None:
     try:
         source.execute("BEGIN")
         size = source.execute("PRAGMA page_size").fetchone()[0]
-        source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the state is taken here
+        source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # this read fixes the state
 
         def step(_: int, remaining: int, total: int) -> None:
             if ending.is_set():

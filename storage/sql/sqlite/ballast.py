@@ -1,9 +1,9 @@
-"""A file beside the store that keeps room on the disk for the commits of consumers.
+"""A file beside the store that reserves room on the disk for the commits of consumers.
 
 On a full disk SQLite cannot even delete a row: the log has to grow by the pages of the commit
 (`reliability.md`, disk full). The room of this file is then given to the store, so that consumers
-can settle what they have. The file stays, empty, so that whoever looks at it, a start for example,
-sees that it has been released.
+can settle their messages. The file stays, empty, to show an operator, or the broker at its next
+start, that its room has been released.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ SUFFIX: Final = ".ballast"
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 UNSUPPORTED: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
-"""What a file system says that cannot allocate without writing."""
+"""Errors of file systems that cannot allocate room without writing."""
 
 WRITTEN_AT_ONCE: Final = 1024 * 1024
 
 SMALL_PART: Final = 64
-"""A commit of at most that part of the ballast's size is a small one."""
+"""A commit is small if its bytes times this are at most the ballast's size."""
 
 STAT_BLOCK: Final = 512
-"""Bytes of a block as `stat` counts them."""
+"""Bytes per block of `stat.st_blocks`."""
 
 
 @final
 class Ballast:
-    """A file of `size` bytes, of which `held` are allocated at present. A size of 0 makes no file.
+    """A file of `size` bytes, of which `held` are allocated at present. With size 0 there is none.
 
-    `releases` counts how often the store was given its room. Half the size is left to the log
-    whenever the file is made or made larger.
+    `releases` counts how often room was released to the store. Whenever the file is made or made
+    larger, room of half its size is left to the log.
     """
 
     def __init__(self, database: Path, size: int) -> None:
@@ -54,10 +54,10 @@ class Ballast:
         self._path: Final = database.with_name(database.name + SUFFIX)
 
     def prepare(self) -> None:
-        """See what an earlier broker has left, before the store is opened.
+        """Examine the file that an earlier broker has left, before the store is opened.
 
-        Where less than the ballast's size is free, it is released: opening takes room, too. Where
-        no ballast is wanted any more, its file is removed.
+        If less than the ballast's size is free, the ballast is released: opening takes room, too.
+        If no ballast is wanted any more, its file is removed.
         """
         if not self.size:
             self._path.unlink(missing_ok=True)
@@ -71,11 +71,11 @@ class Ballast:
             self._shorten(0)
 
     def release(self, wanted: int) -> bool:
-        """Give room to the store for a commit of so many bytes; False where there is none for it.
+        """Release room for a commit of `wanted` bytes; return False if there is none for it.
 
-        The first half is for everybody, and goes to the log where that is short. The second is
-        for small commits, such as those of consumers: large ones come from producers, which had
-        credit when the disk ran full, and would leave nothing to drain the store with.
+        The first half is for all commits; a log that is shorter than this half gets its room. The
+        second is for small commits, such as those of consumers: large ones come from producers,
+        which had credit when the disk ran full, and would leave no room to drain the store with.
         """
         half = self.size // 2
         if self.held > half:
@@ -89,21 +89,21 @@ class Ballast:
         return True
 
     def _shorten(self, size: int) -> None:
-        """Have no more than `size` bytes allocated.
+        """Keep no more than `size` bytes allocated.
 
-        Not synced, so that the log is at once longer: a file system that gives the room to others
-        only when that is on its disk writes it there by itself before it says that it is full.
+        Not synced, so that the log can grow at once: a file system that frees the room only once
+        the truncation is on the disk writes it there by itself before it reports a full disk.
         """
         self.held = size
         try:
             os.truncate(self._path, size)
         except FileNotFoundError:
-            self.held = 0  # whoever has deleted it has made the room
+            self.held = 0  # its deletion has freed the room
 
     def _lengthen_log(self, size: int) -> None:
-        """Let the log have `size` bytes on the disk, so that no other program takes them.
+        """Allocate `size` bytes to the log, so that no other program takes them.
 
-        Zeros behind the last commit are no part of the log to SQLite, which writes over them.
+        SQLite ignores zeros behind the last commit of the log, and writes over them.
         """
         now = sqlite.log_size(self._database)
         if not 0 < now < size:
@@ -118,9 +118,9 @@ class Ballast:
             os.close(descriptor)
 
     def take_back(self) -> None:
-        """Allocate what is missing, or as much of it as the disk has room for.
+        """Allocate the missing bytes, or as many of them as the disk has room for.
 
-        StoreError where that fails for another reason than room.
+        Raise StoreError if that fails for another reason than lack of room.
         """
         if self.held == self.size:
             return
@@ -139,7 +139,7 @@ class Ballast:
                 ) from None
 
     def _allocate(self, size: int) -> None:
-        """Have `size` bytes allocated; after an OSError the file has as many as before."""
+        """Allocate `size` bytes in total; after an OSError the file has as many as before."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             _fallocate(descriptor, self.held, size)
@@ -154,9 +154,9 @@ class Ballast:
 
 
 def _fallocate(descriptor: int, at: int, end: int) -> None:
-    """Allocate what lies between, without writing, where the file system can do that.
+    """Allocate the bytes from `at` to `end` without writing, if the file system can do that.
 
-    Some say that they have, and have not: whoever needs to know looks at the blocks of the file.
+    Some file systems report success without allocating: the blocks of the file show the truth.
     """
     if not hasattr(os, "posix_fallocate"):
         return  # macOS
@@ -168,7 +168,7 @@ def _fallocate(descriptor: int, at: int, end: int) -> None:
 
 
 def _fill(descriptor: int, at: int, size: int) -> None:
-    """Write what no file system can compress."""
+    """Write random bytes from `at` to `size`, which no file system can compress."""
     while at < size:
         at += os.pwrite(descriptor, os.urandom(min(WRITTEN_AT_ONCE, size - at)), at)
 
@@ -176,9 +176,9 @@ def _fill(descriptor: int, at: int, size: int) -> None:
 def with_room(
     driver: sqlite3.Connection, work: Callable[[], T], make_room: Callable[[], bool]
 ) -> T:
-    """What `work` returned; it is done again where the disk was full, and `make_room` made some.
+    """Return the result of `work`; repeat it if the disk was full and `make_room` has made room.
 
-    A transaction that SQLite could not roll back is in doubt, and nothing is done again.
+    If SQLite could not roll back the transaction, its outcome is in doubt: `work` is not repeated.
     """
     while True:
         try:

@@ -1,7 +1,7 @@
-"""The files of an SQLite store: where they lie, who may read them, what an operator does if not.
+"""The files of an SQLite store: their paths and permissions, and errors that advise the operator.
 
 SQLite keeps its log (`-wal`, `-shm`) beside the name by which the database was opened. A database
-with two names has two logs, and what is committed to one is missing under the other.
+with two names has two logs, and messages committed under one name are missing under the other.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ FOLDER_MODE: Final = 0o700
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 SUFFIXES: Final = ("", "-wal", "-shm", "-journal", ".lock", ".ballast")
-"""What the names of a store's files have behind that of the database."""
+"""Suffixes of a store's files, behind the name of the database."""
 
 MOUNTS: Final = Path("/proc/self/mountinfo")
 
 MOUNT_POINT: Final = 4
-"""Which field of a line of MOUNTS is the mount point (proc_pid_mountinfo(5))."""
+"""Index of the mount point among the fields of a line of MOUNTS (proc_pid_mountinfo(5))."""
 
 ESCAPED: Final = {ord(each): f"\\{ord(each):03o}" for each in " \t\n\\"}
-"""How MOUNTS writes the characters that it uses itself."""
+"""Escape sequences in MOUNTS for the characters that it uses itself, for str.translate."""
 
 
 def resolved(database: Path) -> Path:
@@ -40,12 +40,12 @@ def resolved(database: Path) -> Path:
 
 
 def prepare_folder(database: Path) -> None:
-    """Make the missing folders of `database`, for its user alone, so that they outlive a power cut.
+    """Make the missing folders of `database`, for its user alone, so that they survive a power cut.
 
-    Raises StoreError, which names the folder, if one cannot be made.
+    Raise StoreError, which names the folder, if one cannot be made.
     """
     for folder in reversed([database.parent, *database.parent.parents]):
-        if os.path.isdir(folder):  # noqa: PTH112 - False, not an error, where it may not be entered
+        if os.path.isdir(folder):  # noqa: PTH112 - False, not an error, if it may not be entered
             continue
         try:
             folder.mkdir(FOLDER_MODE, exist_ok=True)
@@ -58,7 +58,7 @@ def prepare_folder(database: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Write a file or folder through to the disk. Not for a database that is open (`lock.py`)."""
+    """Sync a file or folder to the disk. Not for a database that is open (`lock.py`)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -67,10 +67,10 @@ def sync(path: Path) -> None:
 
 
 def tighten(database: Path) -> list[str]:
-    """Let nobody but their owner read the files of a store that are there already.
+    """Restrict access to the existing files of a store to their owner.
 
-    Return a line for the log about each file that others could read, and about a folder in which
-    others can replace files: folders that exist are never changed, they may serve others too.
+    Return a line for the log about each file that others could access, and about a folder in which
+    others can replace files. Existing folders are never changed: other programs may use them, too.
     """
     told = []
     for suffix in SUFFIXES:
@@ -88,7 +88,7 @@ def tighten(database: Path) -> list[str]:
 
 
 def _mode(path: Path) -> int:
-    """Permissions of `path`, 0 if there is no such file. Never opens it (`lock.py`)."""
+    """Return the permissions of `path`, 0 if there is no such file. Never opens it (`lock.py`)."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
@@ -115,7 +115,7 @@ def _tightened(file: Path, mode: int) -> str:
 def refuse_second_names(database: Path) -> None:
     """Raise StoreError if the resolved path `database` is one of several names of its file.
 
-    A file without further names, or none at all, passes.
+    A missing file passes. A folder, or a path that cannot be examined, raises StoreError, too.
     """
     try:
         status = database.stat()
@@ -136,7 +136,7 @@ def refuse_second_names(database: Path) -> None:
 
 
 def refuse_mounted_file(database: Path) -> None:
-    """Raise StoreError if the file `database` itself is a mount point: its log stays outside."""
+    """Raise StoreError if the file `database` is a mount point: its log would be outside of it."""
     point = os.fsencode(str(database).translate(ESCAPED))
     try:
         mounts = MOUNTS.read_bytes().splitlines()
@@ -156,7 +156,7 @@ def refuse_foreign(database: Path) -> None:
 
 
 def unusable(path: Path, error: OSError) -> StoreError:
-    """Explain why `path`, a file of a store, cannot be opened, and what to do about that."""
+    """Return an error that says why `path`, a file of a store, cannot be opened, and what to do."""
     folder = path.parent
     if not os.path.isdir(folder):  # noqa: PTH112 - as above
         return StoreError(

@@ -1,4 +1,4 @@
-"""One process per store, by whatever path it is reached; the system drops the locks with it.
+"""Locks that let one process at a time use a store, on any path; they end with the process.
 
 Two locks are held. One is on a file beside the database, which also names the holder. The other
 is on the database itself, for paths that lead to the same file from another folder (a bind mount).
@@ -29,12 +29,12 @@ from storage.sql.sqlite.files import (
 )
 
 NONE: Final = -1
-"""No descriptor."""
+"""Value of an attribute that holds no open descriptor."""
 
 
 @final
 class Held:
-    """Databases whose descriptors this process has, by device and inode."""
+    """Databases of which this process has a descriptor, by device and inode."""
 
     def __init__(self) -> None:
         self._guard: Final = Lock()
@@ -69,7 +69,7 @@ HELD: Final = Held()
 class StoreLock:
     """The sole right to use a store, from creation to `release`.
 
-    Makes the database, empty, if there is none, unless `only_reads`. Raises StoreError if
+    Creates an empty database if there is none, unless `only_reads`. Raises StoreError if
     another process has the store, which it names, or if the path is not the file's only name.
     """
 
@@ -95,7 +95,7 @@ class StoreLock:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         except OSError as error:
             if self._only_reads and error.errno == errno.EROFS:
-                return  # the lock on the database does without a file of its own
+                return  # the lock on the database needs no file of its own
             raise unusable(path, error) from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -112,7 +112,7 @@ class StoreLock:
         self._name_holder()
 
     def _name_holder(self) -> None:
-        """Write this process into the lock file, over what is there: a full disk has no room."""
+        """Write this process's id over the content of the lock file: a full disk allows that."""
         line = f"{os.getpid()}\n".encode()
         try:
             os.pwrite(self._file, line, 0)
@@ -138,16 +138,16 @@ class StoreLock:
                 f"the store {self._store} is in use by a process that has opened it under another"
                 f" path, such as a bind mount; `fuser -v '{self._store}'` names it, stop it first"
             ) from None
-        except OSError as error:  # NFS wants a descriptor that writes, and would shut out SQLite
+        except OSError as error:  # NFS needs a writable descriptor, and would shut out SQLite
             self.notices.append(
                 f"the file system cannot lock the store itself ({error.strerror}), only its lock"
                 f" file: let no program open it under another path: {self._store}"
             )
 
     def release(self) -> None:
-        """Let others have the store, once SQLite has closed it. Idempotent.
+        """Release the store for other processes, once SQLite has closed it. Idempotent.
 
-        The lock file stays: removing it would race with them.
+        The lock file stays: removing it would race with processes that open it.
         """
         if self._database != NONE:
             HELD.close(self._database)

@@ -1,7 +1,7 @@
-"""The connection that only reads: for those who manage a broker, so that no commit waits for them.
+"""The connection that only reads: for management, so that no commit waits for its queries.
 
-It never checkpoints (`reliability.md` 3.1: that takes one connection), holds no transaction
-for longer than a piece of work takes, and is opened when somebody asks for the first time.
+It never checkpoints (`reliability.md` 3.1: only one connection may), holds no transaction
+for longer than a piece of work takes, and is opened at the first query.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 COUNTED_TOGETHER: Final = 1000
-"""Segments."""
+"""Segments whose messages are counted with one query."""
 
 COUNTING_MAX_S: Final = 1.0
-"""Where counting takes longer, it is given up."""
+"""Seconds after which the counting of messages is given up."""
 
 PRAGMAS: Final = ("PRAGMA query_only=ON", "PRAGMA wal_autocheckpoint=0")
 
 
 @final
 class Reader:
-    """One connection, used by one task at a time."""
+    """One read-only connection, used by one task at a time."""
 
     def __init__(self, database: Path) -> None:
         self._database: Final = database
@@ -50,7 +50,7 @@ class Reader:
         self._closed = False
 
     async def facts(self) -> StoreFacts:
-        """Sizes, the schema, and how many messages there are."""
+        """Return sizes, the schema, and the number of messages: None if counting takes too long."""
         unused = await self.do(sqlite.unused_in_file)
         log = self._database.with_name(self._database.name + "-wal")
         return StoreFacts(
@@ -64,7 +64,7 @@ class Reader:
         )
 
     async def quarantined_messages(self, behind: int, at_most: int) -> list[QuarantinedMessage]:
-        """Damaged messages with numbers above `behind`, ascending."""
+        """Return the first `at_most` damaged messages with numbers above `behind`, ascending."""
         return await self.do(lambda connection: listed(connection, behind, at_most))
 
     async def _messages(self) -> int | None:
@@ -79,7 +79,10 @@ class Reader:
         return None
 
     async def do(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returns, which sees one state of the store; StoreError where it fails."""
+        """Call `work` with the connection and return its result. Raise StoreError if it fails.
+
+        Each statement of `work` sees one state of the store; a commit may be between two of them.
+        """
         async with self._turn:
             if self._closed:
                 raise StoreError(f"the store {self._database} is closed")
@@ -92,7 +95,7 @@ class Reader:
                 raise sqlite.explained(error, self._database) from error
 
     async def close(self) -> None:
-        """Wait for who reads now, and let nobody read any more."""
+        """Wait for the current query, and close the connection: later queries raise StoreError."""
         async with self._turn:
             self._closed = True
             if self._engine is not None:

@@ -1,7 +1,7 @@
-"""What is SQLite's own: how its file is opened and written, and what is asked of it there.
+"""SQLite specifics: opening, writing and measuring its file, and explaining its errors.
 
-One connection writes and checkpoints, in one thread: the versions of SQLite
-that Pythons bring have a bug that needs two (3.7.0 to 3.51.2, `reliability.md` 3.1).
+One connection writes and checkpoints, in one thread: the versions of SQLite that are shipped with
+Python have a bug that occurs with two (3.7.0 to 3.51.2, `reliability.md` 3.1).
 """
 
 import os
@@ -30,10 +30,10 @@ from storage.sql.statements import (
 )
 
 FULL: Final = 2
-"""The value of `synchronous` with which a commit has been synced."""
+"""Value of `synchronous` with which a commit is synced before it returns."""
 
 WAL_SIZE_LIMIT: Final = 64 * 1024 * 1024
-"""So large the log may stay: one that is overwritten syncs faster than one that grows."""
+"""Maximum bytes of the log that are kept: overwriting the log syncs faster than growing it."""
 
 PRAGMAS: Final = (
     "PRAGMA journal_mode=WAL",
@@ -48,14 +48,14 @@ UNREADABLE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 UNWRITABLE: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 DRIVER_ERRORS: Final = (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError)
-"""What a statement raises; the last where SQLite's own message quotes a damaged schema."""
+"""Errors that a statement can raise; the last if SQLite's own message quotes a damaged schema."""
 
 
 def connect(database: str) -> sqlite3.Connection:
-    """A connection of the driver, for one thread at a time.
+    """Return a connection of the driver, for one thread at a time.
 
-    Text that is none is not an error of the driver: a flipped bit in a row may turn bytes into
-    such, and that row alone is then to blame.
+    Text that is not UTF-8 raises no error but is decoded with replacements: a flipped bit may
+    cause it, and then only that row is damaged.
     """
     connection = sqlite3.connect(
         database,
@@ -73,7 +73,7 @@ def _text(stored: bytes) -> str:
 
 
 def engine_of(database: Path) -> Engine:
-    """An engine with one connection, which whoever has it may use in one thread at a time."""
+    """Return an engine with one connection, for use in one thread at a time."""
     return create_engine(
         "sqlite://",
         creator=lambda: connect(str(database)),
@@ -82,7 +82,7 @@ def engine_of(database: Path) -> Engine:
 
 
 def prepare(connection: Connection) -> None:
-    """Set what durability needs, and read it back; StoreError where the file does not allow it."""
+    """Set the pragmas that durability needs. Raise StoreError if the file does not allow them."""
     for pragma in PRAGMAS:
         connection.exec_driver_sql(pragma)
     mode = connection.execute(text("PRAGMA journal_mode")).scalar()
@@ -95,7 +95,7 @@ def prepare(connection: Connection) -> None:
 
 
 def unreadable(database: Path, why: str) -> StoreError:
-    """What to do where a whole database is damaged, and not just messages in it."""
+    """Return an error with advice for a database that is damaged beyond single messages."""
     return StoreError(
         f"the store {database} cannot be read ({why}); nothing has been changed:"
         " `jms-broker store check` shows the damage, `jms-broker store salvage` copies what can"
@@ -104,7 +104,7 @@ def unreadable(database: Path, why: str) -> StoreError:
 
 
 def code_of(error: Exception) -> int:
-    """What SQLite calls an error of the driver, 0 where it is none of its."""
+    """Return SQLite's primary code of a driver's error, 0 if the error is not SQLite's."""
     return _extended(error) & 0xFF
 
 
@@ -113,14 +113,14 @@ def _extended(error: Exception) -> int:
 
 
 def reason_of(error: Exception) -> str:
-    """What is wrong, in SQLite's words where they are any, in one line: it may quote a schema."""
+    """Return what is wrong, if possible in SQLite's words, as one line: it may quote a schema."""
     if isinstance(error, UnicodeDecodeError):
         return "its schema is damaged"
     return " ".join(str(getattr(error, "orig", error)).split())
 
 
 def explained(error: Exception, database: Path) -> StoreError:
-    """`error` of the driver, as what an operator can do about it."""
+    """Return the driver's `error` as a StoreError that says what an operator can do about it."""
     code, reason = code_of(error), reason_of(error)
     if code in UNREADABLE or isinstance(error, (UnreadableError, UnicodeDecodeError)):
         return unreadable(database, reason)
@@ -142,7 +142,7 @@ def explained(error: Exception, database: Path) -> StoreError:
 
 
 def write(driver: sqlite3.Connection, texts: Texts, changes: Changes) -> None:
-    """Write and commit a batch. Without SQLAlchemy, which doubles what a small one costs."""
+    """Write and commit a batch without SQLAlchemy, which would double the cost of a small one."""
     driver.execute("BEGIN IMMEDIATE")
     try:
         for statement, rows in changes.statements:
@@ -171,44 +171,45 @@ def _write_segments(driver: sqlite3.Connection, texts: Texts, changes: SegmentCh
 
 
 def free_bytes(database: Path) -> int:
-    """Bytes that the file system has left."""
+    """Return the free bytes of the file system."""
     found = os.statvfs(database.parent)
     return found.f_bavail * found.f_frsize
 
 
 def free_on_disk(database: Path) -> int:
-    """Bytes that the file system has left, but for those that the log still wants in the file."""
+    """Return the free bytes of the file system, less those that moving the log may take."""
     return max(0, free_bytes(database) - log_size(database))
 
 
 def log_of(database: Path) -> Path:
-    """The file of the log."""
+    """Return the path of the log."""
     return database.with_name(database.name + "-wal")
 
 
 def log_size(database: Path) -> int:
-    """Bytes of the file of the log."""
+    """Return the size of the log in bytes, 0 if there is none."""
     log = log_of(database)
     return log.stat().st_size if log.exists() else 0
 
 
 def reusable_log(connection: Connection, database: Path, *, unmoved: int) -> int:
-    """Bytes of the log that want no room in the file, where so many of its pages still do."""
+    """Return the bytes of the log that can be overwritten, if `unmoved` of its pages cannot."""
     size = connection.exec_driver_sql("PRAGMA page_size").scalar() or 0
     return max(0, log_size(database) - unmoved * int(size))
 
 
 def checkpoint(connection: Connection) -> tuple[int, int]:
-    """Move what can be moved from the log to the file; the log's pages, and those that are there.
+    """Move as many pages as possible from the log to the file.
 
-    The next write begins the log anew once all of them have been synced there.
+    Return the number of pages in the log, and of those moved. The next write begins the log anew
+    once all of them are synced in the file.
     """
     _, logged, moved = connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").one()
     return int(logged), int(moved)
 
 
 def unused_in_file(connection: Connection) -> int:
-    """Bytes of the file that deleted rows have left; SQLite fills them before it asks for more."""
+    """Return the bytes of the file that deleted rows have left: SQLite fills them first."""
     pages = connection.exec_driver_sql("PRAGMA freelist_count").scalar() or 0
     size = connection.exec_driver_sql("PRAGMA page_size").scalar() or 0
     return int(pages) * int(size)

@@ -40,10 +40,10 @@ T = TypeVar("T")
 
 @final
 class SqliteStore(SqlStore):
-    """One file. After an error nothing more is committed: what the disk holds is in doubt (P8).
+    """A store in one file. After an error nothing more is committed: its content is in doubt (P8).
 
-    But for a full disk: what was rolled back is done once more on the room of the ballast, which
-    has `ballast_bytes`.
+    A full disk is an exception: work that was rolled back is repeated with room of the ballast,
+    a file of `ballast_bytes`.
     """
 
     def __init__(self, database: Path, *, ballast_bytes: int = 0) -> None:
@@ -75,11 +75,12 @@ class SqliteStore(SqlStore):
         return self._is_full
 
     def free_bytes(self) -> int:
-        """What file and log have unused counts, too: as it was when this was asked the last time.
+        """Return the free bytes of the disk, plus the unused ones of file and log; -1 if unknown.
 
-        The log is looked at only where it takes more room than is left.
+        The unused bytes are those found after the previous call. The log is examined only if it
+        is larger than the room that is left.
         """
-        self._writer.post(self._measure)  # nobody does it any more once this is closed
+        self._writer.post(self._measure)  # not done any more once the writer is closed
         try:
             return sqlite.free_on_disk(self._database) + self._unused
         except OSError:
@@ -98,16 +99,16 @@ class SqliteStore(SqlStore):
             self._failure = sqlite.explained(error, self._database)
 
     def _look_for_room(self, connection: Connection) -> None:
-        """Measure what is unused, and take back what is missing of the ballast.
+        """Measure the unused bytes, and take back the missing part of the ballast.
 
-        The disk is full no more once the ballast and the log that can be written again have half
-        the ballast's size, so that commits find room, and as much as that size can be written.
+        The disk is no longer full once the ballast and the reusable log have half the ballast's
+        size, so that commits find room, and as many bytes as that size can be written.
         """
         reusable, size = 0, self._ballast.size
         if self._is_full or sqlite.free_on_disk(self._database) < sqlite.log_size(self._database):
             reusable = self._checkpoint()
         while self._checkpoints.is_postponed and self._ballast.release(0):
-            reusable = self._checkpoint()  # a log that can be written again is as good as ballast
+            reusable = self._checkpoint()  # a log that can be overwritten is as good as ballast
         if not self._checkpoints.is_postponed:
             self._ballast.take_back()
         self._unused = sqlite.unused_in_file(connection) + reusable
@@ -133,7 +134,7 @@ class SqliteStore(SqlStore):
         bring_up_to_date(connection)
         self._take_up(connection)
         connection.exec_driver_sql("PRAGMA wal_autocheckpoint=0")
-        self._is_full = self._ballast.size > 0  # until it turns out that there is room
+        self._is_full = self._ballast.size > 0  # until `_measure` finds room
         self._measure()
         if self._failure is not None:
             raise self._failure
@@ -160,10 +161,10 @@ class SqliteStore(SqlStore):
             self._with(partial(contents.set_mark, name=IN_USE, value=0))
         connection.engine.dispose()
         self._connection = None
-        self._ballast.take_back()  # SQLite has deleted the log: the next start finds more room
+        self._ballast.take_back()  # SQLite has deleted the log, which made room
 
     async def _do(self, work: Callable[[], T]) -> T:
-        """What `work` returned in the thread; StoreError for whatever the driver raises."""
+        """Do `work` in the thread and return its result. Raise StoreError for a driver's error."""
         if self._failure is not None:
             raise self._failure
         if self._writer.is_closed:
@@ -181,23 +182,23 @@ class SqliteStore(SqlStore):
         return self._with_room(partial(work, self._opened()))
 
     def _with_room(self, work: Callable[[], T], wanted: int = 0) -> T:
-        """What `work` returned, which writes so many bytes, with room of the ballast if need be."""
+        """Return the result of `work`, which writes `wanted` bytes, if need be in ballast room."""
         return with_room(self._driver(), work, partial(self._make_room, wanted))
 
     def _make_room(self, wanted: int) -> bool:
         if not self._ballast.release(wanted):
             return False
         self._is_full = True
-        self._checkpoint()  # what the log has already is written over, rather than added to
+        self._checkpoint()  # so that the next write begins the log anew, not grows it
         return True
 
     def _at_once(self, connection: Connection, work: Callable[[Connection], None]) -> None:
-        """One sync for all rows."""
+        """Do `work` in one transaction: one sync for all rows."""
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         try:
             work(connection)
         except BaseException:
-            with suppress(SQLAlchemyError):  # a full disk has rolled back already
+            with suppress(SQLAlchemyError):  # on a full disk SQLite has rolled back already
                 connection.exec_driver_sql("ROLLBACK")
             raise
         connection.exec_driver_sql("COMMIT")
@@ -230,7 +231,7 @@ class SqliteStore(SqlStore):
         wanted = self._index.segments.wanted(batch)
         if wanted.any():
             learn(connection, texts, segments=self._index.segments, wanted=wanted)
-        changes = self._index.apply(batch)  # once: from now on they count as written
+        changes = self._index.apply(batch)  # once: the index counts it as written now
         write = partial(sqlite.write, self._driver(), texts, changes)
         self._with_room(write, bytes_of(batch))
         self._checkpoints.written(batch)
@@ -239,9 +240,9 @@ class SqliteStore(SqlStore):
             self._checkpoint()
 
     def _checkpoint(self) -> int:
-        """Move the log into the file; how many bytes of the log can be written again then.
+        """Move the log into the file. Return how many bytes of the log can then be overwritten.
 
-        Where the file finds no room to grow, the log stays, and the next commit tries again.
+        If the disk has no room for the file to grow, the log stays: the next commit tries again.
         """
         connection = self._opened()
         try:
@@ -255,7 +256,7 @@ class SqliteStore(SqlStore):
         self._checkpoints.moved(logged)
         return sqlite.reusable_log(connection, self._database, unmoved=logged - moved)
 
-    # -- for those who manage the broker
+    # -- for management
 
     async def facts(self) -> StoreFacts:
         return replace(

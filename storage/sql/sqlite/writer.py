@@ -1,4 +1,4 @@
-"""The one thread that uses a store's connection: what it is given, it does in order."""
+"""The one thread that uses a store's connection: it does all work in the order of the requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @final
 class Job(Generic[T]):
-    """Something to be done in the thread, and the future of whoever waits for it."""
+    """Work for the thread, and the future of the task that waits for its result."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work: Final = work
@@ -21,10 +21,10 @@ class Job(Generic[T]):
         self.done: Final[asyncio.Future[T]] = self._loop.create_future()
 
     def run(self) -> None:
-        """Do it, here and now, and tell the loop."""
+        """Do the work in this thread, and pass the result or error to the event loop."""
         try:
             result = self._work()
-        except Exception as error:  # noqa: BLE001 - whoever waits gets it
+        except Exception as error:  # noqa: BLE001 - the waiting task gets it
             self._loop.call_soon_threadsafe(self._fail, error)
         else:
             self._loop.call_soon_threadsafe(self._finish, result)
@@ -40,7 +40,7 @@ class Job(Generic[T]):
 
 @final
 class Errand:
-    """Something to be done in the thread, for which nobody waits."""
+    """Work for the thread for which no task waits."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self.run: Final = work
@@ -48,7 +48,10 @@ class Errand:
 
 @final
 class Writer:
-    """A thread with one hop in and one out (`storage.md` 3.6): no executor, no lock, no task."""
+    """A thread for work, reached by one switch to it and one back (`storage.md` 3.6).
+
+    It needs no executor, no lock and no task.
+    """
 
     def __init__(self, name: str) -> None:
         self._jobs: Final[SimpleQueue[Job[object] | Errand | None]] = SimpleQueue()
@@ -57,14 +60,14 @@ class Writer:
         self.is_closed = False
 
     async def do(self, work: Callable[[], T]) -> T:
-        """What `work` returned in the thread, or its error. Not once this is closed."""
+        """Do `work` in the thread; return its result or raise its error. Not after `close`."""
         assert not self.is_closed, "there is no thread any more"
         job = Job(work)
         self._jobs.put(job)  # type: ignore[arg-type] # a queue of jobs, whatever they return
         return await job.done
 
     def post(self, work: Callable[[], None]) -> None:
-        """Let `work`, which raises nothing, be done some time."""
+        """Queue `work`, which must raise nothing, without waiting. Not done after `close`."""
         self._jobs.put(Errand(work))
 
     def _run(self) -> None:
@@ -72,7 +75,7 @@ class Writer:
             job.run()
 
     async def close(self) -> None:
-        """End the thread when everything has been done; once is enough."""
+        """End the thread when all queued work is done. Idempotent."""
         if not self.is_closed:
             await self.do(lambda: None)
             self.is_closed = True

@@ -1,4 +1,4 @@
-"""Is a store sound? What is in it, what is damaged, what is left over. Nothing is changed."""
+"""The check of a store: what is in it, what is damaged, what is left over. It changes nothing."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from storage.sql.statements import Texts
 from storage.sql.tables import BODY, CHUNK, METADATA, QUARANTINE, QUEUE, SEGMENT
 
 CHUNKS_TOGETHER: Final = 16
-"""4 MiB at a time."""
+"""Chunks that are read at a time: 4 MiB."""
 
 TOLD_MAX: Final = 20
-"""So many damaged messages are named; all are counted."""
+"""Maximum damaged messages and chunks that are named; all are counted."""
 
 COMPLAINTS_MAX: Final = 100
-"""So much of SQLite's own complaints is kept."""
+"""Maximum complaints of SQLite's own check that are kept."""
 
 Advance = Callable[[int], None]
-"""Told how many messages more have been looked at."""
+"""Called with the number of messages examined since the last call."""
 
 
 @dataclass
 class Findings:
-    """What a check has found. `left_over` is nobody's any more, and deleted at the next start."""
+    """The findings of a check. `left_over` rows belong to nothing; the next start deletes them."""
 
     schema: str = ""
     rows: dict[str, int] = field(default_factory=lambda: {"message": 0})
@@ -45,12 +45,12 @@ class Findings:
     left_over: dict[str, int] = field(default_factory=lambda: {"messages": 0, "bodies": 0})
 
     def is_sound(self) -> bool:
-        """Whether everything in the store can be served: what was quarantined before is known."""
+        """Return whether the check has found no damage, except messages quarantined before."""
         return not self.complaints and self.damaged == 0 and self.damaged_chunks == 0
 
 
 def messages_in(connection: Connection) -> int | None:
-    """How many messages there are, where that can be told."""
+    """Return the number of messages in the store, None if it cannot be read."""
     try:
         lengths = func.sum(func.length(SEGMENT.c.facts))
         return int(connection.execute(select(lengths)).scalar() or 0) // int(RECORD)
@@ -64,7 +64,7 @@ def _count_of(connection: Connection, table: str) -> int:
 
 
 def check(connection: Connection, advance: Advance) -> Findings:
-    """Look at everything, as far as it can be read."""
+    """Check everything in the store, as far as it can be read."""
     found = Findings()
     try:
         _look(connection, found, advance)
@@ -92,7 +92,7 @@ def _look(connection: Connection, found: Findings, advance: Advance) -> None:
 
 
 def _integrity(connection: Connection) -> list[str]:
-    """What SQLite itself has to say against the file."""
+    """Return the complaints of SQLite's own integrity check."""
     try:
         asked = connection.execute(text(f"PRAGMA integrity_check({COMPLAINTS_MAX})"))
         told = [str(complaint) for complaint in asked.scalars()]
@@ -132,7 +132,7 @@ def _look_at(segment: Segment, found: Findings, known: set[int], *, queues: set[
 
 
 def _look_at_chunks(connection: Connection, found: Findings) -> None:
-    """Compare the checksums of the bodies of large messages."""
+    """Compare the checksums of the chunks of large messages."""
     behind = -1
     asked = select(CHUNK).order_by(CHUNK.c.number).limit(CHUNKS_TOGETHER)
     while rows := connection.execute(asked.where(CHUNK.c.number > behind)).all():

@@ -1,4 +1,4 @@
-"""A store that no broker uses, opened by a command: found by its name, locked, told in one line."""
+"""Opening of a store by a command while no broker uses it: find it by its name, and lock it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ SQLITE: Final = "sqlite:///"
 
 
 def database_of(place: str) -> Path:
-    """The file that a path or a URL names; StoreError, without its password, for other URLs."""
+    """Return the file that a path or an SQLite URL names.
+
+    Raise StoreError, without the URL's password, for other URLs.
+    """
     if "://" in place and not place.startswith(SQLITE):
         scheme = place.partition("://")[0]
         raise StoreError(f"{scheme}://… is no SQLite store: {SQLITE}PATH or the path of a file is")
@@ -29,7 +32,7 @@ def database_of(place: str) -> Path:
 
 
 def present(database: Path) -> Path:
-    """Return `database`; StoreError if there is no such file, which names a folder that is not."""
+    """Return `database`. Raise StoreError if there is no such file; a missing folder is named."""
     try:
         database.stat()
     except FileNotFoundError:
@@ -43,7 +46,7 @@ def present(database: Path) -> Path:
 
 @contextmanager
 def reading(database: Path) -> Iterator[Connection]:
-    """A connection that changes nothing in the file, while no broker has it."""
+    """Open a connection that changes nothing in the file; the lock keeps other processes out."""
     address = f"file:{quote(str(present(database)))}?mode=ro"
     engine = create_engine(
         "sqlite://",
@@ -56,7 +59,7 @@ def reading(database: Path) -> Iterator[Connection]:
 
 @contextmanager
 def writing(database: Path) -> Iterator[Connection]:
-    """A connection as the broker's own, while no broker has the file."""
+    """Open a connection with the broker's settings; the lock keeps other processes out."""
     prepare_folder(database)
     engine = sqlite.engine_of(database)
     with _locked(database), _connected(engine, database) as connection:

@@ -1,7 +1,7 @@
-"""What can still be read of a damaged SQLite file, copied into a new store.
+"""Salvage: what can still be read of a damaged SQLite file is copied into a new store.
 
-Every table is read by rowid from both ends until a row cannot be read. What lies between is
-halved again and again, largest pieces first, until everything that can be read has been.
+Every table is read by rowid from both ends until a row cannot be read. The rest between them is
+halved again and again, largest pieces first, until every readable row has been read.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from storage.sql.tools.offline import present, reading, writing
 from storage.stages import STAGED
 
 PART: Final = 500
-"""Rows written together."""
+"""Rows that are written in one transaction."""
 
 FAILURES_MAX: Final = 20_000
-"""So many reads of one table may fail; what then lies between failures is given up."""
+"""Maximum failed reads of one table; the unread rowids that are left then are given up."""
 
 FAR: Final = 2**24
-"""So far behind the last row that is known the search goes on in a table whose end is damaged."""
+"""Last rowid that is searched if neither the table's end nor the mark `numbers` can be read."""
 
 FORMER: Final = ("message",)
-"""Tables that older schemas have, and today's has not."""
+"""Tables of older schemas that today's schema does not have."""
 
 Row = tuple[Any, ...]
 Advance = Callable[[int], None]
@@ -47,7 +47,7 @@ Advance = Callable[[int], None]
 
 @dataclass
 class Part:
-    """What became of one table: rows saved, rows that fit nowhere, rowids that are unreadable."""
+    """The result for one table: rows saved, rows that the new table refused, unreadable rowids."""
 
     saved: int = 0
     refused: int = 0
@@ -56,14 +56,15 @@ class Part:
 
 @dataclass
 class Salvaged:
-    """What is in the new store, and what is not."""
+    """The result of a salvage: `parts` by table, messages `damaged` in the new store, and the
+    number of queues `adopted`, which were created for messages without one."""
 
     parts: dict[str, Part]
     damaged: int
     adopted: int
 
     def is_whole(self) -> bool:
-        """Whether nothing was lost."""
+        """Return whether nothing was lost."""
         return self.damaged == 0 and not any(
             part.gaps or part.refused for part in self.parts.values()
         )
@@ -71,7 +72,7 @@ class Salvaged:
 
 @dataclass
 class Span:
-    """Rowids of which nothing has been read yet."""
+    """A range of rowids of which nothing has been read yet."""
 
     first: int
     last: int
@@ -81,7 +82,7 @@ class Span:
 
 
 class Table:
-    """A table of the damaged file, read as far as that goes."""
+    """A table of the damaged file, which is read as far as possible."""
 
     def __init__(self, source: sqlite3.Connection, name: str, columns: list[str]) -> None:
         self._lost: Final[list[tuple[int, int]]] = []
@@ -91,7 +92,7 @@ class Table:
         self._failures = 0
 
     def rows(self) -> Iterator[Row]:
-        """Every row that can be read, once, with its rowid before its columns."""
+        """Yield every row that can be read, once, with its rowid before its columns."""
         whole = Span(0, self._end())
         yield from self._ends(whole)
         spans = deque([whole])
@@ -108,7 +109,7 @@ class Table:
                 spans.append(half)
 
     def _ends(self, span: Span) -> Iterator[Row]:
-        """Rows from the beginning of a span, then from its end; what cannot be read is left."""
+        """Yield rows from the beginning of `span`, then from its end; it keeps the unread rest."""
         for row in self._walk(span, "ASC"):
             span.first = row[0] + 1
             yield row
@@ -117,7 +118,7 @@ class Table:
             yield row
 
     def _walk(self, span: Span, order: str) -> Iterator[Row]:
-        """Rows one way, up to one that cannot be read; nothing of the span is left without one."""
+        """Yield rows in one direction up to an unreadable one; empty `span` if there is none."""
         if span.is_empty():
             return
         asked = f'SELECT {self._columns} FROM "{self._name}" WHERE rowid BETWEEN ? AND ?'  # noqa: S608 - names of our own tables
@@ -129,14 +130,14 @@ class Table:
         else:
             span.first = span.last + 1
             return
-        # the driver looks one row ahead, and drops the one before the error
+        # the driver reads one row ahead, and drops the row before the error: read that one again
         try:
             yield from self._source.execute(f"{ordered} LIMIT 1", (span.first, span.last))
         except sqlite3.DatabaseError:
             return
 
     def _end(self) -> int:
-        """The last rowid, or one that is beyond it."""
+        """Return the last rowid, or one that should be beyond it."""
         for asked in (
             f'SELECT max(rowid) FROM "{self._name}"',  # noqa: S608
             "SELECT value FROM mark WHERE name = 'numbers'",
@@ -153,7 +154,7 @@ class Table:
         self._lost.append((span.first, span.last))
 
     def gaps(self) -> list[tuple[int, int]]:
-        """The rowids that cannot be read, once `rows` is through."""
+        """Return the ranges of rowids that could not be read, after `rows` is exhausted."""
         merged: list[tuple[int, int]] = []
         for first, last in sorted(self._lost):
             if merged and merged[-1][1] + 1 == first:
@@ -164,7 +165,10 @@ class Table:
 
 
 def salvage(source: Path, target: Path, advance: Advance) -> Salvaged:
-    """Copy what can be read of `source` into a new store; StoreError where nothing can."""
+    """Copy what can be read of `source` into the new store `target`.
+
+    Raise StoreError if nothing can be read, or if `target` exists already.
+    """
     present(source)
     for there in (target, target.with_name(target.name + "-wal")):
         if there.exists():
@@ -184,7 +188,7 @@ def salvage(source: Path, target: Path, advance: Advance) -> Salvaged:
 
 
 def _version(source: sqlite3.Connection) -> str:
-    """The schema of the damaged file, today's where that cannot be told or is a later one."""
+    """Return the schema of the damaged file; today's if it is unreadable or a later one."""
     try:
         found = source.execute("SELECT version_num FROM alembic_version").fetchone()
     except DRIVER_ERRORS:
@@ -193,7 +197,7 @@ def _version(source: sqlite3.Connection) -> str:
 
 
 def _columns(source: sqlite3.Connection, database: Path) -> dict[str, list[str]]:
-    """The tables of ours that the damaged file has, each with its columns."""
+    """Return the tables of a store that the damaged file has, each with its columns."""
     found: dict[str, list[str]] = {}
     try:
         for name in (*METADATA.tables, *FORMER):
@@ -228,7 +232,7 @@ def _copy(
 def _insertion(name: str, columns: list[str]) -> str:
     named = ", ".join(f'"{column}"' for column in columns)
     marks = ", ".join("?" for _ in columns)
-    return f'INSERT INTO "{name}" ({named}) VALUES ({marks})'  # noqa: S608 - names of our own tables
+    return f'INSERT INTO "{name}" ({named}) VALUES ({marks})'  # noqa: S608 - names of our tables
 
 
 def _copy_rows(
@@ -249,21 +253,21 @@ def _copy_rows(
     return part
 
 
-# -- what the new store needs beside rows
+# -- repair of the new store
 
 
 def _owners_are_lost(parts: dict[str, Part]) -> bool:
-    """Whether a message may have lost its queue, its node or its subscription."""
+    """Return whether a message may have lost its queue, its node or its subscription."""
     owners = (QUEUE.name, NODE.name, SUBSCRIPTION.name)
     return any(name not in parts or parts[name].gaps or parts[name].refused for name in owners)
 
 
 def _adopt(new: Connection) -> int:
-    """Make queues `salvaged.ID` of messages that nobody else would find; how many."""
+    """Create queues `salvaged.ID` for messages without node or subscription; return how many."""
     owned = union(
         select(NODE.c.address).where(NODE.c.kind == "queue"), select(SUBSCRIPTION.c.queue)
     )
-    # what nobody has committed is nobody's, but for whoever has its stage
+    # messages of stages are not committed: only their stages may use them
     mine = QUEUE.c.name.in_(owned) | (QUEUE.c.name == STAGED)
     named = set(new.execute(select(QUEUE.c.id).where(mine)).scalars())
     known = set(new.execute(select(QUEUE.c.id)).scalars())
@@ -279,7 +283,7 @@ def _adopt(new: Connection) -> int:
 
 
 def _drop_halves(new: Connection) -> None:
-    """Of a segment whose bytes are lost nothing is left to be served, nor the other way round."""
+    """Delete segments without bytes and bytes without segment: neither can be delivered."""
     new.execute(delete(SEGMENT).where(SEGMENT.c.number.not_in(select(BODY.c.number))))
     new.execute(delete(BODY).where(BODY.c.number.not_in(select(SEGMENT.c.number))))
 
@@ -291,7 +295,7 @@ def _queues_of_messages(new: Connection) -> set[int]:
 
 
 def _see_to_marks(new: Connection) -> None:
-    """No number is given again, and everything may have been delivered."""
+    """Set marks so that no number is given again, and every message may have been delivered."""
     highest = new.execute(select(func.max(SEGMENT.c.number))).scalar() or 0
     set_mark(new, NUMBERS, max(mark(new, NUMBERS), highest + NUMBERS_AT_ONCE))
     set_mark(new, IN_USE, 1)

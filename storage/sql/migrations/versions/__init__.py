@@ -1,1 +1,1 @@
-"""One file a change; `alembic revision` is not used: files are written by hand."""
+"""One file per migration, written by hand: `alembic revision` is not used."""

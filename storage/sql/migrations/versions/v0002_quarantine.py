@@ -1,4 +1,4 @@
-"""Messages that were found damaged."""
+"""Quarantine: the messages that were found damaged."""
 
 import sqlalchemy as sa
 from alembic import op

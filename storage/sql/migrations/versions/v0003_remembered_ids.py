@@ -1,4 +1,4 @@
-"""Ids of messages that are remembered, so that repeats are known."""
+"""Remembered ids of messages, to detect duplicates."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,6 +1,7 @@
-"""Up to where messages may have been delivered.
+"""Positions up to which messages may have been delivered.
 
-Nobody has kept that before. Where the last broker never closed the store, it may have been all.
+Earlier schemas did not keep them. If the last broker did not close the store, all messages may
+have been delivered.
 """
 
 import sqlalchemy as sa

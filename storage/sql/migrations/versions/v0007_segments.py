@@ -1,6 +1,6 @@
 """Messages in segments: 64 of them in two rows, their records apart from their bytes.
 
-What was damaged stays so: it gets a checksum that does not fit.
+Damaged messages stay damaged: they get a checksum that does not match.
 """
 
 import struct
@@ -61,7 +61,7 @@ def make_tables() -> None:
 
 
 def groups(rows: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
-    """The rows in their order, what is written together together."""
+    """Return the rows in their order, in groups that each become a segment."""
     found: list[list[Sequence[Any]]] = []
     size = BYTES_MAX
     for row in rows:

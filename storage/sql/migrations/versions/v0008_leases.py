@@ -1,4 +1,4 @@
-"""Leases of messages, and their epochs."""
+"""Leases of messages, and their batches (table `lease_epoch`)."""
 
 import sqlalchemy as sa
 from alembic import op

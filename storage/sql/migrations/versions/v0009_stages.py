@@ -1,4 +1,4 @@
-"""Stages, and how far each sink has come."""
+"""Stages, and the last committed batch of each sink."""
 
 import sqlalchemy as sa
 from alembic import op
