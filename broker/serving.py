@@ -1,4 +1,4 @@
-"""A broker as a process of its own: its log's first and last lines, and the signals it obeys."""
+"""A broker as a process of its own: the first and last lines of its log, and its signals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class Signals:
-    """What the process does when it is told something.
+    """The handlers of the process's signals.
 
     SIGTERM and SIGINT stop the broker in order, and end the process at once if they come again.
     SIGHUP reloads the settings; where standard input was a terminal when the broker started, that
@@ -44,20 +44,20 @@ class Signals:
         self.reason = ""
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Obey signals from now on, in place of Python's own ways."""
+        """Install the handlers, in place of Python's own."""
         with suppress(NotImplementedError):  # Windows: a signal ends the process
             for number in STOP_SIGNALS:
                 loop.add_signal_handler(number, self._stop, number.name)
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
 
     def up(self) -> None:
-        """Note that the broker is ready: a reload that was asked for before is due."""
+        """Note that the broker is ready, and do a reload that was requested before."""
         self._is_up = True
         if self._must_reload:
             reload(self._app, self._load)
 
     def ignore(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Ignore signals: a process whose stop is complete is not to end as if by a crash."""
+        """Ignore signals from now on: a stop that is complete must not look like a crash."""
         with suppress(NotImplementedError):
             for number in (*STOP_SIGNALS, signal.SIGHUP):
                 loop.remove_signal_handler(number)
@@ -82,7 +82,7 @@ class Signals:
 
 
 def ready_line(app: App) -> str:
-    """What says, on standard output, that clients may come, and where to."""
+    """Return the line of standard output that says that the broker is ready, and its URLs."""
     line = f"ready {app.url()} store={app.store.name} pid={os.getpid()}"
     return line if app.http is None else f"{line} http={app.http.url()}"
 

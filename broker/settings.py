@@ -1,4 +1,4 @@
-"""What an operator may set, where it is read from, and what a wrong setting is told.
+"""The settings of a broker: their sources, their types, and the errors of wrong ones.
 
 The only reader of configuration. Later sources win: the defaults here, the
 TOML file, environment variables `JMS_BROKER_<NAME>`, the command line. A
@@ -41,28 +41,28 @@ from broker.setting_types import UINT_MAX, Count, Number, Uint
 ENVIRONMENT_PREFIX: Final = "JMS_BROKER_"
 
 OTHER_VARIABLES: Final = frozenset({"JMS_BROKER_CONFIG", "JMS_BROKER_URL"})
-"""Variables of the command line that are no settings: which file, and which broker to talk to."""
+"""Variables of the command line that are no settings: the settings file, and the broker's URL."""
 
 NEAREST: Final = 5
 """Known settings that the error of an unknown one names: all 50 would hide the right one."""
 
 BALLAST_MIN: Final = 1024 * 1024
-"""With less a store could not even begin its log anew."""
+"""Minimum bytes of a ballast: with less a store could not even begin a new log."""
 
 MEMORY: Final = "memory"
 SQLITE: Final = "sqlite:///"
 
 DEFAULT_STORE: Final = f"{SQLITE}data/store.db"
-"""A broker that is started by itself keeps what it accepts; embedded ones are given memory."""
+"""The store of a broker that is a process of its own; embedded brokers use memory."""
 POSTGRESQL: Final = "postgresql://"
 
 
 class SettingsError(ValueError):
-    """Settings that the broker must not start with. The text says what to change."""
+    """Raised for settings that the broker must not start with; the text says what to change."""
 
 
 def _store(value: str) -> str:
-    """A store that there is: `memory`, a file of SQLite's, or a database of PostgreSQL's."""
+    """Raise ValueError unless `value` is `memory`, an SQLite file or a PostgreSQL database."""
     if value == MEMORY:
         return value
     if value.startswith(POSTGRESQL):
@@ -79,7 +79,7 @@ def _store(value: str) -> str:
 
 
 def _ballast(value: int) -> int:
-    """No ballast, or one that commits can be made with."""
+    """Raise ValueError for a ballast that is too small for any commit; 0 is none."""
     if 0 < value < BALLAST_MIN:
         raise ValueError(f"Input should be 0, or at least {BALLAST_MIN}")
     return value
@@ -90,7 +90,7 @@ PREFIXES: Final[tuple[Prefix, ...]] = ("queue://", "topic://", "temp-queue://", 
 
 
 class LogSettings(BaseModel):
-    """How the broker reports what it does."""
+    """The settings of the log."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -99,7 +99,7 @@ class LogSettings(BaseModel):
 
 
 class HttpSettings(BaseModel):
-    """The fast path for readers of many messages (`broker/http`). Off while there is no `port`."""
+    """The settings of the HTTP server (`broker/http`), which is off without a `port`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -111,7 +111,7 @@ class HttpSettings(BaseModel):
 
 
 class Settings(GeneralAddressSettings):
-    """Everything that can be set. Times are milliseconds, sizes bytes, 0 is "no limit"."""
+    """All settings. Times are milliseconds, sizes are bytes, 0 is "no limit"."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENVIRONMENT_PREFIX,
@@ -219,7 +219,7 @@ class Settings(GeneralAddressSettings):
 
 
 class _Variables(EnvSettingsSource):
-    """The environment, where the name of a setting is never read as an entry of another one.
+    """The environment variables; the name of a setting is never read as an entry of another one.
 
     Else JMS_BROKER_ADDRESS_PREFIXES would be `prefixes` of the table `address`.
     """
@@ -233,7 +233,7 @@ class _Variables(EnvSettingsSource):
 
 
 def load_settings(config: Path | None = None, **overrides: object) -> Settings:
-    """The settings in force: `overrides` that are not None, environment, file, defaults.
+    """Return the settings in force: `overrides` that are not None, environment, file, defaults.
 
     Raises SettingsError, whose text names every wrong key, its value, where it
     comes from, and what is allowed.
@@ -256,7 +256,7 @@ def load_settings(config: Path | None = None, **overrides: object) -> Settings:
 
 
 def given_settings(**given: object) -> Settings:
-    """The defaults, and `given` where it differs; environment and files are not read.
+    """Return the defaults, changed by `given`; the environment and files are not read.
 
     Raises SettingsError as `load_settings` does.
     """
@@ -279,7 +279,7 @@ def _read_file(config: Path) -> dict[str, object]:
 
 
 def variable_names() -> set[str]:
-    """Every environment variable that is a setting."""
+    """Return every environment variable that is a setting."""
     names = {f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in Settings.model_fields}
     for table, settings in (("LOG", LogSettings), ("HTTP", HttpSettings)):
         names |= {f"{ENVIRONMENT_PREFIX}{table}_{name.upper()}" for name in settings.model_fields}
@@ -303,14 +303,14 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 
 
 def _shown(name: str, value: object) -> str:
-    """The value as an error may print it: secrets stay out of logs and terminals."""
+    """Return the value as an error may print it: without secrets."""
     if "pass" in name.lower():
         return "***"
     return re.sub(r"://.*@", "://***@", repr(value))
 
 
 def _not_json(error: UnreadableVariable, environment: Mapping[str, str]) -> str:
-    """What to tell of a variable that should have held a whole table or list."""
+    """Return the error of a variable that should have held a whole table or list."""
     for name in KNOWN_IN:
         variable = f"{ENVIRONMENT_PREFIX}{name.upper()}"
         if f'"{name}"' in str(error) and variable in environment:
@@ -339,7 +339,7 @@ def _unknown(name: str, known: Iterable[str], prefix: str = "") -> str:
 
 
 class _Places:
-    """Tells by which source a setting got its value, in the order in which they win."""
+    """Finds the source of each setting's value, in the order in which sources win."""
 
     def __init__(
         self,
@@ -355,7 +355,7 @@ class _Places:
         self._config = config
 
     def of(self, path: tuple[int | str, ...]) -> str:
-        """Where the setting at `path` was written, as an operator would look for it."""
+        """Return the place of the setting at `path`, as an operator would look for it."""
         if path[0] in self._chosen:
             return self._given_by
         for length in (len(path), 1):
@@ -375,7 +375,7 @@ KNOWN_IN: Final[dict[str, Iterable[str]]] = {
 
 
 def _complaints(error: ValidationError, places: _Places) -> Iterable[str]:
-    """One line for each wrong setting."""
+    """Return one line for each wrong setting."""
     for problem in error.errors(include_url=False):
         path = problem["loc"]
         message = problem["msg"].removeprefix("Value error, ")
@@ -392,7 +392,7 @@ def _complaints(error: ValidationError, places: _Places) -> Iterable[str]:
 
 
 def _dotted(path: tuple[int | str, ...]) -> str:
-    """`address[0].pattern`, as TOML's readers would say it."""
+    """Return a path such as `address[0].pattern`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"
