@@ -56,10 +56,10 @@ def archive(
     conf: take.Conf = None,
     json: take.Json = False,
 ) -> None:
-    """Write messages, and what happened to them, as Parquet files by date and address.
+    """Write messages and the event log as Parquet files by date and address.
 
-    Each row once: a job that was killed goes on where it was, and a batch that is written again
-    replaces itself. Each message is kept bit by bit, in the column `amqp`.
+    Each row is written once: a killed job continues where it stopped, and a batch that is written
+    again replaces its earlier files. The column amqp keeps each message bit by bit.
     """
     from pyspark_amqp.jobs.archiving import Archiving
 
@@ -91,9 +91,9 @@ def compact(
     target_mb: take.CompactTargetMb = 128,
     json: take.Json = False,
 ) -> None:
-    """Merge small files of an archive. Spark is not needed; archiving may go on meanwhile.
+    """Merge small files of an archive. Spark is not needed; archiving may continue meanwhile.
 
-    Whoever reads sees all of the old or all of the new files of a folder, also after a kill.
+    A reader sees all old or all new files of a folder, even after a kill.
     """
     with told("compact") as progress:
         from pyspark_amqp.jobs import compact as job
@@ -129,10 +129,10 @@ def audit(
     conf: take.Conf = None,
     json: take.Json = False,
 ) -> None:
-    """Judge by the event log: nothing lost, accepted twice, early, out of order, or given to two.
+    """Check the event log for messages lost, accepted twice, early, out of order, or given to two.
 
-    Whether what has no end is lost can be judged where --url says which broker to look into, or
-    with --drained. Messages that began before the event log does are not judged for loss.
+    A message without an end is judged for loss only with --url, which names the broker whose queues
+    to look into, or with --drained. Messages older than the event log are not judged for loss.
     """
     from pyspark_amqp.jobs.auditing import Auditing, lines_of, table_of
 
@@ -160,7 +160,7 @@ def audit(
 
 
 def conclude(verdict: Verdict) -> None:
-    """End the command with the exit status of its verdict."""
+    """End the command with the exit status of `verdict`; return if all checks hold."""
     from pyspark_amqp.jobs.auditing import nothing_judged
 
     if verdict.is_of_nothing:
@@ -218,7 +218,7 @@ def report(
     conf: take.Conf = None,
     json: take.Json = False,
 ) -> None:
-    """Throughput, latency, backlog and redeliveries by address, as HTML with plots, and as CSV."""
+    """Write throughput, latency, backlog and redeliveries by address: HTML with plots, and CSV."""
     if (place is None) == (url is None):
         raise typer.BadParameter("either it or --url must be given", param_hint="ARCHIVE")
     begin, end = take.window(since, until)
@@ -267,8 +267,8 @@ def replay(
 ) -> None:
     """Send archived messages again, bit by bit, in the order in which they were enqueued.
 
-    Without --rate all of them are there at one moment, or none. What is wrong with the command is
-    told before anything is sent.
+    Without --rate, all of them arrive at one moment, or none. Errors in the command are reported
+    before any message is sent.
     """
     from pyspark_amqp.jobs.replaying import Replaying
 
@@ -295,6 +295,7 @@ def replay(
 
 
 def _ids(given: list[str]) -> tuple[str, ...]:
+    """Return the ids of all options --id; `@FILE` stands for the lines of a file."""
     found: list[str] = []
     for each in given:
         if not each.startswith("@"):

@@ -1,4 +1,4 @@
-"""What the commands of `jms-broker pipeline` take alike, and what their options mean."""
+"""Options that the commands of `jms-broker pipeline` share, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")
 
 
 class What(Enum):
-    """What is archived."""
+    """The parts of an archive that a command works on."""
 
     MESSAGES = "messages"
     EVENTS = "events"
@@ -78,14 +78,14 @@ class What(Enum):
 
 
 class Mode(Enum):
-    """How messages are read."""
+    """The ways to read messages: browse leaves them in the queue, lease takes them from it."""
 
     BROWSE = "browse"
     LEASE = "lease"
 
 
 class Delivery(Enum):
-    """How a replay is sent."""
+    """The ways to send a replay: staged, with each message once, or at least once."""
 
     STAGED = "staged"
     AT_LEAST_ONCE = "at-least-once"
@@ -184,6 +184,10 @@ def _time(text: str | None, option: str) -> datetime | None:
 
 
 def window(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
+    """Return the times of --since and --until, None for one that is not given.
+
+    Raise BadParameter if one cannot be parsed or they are reversed.
+    """
     begin, end = _time(since, "--since"), _time(until, "--until")
     if begin is not None and end is not None and begin >= end:
         raise typer.BadParameter("it is not after --since", param_hint="--until")
@@ -191,7 +195,7 @@ def window(since: str | None, until: str | None) -> tuple[datetime | None, datet
 
 
 def interval(text: str) -> str:
-    """How often, in Spark's words."""
+    """Return an interval such as `5m` in Spark's words; raise BadParameter if `text` is none."""
     count, unit = text[:-1], UNITS.get(text[-1:])
     if not count.isdecimal() or unit is None or int(count) == 0:
         raise typer.BadParameter(f"{text!r} is not like 30s, 5m or 1h", param_hint="--every")
@@ -205,7 +209,10 @@ def broker_options(
     management_url: str | None,
     more: list[str] | None,
 ) -> dict[str, str]:
-    """What the data source is told of the broker."""
+    """Return the data source's options for the broker; those in `more`, NAME=VALUE, win.
+
+    A password without a user is left out.
+    """
     given = {
         "url": url,
         "username": user,

@@ -1,6 +1,6 @@
-"""What Spark asks the data source `amqp` for. `pyspark_amqp.DefaultSource` hands it on to here.
+"""The functions behind `pyspark_amqp.DefaultSource`: the schema, readers and writers of `amqp`.
 
-The options are read, and a schema that a user gives is checked, while a query is planned.
+They read the options, and check a schema that a user gives, while a query is planned.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Given = Mapping[str, str]
 
 
 def check(given: Given) -> None:
-    """OptionError where the options are wrong, whatever they are for."""
+    """Raise OptionError if the options are wrong for every use."""
     check_any_use(given)
 
 
 def schema(given: Given) -> str:
-    """The columns, where the user names none."""
+    """Return the columns in Spark's DDL, for a query whose user gives no schema."""
     return ddl_of(_columns(check_values(given)))
 
 
@@ -48,7 +48,7 @@ def _columns(values: Mapping[str, object]) -> dict[str, str]:
 
 
 def reader(given: Given, schema: StructType) -> DataSourceReader:
-    """For `spark.read`."""
+    """Return the reader for `spark.read`; raise OptionError for wrong options or a wrong schema."""
     from pyspark_amqp.source.readers import BrowseReader, EventReader, SelectingReader
 
     options = read_options(given, Use.BATCH)
@@ -61,7 +61,7 @@ def reader(given: Given, schema: StructType) -> DataSourceReader:
 
 
 def stream_reader(given: Given, schema: StructType) -> DataSourceStreamReader:
-    """For `spark.readStream`."""
+    """Return the reader for `spark.readStream`; raise OptionError as `reader` does."""
     from pyspark_amqp.source.event_stream import EventStreamReader
     from pyspark_amqp.source.lease_stream import LeaseStreamReader
 
@@ -73,14 +73,14 @@ def stream_reader(given: Given, schema: StructType) -> DataSourceStreamReader:
 
 
 def writer(given: Given, schema: StructType, *, overwrite: bool) -> DataSourceWriter:
-    """For `write`."""
+    """Return the writer for `write`; raise OptionError if the options or the columns are wrong."""
     from pyspark_amqp.sink.writer import SinkBatchWriter
 
     return SinkBatchWriter(_sink_options(given, schema, overwrite=overwrite))
 
 
 def stream_writer(given: Given, schema: StructType, *, overwrite: bool) -> DataSourceStreamWriter:
-    """For `writeStream`."""
+    """Return the writer for `writeStream`; raise OptionError as `writer` does."""
     from pyspark_amqp.sink.writer import StreamWriter
 
     return StreamWriter(_sink_options(given, schema, overwrite=overwrite))
@@ -96,7 +96,7 @@ def _sink_options(given: Given, schema: StructType, *, overwrite: bool) -> Optio
 
 
 def _names(options: Options, schema: StructType) -> list[str]:
-    """The names of the columns that are wanted; OptionError where there is none such."""
+    """Return the names of the schema's columns; raise OptionError for a wrong name or type."""
     columns = _columns({"mode": options.mode, "propertiesAs": options.text("propertiesAs")})
     names = []
     for field in schema.fields:

@@ -1,7 +1,7 @@
 """The class by which Spark knows the data source `amqp`.
 
-Every session imports it with its first look for a source, so all the rest is imported only when
-this source is meant.
+Every session imports it when it first looks up a source, so all other modules are imported only if
+this source is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):
-    """The data source `amqp`; `pyspark_amqp/README.md` has its options and columns."""
+    """The data source `amqp`; `pyspark_amqp/README.md` describes its options and columns."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         from pyspark_amqp import data_source

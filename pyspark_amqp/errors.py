@@ -1,4 +1,4 @@
-"""What ends a query, in words for whoever runs it."""
+"""Errors that end a query, with texts for the user who runs it."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ GONE: Final = frozenset({404, 410})
 
 
 class BrokerError(Exception):
-    """The broker refused, or did what nobody expects of it."""
+    """A refusal or unexpected reaction of the broker, or a lost connection."""
 
 
 class UnreachableError(BrokerError):
-    """No broker answers: it may be there again in a moment."""
+    """An error because no broker answers. A later attempt may succeed."""
 
 
 class GoneError(BrokerError):
-    """What is meant is not there: 404, 410, `amqp:not-found`."""
+    """An error because an entity or address does not exist: 404, 410, `amqp:not-found`."""
 
 
 class FencedError(BrokerError):
-    """Somebody else has it now: 409, `amqp:resource-locked`."""
+    """An error because another program has the entity now: 409, `amqp:resource-locked`."""
 
 
 class DataLossError(Exception):
-    """Something was removed before it was read."""
+    """An error because rows were removed before they were read."""
 
 
 def error_of(status: int, text: str) -> BrokerError:
-    """The error for an answer with that status, the same by AMQP and by HTTP."""
+    """Return the error for a response with `status`; AMQP and HTTP have the same codes."""
     if status == CONFLICT:
         return FencedError(text)
     return GoneError(text) if status in GONE else BrokerError(text)

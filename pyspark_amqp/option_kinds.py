@@ -1,4 +1,4 @@
-"""What the value of an option may be: each kind reads a text, or says what it allows."""
+"""Kinds of option values: each parses a text, and says which texts it allows."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_
 
 
 class Kind:
-    """A kind of values. `allowed` tells a user what may be written."""
+    """A kind of option value. `allowed` tells the user which texts are allowed."""
 
     allowed: str
 
     def read(self, text: str) -> object:
-        """The value; ValueError where it is none of this kind, for whatever reason."""
+        """Return the value that `text` means; raise ValueError if it is none of this kind."""
         raise NotImplementedError
 
 
 class Text(Kind):
-    """Anything but nothing, of at most `most` characters."""
+    """A text of 1 to `most` characters."""
 
     def __init__(self, allowed: str = "a text", most: int = 65_535) -> None:
         self.allowed = allowed
@@ -37,7 +37,7 @@ class Text(Kind):
 
 
 class Choice(Kind):
-    """One of some words, in any case."""
+    """One of several words, in upper or lower case."""
 
     def __init__(self, *words: str) -> None:
         self.allowed = ", ".join(words)
@@ -50,7 +50,7 @@ class Choice(Kind):
 
 
 class Truth(Kind):
-    """true or false."""
+    """A boolean: true or false, in upper or lower case."""
 
     allowed = "true, false"
 
@@ -76,7 +76,7 @@ class Whole(Kind):
 
 
 class Duration(Kind):
-    """A time with its unit, as milliseconds; `never`, where that is allowed, is 0."""
+    """A duration with its unit, read as milliseconds; `never`, if allowed, is read as 0."""
 
     def __init__(self, *, never: bool = False) -> None:
         self.allowed = "a number with ms, s, m, h or d, such as 90s" + (
@@ -94,7 +94,7 @@ class Duration(Kind):
 
 
 class Urls(Kind):
-    """Addresses of brokers, with commas between them."""
+    """URLs of brokers, with commas between them; only one unless `several`."""
 
     def __init__(self, *schemes: str, several: bool) -> None:
         forms = " or ".join(f"{scheme}://HOST[:PORT]" for scheme in schemes)
@@ -115,7 +115,7 @@ class Urls(Kind):
 
 
 class Position:
-    """Where a reading begins or ends: at a position (or id), at a time in ms, or where it can."""
+    """The begin or end of a read: a position (or id), a time in ms since 1970, or open."""
 
     def __init__(self, *, number: int | None = None, time_ms: int | None = None) -> None:
         self.number: Final = number
@@ -123,7 +123,7 @@ class Position:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is the earliest or latest there is."""
+        """Return whether this is the earliest or latest position there is."""
         return self.number is None and self.time_ms is None
 
     def __eq__(self, other: object) -> bool:
@@ -137,7 +137,7 @@ class Position:
 
 
 class Positions(Kind):
-    """A word for the end that is meant, a number, or {"timestamp": milliseconds}."""
+    """A word such as `earliest`, a position, or {"timestamp": milliseconds}."""
 
     def __init__(self, *words: str) -> None:
         self.allowed = f'{", ".join(words)}, a position, {{"timestamp": MILLISECONDS}}'

@@ -1,7 +1,8 @@
-"""The options of the data source `amqp`, and what is wrong with those that a user has given.
+"""The options of the data source `amqp`, and the checks of those that a user has given.
 
-One table says of each what it may be and who it is for. It is read where a query is planned, so
-that a mistake ends it there and names the option, what was given, and what is allowed.
+One table has each option's values and uses. It is applied while a query is planned, so that a
+mistake ends the query there, with an error that names the option, what was given, and what is
+allowed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pyspark_amqp.option_kinds import (
 
 
 class Use(Enum):
-    """What the data source is asked for."""
+    """The uses of the data source: to read a batch, to read a stream, to write."""
 
     BATCH = "read"
     STREAM = "readStream"
@@ -34,15 +35,15 @@ class Use(Enum):
 
 
 MODES: Final = {Use.BATCH: ("browse", "events"), Use.STREAM: ("lease", "events")}
-"""What may be read; the first is what is read where nothing is said."""
+"""The modes of each way to read; the first is the default."""
 
 
 LEASE_BATCH_MESSAGES_MAX: Final = 100_000
-"""So many messages the broker leases at once."""
+"""Maximum messages that the broker leases in one batch."""
 
 
 class OptionError(ValueError):
-    """An option is wrong, for the reason that the text says."""
+    """An error because an option is wrong; the text says why."""
 
 
 READS: Final = frozenset({Use.BATCH, Use.STREAM})
@@ -54,7 +55,7 @@ BATCH: Final = frozenset({Use.BATCH})
 
 @dataclass(frozen=True)
 class Option:
-    """One row of the table. `default` is text, as a user would give it; None for none."""
+    """One row of the table. `default` is text, as a user would give it; None means no default."""
 
     name: str
     kind: Kind
@@ -256,7 +257,7 @@ SPARKS_OWN: Final = frozenset(
         *("asyncprogresstrackingcheckpointintervalms", "outputmode"),
     }
 )
-"""What users write among our options and Spark hands to us as well."""
+"""Spark's own options, which users give beside ours and Spark passes on to this source."""
 
 LEASE_ONLY: Final = (
     *("lease", "topic", "partitionBy", "leaseTtl", "failOnLeaseLoss"),
@@ -268,11 +269,11 @@ MESSAGES_ONLY: Final = (
 )
 
 SECRETS: Final = frozenset({"password", "url", "managementUrl", "storeUrl"})
-"""Whose values are shown nowhere: there is a password in them, or may be."""
+"""Options whose values are never shown: they are, or may contain, a password."""
 
 
 class Options:
-    """What a user asked for, checked. `str` shows no secret; it is pickled to the executors."""
+    """A user's options, checked. `str` shows no secret; instances are pickled to the executors."""
 
     def __init__(self, values: dict[str, object], given: frozenset[str], use: Use) -> None:
         self._values: Final = values
@@ -280,39 +281,39 @@ class Options:
         self.use: Final = use
 
     def text(self, name: str) -> str | None:
-        """The text of an option, None where there is none."""
+        """Return the text of an option, None if it is not set."""
         return cast("str | None", self._values[name])
 
     def number(self, name: str) -> int:
-        """The number (or the milliseconds) of an option, 0 where there is none."""
+        """Return the number (or the milliseconds) of an option, 0 if it is not set."""
         return cast("int", self._values[name] or 0)
 
     def is_set(self, name: str) -> bool:
-        """Whether an option is true."""
+        """Return whether an option is true."""
         return self._values[name] is True
 
     def position(self, name: str) -> Position:
-        """Where to begin or to end; a word stands for what is open."""
+        """Return the position to begin or to end at; an open one if the option is a word."""
         value = self._values[name]
         return value if isinstance(value, Position) else Position()
 
     def is_latest(self, name: str) -> bool:
-        """Whether a position is where things end."""
+        """Return whether an option is the word `latest`."""
         return self._values[name] == "latest"
 
     @property
     def mode(self) -> str:
-        """What is read: lease, browse or events."""
+        """Return the mode of reading: lease, browse or events."""
         return cast("str", self._values["mode"])
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """The brokers to be tried, in order."""
+        """Return the URLs of the brokers, in the order in which they are tried."""
         return cast("tuple[str, ...]", self._values["url"])
 
     @property
     def management_url(self) -> str | None:
-        """Where HTTP is spoken."""
+        """Return the URL of the broker's HTTP port, None if it is not given."""
         value = cast("tuple[str, ...] | None", self._values["managementUrl"])
         return None if value is None else value[0]
 
@@ -322,7 +323,7 @@ class Options:
 
 
 def check_values(given: Mapping[str, str]) -> dict[str, object]:
-    """The values that are given, whatever for. OptionError where one is wrong in any use."""
+    """Return the values of the given options; raise OptionError for a value wrong in every use."""
     values: dict[str, object] = {}
     for name, text in given.items():
         if name.lower() in SPARKS_OWN:
@@ -334,8 +335,10 @@ def check_values(given: Mapping[str, str]) -> dict[str, object]:
 
 
 def check_any_use(given: Mapping[str, str]) -> None:
-    """OptionError where the options are good for no use at all: Spark does not tell at once for
-    which one they are."""
+    """Raise OptionError if the options are good for no use.
+
+    Spark does not say at first for which use they are.
+    """
     told = check_values(given)
     likely = Use.BATCH
     if told.get("mode") == "lease" or any(BY_NAME[name.lower()].uses == STREAM for name in told):
@@ -357,7 +360,7 @@ def _is_good(given: Mapping[str, str], use: Use) -> bool:
 
 
 def read_options(given: Mapping[str, str], use: Use) -> Options:
-    """The options for that use, whatever the case of their names. OptionError names a bad one."""
+    """Return the options for `use`, by names in any case; raise OptionError for a bad option."""
     values: dict[str, object] = {}
     for option in TABLE:
         is_for_us = use in option.uses and option.default is not None
@@ -407,14 +410,14 @@ def _value(option: Option, text: str) -> object:
 
 
 def is_for(name: str, use: Use, mode: str) -> bool:
-    """Whether an option says something to whoever reads so. One that there is not is for nobody."""
+    """Return whether an option applies to this use and mode; an unknown option applies to none."""
     option = BY_NAME.get(name.lower())
     foreign = {each.lower() for each in _foreign(mode)}
     return option is not None and use in option.uses and option.name.lower() not in foreign
 
 
 def _foreign(mode: str) -> list[str]:
-    """What is not for that mode."""
+    """Return the options that do not apply to `mode`."""
     foreign = [*(LEASE_ONLY if mode != "lease" else ())]
     foreign += EVENTS_ONLY if mode != "events" else MESSAGES_ONLY
     return foreign + (["startingPosition"] if mode == "lease" else [])

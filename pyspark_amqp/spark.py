@@ -22,26 +22,28 @@ CONFIGURATION: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # a folder `address=007` is of the address 007, not of 7
+    # a folder `address=007` is of the address 007, not 7
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 
 ALONE: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # nobody takes a task off the cores, and a plan that is made anew at each shuffle takes longer
+    # one task for each core, since only this machine runs tasks; a plan made anew at each shuffle
+    # takes longer
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.sql.adaptive.enabled": "false",
 }
-"""And without a cluster: nobody else has to reach this process, and data are not that large."""
+"""Further settings without a cluster: no other machine has to reach this process, and data are not
+that large."""
 
 
 class NoSpark(Exception):  # noqa: N818 - it is not there
-    """Spark cannot be started here, and what to do."""
+    """An error because Spark cannot be started here; the text says what to do."""
 
 
 def missing() -> str | None:
-    """What has to be installed before Spark can start; None where all is there."""
+    """Return what has to be installed before Spark can start, None if nothing is missing."""
     for module in ("pyspark", "pyarrow"):
         if find_spec(module) is None:
             return f"{module} is missing: pip install 'jms-broker[spark]'"
@@ -57,16 +59,17 @@ def session(
     configuration: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> SparkSession:
-    """The session that there is, or a new one, with those settings.
+    """Return the existing session, or a new one, with these settings.
 
-    What Java and Spark's workers write to standard error goes to the file `log`, if that is given.
+    Java and Spark's workers write their standard error to the file `log`, if it is given. Raise
+    NoSpark if Spark cannot be started here.
     """
     lack = missing()
     if lack is not None:
         raise NoSpark(lack)
     from pyspark.sql import SparkSession
 
-    # Workers would take the first python3 of the PATH, and know nothing of a checkout.
+    # Otherwise workers would use the first python3 of the PATH, and would not find a checkout.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = os.pathsep.join(search_path(os.environ.get("PYTHONPATH", "")))
     builder = SparkSession.builder.appName(name)
@@ -82,7 +85,7 @@ def session(
 
 @contextmanager
 def _errors_to(log: Path | None) -> Iterator[None]:
-    """Processes that start in the block write their standard error to the file."""
+    """Let processes that start in the block write their standard error to the file `log`."""
     if log is None:
         yield
         return
@@ -100,11 +103,11 @@ def _errors_to(log: Path | None) -> Iterator[None]:
 
 
 def search_path(before: str) -> list[str]:
-    """Return where Python finds this package, followed by the folders of the search path before."""
+    """Return the folder with this package, followed by the folders of the search path `before`."""
     root = str(Path(__file__).resolve().parents[1])
     return [root, *(each for each in before.split(os.pathsep) if each and each != root)]
 
 
 def utc(moment: datetime) -> datetime:
-    """A time that Spark has collected: it comes in this machine's zone, and without saying so."""
+    """Return `moment` in UTC. Spark returns times in this machine's zone, without naming a zone."""
     return moment.astimezone(UTC)

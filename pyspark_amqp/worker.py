@@ -1,4 +1,4 @@
-"""What a worker process of Spark's is spared."""
+"""Savings of time in Spark's Python worker processes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import cache
 
 @cache
 def keep_what_is_loaded() -> None:
-    """What this process has loaded by now is looked through for cycles no more.
+    """Freeze loaded objects so that the garbage collector skips them (gc.freeze).
 
-    Spark has all of it looked through behind each task, which takes as long as some thousand rows.
+    Spark runs a full collection after each task, which takes as long as some thousand rows.
     """
     gc.collect()
     gc.freeze()

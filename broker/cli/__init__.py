@@ -1,7 +1,7 @@
-"""The command `jms-broker`.
+"""The entry point of the command `jms-broker`.
 
-`serve` takes a short way in, so that a broker that runs for months carries no
-command line. Everything else, wrong options and --help included, is typer's.
+`serve` with plain options bypasses typer, so that a broker that runs for months does not keep a
+command line in memory. typer handles everything else, including wrong options and --help.
 """
 
 import sys
@@ -10,7 +10,7 @@ from broker.cli.serve import plain_options, run
 
 
 def main() -> None:
-    """Run what the process's arguments ask for."""
+    """Run the command that the process's arguments name."""
     command, *arguments = sys.argv[1:] or [""]
     options = plain_options(arguments) if command == "serve" else None
     if options is not None:

@@ -1,4 +1,4 @@
-"""Where `jms-broker user` changes users: in a file on this machine, or by a broker that runs."""
+"""User stores of `jms-broker user`: the users file on this machine, or a running broker's users."""
 
 from __future__ import annotations
 
@@ -18,18 +18,22 @@ if TYPE_CHECKING:
     from broker.settings import Settings
 
 PROBE_TIMEOUT_S: Final = 1.0
-"""How long the broker of the settings may take to say whether it lets anybody in."""
+"""Seconds to wait until the settings' broker shows if it lets clients in without a password."""
 
 UNTIL: Final = "until it is restarted, or reloads (SIGHUP)"
-"""When a broker that had no users asks for passwords."""
+"""Part of a warning: until when a broker that had no users lets clients in without a password."""
 
 
 class UserStore(ABC):
-    """Users who enter with a password, and those who may without."""
+    """The users of a broker who log in with a password, and whether clients get in without one."""
 
     @abstractmethod
     def add(self, name: str, password: str, *, administrator: bool | None) -> bool:
-        """Add a user, or give one a new password; return True if the user is new."""
+        """Add a user, or give an existing one a new password; return True if the user is new.
+
+        `administrator` says whether the user may manage the broker; None leaves that as it is,
+        False for a new user.
+        """
 
     @abstractmethod
     def remove(self, name: str) -> None:
@@ -41,20 +45,26 @@ class UserStore(ABC):
 
     @abstractmethod
     def place(self) -> str:
-        """Return where users are kept, for people. To be asked after a change."""
+        """Return where the users are stored, as text for the operator.
+
+        Call it after a change: only the response to a change names a running broker's file.
+        """
 
     @abstractmethod
     def still_open(self) -> str | None:
-        """Return why clients enter without a password for all that, or None if they do not."""
+        """Return why clients get in without a password, None if they do not or if that is unknown.
+
+        Call it after a change, like `place`.
+        """
 
 
 class FileAccounts(UserStore):
-    """The users file that settings name. A broker that runs sees what changes there."""
+    """The users file that the settings name. A running broker notices changes of the file."""
 
     def __init__(self, settings: Settings, config: Path | None) -> None:
         self._settings: Final = settings
         self._config: Final = config
-        first = None if settings.user is None else (settings.user, "")  # nobody logs in here
+        first = None if settings.user is None else (settings.user, "")  # only names matter here
         self._users: Final = Users(settings.users_file, first=first)
 
     def add(self, name: str, password: str, *, administrator: bool | None) -> bool:
@@ -75,7 +85,7 @@ class FileAccounts(UserStore):
         try:
             url = url_of_settings(self._config)
         except Unhealthy:
-            return None  # port 0: nobody knows where such a broker listens
+            return None  # port 0: the port that such a broker listens on is unknown here
         if not offers_anonymous(url, PROBE_TIMEOUT_S):
             return None
         if self._settings.allow_anonymous:

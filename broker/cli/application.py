@@ -108,7 +108,7 @@ def healthcheck(
         float, typer.Option(min=0.001, help="Count it as down after so many seconds.")
     ] = 5.0,
 ) -> None:
-    """Exit with 0 where a broker opens and closes a connection, else with 1 and the reason."""
+    """Exit with 0 if a broker opens and closes a connection, else with 1 and the reason."""
     from broker.cli.healthcheck import run
 
     run(url, config, timeout)

@@ -1,4 +1,4 @@
-"""`jms-broker backup`: a running broker copies its store, while it goes on serving."""
+"""`jms-broker backup`: let a running broker copy its store while it continues to serve."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def backup(
     ],
     json: Json = False,
 ) -> None:
-    """Let a running broker copy its store to a new file; a broker starts on that as it is.
+    """Let a running broker copy its store to a new file. A broker can start on the copy as it is.
 
-    All that was acknowledged before is in the copy.
+    The copy contains everything that was acknowledged before the backup.
     """
     if not PurePosixPath(file).is_absolute():
         fail(f"{file} is no path from the root: it is the broker that writes", 2)
@@ -48,7 +48,7 @@ def backup(
 
 
 def _ended(broker: Requests, file: str) -> Record:
-    """What the broker says of its backup when that is over."""
+    """Wait until the broker's backup to `file` has ended; return its record."""
     seen = 0
     record = broker.ask("READ", "backup", file)
     with progress("bytes", None) as bar:

@@ -1,4 +1,4 @@
-"""The URL of a broker as typed: what may be one, and how it is shown."""
+"""URLs of brokers as users type them: parsing, and text without the password."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ SCHEMES: Final = ("amqp", "amqps")
 
 
 class URLError(ValueError):
-    """A URL that names no broker, with what to type instead."""
+    """An error because a URL names no broker; the text says what to type instead."""
 
 
 def split_url(url: str) -> SplitResult:
-    """Return the parts of `url`, of which a host alone means amqp://; raise URLError if it names
-    no broker."""
+    """Return `url`'s parts; a host alone means amqp://. Raise URLError if it names no broker."""
     try:
         parts = urlsplit(url if "://" in url else f"amqp://{url}")
         host, _ = parts.hostname, parts.port
@@ -29,7 +28,7 @@ def split_url(url: str) -> SplitResult:
 
 
 def without_password(url: str) -> str:
-    """Return `url` as a terminal or log may show it."""
+    """Return `url` for a terminal or a log, with *** in place of its password."""
     return re.sub(r"(//[^/@:]*|^[^/@:]*):[^/]*@", r"\1:***@", url)
 
 

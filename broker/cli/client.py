@@ -1,8 +1,8 @@
 """Sending, receiving and browsing with python-qpid-proton, at any AMQP 1.0 broker.
 
-One connection, one link, driven step by step: nothing runs in the background
-but the thread that reads what to send, so that a slow standard input stops
-neither heartbeats nor the confirmation of what was sent.
+Each operation drives one connection with one link, step by step. Nothing runs in the background
+except the thread that reads the bodies to send, so that a slow standard input stops neither
+heartbeats nor the confirmation of sent messages.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from broker.cli.ending import EXIT_FAILURE, EXIT_NOT_FOUND
 CONNECT_TIMEOUT_S: Final = 10.0
 
 UNCONFIRMED_MAX: Final = 1000
-"""Messages on the way to the broker; more would only fill its buffers."""
+"""Maximum messages sent and not yet confirmed; more would only fill the broker's buffers."""
 
 READ_AHEAD: Final = 1000
 PREFETCH: Final = 100
-"""Messages the broker may hand us ahead. What is left of them at the end goes back to it."""
+"""Maximum messages that the broker may send ahead. It takes back those left at the end."""
 
 BROWSED_AT_ONCE: Final = 1000
 
 NOT_FOUND: Final = "amqp:not-found"
 
 EXISTING_NODE: Final = "jms-broker:existing-node"
-"""The capability of a source by which this project's broker refuses to create a node. Others
-ignore what they do not know, and do as their settings say."""
+"""The source capability that makes this project's broker refuse to create a node. Other brokers
+ignore unknown capabilities and follow their settings."""
 
 OUTCOMES: Final[dict[int, str]] = {
     Delivery.REJECTED: "rejected",
@@ -58,7 +58,7 @@ OUTCOMES: Final[dict[int, str]] = {
 
 
 class ClientError(Exception):
-    """What went wrong, in words for whoever typed the command."""
+    """The failure of a command, in words for the user who typed it, and its exit status."""
 
     def __init__(self, text: str, exit_status: int = EXIT_FAILURE) -> None:
         super().__init__(text)
@@ -66,10 +66,10 @@ class ClientError(Exception):
 
 
 class Capabilities(LinkOption):
-    """Names capabilities of the broker's end of a link, such as the kind of node that it is."""
+    """A link option that requests capabilities of the broker's end, such as a kind of node."""
 
     def __init__(self, *names: str | None) -> None:
-        """Those that are None are left out."""
+        """Take the names of the capabilities; None is left out."""
         self._names: Final = [name for name in names if name is not None]
 
     def apply(self, link: Link) -> None:
@@ -84,7 +84,7 @@ class Capabilities(LinkOption):
 
 
 class Feed:
-    """Bodies read ahead by a thread of its own; the connection's wait is woken for each."""
+    """Bodies that a background thread reads ahead; it wakes a connection that waits for one."""
 
     def __init__(self, bodies: Iterable[str | bytes], connection: BlockingConnection) -> None:
         self.exhausted = False
@@ -105,17 +105,20 @@ class Feed:
 
     def _put(self, item: str | bytes | Exception | None) -> None:
         self._read.put(item)
-        # Somebody can only be asleep while the queue was empty.
+        # The connection can be waiting for a body only if the queue was empty.
         if self._read.qsize() == 1:
             self._driver.trigger(ApplicationEvent("fed"))
 
     @property
     def ready(self) -> bool:
-        """Whether `next` has an answer."""
+        """Return whether `next` can be called."""
         return not self._read.empty()
 
     def next(self) -> str | bytes | None:
-        """The next body; None at the end. To be called when `ready`."""
+        """Return the next body, None at the end. Call it only if `ready`.
+
+        Raise ClientError if the body could not be read.
+        """
         item = self._read.get_nowait()
         if isinstance(item, Exception):
             raise ClientError(_readable(item)) from None
@@ -123,12 +126,12 @@ class Feed:
         return item
 
     def close(self) -> None:
-        """Let the connection's loop end."""
+        """Stop waking the connection, so that its event loop can end."""
         self._driver.close()
 
 
 class Outgoing:
-    """Messages under way to the broker, the oldest first."""
+    """Messages sent and not yet settled, oldest first. `count` is the number of accepted ones."""
 
     def __init__(self, sender: Sender, confirmed: Callable[[], None]) -> None:
         self.count = 0
@@ -146,7 +149,7 @@ class Outgoing:
 
     @property
     def has_news(self) -> bool:
-        """Whether `settle` has something to do."""
+        """Return whether `settle` has something to do."""
         return bool(self._unsettled) and self._unsettled[0].settled
 
     def send(self, body: str | bytes) -> None:
@@ -155,7 +158,10 @@ class Outgoing:
         self._unsettled.append(delivery)
 
     def settle(self) -> None:
-        """Count what the broker has taken; ClientError for what it has not."""
+        """Settle each delivery that the broker has settled; call `confirmed` for each accepted one.
+
+        Raise ClientError if the broker did not accept a message.
+        """
         while self.has_news:
             delivery = self._unsettled.popleft()
             delivery.settle()
@@ -166,20 +172,24 @@ class Outgoing:
 
 
 class Incoming:
-    """Messages that have come from the broker and wait to be taken."""
+    """Messages received from the broker and not yet taken."""
 
     def __init__(self, receiver: BlockingReceiver) -> None:
-        assert receiver.fetcher is not None  # there is one where no handler was given
+        assert receiver.fetcher is not None  # set unless a handler is given
         self._receiver: Final = receiver
         self._fetched: Final = receiver.fetcher
 
     @property
     def ahead(self) -> int:
-        """How many have come or may come without our asking for more."""
+        """Return how many messages have arrived or may arrive with the credit given so far."""
         return int(self._receiver.link.credit) + len(self._fetched.incoming)
 
     def has_next(self, timeout_s: float | None) -> bool:
-        """Whether one comes within `timeout_s` and before the broker says there are no more."""
+        """Wait up to `timeout_s` seconds (None: for ever); return whether there is a message.
+
+        Return False at once if a drain ends without a message. Raise Timeout if the broker does not
+        answer a drain in time.
+        """
         link = self._receiver.link
         try:
             self._receiver.connection.wait(
@@ -191,18 +201,18 @@ class Incoming:
             )
         except Timeout:
             if link.drain_mode:
-                raise  # the broker owes an answer
+                raise  # the broker still has to answer the drain
         return bool(self._fetched.has_message)
 
     def take(self) -> Message:
-        """The next. To be accepted before another is taken."""
+        """Return the next message. Accept it before taking another."""
         return self._fetched.pop()
 
 
 def message_of(body: str | bytes) -> Message:
-    """A message as a JMS client would send it: durable, with an id and the time."""
+    """Return a message as a JMS client would send it: durable, with an id and a creation time."""
     binary = isinstance(body, bytes)
-    # `inferred` writes bytes as a data section: a BytesMessage
+    # `inferred` makes Proton write bytes as a data section: a BytesMessage
     message = Message(body=body, durable=True, inferred=binary)
     message.id = f"ID:{uuid.uuid4()}"
     message.creation_time = time.time()
@@ -218,10 +228,10 @@ def send(
     timeout_s: float,
     confirmed: Callable[[], None],
 ) -> int:
-    """Send one message for each body; how many the broker has accepted: all.
+    """Send one message for each body; return their number when the broker has accepted all.
 
-    Calls `confirmed` for each. ClientError where one is not accepted, or where
-    the broker says nothing for `timeout_s` while something waits for it.
+    Call `confirmed` for each accepted message. Raise ClientError if a message is not accepted, or
+    if the broker is silent for `timeout_s` seconds while a message waits for it.
     """
     with connected(url, timeout_s) as connection:
         sender = connection.create_sender(address, options=Capabilities(capability)).link
@@ -240,13 +250,13 @@ def send(
 
 
 def _pump(connection: BlockingConnection, feed: Feed, outgoing: Outgoing, timeout_s: float) -> None:
-    """Move everything from `feed` to `outgoing`, until all of it is settled."""
+    """Send all bodies of `feed` through `outgoing`; return when all messages are settled."""
     while not (feed.exhausted and outgoing.empty):
         while feed.ready and outgoing.has_room and not feed.exhausted:
             body = feed.next()
             if body is not None:
                 outgoing.send(body)
-        # Whoever types the bodies may take all the time there is.
+        # The source of the bodies, such as a user who types them, may take any time.
         broker_owes = feed.ready or not outgoing.empty
         connection.wait(
             lambda: (
@@ -268,11 +278,11 @@ def receive(
     timeout_s: float | None,
     create: bool = False,
 ) -> Iterator[Message]:
-    """Messages, each accepted when the next is asked for.
+    """Yield messages, each accepted when the next is requested.
 
-    Ends after `count`, or when none has come for `timeout_s`. The broker is
-    never asked for more than `count`. Raises ClientError if there is no such node
-    and `create` is false.
+    End after `count` messages (None: never), or if none arrives for `timeout_s` seconds (None:
+    never). The receiver never gives credit for more than `count`. Raise ClientError if there is no
+    such node and `create` is false.
     """
     with connected(url, CONNECT_TIMEOUT_S) as connection:
         wanted_node = Capabilities(capability, None if create else EXISTING_NODE)
@@ -293,7 +303,10 @@ def receive(
 def browse(
     url: str, address: str, *, capability: str | None, count: int | None, timeout_s: float
 ) -> Iterator[Message]:
-    """The messages in a queue, which stay there. Ends with the last, or after `count`."""
+    """Yield the messages of a queue and leave them there; end after the last one, or after `count`.
+
+    Raise ClientError if there is no such node, or no answer for `timeout_s` seconds.
+    """
     with connected(url, timeout_s) as connection:
         receiver = _receiver(connection, address, Copy(), Capabilities(capability, EXISTING_NODE))
         incoming = Incoming(receiver)
@@ -328,9 +341,9 @@ def _receiver(
 
 @contextmanager
 def connected(url: str, timeout_s: float) -> Iterator[BlockingConnection]:
-    """A connection to `url`. Whatever goes wrong within becomes ClientError.
+    """Connect to `url` for the block; raise ClientError for any failure of the connection in it.
 
-    Raises URLError if `url` is none of a broker.
+    Each wait is limited to `timeout_s` seconds. Raise URLError if `url` names no broker.
     """
     split_url(url)
     place = without_password(url)
@@ -348,12 +361,12 @@ def connected(url: str, timeout_s: float) -> Iterator[BlockingConnection]:
 
 
 def _close(connection: BlockingConnection) -> None:
-    with suppress(ProtonException):  # it has gone already, and the reason is being told
+    with suppress(ProtonException):  # it is lost already, and the reason is being reported
         connection.close()
 
 
 def _refusal(delivery: Delivery) -> str:
-    """How the broker refused a message, with its reason where it gave one."""
+    """Return how the broker refused a message, with its reason if it gave one."""
     outcome: str = OUTCOMES.get(int(delivery.remote_state), "not accepted")
     condition = delivery.remote.condition
     if condition is None:
@@ -362,10 +375,10 @@ def _refusal(delivery: Delivery) -> str:
 
 
 def _readable(error: Exception) -> str:
-    """What happened, without Python's and proton's own ways of writing it."""
+    """Return the text of an error without the notation that Python and Proton add."""
     if isinstance(error, OSError) and error.strerror is not None:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    # Condition('name', 'text'), where the names of proton's own conditions tell nothing
+    # Proton writes Condition('name', 'text'); the names of its own conditions do not help users.
     text = re.sub(r"Condition\('([^']*)'(?:, '([^']*)')?[^)]*\)", r"\1: \2", str(error))
     text = re.sub(r"\bproton[.:]\w+: ", "", text)
     return re.sub(r"^Connection \S+ (disconnected: )?", "", text)

@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 
 def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
-    """Return `parameters`; the help of those that are flags says `--all`, not `--all <bool>`."""
+    """Return `parameters`, changed so that the help of flags says `--all`, not `--all <bool>`."""
     for each in parameters:
         if getattr(each, "is_flag", False):  # arguments have no such attribute
             each.metavar = ""
@@ -18,21 +18,21 @@ def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
 
 
 class PlainCommand(TyperCommand):
-    """A command with such a help. The option --help itself is one of the parameters."""
+    """A command whose help shows no type for flags; the option --help is one of them."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _without_types_of_flags(super().get_params(ctx))
 
 
 class PlainGroup(TyperGroup):
-    """A command with commands below it, and such a help."""
+    """A group of commands whose help shows no type for flags."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _without_types_of_flags(super().get_params(ctx))
 
 
 class Commands(typer.Typer):
-    """A `Typer` that makes all of its commands so."""
+    """A `Typer` whose groups and commands show no type for flags."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"cls": PlainGroup, **options})

@@ -1,4 +1,4 @@
-"""`jms-broker conformance`: its options. The harness itself is tests/conformance."""
+"""Options of `jms-broker conformance`. The harness itself is tests/conformance."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def conformance(
         float, typer.Option(min=0.1, help="Wait so many seconds for each answer.")
     ] = 5.0,
 ) -> None:
-    """Try a broker, this one or another, against the rules of AMQP 1.0."""
-    # in the wheel, or else beside the other tests of a checkout
+    """Test a broker, this one or another, against the rules of AMQP 1.0."""
+    # in a wheel, the harness is in the package; in a checkout, among the other tests
     package = "broker" if find_spec("broker.conformance") is not None else "tests"
     status: int = import_module(f"{package}.conformance.command").run(
         url=url,

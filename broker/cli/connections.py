@@ -1,4 +1,4 @@
-"""`jms-broker connection`: who is connected to a broker that runs."""
+"""`jms-broker connection`: the connections of a running broker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def list_connections(
     count: Count = None,
     json: Json = False,
 ) -> None:
-    """Print every connection by its container-id, which PATTERN is for."""
+    """Print the connections whose container-id matches PATTERN, sorted by it."""
     with at.opened() as broker:
         records = broker.records("connection", limit=count, filter=pattern)
         print_records(records, COLUMNS, as_json=json)
@@ -49,7 +49,7 @@ def show(
     identity: Identity,
     json: Json = False,
 ) -> None:
-    """Print a connection and its links, by the addresses that they lead to."""
+    """Print a connection and its links, the links sorted by address."""
     with at.opened() as broker:
         record = broker.ask("READ", "connection", identity)
         links = list(broker.records("link", connection=identity))

@@ -1,4 +1,4 @@
-"""`jms-broker embed`: a broker as long as a command runs, such as tests in another language."""
+"""`jms-broker embed`: run a broker while a command runs, such as tests in another language."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ import typer
 URL_VARIABLE: Final = "JMS_BROKER_URL"
 
 NOT_FOUND: Final = 127
-"""What a shell says of a command that is not there."""
+"""The exit status by which a shell reports that a command was not found."""
 
 
 def embed(
     command: Annotated[list[str], typer.Argument(help="What to run; after -- if it has options.")],
 ) -> None:
-    """Run COMMAND beside a broker of its own, with the address in JMS_BROKER_URL."""
+    """Start a broker, run COMMAND with the broker's URL in JMS_BROKER_URL, then stop the broker."""
     sys.exit(run(command))
 
 
 def run(command: list[str]) -> int:
-    """The status of `command`, as a shell would give it, once the broker has gone too."""
+    """Run `command` with a broker of its own; return its exit status after both have ended.
+
+    The status is a shell's: 127 if the command cannot be run, 128 + N if signal N ended it.
+    """
     from broker.embedding import Broker
 
     with Broker() as broker:
@@ -34,7 +37,7 @@ def run(command: list[str]) -> int:
         except OSError as error:
             print(f"jms-broker: cannot run {command[0]}: {error.strerror}", file=sys.stderr)
             return NOT_FOUND
-        # the terminal's ^C reaches the command by itself, and it is the command that decides
+        # the terminal sends ^C to the command, too, and the command decides whether it ends
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         status = process.wait()

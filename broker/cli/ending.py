@@ -1,4 +1,4 @@
-"""How a command ends that talks to a broker: quietly, or with one line and a status."""
+"""The end of a command that talks to a broker: exit statuses, errors as one line, and ^C."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ EXIT_STATUSES: Final = (
 )
 
 ANOTHER_TRY_S: Final = 0.01
-"""How soon an interrupt comes again that came where Python had to drop it."""
+"""Seconds until an interrupt that Python had to drop is raised again."""
 
 
 @contextmanager
 def errors_told() -> Iterator[None]:
-    """End the command in one line where something goes wrong, and quietly at ^C."""
+    """End the command with one line on standard error if the block fails, and silently at ^C."""
     try:
         from broker.cli.client import ClientError
     except ImportError as error:
@@ -53,16 +53,16 @@ def errors_told() -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except BrokenPipeError:
-        # Whoever read our output has enough; what was not printed goes back to the broker.
+        # The reader of our output closed it. Messages that were not printed return to the broker.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(EXIT_FAILURE) from None
 
 
 @contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Raise ^C again where it came within a finalizer or a callback from C.
+    """Raise ^C again if it came during a finalizer or a callback from C.
 
-    Python drops an exception there. Proton's objects have both, so a receiver would go on.
+    Python drops an exception there. Proton's objects have both, so a receiver would not stop.
     """
     hook = sys.unraisablehook
 
@@ -80,6 +80,6 @@ def _interrupts_kept() -> Iterator[None]:
 
 
 def fail(text: str, status: int = EXIT_FAILURE) -> NoReturn:
-    """End the command with one line on standard error."""
+    """End the command with one line on standard error and the exit status `status`."""
     typer.echo(f"jms-broker: {text}", err=True)
     raise typer.Exit(status)

@@ -1,4 +1,4 @@
-"""`jms-broker events`: what happened to messages, of a broker that runs."""
+"""`jms-broker events`: the event log of a running broker."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ COLUMNS: Final = (
 
 PAGE: Final = 500
 FOLLOW_S: Final = 0.5
-"""How often an event log that is followed is asked for more."""
+"""Seconds between two requests for further events, if the event log is followed."""
 
 UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class Kind(Enum):
-    """What may happen to a message."""
+    """A kind of event in the life of a message."""
 
     ENQUEUED = "enqueued"
     SCHEDULED = "scheduled"
@@ -48,9 +48,10 @@ class Kind(Enum):
 
 
 def moment(text: str, now: datetime) -> int:
-    """A time as µs since 1970: so long ago (`90s`, `15m`, `2h`, `7d`), or ISO 8601.
+    """Return the time that `text` means, in µs since 1970.
 
-    ValueError where it is neither. Without a zone it is the machine's own.
+    `text` is an age (`90s`, `15m`, `2h`, `7d` before `now`) or ISO 8601, in the machine's own zone
+    if it names none. Raise ValueError if it is neither, OverflowError if the time is out of range.
     """
     ago = re.fullmatch(r"(\d{1,6})([smhd])", text)
     if ago is not None:
@@ -96,7 +97,7 @@ def events(
 ) -> None:
     """Print what happened to messages, the oldest event first.
 
-    Addresses keep an event log where their settings say so: event_log = true.
+    Only addresses with event_log = true in the broker's settings have an event log.
     """
     chosen: dict[str, object] = {
         "address": address,
@@ -114,7 +115,7 @@ def events(
 def _events(
     broker: Requests, chosen: dict[str, object], *, behind: int, follow: bool
 ) -> Iterator[Record]:
-    """All events that are chosen, page by page."""
+    """Yield the events that match `chosen`, page by page; if `follow`, without end."""
     while True:
         body = broker.ask(
             "QUERY",
@@ -138,6 +139,6 @@ def _events(
 
 
 def time_of(at_us: int) -> str:
-    """A moment as it is printed: UTC, to the microsecond."""
+    """Return `at_us` (µs since 1970) as it is printed: ISO 8601 in UTC, to the microsecond."""
     found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
     return found.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,8 +1,8 @@
-"""`jms-broker healthcheck`: whether a broker opens and closes a connection.
+"""`jms-broker healthcheck`: test whether a broker opens and closes a connection.
 
-For containers and supervisors, which ask every few seconds: the engine's frames
-on a plain socket, without proton. A broker that asks for a password has shown
-with its SASL mechanisms that it serves, so no password needs to lie about.
+Containers and supervisors run it every few seconds, so it sends the engine's frames on a plain
+socket, without Proton. A broker that asks for a password has shown by its SASL mechanisms that it
+serves, so no password has to be stored for the check.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from broker.compiled import BUILD, INTERPRETED, SLOWER, build_kind
 AMQP_PORT: Final = 5672
 
 THIS_MACHINE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on
-"""Where a broker is reached that listens on every address."""
+"""The address to connect to, by the wildcard address that a broker listens on."""
 
 Answer = SaslMechanisms | SaslOutcome | Open | Close
 A = TypeVar("A", bound=Answer)
@@ -62,13 +62,16 @@ READERS: Final[dict[int, Callable[[bytes, i64, i64], Answer]]] = {
 
 
 class Unhealthy(Exception):  # noqa: N818 - a verdict, not a fault of this program
-    """Why the broker counts as down, in one line."""
+    """The verdict that the broker counts as down; the text says why, in one line."""
 
 
 def run(url: str | None, config: Path | None, timeout_s: float) -> None:
-    """Print the verdict; end the process with 1 where the broker counts as down."""
+    """Print the verdict; exit with status 1 if the broker counts as down.
+
+    `url` None means the broker with the settings of the environment and `config`.
+    """
     try:
-        if url is None:  # the broker of this installation, so what is known of it is known here
+        if url is None:  # the broker of this installation, so it has the build of this one
             verdict = check(url_of_settings(config), timeout_s, build=build_kind())
         else:
             verdict = check(url, timeout_s)
@@ -79,7 +82,10 @@ def run(url: str | None, config: Path | None, timeout_s: float) -> None:
 
 
 def url_of_settings(config: Path | None) -> str:
-    """Where the broker listens that has the settings of this environment and `config`."""
+    """Return the URL of the broker with the settings of the environment and `config`.
+
+    Raise Unhealthy if the settings are wrong, or if they leave the choice of a port to the system.
+    """
     from broker.settings import SettingsError, load_settings
 
     try:
@@ -107,8 +113,8 @@ def offers_anonymous(url: str, timeout_s: float) -> bool:
 def check(url: str, timeout_s: float, *, build: str = "") -> str:
     """Return what the broker at `url` did to count as up; raise Unhealthy if it is down.
 
-    The text says if the broker runs interpreted: as its `open` tells, or else as `build` does,
-    for a broker that asks for a password before it tells anything.
+    The text says if the broker runs interpreted, by its `open`, or by `build` if the `open` does
+    not say or the broker asks for a password before it.
     """
     try:
         parts = urlsplit(url)
@@ -134,7 +140,10 @@ def check(url: str, timeout_s: float, *, build: str = "") -> str:
 
 
 def _converse(wire: Wire, user: str, password: str, *, build: str) -> str:
-    """Open and close a connection, as far as one gets without a password where there is none."""
+    """Open and close a connection; return what was done.
+
+    Without `user`, stop if the broker asks for a password: it has answered.
+    """
     wire.send_bytes(SASL_HEADER)
     wire.expect_header(SASL_HEADER)
     mechanisms = wire.expect(SaslMechanisms).mechanisms
@@ -158,12 +167,12 @@ def _converse(wire: Wire, user: str, password: str, *, build: str) -> str:
 
 
 def _with_build(done: str, build: object) -> str:
-    """Return `done`, and behind it that the broker is slow because it is not compiled."""
+    """Return `done`, with a note that the broker is slow if `build` says it is not compiled."""
     return f"{done}; it runs {SLOWER}" if build == INTERPRETED else done
 
 
 class Wire:
-    """A socket to a broker. Everything together must be done within the time-out."""
+    """A socket to a broker. All operations together must finish within `timeout_s` seconds."""
 
     def __init__(self, host: str, port: int, timeout_s: float) -> None:
         self._ends_at: Final = time.monotonic() + timeout_s
@@ -195,13 +204,13 @@ class Wire:
         self.send_bytes(out.getvalue())
 
     def expect_header(self, expected: bytes) -> None:
-        """Take the protocol header, which must be `expected`."""
+        """Read the protocol header; raise Unhealthy if it is not `expected`."""
         header = self._take(len(expected))
         if header != expected:
             raise Unhealthy(f"answers {expected!r} with {header!r}")
 
     def expect(self, kind: type[A]) -> A:
-        """The body of the next frame, which must be a `kind`."""
+        """Return the body of the next frame; raise Unhealthy if it is no `kind`."""
         answer = self._next()
         if isinstance(answer, Close) and answer.error is not None:
             raise Unhealthy(f"closed: {answer.error.condition} {answer.error.description or ''}")
@@ -210,7 +219,7 @@ class Wire:
         raise Unhealthy(f"sent {type(answer).__name__.lower()} in place of {kind.__name__.lower()}")
 
     def _next(self) -> Answer:
-        """The next frame's body. Empty frames are passed over: they only say "still here"."""
+        """Return the body of the next frame that has one; empty frames are heartbeats."""
         while True:
             head = self._take(HEAD_SIZE)
             size = int(frame_size(head, 0, FRAME_BEFORE_OPEN))
@@ -234,7 +243,10 @@ class Wire:
         return data
 
     def _left(self) -> float:
-        """Seconds until the time-out; at least a moment, as 0 would mean not to wait at all."""
+        """Return the seconds left, more than 0, which would mean not to wait at all.
+
+        Raise TimeoutError if none are left.
+        """
         left = self._ends_at - time.monotonic()
         if left <= 0:
             raise TimeoutError

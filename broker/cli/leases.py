@@ -1,4 +1,4 @@
-"""`jms-broker lease`: who has batches of messages on lease, and the end of that by an operator."""
+"""`jms-broker lease`: list, show and release leases of messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def list_leases(
     count: Count = None,
     json: Json = False,
 ) -> None:
-    """Print every lease by its name, which PATTERN is for, with the messages that it has."""
+    """Print the leases whose name matches PATTERN, sorted by name, with message counts."""
     with at.opened() as broker:
         records = broker.records("lease", limit=count, filter=pattern)
         print_records(records, COLUMNS, as_json=json)
@@ -55,7 +55,7 @@ def release(
     name: Name,
     json: Json = False,
 ) -> None:
-    """End a lease: its messages return to their places, and its program is told that it is gone."""
+    """End a lease: its messages return to their places, and its program's requests fail as gone."""
     with at.opened() as broker:
         returned = broker.ask("RELEASE", "lease", name)["messages"]
     told = {"released": name, "messages": returned}

@@ -1,4 +1,4 @@
-"""What all commands that manage a broker take, and how they begin."""
+"""Options and the connection of all commands that manage a broker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Count = Annotated[int | None, typer.Option(min=1, help="Stop after so many.", sh
 
 
 class NodeKind(Enum):
-    """What a node may be."""
+    """The kind of a node."""
 
     QUEUE = "queue"
     TOPIC = "topic"
@@ -48,7 +48,7 @@ class NodeKind(Enum):
 
 @dataclass(frozen=True)
 class BrokerAt:
-    """The options that say which broker is meant, and who asks."""
+    """The options that name the broker and the user, and limit the wait for answers in seconds."""
 
     url: Url = LOCAL
     user: User = None
@@ -57,7 +57,10 @@ class BrokerAt:
 
     @contextmanager
     def opened(self) -> Iterator[Requests]:
-        """The broker's `$management`. Whatever goes wrong within ends the command."""
+        """Connect to the broker's `$management` for the block; an error in it ends the command.
+
+        Ask for the password if there is a user without one.
+        """
         with errors_told():
             from broker.cli.requests import managed, with_user
 
@@ -69,9 +72,9 @@ class BrokerAt:
 
 
 def taking(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command the fields of the dataclass `options` as options.
+    """Return a decorator that adds the fields of the dataclass `options` to a command's options.
 
-    They come behind the command's own, in place of its first parameter, which is an `options`.
+    They follow the command's own, and replace its first parameter, which is an `options`.
     """
     fields: Final = signature(options, eval_str=True).parameters
 
@@ -83,6 +86,7 @@ def taking(options: type) -> Callable[[Callable[..., None]], Callable[..., None]
 
         own = signature(command, eval_str=True)
         parameters = [*list(own.parameters.values())[1:], *fields.values()]
+        # a signature has parameters without a default first
         parameters.sort(key=lambda each: each.default is not Parameter.empty)
         told.__annotations__ = {each.name: each.annotation for each in parameters}
         vars(told)["__signature__"] = own.replace(parameters=parameters)
@@ -92,4 +96,4 @@ def taking(options: type) -> Callable[[Callable[..., None]], Callable[..., None]
 
 
 at_broker: Final = taking(BrokerAt)
-"""Gives a command the options that say which broker is meant."""
+"""A decorator that gives a command the options of `BrokerAt`."""

@@ -1,4 +1,4 @@
-"""A message as text: one line of JSON with all that it says of itself, or its body alone."""
+"""Messages as text: one line of JSON with all fields, or the body alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAIN_FIELDS = (
 
 
 def as_json(message: Message) -> str:
-    """One line: what the message holds, without what it leaves out."""
+    """Return the message as one line of JSON, without fields that are not set."""
     facts: dict[str, object] = {
         "durable": message.durable,
         "priority": message.priority,
@@ -35,7 +35,7 @@ def as_json(message: Message) -> str:
     }
     facts |= {name: round(value * 1000) for name, value in times.items() if value}
     facts |= {name: value for name in PLAIN_FIELDS if (value := getattr(message, name)) is not None}
-    # proton makes a symbol of the None that says that there is none
+    # of a symbol that is not set, Proton makes the symbol "None"
     facts |= {name: value for name in SYMBOLS if (value := getattr(message, name)) != "None"}
     if message.user_id:
         facts["user_id"] = message.user_id
@@ -48,7 +48,7 @@ def as_json(message: Message) -> str:
 
 
 def body_as_text(message: Message) -> bytes:
-    """The body as a program behind a pipe would want it: text and bytes as they are."""
+    """Return the body for a program behind a pipe: text and bytes as they are, the rest as JSON."""
     body = message.body
     if body is None:
         return b""
@@ -60,7 +60,7 @@ def body_as_text(message: Message) -> bytes:
 
 
 def plain(value: object) -> object:
-    """`value` in JSON's types. Binary becomes {"base64": …}, as JSON cannot tell it from text."""
+    """Return `value` in JSON's types. Binary becomes {"base64": …}, to be distinct from text."""
     match value:
         case bytes() | bytearray() | memoryview():
             return {"base64": base64.b64encode(bytes(value)).decode()}

@@ -1,4 +1,4 @@
-"""`jms-broker send`, `receive` and `browse`: what they take, and what they print."""
+"""`jms-broker send`, `receive` and `browse`: their options and their output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWER_TIMEOUT_S: Final = 10.0
 
 
 class Capability(Enum):
-    """What kind of node an address names; without it the broker decides."""
+    """The kind of node that an address names; without it the broker decides."""
 
     QUEUE = "queue"
     TOPIC = "topic"
@@ -156,7 +156,7 @@ def _given(texts: list[str], files: list[Path], count: int) -> Iterator[str | by
 
 
 def _lines() -> Iterator[str]:
-    """A body for each line of standard input."""
+    """Yield a body for each line of standard input."""
     for line in sys.stdin:
         yield line.rstrip("\r\n")
 
@@ -169,11 +169,11 @@ def _text_if_possible(content: bytes) -> str | bytes:
 
 
 def _print_all(messages: Iterable[Message], *, as_json: bool, expected: int | None) -> int:
-    """Print each message before the broker may forget it. How many there were."""
+    """Print each message before it is accepted, so that none is lost; return their number."""
     from broker.cli import message_text
 
     printed = 0
-    # A bar between the messages would spoil both, so only where they go elsewhere.
+    # A bar among the messages would spoil both, so show it only if stdout is no terminal.
     with _progress("received", expected, wanted=not sys.stdout.isatty()) as progress:
         for message in messages:
             line = (
@@ -189,14 +189,14 @@ def _print_all(messages: Iterable[Message], *, as_json: bool, expected: int | No
 
 
 class _Bar:
-    """A progress bar, or nothing where standard error is no terminal."""
+    """A progress bar; it shows nothing if standard error is no terminal."""
 
     def __init__(self, progress: Progress | None, total: int | None, text: str) -> None:
         self._progress: Final = progress
         self._task: Final = progress.add_task(text, total=total) if progress is not None else None
 
     def one(self) -> None:
-        """One message more."""
+        """Count one message more."""
         if self._progress is not None and self._task is not None:
             self._progress.advance(self._task)
 

@@ -1,4 +1,4 @@
-"""`jms-broker node`: the queues and topics of a broker that runs."""
+"""`jms-broker node`: the queues and topics of a running broker."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def list_nodes(
     count: Count = None,
     json: Json = False,
 ) -> None:
-    """Print every queue, then every topic, by name, with what waits there and who is attached."""
+    """Print queues, then topics, sorted by name, with their messages, consumers and producers."""
     kinds = [kind.value] if kind is not None else [each.value for each in NodeKind]
     with at.opened() as broker:
         records = [
@@ -93,7 +93,7 @@ def delete(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Delete a queue or topic with all of its messages; links to it are told, and end."""
+    """Delete a queue or topic with all of its messages; links to it are detached with an error."""
     with at.opened() as broker:
         found = kind_of(broker, name, kind)
         broker.ask("DELETE", found, name, if_unused=if_unused, if_empty=if_empty)
@@ -108,9 +108,10 @@ def purge(
     kind: Kind = None,
     json: Json = False,
 ) -> None:
-    """Remove the messages that wait in a queue, or in all subscriptions of a topic.
+    """Delete the ready messages of a queue, or of all subscriptions of a topic.
 
-    Scheduled ones go, too. Those that consumers have taken and not settled yet stay theirs.
+    Scheduled and held messages are deleted, too. Those that consumers have received and not yet
+    settled stay with them.
     """
     with at.opened() as broker:
         purged = _purge(broker, kind_of(broker, name, kind), name)
@@ -118,7 +119,10 @@ def purge(
 
 
 def _purge(broker: Requests, kind: str, name: str) -> int:
-    """Purge piece by piece: as many as there were, not what comes in meanwhile."""
+    """Purge piece by piece, up to the number of messages at the start; return the number purged.
+
+    The limit spares messages that arrive meanwhile.
+    """
     record = broker.ask("READ", kind, name)
     total = number_in(record, "messages") + number_in(record, "held")
     purged = 0
@@ -134,7 +138,7 @@ def _purge(broker: Requests, kind: str, name: str) -> int:
 
 
 def number_in(record: object, name: str) -> int:
-    """A number of a response."""
+    """Return the integer `name` of a response."""
     assert isinstance(record, dict)
     value = record[name]
     assert isinstance(value, int)
@@ -142,7 +146,10 @@ def number_in(record: object, name: str) -> int:
 
 
 def kind_of(broker: Requests, name: str, kind: NodeKind | None) -> str:
-    """What `name` is, where that is not said; ends the command where it is both or nothing."""
+    """Return `kind`, or the kind of the node `name` if it is None.
+
+    End the command if there is no such node, or both a queue and a topic.
+    """
     if kind is not None:
         return kind.value
     found = [each.value for each in NodeKind if broker.find(each.value, name) is not None]

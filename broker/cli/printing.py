@@ -1,4 +1,4 @@
-"""Records on standard output: a table for people, lines for programs, JSON if asked for."""
+"""Records on standard output: a table for people, lines for programs, JSON if requested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Record = Mapping[str, object]
 
 
 def print_records(records: Iterable[Record], columns: Sequence[str], *, as_json: bool) -> None:
-    """A table on a terminal; else a line each, with tabs between the columns and a header."""
+    """Print a table on a terminal, else a header and a line for each record, separated by tabs.
+
+    `as_json` prints one JSON object a line instead.
+    """
     if as_json:
         for record in records:
             print(json_of(record))
@@ -29,7 +32,7 @@ def print_records(records: Iterable[Record], columns: Sequence[str], *, as_json:
 
 
 def print_as_they_come(records: Iterable[Record], columns: Sequence[str], *, as_json: bool) -> None:
-    """A line each, at once, as for programs: of records whose end is far, or never comes."""
+    """Print each record at once as a line for programs: the last may come late or never."""
     if not as_json:
         print("\t".join(columns), flush=True)
     for record in records:
@@ -45,7 +48,7 @@ def _table(records: Iterable[Record], columns: Sequence[str]) -> Table:
 
 
 def print_record(record: Record, *, as_json: bool) -> None:
-    """All of one record, an attribute a line."""
+    """Print all attributes of a record, one a line, or the record as JSON."""
     if as_json:
         print(json_of(record))
         return
@@ -55,7 +58,7 @@ def print_record(record: Record, *, as_json: bool) -> None:
 
 
 def shown(value: object) -> str:
-    """A value in a table: nothing for what is not there, and no control characters."""
+    """Return a value as a table shows it: None as nothing, control characters replaced."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -68,7 +71,7 @@ def shown(value: object) -> str:
 
 
 def json_of(value: object) -> str:
-    """`value` as one line of JSON."""
+    """Return `value` as one line of JSON."""
     from broker.cli.message_text import plain
 
     return json.dumps(plain(value), ensure_ascii=False)
@@ -76,7 +79,10 @@ def json_of(value: object) -> str:
 
 @contextmanager
 def progress(text: str, total: int | None) -> Iterator[Bar]:
-    """A bar on standard error while something takes its time, where that is a terminal."""
+    """Show a progress bar on standard error during the block, if that is a terminal.
+
+    `total` None means that the end is unknown.
+    """
     if not sys.stderr.isatty():
         yield Bar(None, total, text)
         return
@@ -88,7 +94,7 @@ def progress(text: str, total: int | None) -> Iterator[Bar]:
 
 
 class Bar:
-    """How far something has come."""
+    """A progress bar; it shows nothing without a terminal."""
 
     def __init__(self, shown_in: Progress | None, total: int | None, text: str) -> None:
         self._shown_in = shown_in

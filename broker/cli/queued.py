@@ -1,4 +1,4 @@
-"""`jms-broker message`: the messages that wait in the queues of a broker that runs."""
+"""`jms-broker message`: the messages in the queues of a running broker."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def list_messages(
     count: Annotated[int, typer.Option(min=1, help="Stop after so many.")] = 100,
     json: Json = False,
 ) -> None:
-    """Print the messages that wait in a queue, in the order in which they would go.
+    """Print the ready messages of a queue, in the order of their delivery.
 
-    Among them those that are held: rejected, failed or expired messages that could not be moved
-    to their dead-letter or expiry node. Nobody gets them until they can be; retry gives them back
-    to the queue, move and delete take them away.
+    The list includes held messages: rejected, failed or expired ones that could not be moved to
+    their dead-letter or expiry node. They are not delivered until they can be moved; retry returns
+    them to the queue, move and delete remove them.
     """
     if scheduled and held:
         fail("--scheduled and --held are two lists: ask for one", 2)
@@ -74,7 +74,7 @@ def list_messages(
 
 
 def _listed(broker: Requests, count: int, **arguments: object) -> tuple[list[Record], bool]:
-    """Up to `count` messages, and whether there are more."""
+    """Return up to `count` messages, and whether there are more."""
     records: list[Record] = []
     after: object = None
     while True:
@@ -135,7 +135,7 @@ def retry(
 ) -> None:
     """Move dead letters back to the queues they came from, as if they had never failed.
 
-    Messages that are held in QUEUE itself, since they could not be moved, wait in it again.
+    Messages held in QUEUE itself, because they could not be moved, become ready in it again.
     """
     chosen = _chosen(identities, selector, everything)
     with at.opened() as broker:
@@ -153,7 +153,7 @@ def delete(
     everything: All = False,
     json: Json = False,
 ) -> None:
-    """Delete messages, waiting, held or scheduled."""
+    """Delete ready, held or scheduled messages."""
     chosen = _chosen(identities, selector, everything)
     with at.opened() as broker:
         done = _change(broker, "DELETE", queue, chosen)
@@ -180,7 +180,7 @@ def cancel(
 def _chosen(
     identities: list[str] | None, selector: str | None, everything: bool
 ) -> dict[str, object]:
-    """The arguments that say which messages; ends the command where none or two of them do."""
+    """Return the arguments that choose messages; end the command unless exactly one is given."""
     given = [each for each in (identities, selector, everything) if each]
     if len(given) != 1:
         fail("say which messages: their numbers, or --selector, or --all", 2)
@@ -190,7 +190,7 @@ def _chosen(
 def _change(
     broker: Requests, operation: str, queue: str, arguments: dict[str, object]
 ) -> dict[str, object]:
-    """Ask until there is nothing more to do: the sums of what has been done."""
+    """Repeat the request until the broker has done all or stops; return the summed results."""
     total = number_in(broker.ask("READ", "queue", queue), "messages")
     done: dict[str, object] = {}
     after: object = None
@@ -219,7 +219,7 @@ def _count(answer: dict[str, object]) -> int:
 
 
 def _tell(done: dict[str, object], what: str, *, as_json: bool) -> None:
-    """Print what has been done; end with a failure where that is not all that was asked for."""
+    """Print the result; end the command with a failure if not all of the request was done."""
     typer.echo(json_of(done) if as_json else f"{what} {done[what]}")
     if done.get("stopped"):
         fail(f"stopped: {done['stopped']}")

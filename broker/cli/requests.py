@@ -1,4 +1,4 @@
-"""Requests to `$management`: one connection, one request at a time, by python-qpid-proton."""
+"""Requests to `$management` with python-qpid-proton: one connection, one request at a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Record = Mapping[str, object]
 
 
 class RefusalError(ClientError):
-    """The broker has answered that it does not do as asked; `status` is its code for why."""
+    """The broker's refusal of a request; `status` is the status code of its response."""
 
     def __init__(self, status: int, description: str) -> None:
         super().__init__(description, STATUSES.get(status, EXIT_FAILURE))
@@ -41,7 +41,7 @@ class RefusalError(ClientError):
 
 
 class TargetAddress(LinkOption):
-    """Names our end of a link to receive on: where requests say that responses go."""
+    """A link option that sets the address of our receiving end, the reply-to of requests."""
 
     def __init__(self, address: str) -> None:
         self._address: Final = address
@@ -51,7 +51,7 @@ class TargetAddress(LinkOption):
 
 
 class Requests:
-    """What a connection asks of the broker it leads to."""
+    """The client of a broker's `$management` on one connection."""
 
     def __init__(self, connection: BlockingConnection) -> None:
         self._reply_to: Final = f"reply-{uuid.uuid4()}"
@@ -71,10 +71,10 @@ class Requests:
         exact: Mapping[str, object] | None = None,
         **arguments: object,
     ) -> Record:
-        """The body of the response; RefusalError where the broker refuses.
+        """Send a request and return the body of its response.
 
-        `more` are arguments, too. Those that are None or false are left out, but for `exact`
-        ones, which are sent as they are.
+        `more` are further arguments. Arguments that are None or False are left out, except those of
+        `exact`, which are sent as they are. Raise RefusalError if the broker refuses the request.
         """
         asked: dict[str, object] = {"operation": operation, "type": kind, **(properties or {})}
         if name is not None:
@@ -103,7 +103,10 @@ class Requests:
     def records(
         self, kind: str, *, limit: int | None = None, **arguments: object
     ) -> Iterator[Record]:
-        """All entities of a kind, page by page; what changes meanwhile may be missed."""
+        """Yield all entities of a kind, up to `limit`, page by page.
+
+        One that is added or removed meanwhile may be missed.
+        """
         offset = 0
         while limit is None or offset < limit:
             count = PAGE if limit is None else min(PAGE, limit - offset)
@@ -114,7 +117,7 @@ class Requests:
                 return
 
     def page(self, kind: str, *, offset: int, count: int, **arguments: object) -> list[Record]:
-        """`count` entities of a kind from `offset` on."""
+        """Return up to `count` entities of a kind, from number `offset` on."""
         found, _ = self.part(kind, offset=offset, count=count, more=arguments)
         return found
 
@@ -127,7 +130,7 @@ class Requests:
         more: Mapping[str, object] | None = None,
         **arguments: object,
     ) -> tuple[list[Record], object]:
-        """As `page`, and behind which entity to go on, where the broker says so."""
+        """Return entities as `page` does, and the one to continue after, None if not reported."""
         body = self.ask(
             "QUERY",
             "org.amqp.management",
@@ -141,7 +144,7 @@ class Requests:
         return [dict(zip(names, row, strict=True)) for row in rows], body.get("next")
 
     def find(self, kind: str, name: str) -> Record | None:
-        """The entity of that name, or None."""
+        """Return the entity of that name, None if there is none."""
         try:
             return self.ask("READ", kind, name)
         except RefusalError as refusal:
@@ -152,13 +155,13 @@ class Requests:
 
 @contextmanager
 def managed(url: str, timeout_s: float) -> Iterator[Requests]:
-    """A connection to the `$management` of the broker at `url`."""
+    """Connect to the `$management` of the broker at `url` for the block."""
     with connected(url, timeout_s) as connection:
         yield Requests(connection)
 
 
 def with_user(url: str, user: str | None, password: str | None) -> str:
-    """`url` with that user and password in place of its own."""
+    """Return `url` with that user and password in place of its own; unchanged if `user` is None."""
     if user is None:
         return url
     parts = split_url(url)

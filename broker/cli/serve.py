@@ -1,6 +1,6 @@
-"""`jms-broker serve`: settings, then a broker until it is told to stop.
+"""`jms-broker serve`: read the settings, then run a broker until a signal stops it.
 
-Imports neither typer nor anything else that only a command line needs.
+This module imports neither typer nor anything else that only a command line needs.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 CONFIG_VARIABLE: Final = "JMS_BROKER_CONFIG"
 
 OPTIONS: Final = {"--config": "config", "--bind": "bind", "--port": "port", "--store": "store"}
-"""Each of these takes a value. A test holds them to those that typer knows."""
+"""The options of `serve`; each takes a value. A test compares them with those that typer knows."""
 
 Server = Callable[["Settings", str | None, Callable[[], "Settings"]], Coroutine[None, None, None]]
-"""Runs a broker with settings, from a file if any, and what reads them once more."""
+"""The function that runs a broker; it gets settings, their file if any, and how to reread them."""
 
 EXIT_FAILURE: Final = 1
 EXIT_USAGE: Final = 2
 
 
 def plain_options(arguments: Sequence[str]) -> dict[str, str] | None:
-    """The options by name where they are written out plainly, else None: typer must judge."""
+    """Return the options by name if all are plainly written, else None: typer must parse them."""
     chosen: dict[str, str] = {}
     rest = list(arguments)
     while rest:
@@ -46,7 +46,10 @@ def plain_options(arguments: Sequence[str]) -> dict[str, str] | None:
 
 
 def run(options: Mapping[str, str | None]) -> None:
-    """Serve with `options`, until a signal. Ends the process where the settings are wrong."""
+    """Run a broker with `options` until a signal stops it.
+
+    Exit the process with status 2 if the settings are wrong, 1 if the store or the address fails.
+    """
     from broker.settings import SettingsError, load_settings
     from storage.api import StoreError
 
@@ -59,7 +62,7 @@ def run(options: Mapping[str, str | None]) -> None:
         _fail(str(error), EXIT_USAGE)
     try:
         _run_loop(load_server()(settings, file, load))
-    except SettingsError as error:  # such as need a look at the users file
+    except SettingsError as error:  # settings that are wrong only by the users file, for instance
         _fail(str(error), EXIT_USAGE)
     except StoreError as error:
         _fail(str(error), EXIT_FAILURE)
@@ -69,12 +72,15 @@ def run(options: Mapping[str, str | None]) -> None:
 
 
 def load_server() -> Server:
-    """`broker.serving.serve`. Structlog would import rich, 4 MiB, for tracebacks in colour."""
+    """Return `broker.serving.serve`, imported without rich.
+
+    Structlog would import rich, 4 MiB, for tracebacks in colour.
+    """
     hidden = "rich" not in sys.modules
     if hidden:
-        sys.modules["rich"] = None  # type: ignore[assignment]  # what import takes for "not there"
+        sys.modules["rich"] = None  # type: ignore[assignment]  # makes `import rich` fail
     try:
-        import_module("broker.net.log")  # which `serve` wants later
+        import_module("broker.net.log")  # needed by `serve`; imports structlog
         from broker.serving import serve
     finally:
         if hidden:
@@ -83,7 +89,7 @@ def load_server() -> Server:
 
 
 def _run_loop(serving: Coroutine[None, None, None]) -> None:
-    """Run `serving` on uvloop where there is one."""
+    """Run `serving` on uvloop if it is installed, else on asyncio."""
     try:
         import uvloop
     except ImportError:

@@ -1,4 +1,4 @@
-"""`jms-broker sink`: what queries have staged and not committed, and how far they have come."""
+"""`jms-broker sink`: messages that queries have staged and not committed, and their last batch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def list_sinks(
     count: Count = None,
     json: Json = False,
 ) -> None:
-    """Print every query that has staged or committed something; batch -1 is none committed."""
+    """Print the queries that have staged or committed something; batch -1 means none committed."""
     with at.opened() as broker:
         records = broker.records("sink", limit=count, filter=pattern)
         print_records(records, COLUMNS, as_json=json)
@@ -60,7 +60,7 @@ def abort(
     ],
     json: Json = False,
 ) -> None:
-    """Drop what is staged for one batch; a commit of it then fails."""
+    """Drop the messages staged for one batch; a commit of that batch then fails."""
     with at.opened() as broker:
         dropped = broker.ask("ABORT", "sink", query, batch=batch)["messages"]
     _tell(f"dropped {dropped} messages of batch {batch}", {"dropped": dropped}, as_json=json)
@@ -73,9 +73,9 @@ def forget(
     query: Query,
     json: Json = False,
 ) -> None:
-    """Drop everything that is staged, and which batch was the last.
+    """Drop all messages staged for a query, and the number of its last batch.
 
-    Only for a query that will not go on: done again, its batches would be there twice.
+    Use it only for a query that will not continue: its batches, done again, would be there twice.
     """
     with at.opened() as broker:
         dropped = broker.ask("FORGET", "sink", query)["messages"]

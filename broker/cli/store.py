@@ -1,6 +1,6 @@
-"""`jms-broker store`: what is in a store, what is damaged, and what helps then.
+"""`jms-broker store`: inspect, check, salvage and migrate a store, and handle damaged messages.
 
-`info` and `damaged` ask a running broker; all others want the store to themselves.
+`info` and `quarantined` ask a running broker; all others need the store to themselves.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ All = Annotated[bool, typer.Option("--all", help="All that are quarantined.")]
 
 @contextmanager
 def told() -> Iterator[None]:
-    """End the command in one line where the store cannot do as asked."""
+    """End the command with one line on standard error if the store cannot do as requested."""
     from storage.api import StoreError
 
     try:
@@ -75,7 +75,7 @@ def told() -> Iterator[None]:
 
 @store.command()
 def check(place: Place, json: Json = False) -> None:
-    """Read everything, compare checksums, and say what is there and what is wrong."""
+    """Read everything, compare checksums, and print what is in the store and what is damaged."""
     from storage.sql.tools.check import check as look
     from storage.sql.tools.check import messages_in
     from storage.sql.tools.offline import database_of, reading
@@ -156,7 +156,7 @@ def _print_salvaged(target: Path, saved: Salvaged) -> None:
 
 
 def _lost(part: Part) -> str:
-    """What is not in the new store, in words."""
+    """Return what the new store lacks, in words; empty if nothing."""
     text = f", {part.refused} rows make no sense" if part.refused else ""
     if part.gaps:
         ranges = ", ".join(
@@ -220,7 +220,7 @@ def _quarantined(broker: Requests, count: int | None) -> Iterator[Mapping[str, o
 
 @quarantine.command("list")
 def list_quarantined(place: Place, json: Json = False) -> None:
-    """Print the messages that are quarantined, and what is wrong with each."""
+    """Print the quarantined messages, and what is wrong with each."""
     from storage.sql.tools.offline import database_of, reading
 
     with told(), reading(database_of(place)) as connection:
@@ -229,7 +229,7 @@ def list_quarantined(place: Place, json: Json = False) -> None:
 
 @quarantine.command()
 def restore(place: Place, numbers: Numbers = None, everything: All = False) -> None:
-    """Take messages as they are now for what was stored: they are delivered after all."""
+    """Accept quarantined messages as they are now: they are delivered after all."""
     from storage.sql.quarantine import restore as take_back
 
     _each(place, numbers or [], take_back, everything=everything, done="restored")
@@ -237,14 +237,14 @@ def restore(place: Place, numbers: Numbers = None, everything: All = False) -> N
 
 @quarantine.command()
 def drop(place: Place, numbers: Numbers = None, everything: All = False) -> None:
-    """Delete messages that are quarantined."""
+    """Delete quarantined messages."""
     from storage.sql.quarantine import drop as delete
 
     _each(place, numbers or [], delete, everything=everything, done="dropped")
 
 
 Change = Callable[["Connection", int], str]
-"""Does something about one message; why not, where it does not."""
+"""A function that changes one message; it returns why it could not, or an empty text."""
 
 
 def _each(place: str, numbers: list[int], change: Change, *, everything: bool, done: str) -> None:

@@ -1,4 +1,4 @@
-"""`jms-broker subscription` and `jms-broker explain`: who gets what of topics, and why not."""
+"""Commands `jms-broker subscription` and `jms-broker explain`, on subscriptions of topics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def list_subscriptions(
     count: Count = None,
     json: Json = False,
 ) -> None:
-    """Print every named subscription by its name, which PATTERN is for."""
+    """Print the named subscriptions whose name matches PATTERN, sorted by name."""
     with at.opened() as broker:
         records = broker.records("subscription", limit=count, filter=pattern)
         print_records(records, COLUMNS, as_json=json)
@@ -63,7 +63,7 @@ def delete(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Unsubscribe in its client's place; its messages are lost."""
+    """Delete a subscription, as its client's unsubscribe would; its messages are lost."""
     with at.opened() as broker:
         broker.ask("DELETE", "subscription", identity, force=force)
     typer.echo(json_of({"deleted": identity}) if json else f"deleted {identity}")
@@ -98,7 +98,7 @@ def explain(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Tell what a consumer would meet, without making one: the rule, the conflict, the refusal."""
+    """Print what a consumer would meet, without making one: the rule, the conflict, the refusal."""
     facts = {
         "address": address,
         "lookup": address is None,

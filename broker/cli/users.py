@@ -1,7 +1,7 @@
-"""`jms-broker user`: who may enter with a password.
+"""`jms-broker user`: the users who log in with a password.
 
-Settings and what reads them are imported when a command runs: `send` and
-`receive`, which are typed more often, start in two thirds of the time without.
+The settings and the modules that read them are imported only when a command runs: without them
+`send` and `receive`, which are typed more often, start in two thirds of the time.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Name = Annotated[str, typer.Argument(help="The user's name.", show_default=False
 
 @dataclass(frozen=True)
 class Place:
-    """The options that say whose users are meant."""
+    """The options that choose a users file or a running broker."""
 
     context: typer.Context
     config: Config = None
@@ -76,7 +76,7 @@ class Place:
 
     @contextmanager
     def opened(self) -> Iterator[UserStore]:
-        """Yield the users. Whatever goes wrong within ends the command in one line."""
+        """Open the users for the block; an error in it ends the command with one line."""
         url = self._url()
         if url is not None:
             from broker.cli.accounts import BrokerAccounts
@@ -97,7 +97,7 @@ class Place:
             fail(str(error))
 
     def _url(self) -> str | None:
-        """Return the URL of the broker to ask, None for a file. What was typed wins."""
+        """Return the URL of the broker to ask, None for a file. A typed option wins."""
         if self._is_typed("config") and self._is_typed("url"):
             fail("--config names a file of settings, --url a broker: give one", EXIT_USAGE)
         return None if self._is_typed("config") else self.url
@@ -120,14 +120,13 @@ def add(
         typer.Option(help="Whether the user may manage the broker.", show_default=False),
     ] = None,
 ) -> None:
-    """Add a user, or give one a new password. A broker that runs knows at once.
+    """Add a user, or give one a new password. A running broker applies the change at once.
 
-    An administrator may manage the broker: node, connection and the like. Whoever
-    was one still is, unless --no-administrator says otherwise.
+    An administrator may manage the broker: node, connection and the like. An existing administrator
+    stays one, unless --no-administrator is given.
 
-    Without --url the file is written that the settings name, as of --config and
-    the JMS_BROKER_ variables; with it, the broker there writes its own file.
-    What is printed says which.
+    Without --url, the file is written that the settings name, from --config and the JMS_BROKER_
+    variables; with --url, that broker writes its own file. The output names the file.
     """
     from broker.security.authenticate import refusal_of_name
 
@@ -152,7 +151,7 @@ def add(
 @users.command("list", epilog=EXIT_STATUSES)
 @taking(Place)
 def list_names(place: Place) -> None:
-    """Print the users' names; behind a tab, who of them is an administrator."""
+    """Print the users' names; a tab and the word administrator follow those of administrators."""
     with place.opened() as known:
         for name, administrator in known.administrators():
             typer.echo(f"{name}\tadministrator" if administrator else name)
@@ -161,7 +160,7 @@ def list_names(place: Place) -> None:
 @users.command(epilog=EXIT_STATUSES)
 @taking(Place)
 def remove(place: Place, name: Name) -> None:
-    """Remove a user. Connections that are open stay open."""
+    """Remove a user. Open connections stay open."""
     with place.opened() as known:
         known.remove(name)
         typer.echo(f"removed {name} from {known.place()}")

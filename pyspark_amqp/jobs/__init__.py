@@ -1,1 +1,1 @@
-"""The jobs archive, compact, audit, report and replay: a module each, run by `pyspark_amqp.cli`."""
+"""The jobs archive, compact, audit, report and replay, which `pyspark_amqp.cli` runs."""

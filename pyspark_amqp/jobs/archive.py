@@ -1,11 +1,11 @@
-"""The archive job: messages and the event log into Parquet, each row once, over kills and re-runs.
+"""The archive job: write messages and the event log to Parquet, each row once despite kills.
 
-A batch is written by Spark into `_staging`, and its files are then renamed to their places, under
-names that tell query and batch. Spark may run the last batch once more, after a kill or because
-its own log was not written: the same rows come again (a lease's batch, a range of the event log),
-the same names are taken again, and what else that batch had written before is deleted. Spark's own
-file sink would list its files in `_spark_metadata`, which no other reader looks at: DuckDB would
-see rows twice.
+Spark writes a batch into `_staging`, and its files are then renamed to their places, under names
+that have the query and the batch. Spark may run the last batch once more, after a kill or because
+its own log was not written: the rows are the same (a lease's batch, a range of the event log), the
+files get the same names, and other files that the batch had written are deleted. Spark's own file
+sink would list its files in `_spark_metadata`, which no other reader looks at: DuckDB would see
+rows twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from uuid import uuid4
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from pyspark_amqp.jobs.layout import (
     COLUMNS,
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 ROWS_PER_FILE: Final = 1_000_000
 
 SAME: Final = ("address", "subscription", "position", "enqueuedAt", "JMSMessageID")
-"""What makes two rows of an archive the same message."""
+"""Columns that are the same in two rows of an archive if they are of one message."""
 
 
 @dataclass(frozen=True)
 class ArchivedBatch:
-    """What a batch has put into the archive."""
+    """The files that a batch has put into the archive, and their rows and bytes."""
 
     batch: int
     rows: int
@@ -57,7 +57,10 @@ class ArchivedBatch:
 
 
 def dated(rows: DataFrame, what: str) -> DataFrame:
-    """The rows with `date`: the day (UTC) on which a message came, or an event was."""
+    """Return the rows with `date`, the day (UTC) of a message's arrival or of an event.
+
+    A message without a time of arrival gets the day of its JMSTimestamp, or else today.
+    """
     moment = (
         F.coalesce("enqueuedAt", "JMSTimestamp", F.current_timestamp())
         if what == MESSAGES
@@ -67,7 +70,7 @@ def dated(rows: DataFrame, what: str) -> DataFrame:
 
 
 def unseen(rows: DataFrame, archived: DataFrame) -> DataFrame:
-    """Those of `rows` that are not archived yet."""
+    """Return those of `rows` that are not archived yet."""
     both = [rows[name].eqNullSafe(archived[name]) for name in SAME]
     condition = both[0]
     for each in both[1:]:
@@ -85,14 +88,16 @@ def source_name(archive: Archive, what: str, options: Mapping[str, str]) -> str:
 
 
 def query_of(checkpoint: Path) -> str:
-    """How the files of a query are told from others'. Who deletes the checkpoint gets another one,
-    so its first batches replace nothing."""
+    """Return the text that distinguishes the files of a query from those of others.
+
+    A checkpoint made anew has another one, so its first batches replace nothing.
+    """
     told = json.loads((checkpoint / "metadata").read_text().splitlines()[-1])
     return str(told["id"]).replace("-", "")[:12]
 
 
 class ArchiveBatchWriter:
-    """Writes batches of one query. What `foreachBatch` calls."""
+    """The writer of one query's batches, which `foreachBatch` calls."""
 
     def __init__(
         self,
@@ -113,7 +118,7 @@ class ArchiveBatchWriter:
         self._tell(self.write(rows, batch))
 
     def write(self, rows: DataFrame, batch: int) -> ArchivedBatch:
-        """Put the rows of that batch into the archive, in place of what it has of it."""
+        """Write a batch into the archive, in place of its files from an earlier attempt."""
         query = self._query()
         staged = self._archive.staging / f"{query}-{batch}"
         if staged.exists():
@@ -128,7 +133,7 @@ class ArchiveBatchWriter:
         with self._archive.locked():
             written = place(self._archive, self._what, query, batch, staged)
             if self._last is None or batch <= self._last:
-                # the first that this process writes may be one that another has begun
+                # the first batch that this process writes may have been begun by another process
                 forget(self._archive, self._what, query, batch, but=written.paths)
         self._last = batch
         shutil.rmtree(staged)
@@ -155,7 +160,7 @@ def place(archive: Archive, what: str, query: str, batch: int, staged: Path) -> 
 
 
 def forget(archive: Archive, what: str, query: str, batch: int, but: Sequence[Path]) -> None:
-    """Delete the files of a batch that was written again, but for those it has now."""
+    """Delete the files of a batch that was written again, except those in `but`."""
     kept = set(but)
     for file in archive.files(what):
         name = FILE.fullmatch(file.name)
@@ -172,7 +177,7 @@ def stream(
     tell: Callable[[ArchivedBatch], None] = lambda _: None,
     every: str | None = None,
 ) -> StreamingQuery:
-    """Start to archive a stream: what there is now, or from now on a batch `every` so often."""
+    """Start to archive a stream: what there is now, or a batch each `every`, such as 1 minute."""
     checkpoint = archive.checkpoint(name)
     write = ArchiveBatchWriter(archive, what, partial(query_of, checkpoint), tell)
     writer = (
@@ -186,7 +191,7 @@ def stream(
 
 
 def snapshot(archive: Archive, rows: DataFrame) -> ArchivedBatch:
-    """Archive messages that stay where they are, but for those that the archive has."""
+    """Archive browsed messages, except those that the archive already has."""
     if archive.has(MESSAGES):
         archived = archive.read(rows.sparkSession, MESSAGES)
         rows = unseen(rows, archived.select(*SAME))
@@ -194,7 +199,7 @@ def snapshot(archive: Archive, rows: DataFrame) -> ArchivedBatch:
 
 
 def check_target(archive: Archive, whats: Sequence[str]) -> None:
-    """ArchiveError where the archive's folder is in use for something else."""
+    """Raise ArchiveError if the folder is in use for something else; else create its folders."""
     root = archive.root
     if root.exists() and not root.is_dir():
         raise ArchiveError(f"{root} is a file: name a folder for the archive, it is made if needed")

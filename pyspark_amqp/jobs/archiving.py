@@ -1,4 +1,4 @@
-"""What `jms-broker pipeline archive` does: which queries it starts, and when it is done."""
+"""The command `jms-broker pipeline archive`: the queries that it starts, and their end."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ MODE: Final = "mode"
 
 
 def use_of(given: Mapping[str, str]) -> Use:
-    """How a source with those options is read: messages that stay once, others as a stream."""
+    """Return how a source with those options is read: browsed ones once, others as a stream."""
     return Use.BATCH if given[MODE] == "browse" else Use.STREAM
 
 
 def shared(
     broker: Mapping[str, str], sources: Mapping[str, Mapping[str, str]]
 ) -> dict[str, dict[str, str]]:
-    """The sources, each with those of the broker's options that it knows. What none of them knows
-    goes to all: they say what is wrong."""
+    """Return the sources' options, each with those of the broker's options that it knows.
+
+    An option that none of them knows is given to all, so that they report what is wrong.
+    """
     found = {}
     for what, given in sources.items():
         meant = {
@@ -48,7 +50,7 @@ def shared(
 
 @dataclass
 class Sums:
-    """What came into the archive."""
+    """The totals of what was written into the archive."""
 
     rows: int = 0
     files: int = 0
@@ -62,8 +64,8 @@ class Sums:
 
 @dataclass
 class Archiving:
-    """One run of the job. `messages` and `events` are the source's options for each, where it is
-    asked for."""
+    """One run of the archive job. `sources` has the data source's options by part, `messages` and
+    `events`, as far as these are requested."""
 
     archive: Archive
     sources: dict[str, dict[str, str]]
@@ -83,19 +85,19 @@ class Archiving:
         mode: str | None,
         every: str | None,
     ) -> Archiving:
-        """What the command line asks for."""
+        """Return the run that the command line asks for."""
         named = {"address": address, "subscription": subscription, "selector": selector}
         messages = {name: value for name, value in named.items() if value is not None}
         chosen = mode or ("browse" if subscription is None else "lease")
         sources = {
             MESSAGES: {**messages, MODE: chosen, "includeRaw": "true"},
-            # what the broker has no rows of any more is no reason not to keep the rest
+            # rows that the broker has already removed are no reason not to keep the rest
             EVENTS: {MODE: "events", "failOnDataLoss": "false"},
         }
         return cls(Archive(place), shared(broker, {what: sources[what] for what in whats}), every)
 
     def check(self) -> None:
-        """Whatever can be wrong before Spark is started: OptionError, ArchiveError, BrokerError."""
+        """Raise OptionError, ArchiveError or BrokerError for what is wrong before Spark starts."""
         from pyspark_amqp.jobs.archive import check_target
         from pyspark_amqp.wire.connection import connected
 
@@ -113,13 +115,16 @@ class Archiving:
             pass
 
     def run(self, spark: SparkSession, say: Callable[[str], None]) -> None:
-        """Archive until there is nothing left of what is there now, or for good."""
+        """Archive what is there now, or for ever if there is an interval (`every`)."""
         self.archive.sweep(time.time())
         with self._reserved():
             self._run(spark, say)
 
     def _reserved(self) -> ExitStack:
-        """For the block nobody else goes on with the same checkpoints."""
+        """Return the context in which no other process uses the same checkpoints.
+
+        Raise ArchiveError if another process uses one.
+        """
         from pyspark_amqp.jobs.archive import source_name
 
         held = ExitStack()
@@ -135,7 +140,7 @@ class Archiving:
 
     def _run(self, spark: SparkSession, say: Callable[[str], None]) -> None:
         running: list[StreamingQuery] = []
-        # messages first, so that the event log tells what became of those archived here
+        # messages first, so that the event log has what became of those archived here
         for what in self.sources:
             self.sums[what] = Sums()
             query = self._start(spark, what, partial(self._written, what, say))
@@ -151,7 +156,7 @@ class Archiving:
                     raise failed
 
     def summary(self) -> dict[str, object]:
-        """What came into the archive."""
+        """Return the totals that the command prints."""
         return {
             "archive": str(self.archive.root),
             **{what: sums.rows for what, sums in self.sums.items()},
@@ -183,8 +188,11 @@ class Archiving:
         return stream(self.archive, rows, what, name, tell=tell, every=self.every)
 
     def _first_row(self, spark: SparkSession) -> str:
-        """Where the event log begins that is not archived: also where the checkpoint was lost."""
-        from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+        """Return the first position in the event log that is not archived.
+
+        It is used also if the checkpoint was lost.
+        """
+        from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
         if not self.archive.has(EVENTS):
             return "earliest"

@@ -1,17 +1,19 @@
-"""The audit: five things that the event log must prove, and the messages that break them.
+"""The audit: five properties that the event log must prove, and the messages that violate them.
 
 Pure functions from frames to frames. `events` has the columns of `rows.columns.EVENT_LOG_COLUMNS`.
 
-- no loss: each life that began has ended, or the message is where it should be. Not judged where
-  it began before the event log, or before a gap in it, or was not stored and the broker restarted,
-  or may have, or waits for a subscriber of a topic who has no name.
-- no duplicate: there are no more accepts than lives. Not judged where the first of them may have
-  begun before the event log and there is no name: subscribers of a topic share such a place.
-- not early: nothing is in a queue, or given, before its delivery time. Not judged over a restart,
-  which is another clock, and for messages without an id.
-- order: a consumer gets messages of one priority as they came, the first time each is given.
-- exclusive: nothing is given while somebody has it. Not judged over a restart, but for leases, and
-  among plain subscribers of a topic, who share a name (as above where that cannot be known).
+- no loss: each life that began has ended, or the message is where it should be. Not judged if it
+  began before the event log, or before a gap in it; if it was not stored and the broker restarted,
+  or may have; or if it waits for a subscriber of a topic that has no name.
+- no duplicate: there are no more accepts than lives. Not judged if the first life may have begun
+  before the event log and there is no name: subscribers of a topic share such a place.
+- not early: no message is in a queue, or given, before its delivery time. Not judged over a
+  restart, which means another clock, and for messages without an id.
+- order: a consumer gets messages of one priority in the order of their arrival, the first time each
+  is given.
+- exclusive: no message is given while a consumer or a lease has it. Not judged over a restart,
+  except for leases, and among plain subscribers of a topic, which share a name (as above if that
+  cannot be known).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Final
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from pyspark_amqp.jobs.lives import BULK, GIVEN, KEY, given_twice, is_not_stored, lives
 
@@ -39,28 +41,33 @@ STATED: Final = (
     *("enqueued", "scheduled", "accepted", "ended", "given", "deliverAt"),
     *("lastId", "acceptedId", "beganId", "giftId", "stream"),
 )
-"""What the checks have to know of each message, beside its state."""
+"""Columns that the checks need of each message, besides its state."""
 
 BY_ID: Final = ["address", "subscription", "messageId"]
-"""What a scheduled message is known again by: in its queue it has another position."""
+"""Columns that identify a scheduled message: its position changes when it enters its queue."""
 
 ENDED: Final = "ended"
 MISSING: Final = "missing"
 UNSEEN: Final = "unseen"
 
 SECOND_LOOK_S: Final = 3.0
-"""An expired message is told of when the broker comes by, a second later at most; and rows of
-messages that are not durable go with the next commit. So what is missing is looked for again, and
-what has just become due is not overdue."""
+"""Seconds until a second look, and until a message that has become due is overdue.
+
+The broker reports an expired message up to a second later, and rows of messages that are not
+durable are written with the next commit. So missing messages are looked for again.
+"""
 
 BLOCK_BITS: Final = 16
-"""Ids are counted in blocks of 65,536: a gap is found without sorting the event log."""
+"""Bits of an id within a block. Counting ids in blocks of 65,536 finds gaps without sorting."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The extent of an event log. `sees_from`: from that id on no row is missing. `boot_from`: from
-    that id on, all rows are of the process that wrote the last one."""
+    """The extent of an event log.
+
+    No row is missing from the id `sees_from` on. All rows from the id `boot_from` on are of the
+    process that wrote the last one. `missing`, `scheduled` and `bulks` are numbers of rows.
+    """
 
     rows: int
     first: int
@@ -75,14 +82,14 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Scope:
-    """Which messages are judged: those first seen in [since, until), at these addresses."""
+    """The messages to judge: those first seen in [since, until), at `addresses` (empty: any)."""
 
     since: datetime | None = None
     until: datetime | None = None
     addresses: tuple[str, ...] = ()
 
     def takes(self) -> Column:
-        """The condition on a frame with `address` and `firstAt`."""
+        """Return the condition on a frame with `address` and `firstAt`."""
         wanted = F.lit(True)
         if self.since is not None:
             wanted = wanted & (F.col("firstAt") >= F.lit(self.since))
@@ -98,12 +105,12 @@ EVERYTHING: Final = Scope()
 
 @dataclass(frozen=True)
 class Look:
-    """What is known of the queues beside the event log.
+    """The contents of the queues, known apart from the event log.
 
-    `waiting` has `address`, `subscription` and `position` of what somebody saw there, when the
-    event log's last row was `last`. `topics` are addresses where others wait whom nobody can see.
-    `drained`: they were empty in the end and nobody had anything, so all that is open is lost.
-    Without either nothing is known, so nothing is lost.
+    `waiting` has `address`, `subscription` and `position` of messages that were seen in queues,
+    when the event log's last row was `last`. `topics` are addresses at which other messages may
+    wait that cannot be seen. `drained` says that queues were empty in the end and no consumer had a
+    message, so each open message is lost. Without either nothing is known, so nothing is lost.
     """
 
     waiting: DataFrame | None = None
@@ -113,7 +120,7 @@ class Look:
 
     @property
     def tells(self) -> bool:
-        """Whether a loss could be seen."""
+        """Return whether a loss can be seen."""
         return self.drained or self.waiting is not None
 
 
@@ -121,8 +128,10 @@ NO_LOOK: Final = Look()
 
 
 def bounds(events: DataFrame) -> Bounds:
-    """Return the extent of an event log, in one pass. Ids have gaps only where rows were trimmed;
-    the rows of one process lie together."""
+    """Return the extent of an event log, in one pass.
+
+    Ids have gaps only if rows were trimmed; the rows of one process lie together.
+    """
     blocks = (
         events.groupBy(F.shiftright("id", BLOCK_BITS), "boot")
         .agg(
@@ -144,7 +153,8 @@ def bounds(events: DataFrame) -> Bounds:
         gap = each["last"] - expected + 1 - each["rows"]
         if gap > 0:
             missing += gap
-            # where in the block is not known, so nothing in it counts as seen from its begin
+            # the gap's place in the block is unknown, so rows count as complete only behind the
+            # block
             is_before = each["first"] - expected == gap
             sees_from = each["first"] if is_before else each["last"] + 1
         expected = each["last"] + 1
@@ -166,14 +176,14 @@ def bounds(events: DataFrame) -> Bounds:
 
 
 def with_state(events: DataFrame, seen: DataFrame, known: Bounds, look: Look) -> DataFrame:
-    """Messages of `lives` with a `state`: where each is whose life has not ended.
+    """Return messages of `lives` with a `state`: where each message is whose life has not ended.
 
-    `ended`: nothing is open, or nothing can be known of it: it began before a gap, or all that was
-    in its queue went at once. `gone`: not stored, and its broker is another. `given`: a consumer or
-    a lease has it, as far as the event log tells. `held`: it waits for another try. `there`: it was
-    seen in its queue. `moving`: something happened to it since somebody looked. `unseen`: it need
-    not have been seen, for it waits at a topic, or was not stored and nothing tells that the broker
-    is still the same. `missing`: it should be in its queue; where nobody has looked, nobody knows.
+    `ended`: no life is open, or nothing can be known: it began before a gap, or its whole queue was
+    deleted or purged. `gone`: not stored, and its broker process has ended. `given`: a consumer or
+    a lease has it, by the event log. `held`: it waits for another attempt. `there`: it was seen in
+    its queue. `moving`: it has rows since the look. `unseen`: the look may have missed it, as it
+    waits at a topic, or was not stored and nothing proves that the broker has not restarted.
+    `missing`: it should be in its queue; without a look, nothing is known.
     """
     joined = seen.withColumn("bulkId", F.lit(None).cast("bigint"))
     if known.bulks:
@@ -207,30 +217,30 @@ def with_state(events: DataFrame, seen: DataFrame, known: Bounds, look: Look) ->
         .when(_cannot_be_seen(known, look), F.lit(UNSEEN))
         .otherwise(F.lit(MISSING))
     )
-    # the event log does not tell whose these are: of a queue, or of several subscribers of a topic
+    # The event log does not say if these are of a queue, or of several subscribers of a topic.
     is_shared = (F.col("subscription") == "") & ~F.col("firstBeginId").eqNullSafe(F.col("firstId"))
     return joined.select(*KEY, *STATED, is_shared.alias("isShared"), state.alias("state"))
 
 
 def _cannot_be_seen(known: Bounds, look: Look) -> Column:
-    """Whether a look into the queues says nothing of a message that it did not find."""
+    """Return the condition that a look proves nothing about a message that it did not find."""
     if look.waiting is None:
         return F.lit(False)
     hidden = (F.col("subscription") == "") & F.col("address").isin(*look.topics)
-    # a row behind the look is the only sign of which broker it was that was looked into
+    # a row written behind the look is the only proof that the look was at the same broker process
     is_same_broker = known.last > (known.last if look.last is None else look.last)
     return hidden | (is_not_stored() & F.lit(not is_same_broker))
 
 
 def lost(stated: DataFrame, *, drained: bool) -> DataFrame:
-    """Messages that have begun, have not ended, and are nowhere."""
+    """Return messages that have begun, have not ended, and are nowhere."""
     state = F.col("state")
     is_lost = ~state.isin(ENDED, "gone") if drained else state == MISSING
     return _broken(LOSS, stated.filter(is_lost), "lastId", F.lit("it is nowhere"))
 
 
 def overdue(events: DataFrame, stated: DataFrame, known: Bounds, look: Look) -> DataFrame:
-    """Scheduled messages whose time has come, by the event log's last row, and who never came."""
+    """Return scheduled messages that were due by the event log's last row and never came."""
     assert known.ends_at is not None, "who has a message has a row"
     due = known.ends_at - timedelta(seconds=0 if look.drained else SECOND_LOOK_S)
     never = stated.filter(
@@ -254,7 +264,7 @@ def overdue(events: DataFrame, stated: DataFrame, known: Bounds, look: Look) -> 
 
 
 def accepted_again(stated: DataFrame) -> DataFrame:
-    """Messages that were accepted more often than they began."""
+    """Return messages that were accepted more often than they began."""
     often = stated.filter(
         ~F.col("isShared") & (F.col("accepted") > F.greatest("enqueued", F.lit(1)))
     )
@@ -263,7 +273,7 @@ def accepted_again(stated: DataFrame) -> DataFrame:
 
 
 def early(events: DataFrame, scope: Scope) -> DataFrame:
-    """The first row of each message that was in a queue, or given, before its delivery time."""
+    """Return the first row of each message that was in a queue, or given, before its time."""
     later = (
         events.filter((F.col("kind") == "scheduled") & (F.col("messageId") != ""))
         .groupBy(*BY_ID)
@@ -293,13 +303,13 @@ def early(events: DataFrame, scope: Scope) -> DataFrame:
 
 
 def out_of_order(stated: DataFrame) -> DataFrame:
-    """Messages that a consumer got, the first time, behind one that had come after them.
+    """Return messages first given to a consumer after a message that had arrived later.
 
-    By the ids of the rows that began their lives, which are in the order of the queue, whatever
-    becomes of positions; of one priority, which is the last digit of a position.
+    The ids of the rows that began their lives are in the order of the queue, even if positions
+    change. Only messages of one priority, the last digit of a position, are compared.
     """
     stream = Window.partitionBy("stream").orderBy("giftId")
-    # of a message that began before the event log nothing tells when
+    # nothing shows when a message arrived that began before the event log
     known = stated.filter(F.col("beganId") < F.col("giftId"))
     found = known.withColumn("beforeIt", F.lag("beganId").over(stream)).filter(
         F.col("beforeIt") > F.col("beganId")
@@ -309,26 +319,29 @@ def out_of_order(stated: DataFrame) -> DataFrame:
 
 
 def given_to_two(events: DataFrame, stated: DataFrame, known: Bounds) -> DataFrame:
-    """Messages that were given while somebody had them. Few are given more than once, so only of
-    those the rows are put in order."""
+    """Return messages that were given while a consumer or a lease had them.
+
+    Few are given more than once, so only the rows of those are sorted.
+    """
     again = stated.filter(may_be_given_to_two()).select(*KEY)
     found = given_twice(events.join(again, [*KEY], "semi"), known.sees_from)
     return _broken(EXCLUSIVE, found, "id", F.lit("given while somebody had it"))
 
 
 def may_be_given_to_two() -> Column:
+    """Return the condition that `given_to_two` has to look at a message's rows."""
     return ~F.col("isShared") & (F.col("given") > 1)
 
 
 def _broken(check: str, found: DataFrame, id_: str, detail: Column) -> DataFrame:
-    """Messages that break a check; `id` is of the row by which that is seen."""
+    """Return messages that violate a check; `id` is of the row that shows it."""
     return found.select(
         F.lit(check).alias("check"), *KEY, F.col(id_).alias("id"), detail.alias("detail")
     )
 
 
 def _with_rows(found: DataFrame, events: DataFrame) -> DataFrame:
-    """Messages that break a check, with what the rows by which it is seen tell."""
+    """Return messages that violate a check, with the time and text of the row that shows it."""
     rows = events.select(
         "id", "at", F.trim(F.concat_ws(" ", "kind", "consumer", "link")).alias("row")
     )
@@ -337,7 +350,7 @@ def _with_rows(found: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def places_to_look(events: DataFrame, known: Bounds, scope: Scope) -> list[tuple[str, str]]:
-    """(address, subscription) of messages that should be in their queues."""
+    """Return (address, subscription) of the messages that should be in their queues."""
     stated = with_state(events, lives(events).filter(scope.takes()), known, NO_LOOK)
     wanted = stated.filter(F.col("state") == MISSING).select("address", "subscription").distinct()
     return sorted((row["address"], row["subscription"]) for row in wanted.collect())
@@ -348,30 +361,30 @@ def places_to_look(events: DataFrame, known: Bounds, scope: Scope) -> list[tuple
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out: for each check how many messages were judged, and how many break it."""
+    """The result: for each check, how many messages were judged, and how many violate it."""
 
     known: Bounds
     messages: int
     open: dict[str, int]
-    """How many have not ended, by `state`."""
+    """The number of messages that have not ended, by `state`."""
     judged: dict[str, int]
     broken: dict[str, int]
 
     @property
     def holds(self) -> bool:
-        """Whether no message breaks anything."""
+        """Return whether no message violates a check."""
         return not any(self.broken.values())
 
     @property
     def is_of_nothing(self) -> bool:
-        """Whether there was no message to be judged."""
+        """Return whether there was no message to be judged."""
         return self.holds and self.messages == 0
 
 
 def _offenders(
     events: DataFrame, known: Bounds, stated: DataFrame, *, look: Look, scope: Scope
 ) -> list[DataFrame]:
-    """Messages that break a check, but for those that were given to two."""
+    """Return messages that violate a check, other than those given to two consumers."""
     parts = [accepted_again(stated), out_of_order(stated)]
     if look.tells:
         parts.append(lost(stated, drained=look.drained))
@@ -389,7 +402,7 @@ def judge(
     look: Look = NO_LOOK,
     scope: Scope = EVERYTHING,
 ) -> tuple[Verdict, DataFrame]:
-    """The verdict, and the messages that break a check, a row for each check that they break."""
+    """Return the verdict, and the messages that violate a check, a row for each such check."""
     seen = lives(events).filter(scope.takes())
     stated = with_state(events, seen, known, look).persist(StorageLevel.MEMORY_AND_DISK)
     try:

@@ -1,4 +1,4 @@
-"""What `jms-broker pipeline audit` does: where it reads, when it looks, how it tells."""
+"""The command `jms-broker pipeline audit`: its reading, its looks into queues, its output."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 COLUMNS: Final = ("check", "address", "subscription", "position", "messageId", "id", "at", "detail")
 
 LOOKS: Final = 2
-"""See `SECOND_LOOK_S`."""
+"""The number of looks. See `SECOND_LOOK_S`."""
 
 
 @dataclass(frozen=True)
 class Auditing:
-    """One run: of the archive in `place`, of the broker that `broker`'s options name, or of both:
-    then rows that came since are read from the broker, and what is in its queues."""
+    """One run of the audit, of an archive (`place`), of a broker (`broker`: its options), or both.
+
+    Rows that were written since the archive are read from the broker, and the contents of its
+    queues.
+    """
 
     place: Path | None
     broker: Mapping[str, str] | None
@@ -38,7 +41,7 @@ class Auditing:
     drained: bool = False
 
     def check(self, out: Path | None = None) -> None:
-        """Whatever can be wrong before Spark is started; `out` is what will be written."""
+        """Raise an error if anything is wrong, before Spark starts; `out` is the file to write."""
         from pyspark_amqp.options import Use, read_options
         from pyspark_amqp.wire.connection import connected
 
@@ -53,8 +56,8 @@ class Auditing:
                 pass
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """The event log's rows of that time and those addresses, as they are for a report."""
-        from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+        """Return the event log's rows of that time and those addresses, as a report needs them."""
+        from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
         found = self._events(spark)
         if self.since is not None:
@@ -66,7 +69,7 @@ class Auditing:
         return found
 
     def run(self, spark: SparkSession, say: Callable[[str], None]) -> tuple[Verdict, DataFrame]:
-        """The verdict, and the messages that break it."""
+        """Return the verdict, and the messages that violate a check."""
         from pyspark_amqp.jobs.audit import Look, Scope, bounds, judge
 
         scope = Scope(self.since, self.until, self.addresses)
@@ -90,7 +93,7 @@ class Auditing:
     def _with_looks(
         self, spark: SparkSession, known: Bounds, scope: Scope, say: Callable[[str], None]
     ) -> tuple[Verdict, DataFrame]:
-        """Judge with a look into the queues; where something is missing, look once more."""
+        """Judge with a look into the queues; if messages are missing, look once more."""
         from pyspark_amqp.jobs.audit import LOSS, SECOND_LOOK_S, bounds, judge
 
         for number in range(LOOKS):
@@ -105,7 +108,7 @@ class Auditing:
         raise AssertionError("the last look decides")
 
     def _whole(self, spark: SparkSession, known: Bounds) -> DataFrame:
-        """The event log until now, as it is at this moment: rows that come later are not in it."""
+        """Return the event log up to this moment, without rows that are written later."""
         from pyspark import StorageLevel
 
         from pyspark_amqp.jobs.looking import live_events
@@ -113,6 +116,7 @@ class Auditing:
         assert self.broker is not None
         behind = known.last if self.place is not None else 0
         newer = live_events(spark, self.broker, behind).persist(StorageLevel.MEMORY_AND_DISK)
+        # read the rows now, so that later ones are not in the frame
         newer.count()
         return newer if self.place is None else self._events(spark).unionByName(newer)
 
@@ -134,11 +138,12 @@ class Auditing:
         say(f"looking into {len(places)} queues")
         seen, topics = waiting(spark, self.broker, places)
         seen = seen.persist(StorageLevel.MEMORY_AND_DISK)
+        # look now, not when the frame is used
         seen.count()
         return Look(seen, known.last, topics)
 
     def write(self, offending: DataFrame, path: Path) -> None:
-        """All offending messages as a file: CSV, or Parquet."""
+        """Write all offending messages to a file: Parquet if its name ends so, else CSV."""
         import pyarrow.parquet as pq
 
         table = offending.orderBy("id").toArrow()
@@ -153,11 +158,11 @@ class Auditing:
                 writer.writerow(["" if value is None else str(value) for value in row.values()])
 
 
-# -- how it is told
+# -- output
 
 
 def table_of(verdict: Verdict) -> list[dict[str, object]]:
-    """A row for each check."""
+    """Return a row for each check."""
     from pyspark_amqp.jobs.audit import LOSS
 
     rows: list[dict[str, object]] = []
@@ -171,7 +176,7 @@ def table_of(verdict: Verdict) -> list[dict[str, object]]:
 
 
 def lines_of(offending: DataFrame, count: int) -> list[dict[str, object]]:
-    """The first of the offending messages."""
+    """Return the first `count` offending messages."""
     if count == 0:
         return []
     from pyspark_amqp.spark import utc
@@ -193,7 +198,7 @@ STATES: Final = {
 
 
 def nothing_judged(verdict: Verdict) -> str:
-    """What to do where there was no message to be judged."""
+    """Return what to do, for a verdict without any message."""
     if verdict.known.rows == 0:
         return (
             "nothing could be judged: the event log is empty; the broker keeps one of the addresses"
@@ -206,7 +211,7 @@ def nothing_judged(verdict: Verdict) -> str:
 
 
 def notes_of(verdict: Verdict) -> list[str]:
-    """What else has to be known."""
+    """Return the notes on a verdict: its extent, open messages, and limits of its checks."""
     from pyspark_amqp.jobs.audit import LOSS, ORDER
 
     known = verdict.known

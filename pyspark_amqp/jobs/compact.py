@@ -1,12 +1,12 @@
-"""Few large files in place of many small ones: `compact`, folder by folder.
+"""The compact job: merge small files of an archive into few large ones, folder by folder.
 
-A folder's new content is made beside the archive, whole and synced. Then both folders change
-places in one step of the file system (`renameat2` with `RENAME_EXCHANGE`), and the old content
-is deleted. So whoever looks, and whoever finds the archive after a crash, sees all of the old or
-all of the new. What a crash leaves in `_staging` is deleted by the next run.
+A folder's new content is made in `_staging`, complete and synced. Then both folders are exchanged
+in one step of the file system (`renameat2` with `RENAME_EXCHANGE`), and the old content is deleted.
+So a reader sees all old or all new files, even after a crash. What a crash leaves in `_staging` is
+deleted by the next run.
 
 The files of a query's last batch stay as they are: Spark may write it once more, and finds them by
-their names. So do those of batches that came since compaction began: one of them is the last now.
+their names. So do those of batches written since compaction began: one of them is the last now.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from pyspark_amqp.jobs.layout import FILE, Archive, ArchiveError, files_in, sync
 
 TARGET_BYTES: Final = 128 * 1024 * 1024
-"""Files are merged as long as the result is not larger than that."""
+"""Maximum bytes of files that are merged into one."""
 
 ROWS_AT_ONCE: Final = 10_000
 
@@ -39,7 +39,7 @@ MERGED: Final = "merged"
 
 @dataclass(frozen=True)
 class Compacted:
-    """What was done: of how many folders, and how many files there were and are."""
+    """The counts of a compaction: folders changed, files before and after, rows merged."""
 
     folders: int = 0
     before: int = 0
@@ -62,7 +62,10 @@ def compact(
     target_bytes: int = TARGET_BYTES,
     tell: Callable[[Path], None] = lambda _: None,
 ) -> Compacted:
-    """Merge what there is to merge. ArchiveError where the file system cannot exchange folders."""
+    """Merge the small files of `whats`; call `tell` with each folder before it is looked at.
+
+    Raise ArchiveError if the file system cannot exchange folders.
+    """
     done = Compacted()
     sweep(archive)
     for what in whats:
@@ -74,14 +77,14 @@ def compact(
 
 
 def sweep(archive: Archive) -> None:
-    """Delete what a compaction that was killed has left."""
+    """Delete what a killed compaction has left."""
     with archive.locked():
         for left in archive.staging.glob(f"{MERGED}-*"):
             shutil.rmtree(left)
 
 
 def groups(files: Sequence[Path], last: Mapping[str, str], target_bytes: int) -> list[list[Path]]:
-    """Which files become one: neighbours, as long as they are not too large together."""
+    """Return groups of files to merge: neighbours of at most `target_bytes` together."""
     found: list[list[Path]] = []
     size = 0
     for file in files:
@@ -97,14 +100,17 @@ def groups(files: Sequence[Path], last: Mapping[str, str], target_bytes: int) ->
 
 
 def may_come_again(file: Path, last: Mapping[str, str]) -> bool:
-    """Whether `file` is of its query's last batch, of a later one, or of a query that was not there
-    when `last` was made."""
+    """Return whether Spark may still write `file` again.
+
+    This holds for its query's last batch, for a later one, and for a query not in `last`, which was
+    not there when `last` was made.
+    """
     name = FILE.fullmatch(file.name)
     return name is not None and name["batch"] >= last.get(name["query"], "")
 
 
 def last_batches(files: Iterable[Path]) -> dict[str, str]:
-    """For each query the last batch that there is anything of."""
+    """Return the last batch of each query that has files."""
     last: dict[str, str] = {}
     for file in files:
         name = FILE.fullmatch(file.name)
@@ -117,7 +123,7 @@ def _compact_folder(
     archive: Archive, folder: Path, last: Mapping[str, str], target_bytes: int
 ) -> Compacted:
     # Compactions exclude each other, and batches of `archive` wait: a file that came meanwhile
-    # would go with the old folder.
+    # would be deleted with the old folder.
     with archive.locked():
         files = files_in(folder)
         merging = groups(files, last, target_bytes)
@@ -139,7 +145,7 @@ def _compact_folder(
 
 
 def _merge(files: Sequence[Path], target: Path) -> int:
-    """All rows of `files` in their order in one new file, on the disk; how many."""
+    """Write all rows of `files`, in their order, to a new file on the disk; return their number."""
     schema = pa.unify_schemas([_schema_of(file) for file in files])
     rows = 0
     with pq.ParquetWriter(target, schema, compression="zstd") as writer:
@@ -164,7 +170,7 @@ def _schema_of(file: Path) -> pa.Schema:
 
 
 def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """`batch` with the columns of `schema`: null where it has none of that name."""
+    """Return `batch` with the columns of `schema`, null for a column that it lacks."""
     if batch.schema.equals(schema):
         return batch
     columns = [
@@ -177,7 +183,7 @@ def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Let two folders change places, in one step."""
+    """Exchange two folders in one step; raise ArchiveError if the system cannot do that."""
     if sys.platform != "linux":
         raise ArchiveError("compact needs Linux, whose file systems can exchange two folders")
     library = ctypes.CDLL(None, use_errno=True)

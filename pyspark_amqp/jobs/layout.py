@@ -1,9 +1,9 @@
-"""How an archive lies on disk: `messages/date=…/address=…/*.parquet`, `events/date=…/*.parquet`.
+"""The layout of an archive: `messages/date=…/address=…/*.parquet`, `events/date=…/*.parquet`.
 
 Files are plain Parquet in Hive's folders, so that Spark, DuckDB and pandas see the same. They are
-written elsewhere in the archive (`_staging`) and come to their places by a rename. One that a
-query wrote says in its name which query and which batch: a batch that is written again replaces
-what it wrote before. All of this is for a file system that the driver and the workers share.
+written in `_staging` of the archive and renamed to their places. The name of a file that a query
+wrote has the query and the batch: a batch that is written again replaces its earlier files. All of
+this needs a file system that the driver and the workers share.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOCK: Final = "_lock"
 STALE_S: Final = 24 * 60 * 60
 
 FOLDERS: Final = {MESSAGES: ("date", "address"), EVENTS: ("date",)}
-"""By which columns the files of each lie in folders; those columns are not in the files."""
+"""Columns by which the files of each part are divided into folders, and which the files lack."""
 
 COLUMNS: Final = {MESSAGES: MESSAGE_COLUMNS, EVENTS: EVENT_LOG_COLUMNS}
 
@@ -48,11 +48,11 @@ FILE: Final = re.compile(r"part-(?P<query>[0-9a-z]+)-b(?P<batch>\d{10})-(?P<numb
 
 
 class ArchiveError(Exception):
-    """An archive cannot be read or written, and why."""
+    """An error because an archive cannot be read or written; the text says why."""
 
 
 def file_name(query: str, batch: int, number: int) -> str:
-    """What the file `number` of a batch is called."""
+    """Return the name of file `number` of a batch."""
     return f"part-{query}-b{batch:010}-{number}.parquet"
 
 
@@ -73,33 +73,36 @@ class Archive:
 
     @property
     def staging(self) -> Path:
-        """Where files are before they come to their places. Nobody reads it."""
+        """Return the folder of files that are not yet at their places. Readers ignore it."""
         return self.root / STAGING
 
     def checkpoint(self, name: str) -> Path:
-        """Where Spark keeps how far the query of that name has come."""
+        """Return the folder in which Spark keeps the progress of the query `name`."""
         return self.root / CHECKPOINTS / name
 
     def has_begun(self, name: str) -> bool:
-        """Whether that query knows where it is. A checkpoint is made before it does."""
+        """Return whether the query `name` has recorded its progress.
+
+        Its checkpoint is created before that.
+        """
         return any(each.name.isdigit() for each in (self.checkpoint(name) / "offsets").glob("*"))
 
     def folders(self, what: str) -> list[Path]:
-        """All folders that have files, in the order of their names."""
+        """Return all folders for files of `what`, sorted by name."""
         pattern = "/".join(f"{column}=*" for column in FOLDERS[what])
         return sorted(each for each in self.data(what).glob(pattern) if each.is_dir())
 
     def files(self, what: str) -> list[Path]:
-        """All files, in the order of their names."""
+        """Return all files of `what`, sorted by folder and name."""
         return [file for folder in self.folders(what) for file in files_in(folder)]
 
     def has(self, what: str) -> bool:
-        """Whether there is anything of it."""
+        """Return whether there are files of `what`."""
         return any(files_in(folder) for folder in self.folders(what))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Files of the archive come to their places, and go, one process at a time."""
+        """Lock the archive for the block: one process at a time moves or deletes its files."""
         self.root.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -110,7 +113,7 @@ class Archive:
 
     @contextmanager
     def reserved(self, name: str, what: str) -> Iterator[None]:
-        """For the block that query is ours. ArchiveError where another process has it."""
+        """Reserve the query `name` for the block; raise ArchiveError if another process has it."""
         folder = self.root / CHECKPOINTS
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -127,8 +130,10 @@ class Archive:
             os.close(handle)
 
     def sweep(self, now: float) -> None:
-        """Delete what killed jobs have left in `_staging`: all in which nothing was written for
-        STALE_S. A query that goes on makes its own anew."""
+        """Delete what killed jobs left in `_staging`: all that was not written for STALE_S seconds.
+
+        `now` is in seconds since 1970. A query that continues writes its files anew.
+        """
         with self.locked():
             for left in self.staging.glob("*"):
                 inside = (
@@ -140,12 +145,12 @@ class Archive:
                     shutil.rmtree(left)
 
     def check_is_there(self) -> None:
-        """ArchiveError where there is no such folder."""
+        """Raise ArchiveError if the archive's folder does not exist."""
         if not self.root.is_dir():
             raise ArchiveError(f"{self.root} is no folder: name the one that `archive` has written")
 
     def check(self, what: str) -> None:
-        """ArchiveError, which says what to do, where there is nothing to read."""
+        """Raise ArchiveError, which says what to do, if there are no files of `what`."""
         self.check_is_there()
         if not self.has(what):
             raise ArchiveError(
@@ -154,7 +159,7 @@ class Archive:
             )
 
     def read(self, spark: SparkSession, what: str) -> DataFrame:
-        """All rows, with `date` as text."""
+        """Return all rows of `what`, with `date` as text; raise ArchiveError if there are none."""
         self.check(what)
         columns = {"date": "STRING", **COLUMNS[what]}
         return spark.read.schema(ddl_of(columns)).parquet(str(self.data(what)))
@@ -164,22 +169,22 @@ def _written_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
-        # somebody is at work: Spark moves its files while we look
+        # a job is at work: Spark moves its files meanwhile
         return inf
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The Parquet files of a folder, but for those that are hidden."""
+    """Return the Parquet files of a folder by name, without hidden ones."""
     return sorted(file for file in folder.glob("*.parquet") if file.name[0] not in "._")
 
 
 def address_of(folder: Path) -> str:
-    """The address that a folder of messages is for."""
+    """Return the address that a folder of messages is for."""
     return unquote(folder.name.partition("=")[2])
 
 
 def sync(path: Path) -> None:
-    """Let a file or folder be on the disk when this returns."""
+    """Write a file or folder to the disk before returning."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

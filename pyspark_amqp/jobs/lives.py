@@ -1,8 +1,9 @@
-"""What the event log tells of each message: pure functions, event log frames in, frames out.
+"""The life of each message by the event log: pure functions from event log frames to frames.
 
-A message is known by its address, subscription, position and JMSMessageID. That need not be one
-message: plain subscribers of a topic have no name, and positions begin anew with a queue. So lives
-are counted: a message is lost where fewer lives have ended than begun, never where two rows differ.
+A message is identified by its address, subscription, position and JMSMessageID. Several messages
+may share these: plain subscribers of a topic have no name, and positions begin anew with a queue.
+So lives are counted: a message is lost if fewer lives have ended than begun, never because two rows
+differ.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 KEY: Final = ("address", "subscription", "position", "messageId")
 
 GIVEN: Final = ("delivered", "leased")
-"""A consumer, or a lease, has it."""
+"""Kinds of events by which a consumer or a lease gets a message."""
 
 BEGINS: Final = ("enqueued", "scheduled")
 
@@ -23,35 +24,35 @@ ACCEPTED: Final = ("accepted", "settled")
 ENDS: Final = (*ACCEPTED, "expired", "deadlettered", "moved", "purged")
 
 NO_TARGET: Final = "no dead-letter node takes it"
-"""Why a message is purged whose life `deadlettered` has ended already."""
+"""The reason of `purged` if `deadlettered` has already ended the message's life."""
 
 NOT_STORED: Final = "not stored"
-"""Why an enqueued message does not outlive its broker."""
+"""The reason of `enqueued` if the message does not outlive its broker process."""
 
 TAKER: Final = ("address", "subscription", "consumer", "link", "session", "boot")
-"""Who has got a message, and from where."""
+"""Columns that identify the consumer of a message, and the queue or subscription it is from."""
 
 BULK: Final = -1
-"""The position of a row that tells of many messages: a queue was deleted, or purged unread."""
+"""The position in a row about many messages: a queue was deleted, or purged unread."""
 
 
 def is_end() -> Column:
-    """Whether a row ends one life."""
+    """Return the condition that a row ends a life."""
     return F.col("kind").isin(*ENDS) & ~(
         (F.col("kind") == "purged") & (F.col("reason") == NO_TARGET)
     )
 
 
 def is_not_stored() -> Column:
-    """Whether the last life of a message of `lives` does not outlive its broker."""
+    """Return the condition that the last life of a message of `lives` ends with its broker."""
     return F.col("enqueuedId") == F.col("notStoredId")
 
 
 def lives(events: DataFrame) -> DataFrame:
-    """One row for each message: how its lives went, and where it is now.
+    """Return a row for each message: how its lives went, and where it is now.
 
-    All of it is numbers, above all ids of rows: those Spark sums up in a hash table, where for
-    texts, such as the last row's kind, it has to sort the event log.
+    All columns are numbers and times, above all ids of rows: Spark aggregates these in a hash
+    table, but would have to sort the event log for texts, such as the last row's kind.
     """
 
     def first(condition: Column) -> Column:
@@ -60,8 +61,8 @@ def lives(events: DataFrame) -> DataFrame:
     def last(condition: Column) -> Column:
         return F.max(F.when(condition, F.col("id")))
 
-    # what one consumer gets, of one priority; among a million of them two are taken for one with
-    # a probability of 3 in 10^8
+    # identifies the messages of one priority that one consumer gets; among a million streams, two
+    # have the same hash with a probability of 3 in 10^8
     stream = F.xxhash64(*TAKER, F.col("position") % 10)
     kind = F.col("kind")
     is_begin, is_given, is_accepted = (kind.isin(*each) for each in (BEGINS, GIVEN, ACCEPTED))
@@ -96,9 +97,9 @@ def lives(events: DataFrame) -> DataFrame:
 
 
 def given_twice(events: DataFrame, sees_from: int) -> DataFrame:
-    """For each message the first row (`id`) by which it was given while somebody had it.
+    """Return for each message the first row (`id`) that gave it while a consumer or lease had it.
 
-    Rows with ids below `sees_from` may be missing, so a gift across that is no proof of anything.
+    Rows with ids below `sees_from` may be missing, so rows on both sides of that id prove nothing.
     """
     own = Window.partitionBy(*KEY).orderBy("id")
     so_far = own.rowsBetween(Window.unboundedPreceding, Window.currentRow)

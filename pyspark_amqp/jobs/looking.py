@@ -1,7 +1,7 @@
-"""A look at a broker that runs, for the audit: rows newer than the archive, and what is in queues.
+"""A look at a running broker for the audit: newer rows of the event log, and queues' contents.
 
-The look takes time, and messages move meanwhile. So the event log is read before and after it: only
-a message of which nothing is told since before the look can be missed in it.
+The look takes time, and messages move meanwhile. So the event log is read before and after it: a
+message that the look did not find counts as missing only if it has no row since before the look.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from pyspark_amqp.errors import GoneError
 from pyspark_amqp.options import Options, Use, read_options
@@ -24,7 +24,7 @@ PLACE: Final = "address STRING, subscription STRING, position BIGINT"
 
 
 def live_events(spark: SparkSession, options: Mapping[str, str], behind: int = 0) -> DataFrame:
-    """Rows of the broker's event log with ids above `behind`."""
+    """Return the rows of the broker's event log with ids above `behind`."""
     given = {**options, "mode": "events", "failOnDataLoss": "false"}
     if behind:
         given["startingPosition"] = str(behind + 1)
@@ -32,17 +32,17 @@ def live_events(spark: SparkSession, options: Mapping[str, str], behind: int = 0
 
 
 def no_events(spark: SparkSession) -> DataFrame:
-    """A event log without rows."""
+    """Return an event log without rows."""
     return spark.createDataFrame([], ddl_of(EVENT_LOG_COLUMNS))
 
 
 def waiting(
     spark: SparkSession, options: Mapping[str, str], places: Iterable[tuple[str, str]]
 ) -> tuple[DataFrame, frozenset[str]]:
-    """Positions of what is in those queues and subscriptions, as (address, subscription); and the
-    addresses of topics among them, whose subscribers without a name nobody can look at.
+    """Return the positions of messages at `places`, and the addresses of topics among these.
 
-    A queue that there is no more has nothing in it.
+    A place is (address, subscription), of which the latter is empty for a queue. A queue that no
+    longer exists has no messages. Subscribers of a topic that have no name cannot be looked at.
     """
     found = [spark.createDataFrame([], PLACE)]
     topics = set()
@@ -70,7 +70,7 @@ def waiting(
 
 
 def knows(options: Options, kind: str, name: str) -> bool:
-    """Whether the broker has that. It makes queues for whoever asks; none is made here."""
+    """Return whether the broker has the entity. An attach would create a queue; this does not."""
     from pyspark_amqp.wire.broker_client import opened
 
     with opened(options) as management:

@@ -1,4 +1,4 @@
-"""The picture of a report: four plots in one SVG, drawn by matplotlib."""
+"""The plots of a report: four in one SVG, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark_amqp.jobs.report import Report
 
 SHOWN: Final = 6
-"""So many addresses have a colour of their own; those with most messages."""
+"""Maximum addresses that have a colour of their own: those with the most messages."""
 
 SETTINGS: Final = {
     "svg.fonttype": "none",
@@ -29,7 +29,7 @@ Curve = dict[datetime, float]
 
 
 def draw(report: Report) -> str:
-    """The SVG's text. The same report gives the same text."""
+    """Return the SVG's text, which is the same for the same report."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def draw(report: Report) -> str:
 
 
 def series(report: Report, column: str, address: str | None = None) -> Curve:
-    """What happened in each step, at one address or at all; 0 where nothing did."""
+    """Return the sum of a column by step, at one address or at all (None); 0 without events."""
     step = timedelta(seconds=report.span.step)
     found: Curve = {}
     for row in report.points:
@@ -65,7 +65,7 @@ def series(report: Report, column: str, address: str | None = None) -> Curve:
 
 
 def levels(report: Report, address: str, until: datetime) -> Curve:
-    """The backlog of one address, which stays as it is while nothing happens."""
+    """Return the backlog of one address until `until`; it does not change without events."""
     found = {row["at"]: row["backlog"] for row in report.points if row["address"] == address}
     if found and max(found) < until:
         found[until] = found[max(found)]

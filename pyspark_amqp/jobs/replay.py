@@ -1,7 +1,8 @@
-"""The replay job: archived messages to an address, as they were, bit by bit, in their order.
+"""The replay job: send archived messages again, bit by bit, in the order of their arrival.
 
-Without a rate all of them are staged and come at one moment, or not at all. With one they go in
-slices of a second; what has gone is told where it breaks off, so that `--skip` can go on there.
+Without a rate all of them are staged and arrive at one moment, or not at all. With a rate they are
+sent in slices of a second; a replay that breaks off reports how many were sent, so that `--skip`
+can continue there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from pyspark_amqp.jobs.archive import SAME
 from pyspark_amqp.sink.encoding import RAW_COLUMNS
@@ -23,20 +24,20 @@ if TYPE_CHECKING:
 
 STAGED_MESSAGES_MAX: Final = 1_000_000
 STAGED_BYTES_MAX: Final = 512 * 1024 * 1024
-"""So much the broker takes as one batch."""
+"""Maximum messages and bytes that the broker takes as one batch."""
 
 NUMBER: Final = "number"
-"""The column by which slices are cut."""
+"""The column by which messages are divided into slices."""
 
 
 class ReplayError(Exception):
-    """A replay is not begun, or broke off, and why."""
+    """An error because a replay cannot begin, or broke off; the text says why."""
 
 
 @dataclass(frozen=True)
 class ReplayChoice:
-    """Which messages: enqueued in [since, until), from those addresses or that subscription,
-    selected, of those ids."""
+    """A choice of messages: enqueued in [since, until), from `addresses`, of `subscription`, with
+    `selected` true, with ids among `ids`. None or an empty tuple is no limit."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -47,11 +48,11 @@ class ReplayChoice:
 
 
 def chosen(messages: DataFrame, choice: ReplayChoice) -> DataFrame:
-    """The messages that are meant, each once, however often it was archived.
+    """Return the chosen messages, each once, however often it was archived.
 
-    Its bytes do not say whether it is the same: their header tells of the time when it was read
-    (what is left of its ttl, how often it was given). Only where place or time are not known, they
-    have to.
+    Archived copies of one message may differ in bytes: their headers depend on the time of reading
+    (remaining ttl, delivery count). So bytes identify a message only if its position or time of
+    arrival is unknown.
     """
     if choice.since is not None:
         day = F.lit(f"{choice.since:%Y-%m-%d}")
@@ -79,7 +80,7 @@ def chosen(messages: DataFrame, choice: ReplayChoice) -> DataFrame:
         messages.select(*SAME, "amqp", "messageFormat")
         .withColumn("unknown", F.when(~is_known, F.col("amqp")))
         .groupBy(*SAME, "unknown")
-        # the same one whenever Spark does it again, and one that was archived with its bytes
+        # the same copy each time Spark computes this, and one with its bytes if any has them
         .agg(F.max("amqp").alias("amqp"), F.max("messageFormat").alias("messageFormat"))
         .drop("unknown")
     )
@@ -95,10 +96,11 @@ def _order() -> tuple[Column, ...]:
 
 
 def in_order(messages: DataFrame, *, is_staged: bool) -> DataFrame:
-    """In the order in which they were enqueued; those of one moment by their positions.
+    """Return `messages` in the order in which they were enqueued.
 
-    Parts are sent at the same time. Those that are staged come in the order of the parts; others
-    as they are sent, so there is one part of them.
+    Those of one moment are ordered by address, subscription and position. Partitions are sent at
+    the same time: staged messages arrive in the order of the partitions, others as they are sent,
+    so these are put into one partition.
     """
     if is_staged:
         return messages.orderBy(*_order())
@@ -106,14 +108,19 @@ def in_order(messages: DataFrame, *, is_staged: bool) -> DataFrame:
 
 
 def numbered(messages: DataFrame) -> DataFrame:
-    """With `number`, from 0 on, in that order."""
+    """Return `messages` with the column `number`, from 0 on, in the order of `in_order`."""
     order = Window.orderBy(*_order())
     return messages.withColumn(NUMBER, F.row_number().over(order) - 1)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What would be sent: how many, how large, from where, of which time; ids that are nowhere."""
+    """A summary of the messages that would be sent, with their number by address.
+
+    `first` and `last` are times of arrival. `without_bytes` counts messages archived without the
+    column `amqp`, `of_other_formats` those whose format is not AMQP's own. `missing_ids` are ids of
+    the choice that no message has.
+    """
 
     messages: int
     bytes: int
@@ -125,7 +132,7 @@ class Plan:
     of_other_formats: int = 0
 
     def check(self, *, is_one_batch: bool = False, skip: int = 0) -> None:
-        """ReplayError where it cannot be sent; `is_one_batch`: all staged, to come at once."""
+        """Raise ReplayError if it cannot be sent; `is_one_batch`: all staged, to arrive at once."""
         if self.messages == 0:
             raise ReplayError("no archived message is meant: nothing is sent")
         if self.without_bytes:
@@ -152,7 +159,7 @@ class Plan:
 
 
 def plan(messages: DataFrame, ids: Sequence[str] = ()) -> Plan:
-    """Look what is meant, without sending anything."""
+    """Return the plan for sending `messages`, without sending any."""
     rows = (
         messages.groupBy("address")
         .agg(
@@ -189,16 +196,19 @@ def _moments(rows: Sequence[Row], name: str) -> Iterator[datetime]:
 
 
 def send(messages: DataFrame, options: dict[str, str], to: str | None) -> None:
-    """Hand the messages to the source's sink in their order; to where they were, without `to`."""
+    """Write the messages to the data source's sink in their order.
+
+    They are sent to `to`, or each to the address it was archived from if `to` is None.
+    """
     columns = ["amqp", "messageFormat"] if to is not None else RAW_COLUMNS
     given = {**options, "replay": "raw", **({} if to is None else {"address": to})}
     messages.select(*columns).write.format("amqp").mode("append").options(**given).save()
 
 
 def slices(total: int, rate: float, skip: int = 0) -> Iterator[tuple[float, int, int]]:
-    """When, from the begin on, which numbers go: second by second, or one by one where it is slow.
+    """Yield the slices to send: (seconds after the begin, first number, number behind the last).
 
-    Each is (seconds, first, behind the last).
+    A slice has the messages of a second, or one message if `rate`, in messages per second, is low.
     """
     size = max(1, round(rate))
     for count, first in enumerate(range(skip, total, size)):
@@ -215,7 +225,10 @@ def paced(
     wait: Callable[[float], None],
     tell: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """`put` all slices, none before its time. ReplayError says how far it came."""
+    """Call `put` for each slice, none before its time; raise ReplayError if a slice fails.
+
+    The error says how many messages were sent before.
+    """
     begin = now()
     for due, first, behind in slices(total, rate, skip):
         wait(max(0.0, begin + due - now()))

@@ -1,4 +1,4 @@
-"""What `jms-broker pipeline replay` does: what is checked, what is sent when, what is told."""
+"""The command `jms-broker pipeline replay`: its checks, its sending, its summary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replaying:
-    """One run of the job; `broker` has the options of the sink."""
+    """One run of the replay job; `broker` has the options of the sink."""
 
     place: Path
     broker: Mapping[str, str]
@@ -33,7 +33,7 @@ class Replaying:
     ids: tuple[str, ...]
 
     def check(self, *, dry_run: bool) -> None:
-        """Whatever can be wrong before Spark is started."""
+        """Raise an error if anything is wrong, before Spark starts; a dry run needs no broker."""
         from pyspark_amqp.options import Use, read_options
         from pyspark_amqp.wire.connection import connected
 
@@ -57,7 +57,11 @@ class Replaying:
         skip: int,
         dry_run: bool,
     ) -> dict[str, object]:
-        """Send what is meant; what was sent."""
+        """Send the chosen messages, unless `dry_run`; return the summary.
+
+        `rate` is in messages per second, None for all at once. The first `skip` messages are left
+        out.
+        """
         from pyspark import StorageLevel
 
         from pyspark_amqp.jobs.replay import ReplayChoice, chosen, plan
@@ -112,7 +116,7 @@ class Replaying:
         say: Callable[[str], None],
     ) -> None:
         from pyspark import StorageLevel
-        from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+        from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
         from pyspark_amqp.jobs.replay import NUMBER, in_order, numbered, paced, send
 

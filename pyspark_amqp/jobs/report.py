@@ -1,7 +1,7 @@
-"""The report: how much came and went, how long it took, what waited, what came again; by address.
+"""The report job: throughput, latency, backlog and redeliveries by address.
 
-The first part is pure functions from an event log frame to frames, the second makes CSV, an SVG and
-an HTML page of them. `plots.py` draws.
+The first part has pure functions from an event log frame to frames, the second writes CSV, an SVG
+and an HTML page of them. `plots.py` draws.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from pyspark_amqp.jobs.lives import ACCEPTED, BULK, GIVEN, KEY, is_end
 from pyspark_amqp.spark import utc
@@ -23,20 +23,20 @@ from pyspark_amqp.spark import utc
 Record = dict[str, Any]
 
 STEPS: Final = (1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600)
-"""Seconds that a point of a curve may stand for."""
+"""Seconds that one point of a curve may cover."""
 
 POINTS: Final = 120
-"""A curve has not many more."""
+"""Maximum points of a curve, approximately."""
 
 PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 STAGES: Final = ("queued", "processed", "total")
-"""Times of a message: until it was first given; from the last time until accepted; both."""
+"""Times of a message: enqueued to first given, last given to accepted, and enqueued to accepted."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """When the event log's first and last row were, and how long a point of a curve is."""
+    """The times of an event log's first and last row, and the seconds of one point of a curve."""
 
     begin: datetime
     end: datetime
@@ -44,7 +44,7 @@ class Span:
 
 
 def span_of(events: DataFrame) -> Span | None:
-    """The span of an event log, None where there is no row."""
+    """Return the span of an event log, None if it has no rows."""
     found = events.agg(F.min("at").alias("begin"), F.max("at").alias("end")).collect()[0]
     if found["begin"] is None:
         return None
@@ -54,9 +54,13 @@ def span_of(events: DataFrame) -> Span | None:
 
 
 def curves(events: DataFrame, step: int) -> DataFrame:
-    """By address and time: how many were enqueued, given, accepted, and how many waited or were
-    being processed at the end of it (`backlog`). Times without any event have no row."""
+    """Return a row for each address and each `step` seconds, unless they have no events.
+
+    It counts the messages that were enqueued, given and accepted, and those that waited or were
+    being processed at its end (`backlog`).
+    """
     kind = F.col("kind")
+    # the row of a deleted or purged queue begins its reason with a number of messages
     bulk = F.regexp_extract("reason", r"^(\d+) messages", 1).try_cast("bigint")
     gone = F.when(F.col("position") == BULK, F.coalesce(bulk, F.lit(0))).when(is_end(), F.lit(1))
     counted = events.groupBy(
@@ -73,7 +77,7 @@ def curves(events: DataFrame, step: int) -> DataFrame:
 
 
 def by_address(events: DataFrame) -> DataFrame:
-    """One row for each address: what became of its messages, and percentiles in milliseconds."""
+    """Return a row for each address: what became of its messages, and percentiles in ms."""
     kind = F.col("kind")
     messages = (
         events.filter(F.col("position") > BULK)
@@ -117,7 +121,7 @@ def _count(condition: Column) -> Column:
 
 
 def _ms(begin: str, end: str) -> Column:
-    """Milliseconds from one time to another, null where either is missing or they are reversed."""
+    """Return the milliseconds from one time to another, null without either or if reversed."""
     micros = F.unix_micros(F.col(end)) - F.unix_micros(F.col(begin))
     return F.when(micros >= 0, micros / 1000)
 
@@ -127,7 +131,7 @@ def _ms(begin: str, end: str) -> Column:
 
 @dataclass(frozen=True)
 class Report:
-    """What was found out, on the driver: a row for each address, and one for each point."""
+    """The results, on the driver: a row for each address, and one for each point of a curve."""
 
     span: Span
     addresses: list[Record]
@@ -135,7 +139,7 @@ class Report:
 
 
 def gather(events: DataFrame) -> Report | None:
-    """Run the queries; None where the event log is empty."""
+    """Run the queries; return None if the event log is empty."""
     span = span_of(events)
     if span is None:
         return None
@@ -149,7 +153,7 @@ def gather(events: DataFrame) -> Report | None:
 
 
 def summary(report: Report) -> dict[str, object]:
-    """What a command tells of a report."""
+    """Return the totals that the command prints."""
     return {
         "addresses": len(report.addresses),
         **{
@@ -162,7 +166,7 @@ def summary(report: Report) -> dict[str, object]:
 
 
 def write(report: Report, folder: Path) -> list[Path]:
-    """`report.html`, `report.svg` and two CSV files; their paths."""
+    """Write `report.html`, `report.svg` and two CSV files into `folder`; return their paths."""
     from pyspark_amqp.jobs.plots import draw
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -211,7 +215,7 @@ TABLE: Final = {
 
 
 def page(report: Report, svg: str) -> str:
-    """The report as a page of HTML that needs nothing else."""
+    """Return the report as a page of HTML that needs no other file."""
     total = {
         name: sum(row[name] or 0 for row in report.addresses)
         for name in ("enqueued", "accepted", "redelivered")

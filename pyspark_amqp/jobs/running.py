@@ -1,5 +1,4 @@
-"""How a job of the command line runs: with Spark or without, telling how far it is, ending in one
-line where something is wrong."""
+"""Running a job of the command line, with or without Spark: progress, summary, short errors."""
 
 from __future__ import annotations
 
@@ -28,25 +27,25 @@ OURS: Final = re.compile(
 
 
 class Progress:
-    """One line on standard error that says what is being done: on a terminal always the same."""
+    """A line on standard error with what the job is doing; a terminal shows only the last one."""
 
     def __init__(self, job: str) -> None:
         self._job: Final = job
         self._rewrites: Final = sys.stderr.isatty()
 
     def say(self, text: str) -> None:
-        """What is being done now."""
+        """Show what the job is doing now."""
         line = f"{self._job}: {text}"
         typer.echo(f"\r\x1b[K{line}" if self._rewrites else line, err=True, nl=not self._rewrites)
 
     def clear(self) -> None:
-        """Make room for what is said in the end."""
+        """Clear the line, to make room for the summary."""
         if self._rewrites:
             typer.echo("\r\x1b[K", err=True, nl=False)
 
 
 def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
-    """What `--option NAME=VALUE` says, any number of times."""
+    """Return the pairs of repeated options NAME=VALUE; raise BadParameter for other texts."""
     found = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
@@ -58,7 +57,10 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
 
 @contextmanager
 def told(job: str, status: int = EXIT_FAILURE) -> Iterator[Progress]:
-    """Run a job. Whatever is wrong ends the command in one line, with that exit status."""
+    """Run a job in the block; an error ends the command with one line and the exit status `status`.
+
+    The exit status is 2 for a wrong option, 130 for ^C.
+    """
     from pyspark_amqp.spark import NoSpark
 
     lack = _missing_python()
@@ -87,7 +89,7 @@ def told(job: str, status: int = EXIT_FAILURE) -> Iterator[Progress]:
 
 
 def _missing_python() -> str | None:
-    """What the jobs import and is not there."""
+    """Return a text that names a missing Python package, None if there is none."""
     from importlib.util import find_spec
 
     for module in ("pyarrow", "pyspark", "proton"):
@@ -104,7 +106,10 @@ def spark_for(
     configuration: Mapping[str, str],
     status: int = EXIT_FAILURE,
 ) -> Iterator[SparkSession]:
-    """Spark, for the block. What it says of a failure becomes one line: the cause."""
+    """Start Spark for the block; its failure ends the command with one line that has the cause.
+
+    Spark's own log is kept, and named in the line, if Spark fails.
+    """
     from pyspark_amqp.jobs.replay import ReplayError
     from pyspark_amqp.jobs.selector import SelectorError
     from pyspark_amqp.spark import session
@@ -138,7 +143,7 @@ def spark_for(
 
 
 def cause_of(text: str) -> str:
-    """The line of a failure of Spark's that says what was wrong; ours, where it was one of ours."""
+    """Return the line with the cause of Spark's failure; if there is one of this package, that."""
     for pattern in (OURS, CAUSE):
         found = [each["text"].strip() for each in pattern.finditer(text)]
         if found:
@@ -147,7 +152,7 @@ def cause_of(text: str) -> str:
 
 
 def summed(lines: Mapping[str, object], *, as_json: bool, job: str) -> None:
-    """A job's summary: a line for each thing, or JSON."""
+    """Print a job's summary, a line for each value, or as JSON."""
     if as_json:
         import json
 
@@ -160,7 +165,7 @@ def summed(lines: Mapping[str, object], *, as_json: bool, job: str) -> None:
 
 
 def size_of(count: int) -> str:
-    """Bytes as people read them."""
+    """Return a number of bytes as people read it, such as 1.5 MiB."""
     value = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:

@@ -1,8 +1,8 @@
-"""JMS selectors as conditions of Spark: the broker's grammar, read over columns of the source.
+"""JMS selectors as Spark conditions on the data source's columns, by the broker's grammar.
 
-The whole of JMS 2.0 3.8.1.1, judged as the broker judges it: three truth values, no comparison
-between types, numbers exact or approximate. Two things differ: whole numbers that overflow 64 bits
-while calculating are unknown, and a pattern of LIKE may cost what it costs.
+All of JMS 2.0 3.8.1.1 is evaluated as by the broker: three truth values, no comparison between
+types, exact or approximate numbers. Two things differ: a whole number that overflows 64 bits in a
+calculation is unknown, and the cost of a LIKE pattern is not limited.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Final, NoReturn, cast
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 GRAMMAR: Final = "routing/selector/grammar.lark"
-"""The broker's own, as data: of `broker.routing` no code is needed here."""
+"""The broker's own grammar, read as data: no code of `broker.routing` is needed here."""
 
 LONG_MAX: Final = 2**63 - 1
 
@@ -38,17 +38,19 @@ NAME_PART_CATEGORIES: Final = (*NAME_CATEGORIES, "Nd", "Mn", "Mc")
 
 
 class SelectorError(ValueError):
-    """A selector is none, and where."""
+    """An error because a text is no selector; it says why, and at which character."""
 
 
 def fail(text: str, at: int) -> NoReturn:
+    """Raise SelectorError for the character with the index `at`."""
     raise SelectorError(f"{text}, at character {at + 1}")
 
 
 class Value:
-    """What an expression is, for a row: at most one of these columns is not null.
+    """The value of an expression in a row: at most one of these columns is not null.
 
-    A column that is None is null in every row. `is_name`: an identifier, and nothing around it.
+    A column that is None is null in every row. `start` is the index of the expression's first
+    character. `is_name` says that it is an identifier, with nothing around it.
     """
 
     def __init__(
@@ -71,14 +73,17 @@ class Value:
         self.is_name: Final = is_name
 
     def known(self) -> Column:
-        """Whether it has a value."""
+        """Return the condition that the expression has a value."""
         if self.exists is not None:
             return self.exists
         parts = [self.text, self.exact, self.approximate, self.truth]
         return _any([part.isNotNull() for part in parts if part is not None])
 
     def condition(self) -> Column:
-        """As a condition: unknown where it is none."""
+        """Return the expression as a condition, unknown if its value is no boolean.
+
+        Raise SelectorError if it can never be one.
+        """
         if self.truth is None:
             if not self.is_name:
                 fail("a condition is expected here", self.start)
@@ -86,20 +91,20 @@ class Value:
         return self.truth
 
     def number(self) -> Value:
-        """As a number; refused where it can be told that it is none."""
+        """Return the expression itself; raise SelectorError if it can never be a number."""
         if self.exact is None and self.approximate is None and not self.is_name:
             fail("a number is expected here", self.start)
         return self
 
     def double(self) -> Column:
-        """A number as a double, null where it is none."""
+        """Return a number as a double, null if the value is no number."""
         exact = None if self.exact is None else self.exact.cast("double")
         if self.approximate is None:
             return F.lit(None).cast("double") if exact is None else exact
         return self.approximate if exact is None else F.coalesce(self.approximate, exact)
 
     def name(self, operator: str) -> Value:
-        """Itself, where it is an identifier, which `operator` is asked of."""
+        """Return the expression itself; raise SelectorError, with `operator`, if it is no name."""
         if not self.is_name:
             fail(f"{operator} is asked of an identifier", self.start)
         return self
@@ -113,7 +118,7 @@ def _any(conditions: list[Column]) -> Column:
 
 
 def _compared(left: Column | None, right: Column | None, operator: str) -> list[Column]:
-    """One column against another: none where either never has a value."""
+    """Return the comparison of two columns, none if one of them never has a value."""
     if left is None or right is None:
         return []
     if operator == "=":
@@ -128,14 +133,14 @@ def _compared(left: Column | None, right: Column | None, operator: str) -> list[
 
 
 def compared(left: Value, right: Value, operator: str) -> Column:
-    """Whether `left operator right`: unknown of what is not there, false between types."""
+    """Return the condition `left operator right`: unknown without a value, false between types."""
     answers: list[Column] = []
     if operator in {"=", "<>"}:
         answers += _compared(left.text, right.text, operator)
         answers += _compared(left.truth, right.truth, operator)
     answers += _compared(left.exact, right.exact, operator)
     x, y = left.double(), right.double()
-    # to JMS not-a-number is unlike everything; Spark holds it for the greatest number
+    # in JMS, not-a-number is equal to no number; in Spark, it is the greatest one
     no_number = F.isnan(x) | F.isnan(y)
     answers.append(
         F.when(no_number, F.lit(operator == "<>")).otherwise(_compared(x, y, operator)[0])
@@ -144,7 +149,7 @@ def compared(left: Value, right: Value, operator: str) -> Column:
 
 
 def calculated(left: Value, right: Value, operator: str) -> Value:
-    """`left operator right`, unknown where one is no number."""
+    """Return the value `left operator right`, unknown if either is no number."""
     exact = None
     if left.exact is not None and right.exact is not None:
         exact = _exactly(left.exact, right.exact, operator)
@@ -152,7 +157,7 @@ def calculated(left: Value, right: Value, operator: str) -> Value:
     results = {"+": x + y, "-": x - y, "*": x * y}
     approximate = results.get(operator)
     if approximate is None:
-        # as IEEE 754 has it: infinite, or no number
+        # division by zero, as in IEEE 754: infinite, or not a number
         infinite = F.when(y.cast("string") == "-0.0", -math.inf).otherwise(math.inf)
         approximate = F.when(y == 0, x * infinite).otherwise(F.try_divide(x, y))
     if left.exact is not None and right.exact is not None:
@@ -168,12 +173,13 @@ def _exactly(x: Column, y: Column, operator: str) -> Column:
         return F.try_subtract(x, y)
     if operator == "*":
         return F.try_multiply(x, y)
+    # -1 apart: the least number divided by it overflows
     quotient = F.call_function("div", x, F.when((y != 0) & (y != -1), y))
     return F.when(y == -1, F.try_subtract(F.lit(0).cast("bigint"), x)).otherwise(quotient)
 
 
 class Builder(Transformer[Token, Value]):
-    """Makes values from within outwards; the methods are the rules of the grammar."""
+    """The transformer of syntax trees to values, bottom up; its methods are the grammar's rules."""
 
     # -- conditions
 
@@ -296,7 +302,7 @@ class Builder(Transformer[Token, Value]):
 
 
 def _of_text(value: Value, matches: Column | None, differs: bool) -> Value:
-    """A question to texts: false, or true where it is reversed, of what is no text."""
+    """Return the result of an operator on texts: for other values false, or true if negated."""
     found = F.lit(False) if matches is None else F.coalesce(matches, F.lit(False))
     return Value(value.start, truth=F.when(value.known(), ~found if differs else found))
 
@@ -327,7 +333,7 @@ def _whole(token: Token, base: int) -> Value:
 
 
 def _regular(pattern: Token, escape: Token | None) -> str:
-    """A pattern of LIKE as Java's regular expression."""
+    """Return a pattern of LIKE as a regular expression of Java."""
     character = "" if escape is None else _unquoted(escape)
     if escape is not None and len(character) != 1:
         fail("ESCAPE takes one character", _start(escape))
@@ -350,7 +356,10 @@ APPROXIMATE_TYPES: Final = ("float", "double")
 
 
 def _named(token: Token) -> Value:
-    """What a name stands for: a header of JMS, or else a property."""
+    """Return the value of a name: a header of JMS, or else a property.
+
+    Raise SelectorError for a header that a selector cannot use.
+    """
     name, start = str(token), _start(token)
     if name == "JMSDeliveryMode":
         words = F.when(F.col(name) == 2, "PERSISTENT").when(F.col(name) == 1, "NON_PERSISTENT")
@@ -400,14 +409,14 @@ def _grammar() -> Lark:
 
 
 def condition(text: str) -> Column:
-    """Whether a row of the source is selected by `text`; SelectorError where that is no selector.
+    """Return the condition that `text` selects a row; raise SelectorError if it is no selector.
 
-    It may be null, which is no. Needs a session of Spark.
+    Null, for unknown, does not select. A session of Spark must exist.
     """
     try:
         value = _grammar().parse(text)
     except UnexpectedCharacters as error:
-        at = cast(int, error.pos_in_stream)  # declared as None, set where one is raised
+        at = cast(int, error.pos_in_stream)  # declared as None, but set when raised
         fail("a string does not end" if text[at] == "'" else f"{text[at]!r} is unexpected", at)
     except UnexpectedToken as error:
         if error.token.type != "$END":

@@ -1,6 +1,6 @@
 """Values of any AMQP type as JSON, and back.
 
-JSON's own values are AMQP's boolean, string, long, double and list, and null; a long is written
+JSON's own values stand for AMQP's boolean, string, long, double, list and null; a long is written
 without a point, a double with one. Every other type is an object of one member that names it:
 `{"int": 5}`, `{"timestamp": 1700000000000}`, `{"binary": "c0ffee"}`, `{"map": [[key, value], …]}`.
 """
@@ -44,19 +44,19 @@ NAMES: Final[dict[type[object], str]] = {
     Char: "char",
     Timestamp: "timestamp",
 }
-"""Of the types that are a number to Python, and no long."""
+"""Names of the types whose values are numbers in Python, except long."""
 
 DOUBLE: Final = struct.Struct(">d")
 NOT_NUMBERS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def to_json(value: object) -> str:
-    """The text of a value of any type."""
+    """Return the JSON text of a value of any AMQP type; raise ValueError for other types."""
     return json.dumps(_told(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def from_json(text: str) -> object:
-    """The value that `to_json` has told; ValueError where it is none."""
+    """Return the value that `to_json` has written; raise ValueError if `text` is none."""
     try:
         return _meant(json.loads(text))
     except (TypeError, KeyError, RecursionError, struct.error) as error:
@@ -64,12 +64,15 @@ def from_json(text: str) -> object:
 
 
 def plain_json(values: object) -> str:
-    """Values for people and for Spark's JSON functions: types that JSON lacks are lost."""
+    """Return JSON for people and for Spark's JSON functions: types that JSON lacks are lost."""
     return json.dumps(_plain(values), ensure_ascii=False, separators=(",", ":"))
 
 
 def annotations_json(annotations: Map) -> str:
-    """An object by the names of annotations; a key that is a number is told as `#5`."""
+    """Return a JSON object by the names of annotations.
+
+    The name of a key that is not a symbol, or a symbol that begins with `#`, is `#` and its JSON.
+    """
     return json.dumps(
         {_key_text(key): _told(value) for key, value in annotations.pairs},
         ensure_ascii=False,
@@ -78,7 +81,10 @@ def annotations_json(annotations: Map) -> str:
 
 
 def annotations_from_json(text: str) -> Map:
-    """What `annotations_json` has told; ValueError or TypeError where they are none."""
+    """Return the annotations that `annotations_json` has written.
+
+    Raise ValueError or TypeError if `text` is none.
+    """
     told = json.loads(text)
     if not isinstance(told, dict):
         raise TypeError(f"annotations are a JSON object, not {text:.100}")
@@ -133,7 +139,7 @@ def _told_rare(value: object) -> object:
 
 
 def _not_number(value: float) -> str:
-    """NaN has many forms; one that is not the usual one is told by its bits."""
+    """Return a name for NaN or an infinite value; for an unusual form of NaN, its bits."""
     if math.isnan(value):
         bits = DOUBLE.pack(value)
         return "NaN" if bits == DOUBLE.pack(math.nan) else f"0x{bits.hex()}"

@@ -1,8 +1,8 @@
 """Values of JMS' types, and maps of them, in the buffers of Arrow's struct V.
 
-A step for each value, so compiled (pyproject.toml); arrays of Arrow are made of it in `typed.py`.
-Besides JMS' own types V has those that other senders put into properties: unsigned numbers,
-timestamps, UUIDs, symbols and decimals by AMQP's names, and anything else as JSON.
+The code runs for each value, so it is compiled (pyproject.toml); `typed.py` makes Arrow's arrays of
+the buffers. Besides JMS' own types, V has those that other senders put into properties: unsigned
+numbers, timestamps, UUIDs, symbols and decimals by AMQP's names, and anything else as JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from broker.amqp.types import (
 from broker.jms.errors import MappingError
 from pyspark_amqp.rows.amqp_json import to_json
 
-# what V's field `type` says, and what is told apart besides, since it is held in another way
+# numbers of the types in V's field `type`; a type has two if its values are held in two ways
 NULL: Final = 0
 FALSE: Final = 1
 TRUE: Final = 2
@@ -62,7 +62,7 @@ TYPES: Final = (
     *("char", "char", "ulong", "uuid", "symbol", "decimal", "json"),
     *("byte", "short", "int", "ubyte", "ushort", "uint", "timestamp"),
 )
-"""The names of these, by their numbers."""
+"""The names of these types, by their numbers."""
 
 NUMBERS: Final[dict[type[object], int]] = {
     Byte: BYTE,
@@ -73,7 +73,7 @@ NUMBERS: Final[dict[type[object], int]] = {
     UInt: UINT,
     Timestamp: TIMESTAMP,
 }
-"""The classes whose values are held as a number."""
+"""The numbers of the classes whose values are held as a number."""
 
 HELD: Final = {
     "boolean": (FALSE, TRUE),
@@ -82,16 +82,16 @@ HELD: Final = {
     "string": (STRING, CHAR, ULONG, UUID, SYMBOL, JSON),
     "binary": (BINARY, DECIMAL),
 }
-"""By each field of V, what it has a value for; it is null for all others."""
+"""The types that have a value in a field of V, by field; it is null for all others."""
 
 SURROGATES: Final = range(0xD800, 0xE000)
 
 
 @final
 class Values:
-    """Values in the order in which they came: their types, and a place for each in every field.
+    """Values in the order of their addition: their types, and an entry for each in every field.
 
-    Numbers are little-endian, as those of the machines that Arrow is made for.
+    Numbers are little-endian, as on the machines for which Arrow is made.
     """
 
     def __init__(self) -> None:
@@ -106,9 +106,10 @@ class Values:
         write_i32_le(self.binary_offsets, 0)
 
     def take(self, data: bytes, at: i64, end: i64) -> i64:
-        """Add the value that is encoded at `at`; gives the position behind it.
+        """Add the value that is encoded at `at`; return the position behind it.
 
-        What senders use most makes no object: it is taken from one buffer into the other.
+        Types that senders use most create no object: they are copied from one buffer into the
+        other.
         """
         behind = skip(data, at, end)
         code = i64(data[at])
@@ -129,7 +130,7 @@ class Values:
         return behind
 
     def add(self, value: object) -> None:
-        """Add a value as the codec has it."""
+        """Add a value of a class that the codec decodes to."""
         if value is None:
             self._put(NULL)
         elif isinstance(value, str):
@@ -161,7 +162,7 @@ class Values:
             self._put(JSON, text=to_json(value).encode())
 
     def _add_char(self, code: int) -> None:
-        """Java has lone surrogates, UTF-8 has not: of those there is the code point alone."""
+        """Add a char. A lone surrogate, which Java has and UTF-8 has not, is a code point alone."""
         if code in SURROGATES:
             self._put(SURROGATE, number=code)
         else:
@@ -181,13 +182,12 @@ class Values:
 
 @final
 class Maps:
-    """Maps of values by names, one behind the other. What is a name is seen once: they come again
-    and again."""
+    """Maps of values by names, one behind the other. Names repeat, so each is decoded once."""
 
     def __init__(self) -> None:
         self.values: Final = Values()
         self.names: Final[list[str]] = []
-        # of each entry the number of its name
+        # for each entry, the number of its name
         self.keys: Final = BytesWriter()
         self.offsets: Final = BytesWriter()
         self._count = 0
@@ -198,20 +198,20 @@ class Maps:
         write_i32_le(self.offsets, 0)
 
     def close(self) -> None:
-        """What comes from now on is the next map's."""
+        """End the current map: further entries belong to the next one."""
         self._count += 1
         write_i32_le(self.offsets, i32(len(self.keys) // 4))
 
     def add(self, entries: dict[str, object]) -> None:
-        """Add entries to the map that is open."""
+        """Add entries to the current map."""
         for name, value in entries.items():
             self.values.add(value)
             write_i32_le(self.keys, i32(self._number(name)))
 
     def take(self, data: bytes, at: i64, end: i64) -> None:
-        """Add the entries of the map that is encoded at `at`, -1 where there is none.
+        """Add the entries of the map that is encoded at `at`; -1 means that there is none.
 
-        MappingError, or a Fault of the codec, where that is malformed.
+        Raise MappingError, or a Fault of the codec, if the map is malformed.
         """
         if at < 0:
             return

@@ -2,7 +2,7 @@
 
 The names are those of the JMS headers, verbatim, so that a condition of a selector reads like one
 of SQL. All may be null: Spark and Arrow compare that, too. Arrow's types are written here by hand,
-since what Spark makes of its own is no public function; a test compares the two.
+since Spark's own conversion is no public function; a test compares the two.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ V_DDL: Final = (
     "STRUCT<type: STRING, boolean: BOOLEAN, long: BIGINT, double: DOUBLE, string: STRING,"
     " binary: BINARY>"
 )
-"""A value of one of JMS' types, which `type` names; the field for it holds it, all others are
-null."""
+"""A value of one of JMS' types, which `type` names. Its field has the value, all others null."""
 
 ID_DDL: Final = (
     "STRUCT<type: STRING, ulong: DECIMAL(20,0), uuid: STRING, binary: BINARY, string: STRING>"
@@ -100,7 +99,7 @@ MESSAGE_COLUMNS: Final[dict[str, str]] = {
     "amqp": "BINARY",
     "messageFormat": "BIGINT",
 }
-"""What a message is as a row, in Spark's words."""
+"""The columns of a message, with Spark's types."""
 
 EVENT_LOG_COLUMNS: Final[dict[str, str]] = {
     "id": "BIGINT",
@@ -120,25 +119,25 @@ EVENT_LOG_COLUMNS: Final[dict[str, str]] = {
     "reason": "STRING",
     "boot": "STRING",
 }
-"""What the event log tells of one event. `deliverAt` is null where none was asked for."""
+"""The columns of an event. `deliverAt` is null if no delivery time was requested."""
 
 JSON_COLUMNS: Final = ("properties", "bodyMap", "bodyList")
-"""Those that are text where `propertiesAs` is json."""
+"""The columns that are text if `propertiesAs` is json."""
 
 
 def message_columns(properties_as: str = "typed") -> dict[str, str]:
-    """The columns of a message, where its typed values are told as `properties_as` says."""
+    """Return the columns of a message, with typed values or JSON as `properties_as` says."""
     if properties_as == "typed":
         return MESSAGE_COLUMNS
     return {**MESSAGE_COLUMNS, **dict.fromkeys(JSON_COLUMNS, "STRING")}
 
 
 def ddl_of(columns: dict[str, str]) -> str:
-    """The columns as Spark reads a schema from text."""
+    """Return the columns as text that Spark reads as a schema."""
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
 
 def schema_of(columns: dict[str, str], names: Sequence[str] | None = None) -> pa.Schema:
-    """Arrow's schema of those `names`, in their order; of all where none are said."""
+    """Return Arrow's schema of the columns `names`, in their order; None means all columns."""
     wanted = list(columns) if names is None else names
     return pa.schema([(name, TYPES[columns[name]]) for name in wanted])

@@ -1,8 +1,7 @@
-"""Encoded messages as rows of Arrow.
+"""Encoded messages as Arrow rows.
 
-A batch is made column by column: each message is decoded once, then every column that is wanted
-takes what is its own from all of them. What nobody wants is not decoded: the schema that a user
-gives is what the rows have.
+A batch is made column by column: each message is decoded once, then every requested column takes
+its values from all of them. Nothing else is decoded: the rows have the schema that the user gives.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from pyspark_amqp.rows.typed import lists, map_array, maps
 BROKER_COLUMNS: Final = frozenset(
     {"address", "subscription", "position", "enqueuedAt", "amqp", "messageFormat"}
 )
-"""What is known of a message without decoding it."""
+"""The columns that are known of a message without decoding it."""
 
 BODY_COLUMNS: Final = frozenset(
     {"bodyType", "bodySection", "bodyText", "bodyBytes", "bodyMap", "bodyList", "bodyJson"}
@@ -52,7 +51,7 @@ TOLD: Final = pa.schema(
         ("messageFormat", pa.int64()),
     ]
 )
-"""What the broker tells of messages; all but the message may be null."""
+"""The broker's facts about messages; all but the message may be null."""
 
 
 def told_of(
@@ -62,7 +61,10 @@ def told_of(
     enqueued_us: Sequence[int | None],
     formats: Sequence[int | None] | None = None,
 ) -> pa.RecordBatch:
-    """That of some messages; all lists are of one length. Without `formats` all are AMQP's own."""
+    """Return a batch of TOLD; all lists have the same length.
+
+    Without `formats`, all messages are in AMQP's own format.
+    """
     if formats is None:
         formats = [None] * len(messages)
     return pa.record_batch([positions, enqueued_us, messages, formats], schema=TOLD)
@@ -70,11 +72,11 @@ def told_of(
 
 @final
 class RowMaker:
-    """Makes rows of the columns `names`, of messages from one place.
+    """The maker of rows with the columns `names`, from messages of one place.
 
-    `consumer` is where a message that says no destination has come from. A message that is none to
-    JMS is a row as well: what the broker knows of it, `amqp` with its bytes in any case, and the
-    reason in `bodyJson`; `bodyType` is null.
+    `consumer` is the destination of a message that names none. A message that is not a JMS message
+    is a row as well, with the broker's facts, its bytes in `amqp` in any case, and the reason in
+    `bodyJson`; its `bodyType` is null.
     """
 
     def __init__(
@@ -89,20 +91,21 @@ class RowMaker:
         properties_as: str = "typed",
     ) -> None:
         self.schema: Final = schema_of(message_columns(properties_as), names)
-        # once: to name fields, and to hash types, takes Arrow a tenth of a small batch
+        # computed once: naming fields and hashing types takes Arrow a tenth of the time of a small
+        # batch
         self._types: Final = {field.name: field.type for field in self.schema}
         self._makers: Final = {name: MAKERS.get(kind) for name, kind in self._types.items()}
         self._constants: Final = {"address": address, "subscription": subscription}
         self._readers: Final = READERS | (JSON_READERS if properties_as == "json" else {})
         self._include_raw: Final = include_raw
         self._consumer: Final = consumer
-        # a column that is asked for by its name alone is meant
+        # bodies are decoded only if a column of theirs is requested
         self._body: Final = include_body and not BODY_COLUMNS.isdisjoint(names)
         self._properties: Final = "properties" in names
         self._decodes: Final = not BROKER_COLUMNS.issuperset(names)
 
     def batch(self, told: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of messages of which that is told (TOLD), in their order."""
+        """Return the rows of the messages in `told` (schema TOLD), in their order."""
         decoded = self._decoded(told) if self._decodes else None
         arrays = [self._column(name, told, decoded) for name in self._types]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -148,14 +151,14 @@ class RowMaker:
         return array
 
     def _array(self, name: str, decoded: Decoded) -> pa.Array:
-        """What the messages have in one column."""
+        """Return one column of all messages."""
         if name == "properties" and decoded.maps is not None:
             return map_array(decoded.maps)
         values = self._readers[name](decoded.messages)
         return _array(values, self._types[name], self._makers[name])
 
     def _raw(self, messages: pa.Array, decoded: Decoded | None) -> pa.Array:
-        """All messages where they are wanted, else those that are none to JMS."""
+        """Return all messages if `amqp` is requested, else only those that are not JMS messages."""
         if self._include_raw:
             return messages
         if decoded is None or not decoded.errors:
@@ -165,12 +168,12 @@ class RowMaker:
 
 
 def _emptied(array: pa.Array, without: dict[int, str]) -> pa.Array:
-    """`array` with nulls at those places."""
+    """Return `array` with nulls at the indexes in `without`."""
     return array.take(pa.array([None if at in without else at for at in range(len(array))]))
 
 
 def _array(values: list[Any], kind: pa.DataType, make: Maker | None = None) -> pa.Array:
-    """Many columns have the same in all rows, most often null."""
+    """Return an array of `values`; fast if all are the same, such as null, as in many columns."""
     if values and is_constant(values):
         if values[0] is None:
             return pa.nulls(len(values), kind)
@@ -180,7 +183,7 @@ def _array(values: list[Any], kind: pa.DataType, make: Maker | None = None) -> p
 
 
 def _ids(values: list[object]) -> pa.Array:
-    """Identifiers as structs; null where there is none."""
+    """Return identifiers as structs, null for None."""
     children = [_array(ID_FIELDS[field.name](values), field.type) for field in ID_TYPE]
     return pa.StructArray.from_arrays(children, fields=list(ID_TYPE), mask=children[0].is_null())
 
@@ -190,4 +193,4 @@ MAKERS: Final[dict[pa.DataType, Maker]] = {
     LIST_TYPE: lists,
     MAP_TYPE: maps,
 }
-"""What makes arrays of values that Arrow does not know."""
+"""The functions that make arrays of values that Arrow does not know."""

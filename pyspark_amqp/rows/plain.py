@@ -1,6 +1,6 @@
-"""Encoded messages as columns of plain values, which `decoding.py` makes arrays of.
+"""Encoded messages as columns of plain values, from which `decoding.py` makes arrays.
 
-A step for each message and column, so compiled (pyproject.toml); nothing of Arrow is known here.
+The code runs for each message and column, so it is compiled (pyproject.toml); it knows no Arrow.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ MICROSECONDS_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
 MILLISECONDS_MAX: Final = MICROSECONDS_MAX // 1000
 
 UNREADABLE: Final = JmsMessage(NO_BODY)
-"""In place of what is no message to JMS; its columns are emptied afterwards."""
+"""A placeholder for a message that is not a JMS message; its columns are emptied afterwards."""
 
 
 @final
 class Decoded:
-    """Messages as JMS has them, and by its row why one is none to JMS.
+    """Decoded messages, and in `errors` by row the reason why one is not a JMS message.
 
-    Their properties are in `maps` where there are such, else in the messages if `properties`.
+    Properties are in `maps` if it is given, else in the messages if `properties` is true.
     """
 
     def __init__(
@@ -55,7 +55,10 @@ class Decoded:
         self._decoder: Final = Decoder(consumer=consumer, properties=properties, body=body)
 
     def add(self, data: bytes, offsets: list[int], received_ms: list[int]) -> None:
-        """Decode some more, which lie in `data` from one of the `offsets` to the next."""
+        """Decode further messages, each in `data` from one of the `offsets` to the next.
+
+        `received_ms` has their times of arrival in ms, 0 if unknown.
+        """
         for at in range(len(received_ms)):
             message = self._message(data, offsets[at], offsets[at + 1], now_ms=received_ms[at])
             self.messages.append(message)
@@ -75,13 +78,13 @@ class Decoded:
 
 
 def is_constant(values: list[object]) -> bool:
-    """Whether all of them are one object, such as None. There must be some."""
+    """Return whether all values are one object, such as None. `values` must not be empty."""
     first = values[0]
     return all(value is first for value in values)
 
 
 def _microseconds(milliseconds: int) -> int | None:
-    """0, as in JMS, is none; what lies beyond Spark's times is their end."""
+    """Return a time of JMS in µs, None for 0, which means not set; limited to Spark's range."""
     if milliseconds == 0:
         return None
     if -MILLISECONDS_MAX <= milliseconds <= MILLISECONDS_MAX:
@@ -90,7 +93,7 @@ def _microseconds(milliseconds: int) -> int | None:
 
 
 def _values(members: Sequence[Enum | None]) -> list[object]:
-    """Their values. Each is asked only where another one was before it: an Enum tells slowly."""
+    """Return the members' values. An Enum's value is slow to get: it is kept while it repeats."""
     last: Enum | None = None
     value: object = None
     values: list[object] = []
@@ -179,18 +182,18 @@ READERS: Final[dict[str, Reader]] = {
     "correlationId": lambda ms: [_correlation_id(m.correlation_id) for m in ms],
     "messageAnnotations": lambda ms: [_annotations(m.annotations) for m in ms],
 }
-"""By the name of a column, what takes it from messages."""
+"""The functions that take a column's values from messages, by the column's name."""
 
 JSON_READERS: Final[dict[str, Reader]] = {
     "properties": lambda ms: [plain_json(m.properties) for m in ms],
     "bodyMap": lambda ms: [_plain(_entries(m.body)) for m in ms],
     "bodyList": lambda ms: [_plain(_items(m.body)) for m in ms],
 }
-"""The same where `propertiesAs` is json."""
+"""The functions that differ from READERS if `propertiesAs` is json."""
 
 
 def id_type(value: object) -> str | None:
-    """The field of an ID that has such an identifier, which its field `type` names."""
+    """Return the field of an ID that holds `value`, which its field `type` names; None for None."""
     if isinstance(value, str):
         return "string"
     if isinstance(value, bytes):
@@ -207,4 +210,4 @@ ID_FIELDS: Final[dict[str, Callable[[list[object]], list[object]]]] = {
     "binary": lambda ids: [each if isinstance(each, bytes) else None for each in ids],
     "string": lambda ids: [each if isinstance(each, str) else None for each in ids],
 }
-"""The fields of the struct ID."""
+"""The functions that take the values of a field of the struct ID from identifiers, by field."""

@@ -29,11 +29,11 @@ from pyspark_amqp.rows.buffers import HELD, JSON, TRUE, TYPES, Maps, Values
 from pyspark_amqp.rows.columns import LIST_TYPE, MAP_TYPE, V_TYPE
 
 BYTES_MAX: Final = 0x7FFF_FFFF
-"""What Arrow's texts have in all."""
+"""Maximum bytes of all texts in an Arrow array."""
 
 
 def _among(types: Sequence[int]) -> pa.BooleanArray:
-    """For each of the types, by its number, whether it is one of these."""
+    """Return for each type number whether it is in `types`."""
     return pa.array([number in types for number in range(len(TYPES))])
 
 
@@ -43,7 +43,7 @@ _HAVE: Final = {name: _among(types) for name, types in HELD.items()}
 
 
 def struct_array(values: Values) -> pa.StructArray:
-    """The values, a V each."""
+    """Return the values as an array of V."""
     types = _array(pa.uint8(), values.types)
     buffers = {
         "boolean": [_IS_TRUE.take(types).buffers()[1]],
@@ -58,7 +58,7 @@ def struct_array(values: Values) -> pa.StructArray:
 
 
 def _field(field: pa.Field, types: pa.Array, buffers: list[pa.Buffer]) -> pa.Array:
-    """That field of all values, null where a value is of a type that it is not for."""
+    """Return one field of V for all values, null for values whose type does not use the field."""
     present = types.buffers()[1].to_pybytes()
     if not any(number in present for number in HELD[field.name]):
         return pa.nulls(len(types), field.type)
@@ -78,7 +78,7 @@ def _buffer(written: BytesWriter) -> pa.Buffer:
 
 
 def map_array(given: Maps, *, none: Sequence[bool] | None = None) -> pa.MapArray:
-    """A map of V for each; null where `none` says that there is none."""
+    """Return the maps as an array of maps of V; rows that `none` marks are null."""
     return pa.MapArray.from_arrays(
         _array(pa.int32(), given.offsets),
         pa.array(given.names, pa.string()).take(_array(pa.int32(), given.keys)),
@@ -89,7 +89,7 @@ def map_array(given: Maps, *, none: Sequence[bool] | None = None) -> pa.MapArray
 
 
 def maps(entries: Sequence[dict[str, object] | None]) -> pa.MapArray:
-    """A map of V for each dict, null for None."""
+    """Return the dicts as an array of maps of V, null for None."""
     given = Maps()
     for each in entries:
         given.add(each or {})
@@ -98,7 +98,7 @@ def maps(entries: Sequence[dict[str, object] | None]) -> pa.MapArray:
 
 
 def lists(rows: Sequence[list[object] | None]) -> pa.ListArray:
-    """A list of V for each, null for None."""
+    """Return the lists as an array of lists of V, null for None."""
     values = Values()
     for row in rows:
         for value in row or ():
@@ -130,14 +130,14 @@ _HELD_IN: Final = {
 
 
 class Unreadable:
-    """In place of a value that is none: whoever wants it raises the error."""
+    """A placeholder for an invalid value: code that needs the value raises `error`."""
 
     def __init__(self, error: ValueError) -> None:
         self.error: Final = error
 
 
 def values_of(array: pa.StructArray) -> list[object]:
-    """The values of an array of V, field by field; an `Unreadable` for what is none."""
+    """Return the values of an array of V; an `Unreadable` stands for each invalid one."""
     kinds = array.field("type").to_pylist()
     if array.null_count:
         kinds = [kind if ok else "null" for kind, ok in zip(kinds, _valid(array), strict=True)]
@@ -180,12 +180,15 @@ def _careful(array: pa.StructArray, at: int, kind: object, value: object) -> obj
 
 
 def is_typed(kind: pa.DataType) -> bool:
-    """Whether it is V, or enough of it."""
+    """Return whether `kind` is a struct with all fields of V."""
     return pa.types.is_struct(kind) and set(V_TYPE.names) <= {field.name for field in kind}
 
 
 def value_of(struct: dict[str, object] | None) -> object:
-    """The value that a V (as a dict of its fields) is; ValueError where it is none."""
+    """Return the value of a V, given as a dict of its fields; None for None.
+
+    Raise ValueError if it is invalid.
+    """
     if struct is None:
         return None
     kind = struct.get("type")

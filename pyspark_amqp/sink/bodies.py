@@ -1,4 +1,4 @@
-"""The bodies of messages, out of the columns that a row has for them."""
+"""Bodies of messages, made from the columns of a row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark_amqp.rows.typed import Unreadable
 from pyspark_amqp.sink.values import Columns, binary_in, map_in, text_in
 
 VALUE: Final = "value"
-"""A column that is the body, text or bytes by its type: what Kafka's sink calls it."""
+"""The column with a body of either kind, text or bytes by its type, named as in Kafka's sink."""
 
 
 def _text_body(row: Mapping[str, object]) -> Body:
@@ -62,7 +62,7 @@ BODIES: Final = {
     "bodyList": "stream",
     "bodyJson": "object",
 }
-"""By the column that is filled, the kind of a message that does not say it."""
+"""The kind of a message without a bodyType, by the column that has a value."""
 
 MAKERS: Final[dict[str, Callable[[Mapping[str, object]], Body]]] = {
     "text": _text_body,
@@ -72,12 +72,12 @@ MAKERS: Final[dict[str, Callable[[Mapping[str, object]], Body]]] = {
     "object": _object_body,
     "message": _no_body,
 }
-"""By the kind."""
+"""The function that makes a body, by the kind of message."""
 
 
 @final
 class Bodies:
-    """What the rows of a batch have for bodies."""
+    """The bodies of the rows of a batch."""
 
     def __init__(self, columns: Columns, body_type: str | None) -> None:
         self._body_type: Final = body_type
@@ -93,6 +93,7 @@ class Bodies:
                 ]
 
     def of(self, at: int) -> Body:
+        """Return the body of the row `at`; raise ValueError if its columns make none."""
         row = {name: values[at] for name, values in self._columns.items() if values[at] is not None}
         kind = self._body_type
         if self._kinds is not None and self._kinds[at]:

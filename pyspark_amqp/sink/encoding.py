@@ -1,4 +1,4 @@
-"""Rows of Arrow as encoded messages: what the sink sends."""
+"""Arrow rows as encoded messages, which the sink sends."""
 
 from __future__ import annotations
 
@@ -25,22 +25,25 @@ from pyspark_amqp.sink.bodies import VALUE, Bodies
 from pyspark_amqp.sink.values import Columns, binary_in, columns_of, map_in, text_in, whole_in
 
 MICROSECONDS: Final = 1000
-"""Of a millisecond."""
+"""Microseconds in a millisecond."""
 
 RAW_COLUMNS: Final = ("address", "amqp", "messageFormat")
-"""What is looked at of rows whose column amqp is sent as it is."""
+"""The columns that matter if the column amqp is sent as it is."""
 
 Put = Callable[[JmsMessage, Any], None]
 Encoded = Callable[[int], bytes]
-"""The message of a row, by the row's place in its batch."""
+"""A function that returns the message of a row, by the row's index in its batch."""
 
 
 class RowError(ValueError):
-    """A row is no message; the text says which row and why."""
+    """An error because a row is no message; the text says which row and why."""
 
 
 def check_columns(names: list[str], *, raw: bool, address: str | None) -> None:
-    """OptionError where rows of those columns cannot be sent. To be asked as a query is planned."""
+    """Raise OptionError if rows with these columns cannot be sent.
+
+    Call it while a query is planned.
+    """
     if raw and "amqp" not in names:
         raise OptionError("option replay: raw needs the column amqp")
     if address is None and "address" not in names:
@@ -55,7 +58,7 @@ def check_columns(names: list[str], *, raw: bool, address: str | None) -> None:
 
 @final
 class Outgoing:
-    """One message to be sent."""
+    """A message to send, and its address."""
 
     def __init__(self, address: str, data: bytes) -> None:
         self.address: Final = address
@@ -64,8 +67,11 @@ class Outgoing:
 
 @final
 class MessageMaker:
-    """Makes messages of rows; all of one partition, whose `name` begins the ids of those that
-    have none, `NAME/ROW`: a partition that is written again gives them again."""
+    """The maker of messages from the rows of one partition, which `name` identifies.
+
+    A message without an id gets `ID:NAME/ROW`, so a partition that is written again has the same
+    ids.
+    """
 
     def __init__(
         self,
@@ -84,7 +90,7 @@ class MessageMaker:
         self._count = 0
 
     def messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
-        """A message for each row. RowError names the row that is none."""
+        """Yield a message for each row; raise RowError, which names the row, if a row is none."""
         if self._raw:
             needed = {"amqp", "messageFormat"} if self._address else {*RAW_COLUMNS}
             batch = batch.select([name for name in batch.schema.names if name in needed])
@@ -122,7 +128,7 @@ class MessageMaker:
             if not message.timestamp:
                 message.timestamp = self._now_ms()
             if message.expiration:
-                # what is over is sent as such: the broker says what becomes of it
+                # an expired message is sent as such: the broker decides about it
                 message.time_to_live = max(1, message.expiration - self._now_ms())
             return encode(message)
 
@@ -130,7 +136,10 @@ class MessageMaker:
 
 
 def _check_format(message_format: object) -> None:
-    """ValueError for one that is not AMQP's own: as that it would be another message."""
+    """Raise ValueError for a format other than AMQP's own.
+
+    Sent in AMQP's own format, it would be another message.
+    """
     if message_format:
         number = whole_in("messageFormat", message_format)
         raise ValueError(f"its messageFormat {number:#x} cannot be sent, only AMQP's own (0)")
@@ -163,7 +172,7 @@ def _numbers(column: str, header: str, unit: int = 1) -> Put:
 
 
 def _ids(column: str, header: str, text_of: Callable[[object], str | None]) -> Put:
-    """Identifiers by their types, for messages that have not got JMS' text of them."""
+    """Return a function that sets an identifier by its type, unless JMS' text of it is set."""
 
     def put(message: JmsMessage, typed: dict[str, object]) -> None:
         if getattr(message, header) is None:
@@ -237,11 +246,11 @@ HEADERS: Final[dict[str, Put]] = {
     "properties": _put_properties,
     "messageAnnotations": _put_annotations,
 }
-"""What puts into a message what its row has in a column; done in this order."""
+"""The functions that set a column's value in a message, by column; called in this order."""
 
 
 def _headers(columns: Columns, addresses: Sequence[str | None]) -> list[tuple[Put, Sequence[Any]]]:
-    """The columns that are not empty, and what puts their values into messages."""
+    """Return the functions of the columns that are not empty, with their values."""
     told = dict(columns)
     if "JMSDestinationType" in columns:
         kinds = columns["JMSDestinationType"]

@@ -1,6 +1,6 @@
-"""Columns of Arrow as lists of Python's values, which the sink makes messages of.
+"""Arrow's columns as lists of Python values, from which the sink makes messages.
 
-A row of Arrow's own costs several times as much as its place in such lists.
+To read an Arrow row costs several times as much as to read its values in such lists.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 def columns_of(batch: pa.RecordBatch) -> Columns:
-    """The columns by their names, without those that are empty.
+    """Return the columns by their names, without those that are null in all rows.
 
-    Times are microseconds: datetime reaches less far than JMS' times. Entries of maps and lists
-    that are V are the values that those tell; a row with one that tells none is an `Unreadable`.
+    Times are in µs, since datetime has a smaller range than JMS' times. Entries of maps and lists
+    of type V are replaced by their values; a row with an entry that is no value becomes an
+    `Unreadable`.
     """
     return {
         name: _listed(array)
@@ -60,7 +61,7 @@ def _lists(array: pa.ListArray) -> list[Any]:
 
 
 def _spans(array: pa.MapArray | pa.ListArray) -> Iterable[tuple[int, int, bool]]:
-    """Where the entries of each row begin and end, and whether the row is there at all."""
+    """Return for each row where its entries begin and end, and whether it is not null."""
     offsets = array.offsets.to_pylist()
     return zip(offsets, offsets[1:], array.is_valid().to_pylist(), strict=False)
 
@@ -84,33 +85,37 @@ def _are_readable(values: Iterable[object]) -> bool:
 
 
 def _readable(row: dict[str, object] | list[object]) -> object:
-    """The row, or the first of its values that is none."""
+    """Return the row, or its first `Unreadable` value if there is one."""
     values = row.values() if isinstance(row, dict) else row
     return next((value for value in values if isinstance(value, Unreadable)), row)
 
 
-# ---- what a column has to have
+# ---- types of values in a column
 
 
 def text_in(column: str, value: object) -> str:
+    """Return `value`; raise ValueError, which names the column, if it is no text."""
     if isinstance(value, str):
         return value
     raise ValueError(f"{column} is no text")
 
 
 def whole_in(column: str, value: object) -> int:
+    """Return `value`; raise ValueError, which names the column, if it is no whole number."""
     if isinstance(value, int):
         return value
     raise ValueError(f"{column} is no whole number")
 
 
 def binary_in(column: str, value: object) -> bytes:
+    """Return `value`; raise ValueError, which names the column, if it is not binary."""
     if isinstance(value, bytes):
         return value
     raise ValueError(f"{column} is not binary")
 
 
 def map_in(column: str, value: object) -> dict[str, object]:
+    """Return `value`; raise ValueError if it is no map or has an entry that is no value."""
     if isinstance(value, Unreadable):
         raise value.error
     if isinstance(value, dict):

@@ -1,5 +1,7 @@
-"""Spark's writers. What a batch sends is staged at the broker, seen by nobody, until one request
-of the driver shows all of it: once, however often the batch or that request is repeated.
+"""Spark's writers of the data source `amqp`.
+
+The messages of a batch are staged at the broker, hidden from consumers, until one request of the
+driver shows all of them: once, however often the batch or that request is repeated.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ SINK: Final = "sink"
 
 QUERY_PROPERTY: Final = "sql.streaming.queryId"
 BATCH_PROPERTY: Final = "streaming.sql.batchId"
-"""Spark's own names, of no public interface: a test holds it to them."""
+"""Names of Spark's local properties, which are no public interface: a test compares them."""
 
 ATTEMPT_BITS: Final = 63
 
@@ -51,8 +53,11 @@ LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Task:
-    """What one task writes: a partition of a batch. No attempt at it has the number of another,
-    which Spark's own numbers do not promise: they begin anew with each driver."""
+    """A partition of a batch, which one task writes.
+
+    The number of an attempt is unique, which Spark's own numbers are not: they begin anew with each
+    driver.
+    """
 
     query: str
     batch: int
@@ -61,11 +66,11 @@ class Task:
 
     @property
     def name(self) -> str:
-        """What its messages are called: the same for every attempt."""
+        """Return the name that its messages' ids begin with: the same for every attempt."""
         return f"{self.query}/{self.batch}/{self.partition}"
 
     def properties(self) -> dict[str, object]:
-        """How a link says that what it sends is for the stage of this task."""
+        """Return the link properties that make the broker stage messages for this task."""
         from proton import int32
 
         return {
@@ -78,14 +83,14 @@ class Task:
 
 @dataclass
 class SinkCommit(WriterCommitMessage):
-    """What a task has sent."""
+    """The task, and the number of messages that it has sent."""
 
     task: Task
     messages: int
 
 
 class _Sending:
-    """A connection with a link for each address that is sent to."""
+    """A connection with a link for each address to which messages are sent."""
 
     def __init__(self, connection: Connection, properties: Mapping[str, object] | None) -> None:
         self._connection: Final = connection
@@ -105,7 +110,7 @@ class _Sending:
 
 
 class Writing:
-    """What both writers do."""
+    """The parts that both writers share."""
 
     def __init__(self, options: Options) -> None:
         self._options: Final = options
@@ -115,7 +120,7 @@ class Writing:
         return self._options.text("delivery") == "staged"
 
     def task(self) -> Task:
-        """The task that this is run by."""
+        """Return the task in which this code runs."""
         raise NotImplementedError
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkCommit:
@@ -140,9 +145,11 @@ class Writing:
         return SinkCommit(task, count)
 
     def _send(self, messages: Iterator[Outgoing], properties: Mapping[str, object] | None) -> int:
-        """Send what a batch of Arrow's has, by a connection of its own: the next one may be long
-        in coming, and the broker ends a connection on which nobody says anything. A stage takes
-        what comes by a later link of the same attempt behind what it has."""
+        """Send the messages of one Arrow batch by a connection of its own; return their number.
+
+        The next batch may take long, and the broker ends a silent connection. Messages on a later
+        link of the same attempt are staged after the earlier ones.
+        """
         first = next(messages, None)
         if first is None:
             return 0
@@ -156,13 +163,13 @@ class Writing:
         return count
 
     def _staged(self, written: Sequence[WriterCommitMessage | None]) -> list[SinkCommit]:
-        """Of the tasks that are done, those that have something in a stage."""
+        """Return the tasks in `written` that have messages in a stage."""
         if not self._is_staged:
             return []
         return [each for each in written if isinstance(each, SinkCommit) and each.messages]
 
     def show(self, written: Sequence[WriterCommitMessage | None]) -> None:
-        """Show what those tasks have staged, if nobody has done it yet."""
+        """Show the messages that those tasks have staged, unless they were shown before."""
         done = self._staged(written)
         if not done:
             return
@@ -181,19 +188,25 @@ class Writing:
                 _check_shown(broker, first)
 
     def drop(self, written: Sequence[WriterCommitMessage | None]) -> None:
-        """Drop what those tasks have staged. Of one that failed nothing is known here: what it
-        staged goes with the query's next commit, or when the broker has kept it long enough."""
+        """Drop the messages that those tasks have staged.
+
+        Nothing is known here of a task that failed: the broker drops its messages with the query's
+        next commit, or after it has kept them long enough.
+        """
         done = self._staged(written)
         if not done:
             return
         first = done[0].task
-        with opened(self._options) as broker, suppress(GoneError):  # it may be gone already
+        with opened(self._options) as broker, suppress(GoneError):  # it may be dropped already
             broker.ask("ABORT", SINK, first.query, batch=first.batch)
 
 
 def _check_shown(broker: Management, task: Task) -> None:
-    """BrokerError where it was not this batch that has been shown before. Spark only ever repeats
-    its last one, so where a later one was shown these messages are others, and were dropped."""
+    """Raise BrokerError if a later batch than this one was shown before.
+
+    Spark only repeats its last batch, so in that case these messages are new, and the broker has
+    dropped them.
+    """
     last = int(str(broker.ask("READ", SINK, task.query)["batch"]))
     if last > task.batch:
         raise BrokerError(
@@ -205,7 +218,7 @@ def _check_shown(broker: Management, task: Task) -> None:
 
 
 class StreamWriter(Writing, DataSourceStreamArrowWriter):
-    """For `writeStream`: Spark's query and batch are what the broker remembers."""
+    """The writer for `writeStream`: the broker remembers Spark's query and batch."""
 
     def task(self) -> Task:
         context = TaskContext.get()
@@ -224,7 +237,7 @@ class StreamWriter(Writing, DataSourceStreamArrowWriter):
 
 
 class SinkBatchWriter(Writing, DataSourceArrowWriter):
-    """For `write`: a query of one batch, whose name is forgotten when that is shown."""
+    """The writer for `write`: a query of one batch, which the broker forgets when that is shown."""
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -245,7 +258,8 @@ class SinkBatchWriter(Writing, DataSourceArrowWriter):
             with opened(self._options) as broker, suppress(GoneError):  # nothing was staged
                 broker.ask("FORGET", SINK, self._job)
         except BrokerError as error:
-            # all is shown: a write that failed now would be done again, and be there twice
+            # all is shown: if the write failed now, it would be repeated, and its messages be there
+            # twice
             LOG.warning(
                 "the broker still remembers %s: %s (`jms-broker sink forget %s`)",
                 *(self._job, error, self._job),

@@ -1,4 +1,4 @@
-"""The event log as a stream: an id is the offset, so every row comes once, in order."""
+"""The event log as a stream: an id is the offset, so each row is read once, in order."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ VERSION: Final = 1
 
 
 class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are `{"v": 1, "base": where the query began, "id": the last one read}`.
+    """The stream reader of the event log.
 
-    Spark asks for the first offset again where the first batch was not committed, and by then it
-    may be another: what `base` of the end says is what was planned.
+    An offset is `{"v": 1, "base": the id behind which the query began, "id": the last id read}`.
+    Spark asks for the first offset again if the first batch was not committed, and by then it may
+    differ: the `base` of the end offset is the one that was planned with.
     """
 
     def __init__(self, options: Options, names: Sequence[str]) -> None:
@@ -59,7 +60,11 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"v": VERSION, "base": 0, "id": self._last_known}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Up to `limit` rows on. Without news it waits, once, and says the same again."""
+        """Return the offset up to `limit` rows after `start`.
+
+        Without new rows, wait once for `pollTimeoutMs`, unless Spark reads only what is available
+        now; return `start` if there are still none.
+        """
         last = self._last(start)
         if last <= start["id"] and self._stop_at is None:
             time.sleep(self._options.number("pollTimeoutMs") / 1000)
@@ -85,8 +90,11 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return first, last
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[EventPartition]:
-        """Ranges of ids. All of a batch that was planned before a restart must still be there:
-        then this is the first that is asked for."""
+        """Return ranges of ids; raise DataLossError if their rows were removed (failOnDataLoss).
+
+        After a restart Spark calls this first, for a batch that was planned before: all of that
+        batch must still exist.
+        """
         behind = start["id"] if start["base"] == end["base"] else end["base"]
         self._last_known = max(self._last_known, end["id"])
         first, last = self._bounds()
@@ -103,12 +111,12 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._options, self._names, partition.behind, partition.until, since_ms=since_ms
         )
         if self._options.is_set("failOnDataLoss"):
-            # the broker goes on trimming: some may have gone before they were read here
+            # The broker continues to trim: rows may have been removed before they were read here.
             first, _ = events.bounds(self._options, partition.until)
             events.check_loss(self._options, partition.behind + 1, first)
 
     def commit(self, end: Offset) -> None:
-        """Nothing: the broker keeps the event log for as long as it is set to."""
+        """Do nothing: the broker keeps the event log as long as its settings say."""
 
     def stop(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no connection is open."""

@@ -1,7 +1,7 @@
-"""The event log as rows, whichever way leads to it: HTTP, the store itself, or requests.
+"""The event log as rows, read by HTTP, from the store itself, or by requests.
 
-Its ids ascend without end, and what has one never changes: a range of ids is a partition, and an
-id is an offset.
+Its ids ascend without end, and the row of an id never changes: a range of ids is a partition, and
+an id is an offset.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ if TYPE_CHECKING:
     from pyspark_amqp.wire.broker_client import Management
 
 STORED: Final = dict(zip(EVENT_LOG_COLUMNS, EVENT_COLUMNS, strict=True))
-"""By the name of a column, what the broker calls it."""
+"""The broker's names of the event log's columns, by our names."""
 
 PAGE: Final = 1000
-"""Rows of one answer to a request."""
+"""Maximum rows in the response to one request."""
 
 
 def bounds(options: Options, behind: int = 0) -> tuple[int, int]:
-    """The first and the last id there is, 0 and 0 of an empty event log.
+    """Return the first and the last id, 0 and 0 if the event log is empty.
 
-    `behind` is an id that has been there: the search for the last begins there, if it still is.
+    `behind` is an id that has existed: the search for the last id begins there, if there are rows
+    from it on.
     """
     if options.management_url is not None:
         told = http_client.fact(options, "/events/bounds")
@@ -58,15 +59,17 @@ def _asked_bounds(options: Options, behind: int) -> tuple[int, int]:
         if behind and not _is_there(broker, behind):
             behind = 0
         last = max(first - 1, behind)
-        # nothing is that late: the broker only tells how far it has looked
+        # no row is that late: the broker returns none, and how far it has looked
         for _, _, body in pages(broker, "events", count=1, behind=last, since_us=LONG_MAX):
             last = max(last, int(str(body["next"])))
         return first, last
 
 
 def _is_there(broker: Management, wanted: int) -> bool:
-    """Whether there is a row from `wanted` on: the newest is never removed, so that without one
-    this is another event log."""
+    """Return whether there is a row with the id `wanted` or a later one.
+
+    The newest row is never removed, so without one this is another event log.
+    """
     from pyspark_amqp.wire.broker_client import pages
 
     _, found, _ = next(pages(broker, "events", count=1, behind=wanted - 1, attributeNames=["id"]))
@@ -82,7 +85,10 @@ def rows(
     since_ms: int | None = None,
     before_ms: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows with ids above `behind` up to `until`, with the columns `names`."""
+    """Yield the rows with ids above `behind` up to `until`, with the columns `names`.
+
+    Only rows with times in [since_ms, before_ms), in ms since 1970, are included; None is no limit.
+    """
     keep_what_is_loaded()
     schema = schema_of(EVENT_LOG_COLUMNS, names)
     spanned = since_ms is not None or before_ms is not None
@@ -98,7 +104,7 @@ def rows(
 def _stored(
     options: Options, columns: Sequence[str], behind: int, until: int
 ) -> Iterator[pa.RecordBatch]:
-    """Batches that have at least these of the stored columns."""
+    """Yield batches that have at least the stored columns `columns`."""
     address, kind = options.text("address"), options.text("kind")
     if options.management_url is not None:
         arguments = {"behind": behind, "until": until, "address": address, "kind": kind}
@@ -140,13 +146,14 @@ def _asked(
 
 
 def _named(stored: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """By the names and types of our columns."""
+    """Return `stored` with our names and types of columns."""
     schema = schema_of(EVENT_LOG_COLUMNS, names)
     arrays = []
     for field in schema:
         array = stored.column(STORED[field.name])
         if field.type == UTC_MICROSECONDS:
             array = array.cast(pa.int64())
+            # the broker has 0 if no delivery time was requested
             if field.name == "deliverAt":
                 array = pc.if_else(pc.equal(array, 0), pa.scalar(None, pa.int64()), array)
         arrays.append(array.cast(field.type))
@@ -164,7 +171,7 @@ def _within(batch: pa.RecordBatch, since_ms: int | None, before_ms: int | None) 
 
 
 def ranges(behind: int, until: int, parts: int) -> list[tuple[int, int]]:
-    """`(behind, until]` in at most that many ranges of one size."""
+    """Return `(behind, until]` divided into at most `parts` ranges of nearly equal size."""
     count = until - behind
     if count <= 0:
         return []
@@ -174,8 +181,10 @@ def ranges(behind: int, until: int, parts: int) -> list[tuple[int, int]]:
 
 
 def first_behind(options: Options, start: Position, first: int) -> int:
-    """Behind which id to begin, where `first` is the first there is; DataLossError as
-    `failOnDataLoss` says, where the one that is asked for has been removed."""
+    """Return the id behind which to begin; `first` is the first id that exists.
+
+    Raise DataLossError if the requested id has been removed, unless `failOnDataLoss` is false.
+    """
     if start.number is None:
         return max(first - 1, 0)
     check_loss(options, start.number, first)
@@ -183,8 +192,10 @@ def first_behind(options: Options, start: Position, first: int) -> int:
 
 
 def check_loss(options: Options, wanted: int, first: int) -> None:
-    """DataLossError where the row `wanted` has been there, and now there are none before
-    `first`."""
+    """Raise DataLossError if the row `wanted` has existed, and now there are none before `first`.
+
+    Do nothing if `failOnDataLoss` is false.
+    """
     if 0 < wanted < first and options.is_set("failOnDataLoss"):
         raise DataLossError(
             f"the event log begins at id {first}, rows from {wanted} on were removed before they "
@@ -193,8 +204,10 @@ def check_loss(options: Options, wanted: int, first: int) -> None:
 
 
 def check_same(behind: int, last: int) -> None:
-    """DataLossError where the row `behind` has been there, and the last there is comes before it:
-    ids only ascend, and the newest row is never removed."""
+    """Raise DataLossError if the row `behind` has existed, and the last row is before it.
+
+    It is then another event log: ids only ascend, and the newest row is never removed.
+    """
     if last < behind:
         raise DataLossError(
             f"the event log ends at id {last}, before id {behind} that the query has come to: it "

@@ -1,8 +1,8 @@
-"""A lease of messages, as the driver of a stream holds one.
+"""A lease of messages, as held by the driver of a stream.
 
-The broker hands messages to the lease in batches, one for each micro-batch. A batch that was made
-is the same whenever it is asked for, until it is settled; so a batch that Spark repeats has the
-rows that it had.
+The broker assigns messages to the lease in batches, one for each micro-batch. A batch is the same,
+however often it is requested, until it is settled; so a batch that Spark repeats has the rows that
+it had.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LeaseBatch:
-    """What a batch has: messages by slice. Without any, none was made."""
+    """The number of messages in each slice of a batch. Without messages no batch was made."""
 
     number: int
     slices: Sequence[int]
@@ -37,7 +37,7 @@ class LeaseBatch:
 
 
 class LeaseLostError(Exception):
-    """A lease ran out, or was released: its messages went back to where they came from."""
+    """An error because a lease expired or was released: its messages are back in their queue."""
 
     def __init__(self, lease: str, why: str) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class LeaseLostError(Exception):
 
 
 def new_lease_id(options: Options) -> str:
-    """An id that nobody has had."""
+    """Return an id that no lease has had; it begins with the option `lease`, if that is set."""
     return (
         str(uuid.uuid4())
         if options.text(LEASE) is None
@@ -58,7 +58,7 @@ def new_lease_id(options: Options) -> str:
 
 @final
 class Lease:
-    """One lease that this process has opened: whoever had it open before is fenced off."""
+    """A lease that this process has opened: a process that had it open before is fenced off."""
 
     def __init__(self, options: Options, name: str, place: Place) -> None:
         self.name: Final = name
@@ -78,7 +78,7 @@ class Lease:
         except BrokerError as error:
             self._management.close()
             if isinstance(error, GoneError):
-                # a lease is begun where there is none, so it is the place that is not there
+                # a missing lease is begun, so it is the place that does not exist
                 raise BrokerError(str(error)) from error
             raise
         self.fencing_token: Final = cast("int", told["fencing_token"])
@@ -90,7 +90,11 @@ class Lease:
     def acquire(
         self, batch_number: int, *, max_messages: int, max_bytes: int, until_ms: int, wait_ms: int
     ) -> LeaseBatch:
-        """The batch of that number: as it was made, or of what there is now, within limits."""
+        """Return the batch `batch_number`: as it was made, or a new one within these limits.
+
+        0 is no limit for `max_bytes` and `until_ms` (time of arrival). The broker waits up to
+        `wait_ms` for messages.
+        """
         told = self._asked(
             "ACQUIRE",
             batch=batch_number,
@@ -106,7 +110,7 @@ class Lease:
         return made
 
     def settle(self, batch_number: int) -> None:
-        """Accept all messages of all batches up to that one; the answer says that it is durable."""
+        """Accept all messages of all batches up to that one; this is durable when it returns."""
         if batch_number > self.settled:
             self.settled = cast("int", self._asked("SETTLE", batch=batch_number)["settled"])
 
@@ -125,14 +129,17 @@ class Lease:
         )
 
     def close(self) -> None:
-        """Let go of connections. The lease stays: whoever goes on with the query opens it."""
+        """Close the connections. The lease stays; the driver that continues the query opens it."""
         self._heart.stop()
         self._management.close()
 
 
 @final
 class Heart:
-    """Renews a lease from a thread of its own, however long a batch takes."""
+    """The thread that renews a lease, three times in its time to live, however long a batch takes.
+
+    A lease whose `ttl_ms` is 0 never expires and is not renewed.
+    """
 
     def __init__(self, options: Options, name: str, fencing_token: int, ttl_ms: int) -> None:
         self._options: Final = options
@@ -153,12 +160,12 @@ class Heart:
                 self._failure = error
                 break
             except BrokerError as error:
-                # it may be there again before the lease runs out
+                # the broker may be back before the lease expires
                 LOG.warning("lease %s was not renewed: %s", self._name, error)
         management.close()
 
     def check(self) -> None:
-        """Raise what the broker has said of the lease."""
+        """Raise the error by which the broker has refused to renew the lease, if it has."""
         if self._failure is not None:
             raise self._failure
 

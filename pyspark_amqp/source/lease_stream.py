@@ -1,8 +1,8 @@
 """The stream that takes messages: exactly once into idempotent sinks, as long as its lease lives.
 
-An offset is the number of a batch of a lease. Spark asks for what lies behind `start` only when
-all up to `start` is in its log of commits, so that is when `start` is settled; `commit`, which
-comes later, and for the last batch never, settles what it names as well.
+An offset is the number of a batch of a lease. Spark asks for messages behind `start` only when all
+up to `start` is in its log of commits, so `start` is settled then. `commit`, which Spark calls
+later, and for the last batch never, settles its offset as well.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ LOG: Final = logging.getLogger(__name__)
 
 
 Offset = dict[str, Any]
-"""`v`, `lease`, `base` and `batch`, which older checkpoints call `epoch`. `base` is the batch
-behind which the query began: Spark may ask for the first offset once more, and get another lease,
-while the end of its first batch is of the one before."""
+"""An offset has `v`, `lease`, `base` and `batch`, which older checkpoints call `epoch`. `base` is
+the batch behind which the query began: Spark may ask for the first offset once more, and get
+another lease, while the end of its first batch is of the lease before."""
 
 
 @dataclass
@@ -54,7 +54,10 @@ class SlicePartition(InputPartition):
 
 
 class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives in one Python process for each query; executors get a copy that only reads."""
+    """The reader of the stream.
+
+    It lives in one Python process for each query; executors get a copy that only reads.
+    """
 
     def __init__(self, options: Options, names: Sequence[str]) -> None:
         self._options = options
@@ -92,11 +95,11 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.number("maxMessagesPerTrigger"))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What comes later than now is left: the broker's clock says when that is."""
+        """Leave out messages that arrive later than now, by the broker's clock."""
         self._available_now = True
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Settle `start`, and take what is there; without news, `start` as it is."""
+        """Settle `start`, take a batch and return its offset; without messages return `start`."""
         try:
             return self._latest(start, limit)
         except GoneError as error:
@@ -119,7 +122,7 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _lease_behind(self, start: Offset) -> Lease:
-        """The lease that goes on behind `start`, which is settled in it."""
+        """Return the lease that continues behind `start`, and settle `start` if that is in it."""
         name = start["lease"]
         if name not in self._successors:
             lease = self._opened(name)
@@ -130,6 +133,7 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._opened(self._successors[name])
 
     def _replace(self, name: str, why: str) -> None:
+        """Continue with a new lease, or raise LeaseLostError, by the option failOnLeaseLoss."""
         error = LeaseLostError(name, why)
         if self._options.is_set("failOnLeaseLoss"):
             raise error
@@ -169,7 +173,7 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _is_enough(self, lease: Lease) -> bool:
-        """Whether as many wait as `minMessagesPerTrigger` says, or have waited long enough."""
+        """Return whether a batch is due by `minMessagesPerTrigger` and `maxTriggerDelay`."""
         least = self._options.number("minMessagesPerTrigger")
         if not least or self._available_now or lease.batch_number > lease.settled:
             return True
@@ -191,8 +195,11 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ---- what a batch has
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[SlicePartition]:
-        """The slices of what `end` names, none where its lease is lost and that is no failure:
-        its messages come again. `start` may be of a lease that was never used."""
+        """Return the slices of the batches up to `end`.
+
+        Return none if the lease is lost and that is no failure: its messages are delivered again.
+        `start` may be of a lease that was never used.
+        """
         try:
             return self._slices(start, end)
         except GoneError as error:
@@ -219,7 +226,7 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return lease.acquire(number, max_messages=1, max_bytes=0, until_ms=0, wait_ms=0)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The messages of a slice; any number of times, on any executor."""
+        """Return the messages of a slice as rows; any number of times, on any executor."""
         assert isinstance(partition, SlicePartition)
         part = slice_of_lease(
             partition.lease, partition.fencing_token, partition.batch_number, partition.part
@@ -227,7 +234,10 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return rows(self._options, self._names, partition.place, part)
 
     def commit(self, end: Offset) -> None:
-        """Settle what is in Spark's log of commits. FencedError where another driver has it."""
+        """Settle all up to `end`, which is in Spark's log of commits.
+
+        Raise FencedError if another driver has the lease.
+        """
         if end["lease"] in self._successors:
             return
         try:
@@ -238,13 +248,16 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._replace(end["lease"], str(error))
 
     def stop(self) -> None:
-        """Spark hardly ever calls this, so nothing depends on it: the lease stays as it is."""
+        """Close the connections; the lease stays.
+
+        Spark hardly ever calls this, so nothing depends on it.
+        """
         if self._lease is not None:
             self._lease.close()
 
 
 def _batch_of(offset: Offset) -> int:
-    """Return the number of the batch that `offset` names, be it in an older checkpoint."""
+    """Return the number of the batch that `offset` names, even if it is of an older checkpoint."""
     return int(offset["batch"] if "batch" in offset else offset["epoch"])
 
 

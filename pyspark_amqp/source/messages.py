@@ -1,6 +1,6 @@
-"""Messages of the broker as rows: of one part of a queue, or of one slice of a lease.
+"""Messages of the broker as rows: of one part of a queue, or of one slice of a lease's batch.
 
-By HTTP where the option managementUrl is given, else by AMQP; the rows are the same.
+They are read by HTTP if the option managementUrl is given, else by AMQP; the rows are the same.
 """
 
 from __future__ import annotations
@@ -26,32 +26,37 @@ if TYPE_CHECKING:
 
 ROWS_MAX: Final = 2000
 BYTES_MAX: Final = 1 << 20
-"""With so much read by AMQP there is a record batch; one message may be larger. By HTTP the broker
-says."""
+"""Messages and bytes read by AMQP that make a record batch; one message may be larger.
+
+By HTTP the broker decides.
+"""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where messages are read: a queue's address, or a subscription and its topic."""
+    """The source of messages: a queue's address, or a subscription and its topic."""
 
     address: str
     subscription: str | None = None
 
     @property
     def source(self) -> str:
-        """The address to read from by AMQP."""
+        """Return the address to read from by AMQP."""
         return self.subscription or self.address
 
     @property
     def consumer(self) -> Destination:
-        """What a JMS consumer there takes for the destination of a message that names none."""
+        """Return the destination that a JMS consumer there assumes for a message without one."""
         kind = DestinationType.QUEUE if self.subscription is None else DestinationType.TOPIC
         return Destination(self.address, kind)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the messages at a place, in the words of both ways that lead there."""
+    """Some of the messages at a place, as HTTP and as AMQP request them.
+
+    `path` and `arguments` are for HTTP; `lease`, `browse` and `selector` make the filters for AMQP.
+    """
 
     path: str
     arguments: Mapping[str, object]
@@ -61,7 +66,7 @@ class Part:
 
     @property
     def needed_filters(self) -> list[str]:
-        """Those without which the broker would send what is not of this part.
+        """Return the filters without which the broker would send messages of other parts.
 
         A queue that is not divided can be browsed at any broker.
         """
@@ -71,7 +76,7 @@ class Part:
         return [*([] if whole else ["browse-slice"]), *(["selector"] if self.selector else [])]
 
     def filters(self) -> dict[str, Described]:
-        """The same for AMQP."""
+        """Return the filters with which an AMQP link reads this part."""
         from pyspark_amqp.wire.consuming import browse_slice, lease_slice
 
         if self.lease is not None:
@@ -82,7 +87,7 @@ class Part:
 
 
 def slice_of_lease(lease: str, fencing_token: int, batch_number: int, part: int) -> Part:
-    """One slice of what a lease holds since that batch."""
+    """Return one slice of the batch `batch_number` of a lease."""
     return Part(
         "/arrow/lease",
         {"lease": lease, "fencing_token": fencing_token, "batch": batch_number, "slice": part},
@@ -93,7 +98,10 @@ def slice_of_lease(lease: str, fencing_token: int, batch_number: int, part: int)
 def part_of_queue(
     place: Place, part: int, parts: int, *, selector: str | None, until_ms: int
 ) -> Part:
-    """One of the `parts` of what waits at `place` and came no later than `until_ms` (0: ever)."""
+    """Return one of `parts` parts of the messages at `place`.
+
+    Only messages that arrived by `until_ms` (ms since 1970; 0: no limit) are in it.
+    """
     where = (
         {"address": place.address}
         if place.subscription is None
@@ -111,7 +119,7 @@ def part_of_queue(
 
 @dataclass(frozen=True)
 class Range:
-    """Which positions, or times of arrival, are read: the first included, the last not."""
+    """A range of positions or times of arrival to read: the first is included, the last is not."""
 
     first: Position
     last: Position
@@ -121,7 +129,7 @@ class Range:
         return self.first.is_open and self.last.is_open
 
     def takes(self, position: int | None, enqueued_us: int | None) -> bool:
-        """Whether a message there is read; one of which nothing is known is."""
+        """Return whether a message with these values is in the range; None, unknown, is in it."""
         at = position
         ms = None if enqueued_us is None else enqueued_us // 1000
         low, high = self.first, self.last
@@ -139,10 +147,10 @@ EVERYTHING: Final = Range(Position(), Position())
 def rows(
     options: Options, names: Sequence[str], place: Place, part: Part, span: Range = EVERYTHING
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of that part as rows with the columns `names`.
+    """Yield the messages of `part` as rows with the columns `names`.
 
-    Who names some columns and `amqp` among them wants it; of all columns it is the one that is
-    null unless the option includeRaw is true.
+    The column `amqp` has values if the option includeRaw is true, or if the user has named it as
+    one of some columns. It is null if all columns are read without that option.
     """
     keep_what_is_loaded()
     is_named = "amqp" in names and len(names) < len(MESSAGE_COLUMNS)
@@ -185,7 +193,7 @@ def _by_amqp(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBa
 
 
 def _gathered(found: Iterator[bytes]) -> Iterator[list[Received]]:
-    """So many messages at a time as make a batch."""
+    """Yield lists of messages, each with as many as make a record batch."""
     from pyspark_amqp.wire.consuming import unwrapped
 
     some: list[Received] = []

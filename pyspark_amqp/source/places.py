@@ -1,4 +1,4 @@
-"""Where the options say that messages are, asked of the broker as a query is planned."""
+"""The queue or subscription that the options name, looked up while a query is planned."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pyspark_amqp.wire.broker_client import opened
 from pyspark_amqp.wire.connection import Connection, connected
 
 SHARED_DURABLE: Final = ("topic", "shared", "global")
-"""The capabilities of a subscription that has no client, which many may use."""
+"""Capabilities that request a subscription of no client, which many consumers may share."""
 
 
 def identity_of(options: Options) -> str | None:
-    """The subscription as the broker calls it; None where a queue is meant."""
+    """Return the broker's name of the subscription, None if the options name a queue."""
     subscription = options.text("subscription")
     if subscription is None or "/" in subscription:
         return subscription
@@ -26,7 +26,7 @@ def identity_of(options: Options) -> str | None:
 
 
 def place_of(options: Options) -> Place:
-    """The queue, or the subscription with its topic; GoneError where there is none."""
+    """Return the queue, or the subscription with its topic; raise GoneError if there is none."""
     identity = identity_of(options)
     if identity is None:
         address = options.text("address")
@@ -38,8 +38,10 @@ def place_of(options: Options) -> Place:
 
 
 def subscribed(options: Options) -> Place:
-    """The same; a subscription that is not there is made, where the option topic says of what.
-    Else it is BrokerError, which nobody takes for a lease that is gone."""
+    """Like `place_of`, but create a missing subscription if the option topic is set.
+
+    Else raise BrokerError, not GoneError, which means a lost lease.
+    """
     topic = options.text("topic")
     try:
         return place_of(options)
@@ -55,8 +57,8 @@ def subscribed(options: Options) -> Place:
 
 
 def _subscribe(connection: Connection, topic: str, name: str) -> None:
-    """Make a shared durable subscription, by a link that uses it."""
-    # what is behind the bar only tells links of one subscription apart
+    """Create a shared durable subscription by attaching a link to it."""
+    # the part behind the bar only distinguishes links of one subscription
     link = connection.receiver(topic, f"{name}|global")
     link.source.durability = Terminus.DELIVERIES
     link.source.expiry_policy = Terminus.EXPIRE_NEVER
@@ -67,12 +69,12 @@ def _subscribe(connection: Connection, topic: str, name: str) -> None:
         capabilities.put_symbol(capability)
     capabilities.exit()
     connection.attach(link)
-    # closing would end the subscription
+    # closing the link would end the subscription
     link.detach()
 
 
 def waiting(options: Options, place: Place) -> int:
-    """How many messages there are that nobody has."""
+    """Return the number of ready messages, which no consumer or lease has; 0 without a queue."""
     kind = "queue" if place.subscription is None else "subscription"
     with opened(options) as broker:
         try:

@@ -1,4 +1,4 @@
-"""Conditions of Spark as a JMS selector."""
+"""Spark's conditions as a JMS selector."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPERATORS: Final[dict[type[Filter], str]] = {
 
 
 def selector_of(selector: str | None, filters: Iterable[Filter]) -> str | None:
-    """`selector` and every condition that can be said in one."""
+    """Return `selector` and all conditions that a selector can express, None if there are none."""
     conditions = [text for text in map(condition_of, filters) if text is not None]
     if selector is not None:
         conditions.insert(0, f"({selector})")
@@ -39,7 +39,7 @@ def selector_of(selector: str | None, filters: Iterable[Filter]) -> str | None:
 
 
 def condition_of(condition: Filter) -> str | None:
-    """The condition in the words of a selector; None for what it cannot say."""
+    """Return the condition in the words of a selector, None if a selector cannot express it."""
     path: tuple[str, ...] = getattr(condition, "attribute", ())
     if len(path) != 1:
         return None
@@ -66,7 +66,7 @@ def _literal(name: str, value: object) -> str | None:
     if name in NUMBERS and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if name in TIMES and isinstance(value, datetime) and value.microsecond % 1000 == 0:
-        # a message's time has no microseconds: with some, `<` would mean another moment
+        # a message's time has no microseconds: with them, `<` would mean another moment
         return str(round(value.timestamp() * 1000))
     return None
 

@@ -1,4 +1,4 @@
-"""Spark's batch readers: queues that are browsed, and the event log."""
+"""Spark's batch readers: of browsed queues, and of the event log."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class BrowsePartition(InputPartition):
-    """One part of what is browsed."""
+    """One part of a browsed queue or subscription."""
 
     place: Place
     part: Part
 
 
 class BrowseReader(DataSourceReader):
-    """Looks at what waits in a queue or a subscription. It stays there, for others and for the
-    next look: each action of Spark has another."""
+    """The reader that browses a queue or a subscription.
+
+    Messages stay there for consumers and for further browsing: each action of Spark browses anew.
+    """
 
     def __init__(self, options: Options, names: Sequence[str]) -> None:
         self._options: Final = options
@@ -55,25 +57,28 @@ class BrowseReader(DataSourceReader):
 
 
 class SelectingReader(BrowseReader):
-    """The same, with Spark's conditions handed to the broker. A class of its own, since Spark
-    refuses every reader that takes conditions where its own setting does not allow it."""
+    """A `BrowseReader` that passes Spark's conditions to the broker.
+
+    It is a class of its own, since Spark refuses every reader that takes conditions unless Spark's
+    own setting allows it.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """The broker sends less. What it sends is looked at by Spark again: all are given back."""
+        """Add the conditions to the broker's selector; return all, so Spark checks them again."""
         self._selector = selector_of(self._selector, filters)
         return filters
 
 
 @dataclass
 class EventPartition(InputPartition):
-    """A range of ids."""
+    """A range of ids, above `behind` up to `until`."""
 
     behind: int
     until: int
 
 
 class EventReader(DataSourceReader):
-    """What happened to messages."""
+    """The reader of the event log."""
 
     def __init__(self, options: Options, names: Sequence[str]) -> None:
         self._options: Final = options
@@ -91,7 +96,7 @@ class EventReader(DataSourceReader):
             EventPartition(*each)
             for each in events.ranges(behind, until, self._options.number("numPartitions"))
         ]
-        # of no partitions Spark makes one of its own
+        # without partitions, Spark makes one of its own
         return parts or [EventPartition(behind, behind)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -19,15 +19,17 @@ from pyspark_amqp.wire.publishing import Publisher
 MANAGEMENT: Final = "$management"
 
 REDIAL_S: Final = 0.25
-"""So long after a failure the brokers are asked again."""
+"""Seconds between a failure and the next attempt to reach a broker."""
 
 FAILURES_FROM: Final = 400
 
 
 @final
 class Management:
-    """Requests to `$management`. A connection that is lost is made again, and what was asked is
-    asked again: so nothing may be asked here that is not the same when it is done twice."""
+    """The client of a broker's `$management`.
+
+    It makes a lost connection anew and repeats the request, so requests must be idempotent.
+    """
 
     def __init__(self, options: Options) -> None:
         self._options: Final = options
@@ -45,10 +47,10 @@ class Management:
         patience_ms: int = 0,
         **arguments: object,
     ) -> Mapping[str, object]:
-        """The body of the response; BrokerError where the broker refuses, or is not there.
+        """Send a request and return the body of the response.
 
-        `patience_ms` is how much longer than others it may take. Arguments that are None are
-        left out.
+        The broker may take `patience_ms` longer than the option amqp.timeout. Arguments that are
+        None are left out. Raise BrokerError if the broker refuses the request or cannot be reached.
         """
         given = {key: value for key, value in arguments.items() if value is not None}
         asked = {"operation": operation, "type": entity, **(properties or {})}
@@ -79,7 +81,7 @@ class Management:
         return self._links
 
     def entities(self, entity: str, count: int = 100) -> Mapping[str, object]:
-        """The first of a kind; BrokerError where the broker knows no such kind."""
+        """Return the first entities of a kind; raise BrokerError if the broker lacks the kind."""
         return self.ask(
             "QUERY",
             "org.amqp.management",
@@ -88,7 +90,7 @@ class Management:
         )
 
     def close(self) -> None:
-        """Let go of the connection; the next request makes another."""
+        """Close the connection; the next request makes another."""
         links, self._links = self._links, None
         if links is not None:
             links.connection.close()
@@ -96,7 +98,7 @@ class Management:
 
 @contextmanager
 def opened(options: Options) -> Iterator[Management]:
-    """Requests for the block."""
+    """Open a `Management` for the block."""
     management = Management(options)
     try:
         yield management
@@ -106,14 +108,14 @@ def opened(options: Options) -> Iterator[Management]:
 
 @final
 class _Links:
-    """Both links of the requests of one connection."""
+    """The two links for requests and responses on one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection: Final = connection
         self._reply_to: Final = f"reply-{uuid.uuid4()}"
         self._requests: Final = Publisher(connection, MANAGEMENT)
         link = connection.receiver(MANAGEMENT)
-        # our end of the link has a name: where requests say that responses go
+        # our end of the link has an address, which requests name as their reply-to
         link.target.address = self._reply_to
         self._responses: Final = Consumer(connection, link)
 
@@ -143,9 +145,9 @@ def _checked(operation: str, entity: str, response: Message) -> Mapping[str, obj
 def pages(
     management: Management, entity: str, /, *, count: int, behind: int = 0, **arguments: Any
 ) -> Iterator[tuple[Sequence[str], Sequence[Sequence[object]], Mapping[str, object]]]:
-    """Entities of a kind, page by page, behind one another: names, rows, and the whole answer.
+    """Yield the pages of a kind of entities behind `behind`: names, rows, and the whole response.
 
-    Ends where the broker says that it is complete.
+    End when the broker says that the pages are complete.
     """
     while True:
         body = management.ask(

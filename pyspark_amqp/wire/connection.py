@@ -1,8 +1,8 @@
-"""A connection to a broker: Proton's engine, and the socket that its bytes go through.
+"""A connection to a broker: Proton's engine, and the socket for its bytes.
 
-Proton's own loop makes a handful of Python objects of each thing that happens, which takes ten
-times as long as what the engine does for a message. So nothing is told here: who waits for
-something looks whether the engine has it.
+Proton's own loop creates several Python objects for each event, which takes ten times as long as
+the engine's work on a message. So there are no events here: code that waits checks the engine's
+state.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from pyspark_amqp.options import Options
 PORTS: Final = {"amqp": 5672, "amqps": 5671}
 
 DIAL_S: Final = 10.0
-"""So long one of several brokers may take to let us in, before the next one is asked."""
+"""Seconds in which one of several brokers must open the connection before the next is tried."""
 
 REASON_S: Final = 1.0
-"""So long a broker may take to say why it has attached a link to nothing."""
+"""Seconds in which a broker must say why it has attached a link to nothing."""
 
 FAREWELL_S: Final = 1.0
-"""So long a broker may take to answer our close; one that is gone never does."""
+"""Seconds to wait for the broker's answer to our close; a lost broker never answers."""
 
 
 @final
 class Connection:
-    """An open connection with one session. Bytes move while somebody waits, or says `move`.
+    """An open connection with one session.
 
-    Whatever the broker ends, and whatever becomes of the network, is BrokerError then.
+    Bytes move only during `wait` and `move`. These raise BrokerError if the broker ends the
+    connection or a link, or if the network fails.
     """
 
     def __init__(
         self, wire: socket.socket, transport: Transport, engine: proton.Connection, timeout_s: float
     ) -> None:
-        """`transport` is bound to `engine`, of which nothing has been said yet. `timeout_s` is how
-        long the broker may take for anything."""
+        """Open `engine`, which is bound to `transport`. `timeout_s` (seconds) limits each wait."""
         self.timeout_s: Final = timeout_s
         self._wire: Final = wire
         self._transport: Final = transport
@@ -68,7 +68,10 @@ class Connection:
         self._session.open()
 
     def wait(self, is_done: Callable[[], bool], what: str, limit_s: float | None = None) -> None:
-        """Move bytes until it is done; BrokerError where that takes too long."""
+        """Move bytes until `is_done`; raise BrokerError with `what` after `limit_s` seconds.
+
+        `limit_s` None is the connection's own limit.
+        """
         limit_s = self.timeout_s if limit_s is None else limit_s
         deadline = time.monotonic() + limit_s
         while not is_done():
@@ -78,7 +81,7 @@ class Connection:
             self.move(left_s)
 
     def move(self, patience_s: float = 0.0) -> None:
-        """Write and read what there is; where there is nothing, wait that long for something."""
+        """Write and read what is ready; if nothing is, wait up to `patience_s` seconds for it."""
         transport = self._transport
         now = time.monotonic()
         try:
@@ -86,7 +89,7 @@ class Connection:
             if due:
                 patience_s = min(patience_s, max(0.0, due - now))
             space, written = transport.capacity(), transport.pending()
-            # before one waits for what will never come
+            # check before a wait for bytes that never come
             self._check()
             wire = [self._wire]
             readable, writable, _ = select(
@@ -117,19 +120,19 @@ class Connection:
                 raise _ended(_named(link), link.remote_condition)
 
     def sender(self, address: str) -> Sender:
-        """A link to `address`, to be attached."""
+        """Return a link to `address`, not yet attached."""
         link = self._session.sender(f"{address}-{uuid.uuid4()}")
         link.target.address = address
         return link
 
     def receiver(self, address: str, name: str | None = None) -> Receiver:
-        """A link from `address`, to be attached."""
+        """Return a link from `address`, not yet attached."""
         link = self._session.receiver(name or f"{address}-{uuid.uuid4()}")
         link.source.address = address
         return link
 
     def attach(self, link: Link) -> None:
-        """Return when the broker has attached it, too; BrokerError where it does not want to."""
+        """Attach the link and wait for the broker's answer; raise BrokerError if it refuses."""
         link.open()
         self._links.append(link)
         what = f"attaching {_named(link)}"
@@ -139,19 +142,19 @@ class Connection:
         else:
             asked, told = link.source.address, link.remote_source.address
         if asked != told:
-            # to nothing, then: the detach behind it says why, and ends the waiting
+            # The link is attached to nothing: the detach that follows says why, and ends this wait.
             self.wait(lambda: False, what, REASON_S)
 
     def open(self, limit_s: float) -> None:
-        """Return when the broker has let us in."""
+        """Wait up to `limit_s` seconds until the broker has opened the connection."""
         self.wait(lambda: not self._engine.state & Endpoint.REMOTE_UNINIT, "opening", limit_s)
 
     def close(self) -> None:
-        """End it, and wait a moment for the broker to agree."""
+        """Close the connection, and wait a moment for the broker's close."""
         engine = self._engine
         self._links.clear()
         engine.close()
-        with suppress(BrokerError):  # it has gone already
+        with suppress(BrokerError):  # it is lost already
             self.move()
             self.wait(lambda: not engine.state & Endpoint.REMOTE_ACTIVE, "closing", FAREWELL_S)
         self._wire.close()
@@ -160,7 +163,7 @@ class Connection:
 
 
 def connect(options: Options) -> Connection:
-    """A connection to the first broker that lets us in; UnreachableError where none does."""
+    """Return a connection to the first broker that opens one; raise UnreachableError if none."""
     failures = []
     for url in options.urls:
         parts = urlsplit(url)
@@ -174,7 +177,7 @@ def connect(options: Options) -> Connection:
 
 @contextmanager
 def connected(options: Options) -> Iterator[Connection]:
-    """A connection for the block."""
+    """Open a connection for the block."""
     connection = connect(options)
     try:
         yield connection
@@ -216,7 +219,7 @@ def _say_who(
     if password is not None:
         engine.password = password
     sasl = transport.sasl()
-    # a password goes where the user said it should, as with every client
+    # a password is sent to the broker that the user named, even without TLS, as by every client
     sasl.allow_insecure_mechs = True
     mechanism = options.text("saslMechanism")
     if mechanism is not None:
@@ -253,7 +256,7 @@ def _ended(what: str, condition: Condition | None) -> BrokerError:
 
 
 def words(condition: Condition) -> str:
-    """An error as people read it."""
+    """Return a condition as text for people."""
     return f"{condition.name}: {condition.description or 'it does not say why'}"
 
 

@@ -1,7 +1,6 @@
-"""Reading messages of the broker as the bytes that they are: a link that gives them, and the
-slices of a lease or a queue that there are links for.
+"""Reading encoded messages from the broker: the link, and filters for slices of leases and queues.
 
-As for sending, Proton's C functions are called for each message.
+As in `publishing.py`, Proton's C functions are called for each message.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ ENQUEUED: Final = "x-opt-enqueued-time"
 MESSAGE_FORMAT: Final = "x-opt-message-format"
 
 CREDIT: Final = 2000
-"""Messages that a reader has the broker send ahead."""
+"""Messages that the broker may send ahead to a reader."""
 
 
 @final
 class Received:
-    """A message as a consumer would get it, and what the broker told beside it.
+    """A message as a consumer would get it, and the broker's facts about it.
 
-    `message_format` is None if it is AMQP's own.
+    `message_format` is None if it is AMQP's own; `position` and `enqueued_ms` if they are unknown.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Received:
 
 @final
 class Consumer:
-    """What comes by one link, which is attached with this. Who takes a message has settled it."""
+    """The receiver of one link, which the constructor attaches. Taken messages are settled."""
 
     def __init__(self, connection: Connection, link: Receiver) -> None:
         link.snd_settle_mode = Link.SND_SETTLED
@@ -69,12 +68,12 @@ class Consumer:
         self._source: Final[Any] = link._impl  # noqa: SLF001 - what the C functions take
 
     def has_some(self) -> bool:
-        """Whether there is a whole message to take."""
+        """Return whether there is a whole message to take."""
         first = pn_link_current(self._source)
         return not isnull(first) and not pn_delivery_partial(first)
 
     def take(self) -> list[bytes]:
-        """All messages that are there."""
+        """Return all messages that have arrived; raise BrokerError if one of them is aborted."""
         messages = []
         source = self._source
         while self.has_some():
@@ -95,10 +94,10 @@ def copied(
     *,
     needed: Sequence[str],
 ) -> Iterator[bytes]:
-    """All messages that the broker shows at `address`, encoded, in order; they stay there.
+    """Yield all messages that the broker shows at `address`, encoded, in order; they stay there.
 
-    `filters` are described values by their keys, as those below are. BrokerError where the broker
-    does not know one that is `needed`: it would show more than that.
+    `filters` are described values by their keys, as `browse_slice` returns them. Raise BrokerError
+    if the broker does not know one that is `needed`: it would show other messages, too.
     """
     link = connection.receiver(address)
     link.source.distribution_mode = Terminus.DIST_MODE_COPY
@@ -126,7 +125,7 @@ def copied(
 
 
 def _filters_of(link: Link) -> frozenset[str]:
-    """The filters that the broker says it has applied."""
+    """Return the names of the filters that the broker says it has applied."""
     told = link.remote_source.filter
     told.rewind()
     if not told.next():
@@ -138,7 +137,7 @@ def _filters_of(link: Link) -> frozenset[str]:
 def lease_slice(
     lease: str, fencing_token: int, batch_number: int, part: int
 ) -> dict[str, Described]:
-    """The filter for one slice of what a lease holds."""
+    """Return the filter for one slice of a lease's batch."""
     told: dict[Any, Any] = {
         "lease": lease,
         "fencing_token": fencing_token,
@@ -151,7 +150,10 @@ def lease_slice(
 def browse_slice(
     part: int, parts: int, *, selector: str | None, until_ms: int
 ) -> dict[str, Described]:
-    """The filters for one of the `parts` of a queue that is browsed."""
+    """Return the filters for one of `parts` parts of a browsed queue.
+
+    Messages that arrived after `until_ms` are left out; 0 is no limit.
+    """
     told: dict[Any, Any] = {
         "slice": int32(part),
         "slices": int32(parts),
@@ -164,9 +166,9 @@ def browse_slice(
 
 
 def unwrapped(data: bytes) -> Received:
-    """A message without its delivery annotations, in which the broker tells where it was.
+    """Return a message without its delivery annotations, and the facts that these have about it.
 
-    What is no message is handed on as it is: its reader says so.
+    Bytes that are no message are returned as they are: the code that decodes them reports it.
     """
     told: dict[str, object] = {}
     try:
@@ -190,7 +192,7 @@ def unwrapped(data: bytes) -> Received:
 
 
 def _received(data: bytes, told: dict[str, object]) -> Received:
-    """The message, with what its delivery annotations tell."""
+    """Return the message with the facts in its delivery annotations."""
     position = told.get(POSITION)
     enqueued = told.get(ENQUEUED)
     message_format = told.get(MESSAGE_FORMAT)

@@ -1,4 +1,4 @@
-"""The broker by HTTP: Arrow's streams, and a few facts as JSON."""
+"""Reading from the broker by HTTP: Arrow streams, and a few facts as JSON."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ READ_AHEAD: Final = 1 << 20
 
 OK: Final = 200
 ERROR_BYTES_MAX: Final = 65_536
-"""So much of an error's text is read."""
+"""Maximum bytes of an error's text that are read."""
 
 
 def batches(
     options: Options, path: str, arguments: Mapping[str, object]
 ) -> Iterator[pa.RecordBatch]:
-    """The record batches that the broker has at `path`; BrokerError where they end too early."""
+    """Yield the record batches that the broker has at `path`; raise BrokerError at an early end."""
     with _answer(options, path, arguments) as response:
         try:
-            # the broker ends a stream that fails without its last chunk: `readinto` then raises
+            # the broker ends a failed stream without its last chunk: `readinto` then raises
             stream = cast("io.RawIOBase", response)
             with pa.ipc.open_stream(io.BufferedReader(stream, READ_AHEAD)) as reader:
                 yield from reader
@@ -41,7 +41,7 @@ def batches(
 
 
 def fact(options: Options, path: str) -> Mapping[str, object]:
-    """The JSON object at `path`."""
+    """Return the JSON object at `path`."""
     with _answer(options, path, {}) as response:
         told: Mapping[str, object] = json.loads(response.read())
         return told

@@ -1,7 +1,7 @@
-"""Sending encoded messages to the broker, many on the way at once, each confirmed.
+"""Sending encoded messages to the broker, many unconfirmed at a time, each of them confirmed.
 
-Proton's object for a delivery takes twice as long to make as all else that is done for a message:
-here its C functions are called.
+To create Proton's object for a delivery takes twice as long as everything else done for a message,
+so its C functions are called instead.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pyspark_amqp.errors import BrokerError
 from pyspark_amqp.wire.connection import Connection, words
 
 UNCONFIRMED_MAX: Final = 1000
-"""Messages on the way to the broker; more would only fill its buffers."""
+"""Maximum messages sent and not yet confirmed; more would only fill the broker's buffers."""
 
 PORTION: Final = 1 << 16
-"""Bytes that are worth a call of the system: the broker works on some while others are made."""
+"""Bytes that are worth a system call: the broker processes some while others are made."""
 
 OUTCOMES: Final[dict[int, str]] = {
     Delivery.REJECTED: "rejected",
@@ -39,8 +39,7 @@ OUTCOMES: Final[dict[int, str]] = {
 
 @final
 class Publisher:
-    """One link to `address`. `properties` of the link say, where there are some, that what comes
-    is staged."""
+    """A link that sends to `address`. Link `properties`, if given, make the broker stage."""
 
     def __init__(
         self,
@@ -64,8 +63,7 @@ class Publisher:
         self._refused: str | None = None
 
     def send(self, data: bytes) -> None:
-        """Put a message on its way, as soon as the broker has room. BrokerError where one before
-        it was refused."""
+        """Send a message when the broker has room; raise BrokerError if it refused one before."""
         if self._room <= 0:
             self._connection.wait(self._has_room, f"sending to {self._address}")
             self._check()
@@ -80,7 +78,7 @@ class Publisher:
             self._connection.move()
 
     def flush(self) -> None:
-        """Return when the broker has confirmed all; BrokerError where it has refused one."""
+        """Wait until the broker has confirmed all messages; raise BrokerError if it refused any."""
         self._connection.wait(self._is_confirmed, f"confirmations from {self._address}")
         self._check()
 
@@ -94,7 +92,7 @@ class Publisher:
         return not self._unconfirmed or self._refused is not None
 
     def _settle(self) -> None:
-        """Take note of what the broker has confirmed, or refused."""
+        """Settle the deliveries that the broker has settled; note the first one that it refused."""
         unconfirmed = self._unconfirmed
         while unconfirmed and pn_delivery_settled(unconfirmed[0]):
             delivery = unconfirmed.popleft()
@@ -108,7 +106,7 @@ class Publisher:
 
 
 def _require_stage(link: Link, address: str) -> None:
-    """A broker that knows no stage would show what comes to everybody, at once."""
+    """Raise BrokerError if the broker knows no stage: it would deliver the messages at once."""
     told = link.remote_properties
     names = set(map(str, told)) if isinstance(told, Mapping) else set()
     if "stage-query" not in names:

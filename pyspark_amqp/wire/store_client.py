@@ -1,5 +1,7 @@
-"""The store's own table of the event log, by ADBC: a PostgreSQL, or an SQLite file that no broker
-has open. Arrow comes out of the driver, so a million rows take two seconds.
+"""The event log read from the store's own table, by ADBC.
+
+The store is a PostgreSQL, or an SQLite file that no broker has open. The driver returns Arrow, so a
+million rows take two seconds.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ ROWS_MAX: Final = 65_536
 
 
 def bounds(store: str) -> tuple[int, int]:
-    """The first and the last id, 0 and 0 where there is none."""
+    """Return the first and the last id, 0 and 0 if there are no rows."""
     with _opened(store) as connection, connection.cursor() as cursor:
-        # two questions: SQLite reads every row for both in one
+        # two subqueries: SQLite reads every row for both in one
         cursor.execute(
             f"SELECT (SELECT min(id) FROM {TABLE}), (SELECT max(id) FROM {TABLE})"  # noqa: S608
         )
@@ -42,7 +44,7 @@ def events(
     address: str | None,
     kind: str | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows with ids above `behind` up to `until`, by ascending id."""
+    """Yield rows with ids above `behind` up to `until`, by ascending id; None means any value."""
     mark = ("?{}" if store.startswith(SQLITE) else "${}").format
     conditions = [f"id > {mark(1)}", f"id <= {mark(2)}"]
     values: list[object] = [behind, until]
@@ -84,5 +86,5 @@ def _sqlite(store: str) -> Connection:
     )
     if not path.is_file():
         raise BrokerError(f"option storeUrl: there is no file {path}")
-    # a broker that runs has its own way; nobody else may even touch its file
+    # read-only: if a broker runs after all, no other process may touch its file
     return sqlite.connect(f"file:{quote(str(path.absolute()))}?mode=ro")
