@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -80,7 +79,6 @@ def load_server() -> Server:
     if hidden:
         sys.modules["rich"] = None  # type: ignore[assignment]  # makes `import rich` fail
     try:
-        import_module("broker.net.log")  # needed by `serve`; imports structlog
         from broker.serving import serve
     finally:
         if hidden:

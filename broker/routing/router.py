@@ -199,11 +199,16 @@ class Router:
     def adopt(self, policies: Policies, batch: Batch) -> None:
         """Apply `policies` to nodes created from now on, and create the nodes that they name.
 
-        Raise RoutingError if one of these can have no such address; policies then stay as before.
+        Raise RoutingError if one of these can have no such address, or if there is no room for
+        all of them; policies then stay as before.
         """
+        missing = 0
         for kind, address in policies.declared:
             if self.find_named(address, kind) is None:
                 addresses.check_node(Address(addresses.check_new(address), kind), owner=-1)
+                missing += 1
+        if missing > 0:
+            self.population.check(len(self.queues) + len(self.topics) + missing - 1)
         self.policies = policies
         self.population.auto_create_max = policies.auto_create_max
         self.declare(batch)

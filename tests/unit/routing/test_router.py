@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import (
     HeldExclusively,
@@ -294,3 +294,16 @@ def test_an_expired_message_that_was_moved_does_not_expire_again() -> None:
     routing.consumer(queue, 1)
     routing.advance(10**9)
     assert routing.consumer(routing.queue("late"), 1).taken == [b"a"]
+
+
+def test_policies_whose_nodes_have_no_room_change_nothing() -> None:
+    """A reload of the settings takes all of them, or none."""
+    routing = Routing(nodes_max=2)
+    routing.queue("there")
+    before = routing.router.policies
+    declared = {("queue", name): AddressPolicy() for name in ("there", "one", "other")}
+    after = Policies([], AddressPolicy(), "queue", declared=declared)
+    with pytest.raises(LimitReached):
+        routing.router.adopt(after, routing.batch)
+    assert routing.router.policies is before
+    assert sorted(routing.router.queues) == ["there"]
