@@ -130,8 +130,9 @@ class App:
         if least and self.store.free_bytes() >= 0:
             router = self.container.router
             space = StoreSpace(self.store, self.journal, router.stages)
-            router.disk_guard = DiskGuard(router, space, least)
-            router.disk_guard.begin()
+            guard = DiskGuard(router, space, least)
+            router.credit_policy.disk_guard = guard
+            guard.begin()
 
     async def _recover(self) -> None:
         """Open the store and restore its content."""
@@ -157,7 +158,7 @@ class App:
         self.stats.quarantined = found
 
     def _after_commit(self) -> None:
-        disk_guard = self.container.router.disk_guard
+        disk_guard = self.container.router.credit_policy.disk_guard
         if disk_guard is not None and not disk_guard.is_short and self.store.is_full():
             disk_guard.look()  # the commit used the room of the ballast, which is gone now
         self.container.run_round()

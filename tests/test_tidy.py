@@ -56,6 +56,7 @@ RULES: Final[list[tuple[Rule, list[Source]]]] = [
     (tidy.what_is_left_to_do_has_an_issue, EVERYTHING),
     (tidy.names_say_something, [*PRODUCT, *PIPELINE]),
     (tidy.module_says_what_it_is_for, EVERYTHING),
+    (tidy.docstrings_say_what_they_are_of, EVERYTHING),
     (tidy.nothing_is_mocked, TESTS),
     (tidy.nothing_sleeps, TESTS),
 ]
@@ -145,6 +146,9 @@ EXAMPLES: Final = [
     pytest.param(tidy.what_is_left_to_do_has_an_issue, "# TODO later", id="a bare TODO"),
     pytest.param(tidy.names_say_something, "class QueueManager: ...", id="a manager"),
     pytest.param(tidy.module_says_what_it_is_for, "x = 1", id="no docstring"),
+    pytest.param(
+        tidy.docstrings_say_what_they_are_of, 'def f():\n    """What waits."""', id="an opener"
+    ),
     pytest.param(tidy.nothing_is_mocked, "from unittest.mock import Mock", id="a mock"),
     pytest.param(tidy.nothing_sleeps, "time.sleep(1)", id="a sleep"),
 ]
@@ -166,6 +170,11 @@ FINE: Final = [
     pytest.param(tidy.globals_do_not_change, "TABLE: Final[dict[int, int]] = {}", id="a Final"),
     pytest.param(tidy.what_is_left_to_do_has_an_issue, "# TODO(#4): this", id="with an issue"),
     pytest.param(tidy.nothing_sleeps, "asyncio.sleep(0)", id="giving way"),
+    pytest.param(
+        tidy.docstrings_say_what_they_are_of,
+        'def f():\n    """Return the ready messages."""',
+        id="a verb",
+    ),
 ]
 
 
@@ -184,6 +193,25 @@ def test_a_class_name_is_defined_once_in_a_package() -> None:
     elsewhere = Source("storage/c.py", "class Page: ...")
     assert list(tidy.classes_defined_twice([twice[0], elsewhere])) == []
     none_of(tidy.classes_defined_twice([*PRODUCT, *PIPELINE]))
+
+
+def test_lines_of_documents_are_short() -> None:
+    wide = "x" * 121
+    assert list(tidy.wide_lines(f"{wide}\n| {wide} |\n```\n{wide}\n```\nx")) == [
+        "1: 121 characters, 120 at most"
+    ]
+    documents = [
+        file
+        for folder in ("", "broker/**/", "storage/**/", "pyspark_amqp/**/", "tests/**/", "docs/**/")
+        for file in sorted(ROOT.glob(f"{folder}*.md"))
+        if "node_modules" not in file.parts
+    ]
+    assert ROOT / "README.md" in documents
+    none_of(
+        f"{file.relative_to(ROOT)}:{line}"
+        for file in documents
+        for line in tidy.wide_lines(file.read_text())
+    )
 
 
 # ---- the tree as a whole --------------------------------------------------------------------

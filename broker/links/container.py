@@ -307,8 +307,8 @@ class Container:
 
     def run_round(self) -> None:
         """Run a round: dispatch, commit and write until nothing more can be done now."""
-        self.router.store_backpressure.look(self.journal.unwritten_memory())
-        disk_guard = self.router.disk_guard
+        self.router.credit_policy.store_backpressure.look(self.journal.unwritten_memory())
+        disk_guard = self.router.credit_policy.disk_guard
         if disk_guard is not None:
             disk_guard.published(self.stats.published_bytes)
         self.memory_guard.look()

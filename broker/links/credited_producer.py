@@ -10,10 +10,8 @@ from broker.amqp.errors import RESOURCE_DELETED, LinkFault
 from broker.amqp.incoming_link import IncomingLink
 from broker.message import Message
 from broker.routing.batches.staged_transaction import check_room, is_filled
+from broker.routing.credit.credit_policy import CreditPolicy
 from broker.routing.credit.credit_pool import UNLIMITED
-from broker.routing.credit.disk_guard import DiskGuard
-from broker.routing.credit.memory import MemoryBudget
-from broker.routing.credit.store_backpressure import StoreBackpressure
 from broker.routing.entries.participants import Producer
 from broker.routing.errors import QueueFull
 from broker.routing.queues.node import Node
@@ -49,10 +47,8 @@ class CreditedProducer(Producer):
         router = peer.container.router
         self._peer: Final = peer
         self._link: Final = link
-        self._memory: MemoryBudget | None = router.memory
+        self._policy: CreditPolicy | None = router.credit_policy
         self.credit: i64 = credit
-        self._disk_guard: DiskGuard | None = router.disk_guard
-        self._store_backpressure: StoreBackpressure | None = router.store_backpressure
         self.node: Node | None = None
         self.is_beyond_room = False
         self.mean_size: i64 = 0
@@ -81,17 +77,12 @@ class CreditedProducer(Producer):
         return window == 0 or window - self.unsettled - self._link.credit >= (window + 1) >> 1
 
     def resume(self) -> None:
-        disk_guard, store_backpressure = self._disk_guard, self._store_backpressure
-        if disk_guard is not None and disk_guard.is_short:
-            disk_guard.waiting.wait(self)
-            return
-        if store_backpressure is not None and store_backpressure.is_behind:
-            store_backpressure.waiting.wait(self)
-            return
-        memory = self._memory
-        if memory is not None and memory.is_short:
-            memory.producers.wait(self)
-            self._trickle()
+        policy = self._policy
+        shortage = None if policy is None else policy.shortage()
+        if policy is not None and shortage is not None:
+            shortage.wait(self)
+            if shortage is policy.memory.producers:
+                self._trickle()
             return
         node = self.node
         if node is not None and node.credit_pool is not None:
@@ -147,18 +138,12 @@ class CreditedProducer(Producer):
 
     def wait_for_nothing(self) -> None:
         """Grant credit despite shortages: requests to the broker may be what ends them."""
-        self._disk_guard = None
-        self._store_backpressure = None
-        self._memory = None
+        self._policy = None
 
     def leave(self) -> None:
         """Stop waiting for credit, because the link has ended."""
-        if self._disk_guard is not None:
-            self._disk_guard.waiting.leave(self)
-        if self._store_backpressure is not None:
-            self._store_backpressure.waiting.leave(self)
-        if self._memory is not None:
-            self._memory.producers.leave(self)
+        if self._policy is not None:
+            self._policy.leave(self)
 
     def most(self) -> i64:
         if self.mean_size <= LARGE_FROM:

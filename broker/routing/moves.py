@@ -88,7 +88,7 @@ class Moves(TimerCallback):
         found = router.queues.get(address.text)
         if found is queue:
             return None
-        disk_guard = router.disk_guard
+        disk_guard = router.credit_policy.disk_guard
         if disk_guard is not None and disk_guard.is_short:
             raise LimitReached("the store has no room for it (disk_free_min), or is away")
         if found is not None:

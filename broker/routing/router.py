@@ -14,9 +14,8 @@ from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.batches.leases import Leases
 from broker.routing.batches.staging_area import StagingArea
 from broker.routing.credit.commit_delay import CommitDelay
-from broker.routing.credit.disk_guard import DiskGuard
+from broker.routing.credit.credit_policy import CreditPolicy
 from broker.routing.credit.memory import UNBOUNDED, MemoryBudget
-from broker.routing.credit.store_backpressure import StoreBackpressure
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.participants import QueueObserver
 from broker.routing.errors import (
@@ -57,11 +56,9 @@ class Router:
     Nothing is dispatched while messages come in: `pump` dispatches all queues
     that were woken together, so that output gathers (`performance.md`, rule 9).
     `notices` are lines for the operator; the code that shows them empties the list.
-    `disk_guard` is None if no disk can run full.
     """
 
     contents: LargeBodyKeeper | None = None
-    disk_guard: DiskGuard | None = None
     bindings: i64 = 0
     _last_stored_number: i64 = 0
 
@@ -103,7 +100,7 @@ class Router:
         self.wildcards: Final = Wildcards()
         self.subscriptions: Final = Subscriptions(self, subscriptions_max, grace_ms=grace_ms)
         self.notices: list[str] = []
-        self.store_backpressure: Final = StoreBackpressure()
+        self.credit_policy: Final = CreditPolicy(self.memory)
         self.leases: Final = Leases(self)
         self.moves: Final = Moves(self)
         self.policies = policies
@@ -444,7 +441,7 @@ class Router:
                 for queue in pending:
                     queue.is_pending = False
                     queue.dispatch(now_ms, batch)
-        if self.memory.spills and not self.store_backpressure.is_behind:
+        if self.memory.spills and not self.credit_policy.store_backpressure.is_behind:
             self.paging.spill(batch)
         if self.paging.wanted:
             self.paging.begin()

@@ -39,6 +39,13 @@ ABSTRACT: Final = {"ABC", "ABCMeta"}
 REFLECTION: Final = {"getattr", "setattr", "hasattr", "delattr"}
 MOCKS: Final = {"Mock", "MagicMock", "AsyncMock", "patch"}
 
+OPENERS: Final = re.compile(
+    r"(That|Those|What|Whatever|Who|Whoever|Whose|So|The same|Where|Which)\b"
+)
+"""Words that no docstring begins with: its first line names what it is about."""
+
+MARKDOWN_WIDTH: Final = 120
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -271,3 +278,22 @@ def classes_defined_twice(sources: Iterable[Source]) -> Iterator[str]:
     for (_, name), paths in places.items():
         if len(paths) > 1:
             yield f"{name}: {', '.join(sorted(paths))}"
+
+
+def docstrings_say_what_they_are_of(source: Source) -> Iterator[str]:
+    """Yield the docstrings that begin with a pronoun or a relative clause."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            text = node.value.value
+            if isinstance(text, str) and OPENERS.match(text.lstrip()):
+                yield f"{node.lineno}: a docstring begins with {text.split()[0]!r}"
+
+
+def wide_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a Markdown document that are too long: outside tables and code."""
+    in_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            in_code = not in_code
+        elif not in_code and not line.startswith("|") and len(line) > MARKDOWN_WIDTH:
+            yield f"{number}: {len(line)} characters, {MARKDOWN_WIDTH} at most"

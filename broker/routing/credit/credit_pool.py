@@ -128,20 +128,15 @@ class CreditPool(TimerCallback):
     def serve(self) -> None:
         """Grant waiting producers as much credit as there is room for, in turn.
 
-        While the disk or the memory is short, they wait for that instead.
+        While the broker is short of something, they wait for that instead.
         """
         node = self._node
         if node is None:
             return
-        disk_guard = self._router.disk_guard
-        if disk_guard is not None and disk_guard.is_short:
-            for waiting_for_disk in (*self._asking, *self._idle):
-                disk_guard.waiting.wait(waiting_for_disk)
-            return
-        memory = self._router.memory
-        if memory.is_short:
-            for waiting_for_memory in (*self._asking, *self._idle):
-                memory.producers.wait(waiting_for_memory)
+        shortage = self._router.credit_policy.shortage()
+        if shortage is not None:
+            for producer in (*self._asking, *self._idle):
+                shortage.wait(producer)
             return
         while self._asking or self._idle:
             left = node.room_for_more()

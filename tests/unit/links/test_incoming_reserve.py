@@ -19,8 +19,9 @@ class Setting:
         self.disk = Disk()
         self.broker = Broker(credit=4, policy=policy)
         router = self.broker.router
-        router.disk_guard = DiskGuard(router, self.disk, LEAST)
-        router.disk_guard.begin()
+        guard = DiskGuard(router, self.disk, LEAST)
+        router.credit_policy.disk_guard = guard
+        guard.begin()
 
     def has_free(self, size: int) -> None:
         """Let somebody else fill or empty the disk, and one look pass."""

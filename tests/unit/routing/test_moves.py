@@ -253,8 +253,9 @@ def test_a_deleted_queue_takes_what_it_holds_along() -> None:
 def test_moves_wait_while_the_disk_is_nearly_full() -> None:
     routing = Routing()
     disk = Disk()
-    routing.router.disk_guard = DiskGuard(routing.router, disk, LEAST)
-    routing.router.disk_guard.begin()
+    guard = DiskGuard(routing.router, disk, LEAST)
+    routing.router.credit_policy.disk_guard = guard
+    guard.begin()
     disk.free = 0
     routing.advance(1000)
     queue = routing.queue()
