@@ -1,1 +1,1 @@
-"""Everything that shows whether the broker does what it says; README.md tells how to run it."""
+"""All tests of the broker and its tools; README.md tells how to run them."""

@@ -1,7 +1,7 @@
-"""What every suite shares: which build is tested, and which requirements have tests.
+"""Options and hooks of all suites: the build under test, and the requirements with tests.
 
-Without options the checkout's .py files are tested. `--compiled` tests the
-installed wheel instead, and refuses to run where its modules are not compiled.
+Without options the checkout's .py files are tested. `--compiled` tests the installed wheel instead,
+and refuses to run if its modules are not compiled.
 """
 
 import importlib
@@ -53,7 +53,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Count tests by requirement; leave to the interpreted run what only that can show."""
+    """Count tests by requirement; with `--compiled`, deselect tests that need interpreted code."""
     counts: Counter[str] = Counter()
     for item in items:
         for mark in item.iter_markers("requirement"):

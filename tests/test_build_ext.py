@@ -1,4 +1,4 @@
-"""How the wheel's C files are compiled: `config/build_ext.py`, called as hatch-mypyc calls it."""
+"""Compilation of the wheel's C files: `config/build_ext.py`, called as hatch-mypyc calls it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = [
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A library of two C files and an extension of one, beside this project's `setup.cfg`."""
+    """Write a library of two C files and an extension of one, with this project's `setup.cfg`."""
     (tmp_path / "config").mkdir()
     for name in ("setup.cfg", "config/build_ext.py", "config/cold_paths.h"):
         shutil.copy(ROOT / name, tmp_path / name)
@@ -52,7 +52,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def compiler(folder: Path, *lines: str) -> str:
-    """A compiler that does `lines` of shell first."""
+    """Return the path of a compiler that runs `lines` of shell first."""
     program = folder / "compiler"
     program.write_text("\n".join(["#!/bin/sh", *lines, 'exec gcc "$@"', ""]))
     program.chmod(0o755)
@@ -73,12 +73,13 @@ def build(project: Path, program: str = "gcc") -> None:
 
 
 def answers(project: Path) -> str:
-    """What the two modules say that lie in `project`."""
+    """Return the answers of the two modules in `project`."""
     code = "import library, shim; print(library.answer(), shim.answer())"
     return subprocess.check_output([sys.executable, "-c", code], cwd=project, text=True)
 
 
 def symbols(project: Path, *options: str) -> set[str]:
+    """Return the symbols that the library defines."""
     (library,) = project.glob("library.*.so")
     listed = ["nm", "--defined-only", "--format=just-symbols", *options, str(library)]
     return set(subprocess.check_output(listed, text=True).split())

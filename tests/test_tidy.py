@@ -1,7 +1,6 @@
-"""The house is in order: caps, names, one test module for each module that decides.
+"""Rules for the whole tree: caps, names, one test module for each module that decides.
 
-Each rule is first shown something that breaks it: a rule that catches nothing
-would pass for ever.
+Each rule is first shown code that breaks it: a rule that finds nothing would always pass.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ RULES: Final[list[tuple[Rule, list[Source]]]] = [
 ]
 
 MAY: Final = {
-    # rule: files, and why
+    # rule: files that it excepts, and why
     "functions_are_short": {
         "broker/amqp/encode.py": "a ladder by type, ordered by frequency",
         "broker/amqp/decode.py": "a ladder by type, ordered by frequency",
@@ -88,6 +87,7 @@ MAY: Final = {
 
 
 def complaints(rule: Rule, sources: list[Source], name: str) -> Iterator[str]:
+    """Yield the complaints of a rule about all files that it does not except."""
     allowed = MAY.get(name, {})
     for source in sources:
         if not any(fnmatch(source.path, pattern) for pattern in allowed):
@@ -259,7 +259,10 @@ NO_TEST_OF_ITS_OWN: Final = {
 
 
 def own_test(source: Source) -> Path:
-    """broker/amqp/decode.py has tests/unit/amqp/test_decode.py; storage keeps its name."""
+    """Return the path of a module's test: broker/amqp/decode.py has tests/unit/amqp/test_decode.py.
+
+    The folder `storage` keeps its name.
+    """
     path = Path(source.path.removeprefix("broker/"))
     return ROOT / "tests" / "unit" / path.parent / f"test_{path.name}"
 
@@ -282,7 +285,7 @@ def test_what_needs_no_test_of_its_own_exists_and_has_none() -> None:
 
 
 def is_of_a_module(path: Path, of_modules: set[Path]) -> bool:
-    """Whether `path` is a module's own test, or test_<module>_<aspect>.py beside it."""
+    """Return whether `path` is a module's own test, or a test_<module>_<aspect>.py beside it."""
     words = path.stem.split("_")
     names = ["_".join(words[: count + 1]) for count in range(1, len(words))]
     return any(path.with_stem(name) in of_modules for name in names)
@@ -317,7 +320,7 @@ def test_a_unit_test_is_named_after_its_module(name: str, expected: bool) -> Non
 
 
 def test_every_module_is_used() -> None:
-    """What nothing imports is dead, or its user is. Pytest imports its plugin, alembic scripts."""
+    """A module without importers is dead code; pytest imports plugins, alembic its scripts."""
     plugins: dict[str, str] = PROJECT["project"]["entry-points"]["pytest11"]
     commands = {each.partition(":")[0] for each in PROJECT["project"]["scripts"].values()}
     used = commands.union(plugins.values()).union(
@@ -339,7 +342,7 @@ def test_every_setting_is_read() -> None:
     own = next(source.text for source in PRODUCT if source.path == "broker/settings.py")
     classes = (Settings, HttpSettings, LogSettings, AddressSettings, NodeSettings)
     names = {name for each in classes for name in each.model_fields}
-    # the first user's three are read where the rule between them is
+    # the first user's three settings are read by the rule that connects them, in settings.py
     unread = [name for name in names if f".{name}" not in readers and f"self.{name}" not in own]
     none_of(unread)
 

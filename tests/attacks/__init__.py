@@ -1,1 +1,1 @@
-"""Attacks: clients that try to exhaust the broker, beside one that it has to go on serving."""
+"""Attacks: clients that try to exhaust the broker while it has to serve a healthy client."""

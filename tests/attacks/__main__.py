@@ -1,4 +1,4 @@
-"""`python -m tests.attacks`: attack a broker in twelve ways, and print what it came to as a table.
+"""`python -m tests.attacks`: attack a broker in twelve ways, and print the results as a table.
 
 Each attack has a fresh broker, an attacker and a healthy client, all processes of their own on
 127.0.0.1. The exit status is 1 if one of them failed.
@@ -48,7 +48,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def program(asked: argparse.Namespace) -> list[str]:
-    """Return the command of the broker to attack. BenchError if there is none."""
+    """Return the command of the broker to attack; raise BenchError if there is none."""
     if asked.interpreted:
         return [sys.executable, "-m", "broker"]
     path: Path = (asked.broker or INSTALLED).absolute()
@@ -58,12 +58,12 @@ def program(asked: argparse.Namespace) -> list[str]:
 
 
 def say(result: Result) -> None:
-    """Progress, beside the table."""
+    """Print the result to standard error, as progress while the table is not complete."""
     print(f"{result.name} ({result.store}): {result.verdict()}", file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the attacks that are asked for, one after another."""
+    """Run the requested attacks, one after another, and print the table."""
     asked = parsed(arguments)
     results = []
     try:
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def legend(results: Sequence[Result], setup: Setup) -> str:
-    """Return what a reader must know of the bounds."""
+    """Return the conditions of the run and the bounds, for the reader of the table."""
     compiled = all(result.is_compiled for result in results)
     factor = 1.0 if compiled else INTERPRETED_FACTOR
     bounds = ", ".join(f"{kind} {most * factor:,.0f} ms" for kind, most in P99_MAX_MS.items())

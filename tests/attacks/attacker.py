@@ -1,4 +1,4 @@
-"""Run one attack as a program of its own; what it reached comes on standard output as JSON.
+"""Run one attack as a program of its own; print what it reached to standard output as JSON.
 
 python -m tests.attacks.attacker hoarding '{"port": 5672, "seconds": 10}'
 """
@@ -17,7 +17,7 @@ FILES_WANTED: Final = 4096
 
 
 def main() -> None:
-    """Be the attacker that is asked for."""
+    """Run the attack that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m tests.attacks.attacker", description=__doc__)
     parser.add_argument("attack", choices=ATTACKS)
     parser.add_argument("site", type=Site.decoded, help="a JSON object with the fields of Site")

@@ -1,4 +1,4 @@
-"""The attacks by name: what each is, on which broker, and what the documents promise about it."""
+"""The attacks by name: their actions, their brokers, and the documented promises about them."""
 
 from __future__ import annotations
 

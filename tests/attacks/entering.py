@@ -1,4 +1,4 @@
-"""Attacks on the way in: queues by name, logins with wrong passwords, half requests over HTTP."""
+"""Attacks on entry: queues created by name, wrong passwords, incomplete HTTP requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFUSALS_ENOUGH: Final = 20
 
 
 async def queues_by_name(site: Site) -> Reached:
-    """Name a new queue with each attach; stop once the broker refuses more."""
+    """Create a new queue with each attach; stop once the broker refuses more."""
     reached = Reached()
     deadline = site.deadline()
     counts = await asyncio.gather(
@@ -39,7 +39,7 @@ async def queues_by_name(site: Site) -> Reached:
 
 
 async def _names(site: Site, reached: Reached, deadline: Deadline, number: int) -> int:
-    """Attach to one new name after another; how many."""
+    """Attach to one new name after another; return the number of names."""
     peer = await connect(site.port, reached.hear, container_id=f"namer-{number}")
     named = 0
     while named < NAMES // NAMERS and not deadline.is_over():
@@ -52,7 +52,7 @@ async def _names(site: Site, reached: Reached, deadline: Deadline, number: int) 
 
 
 async def _attach(peer: Peer, addresses: list[str]) -> None:
-    """Attach a link to each, and detach them all: the handles are free again."""
+    """Attach a link to each address, and detach them all, so that the handles are free again."""
     attached, detached = peer.attached + len(addresses), peer.detached + len(addresses)
     peer.say(
         *[
@@ -72,12 +72,12 @@ SASL_CODES: Final = {0: "ok", 1: "auth", 2: "sys", 3: "sys-perm", 4: "sys-temp"}
 
 
 async def logins_from_elsewhere(site: Site) -> Reached:
-    """Guess the password of the healthy client, many times at once, from another address."""
+    """Guess the healthy client's password, in many parallel attempts, from another address."""
     return await _guessing(site, ELSEWHERE, USER)
 
 
 async def logins_from_here(site: Site) -> Reached:
-    """Guess passwords from the address that the healthy client has, under other names."""
+    """Guess passwords of other users, from the address of the healthy client."""
     return await _guessing(site, HERE, "")
 
 
@@ -98,7 +98,7 @@ async def _guessing(site: Site, source: str, user: str) -> Reached:
 async def _guess_on(
     guess: Callable[[str], Awaitable[int]], reached: Reached, deadline: Deadline, *, prefix: int
 ) -> None:
-    """Guess on one connection after another, each time another password."""
+    """Guess on one connection after another, with a new password each time."""
     tries = 0
     while not deadline.is_over():
         tries += 1
@@ -114,7 +114,7 @@ async def _guess_on(
 
 
 async def _guess(port: int, source: str, user: str, password: str) -> int:
-    """Log in with a wrong password; the code of the outcome."""
+    """Log in with a wrong password; return the code of the SASL outcome."""
     reader, writer = await asyncio.open_connection(HERE, port, local_addr=(source, 0))
     try:
         out = BytesWriter()
@@ -140,7 +140,7 @@ HALF: Final = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Half: "
 
 
 async def half_requests(site: Site) -> Reached:
-    """Send the beginning of many requests over HTTP, and no end; again where one is dropped."""
+    """Send incomplete HTTP requests on many connections; reconnect when one is dropped."""
     deadline = site.deadline()
     seen: Counter[str] = Counter()
     async with asyncio.TaskGroup() as halves:
@@ -151,7 +151,7 @@ async def half_requests(site: Site) -> Reached:
 
 
 async def _halves(port: int, seen: Counter[str], deadline: Deadline) -> None:
-    """Send half a request on one connection after another."""
+    """Send an incomplete request on one connection after another."""
     while not deadline.is_over():
         try:
             async with asyncio.timeout(max(0.0, deadline.left_s())):

@@ -1,4 +1,4 @@
-"""An attack on the disk: another program takes all of it while producers send."""
+"""An attack on the disk: another program fills it while producers send."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BEFORE: Final = 500
 
 RESUMED: Final = 100
 RESUME_S: Final = 10.0
-"""Producers go on so long after there is room again, at the latest."""
+"""Maximum seconds until producers continue after the disk has room again."""
 
 FOREIGN: Final = "foreign"
 LEFT: Final = 4 * MEBIBYTE
@@ -30,7 +30,7 @@ STEP: Final = 256 * 1024
 
 
 async def full_disk(site: Site) -> Reached:
-    """Fill the disk while producers send; consume what is there; make room, and send again."""
+    """Fill the disk while producers send, consume all messages, make room, and send again."""
     reached = Reached()
     foreign = Path(site.disk) / FOREIGN
     producers = [
@@ -69,7 +69,7 @@ async def full_disk(site: Site) -> Reached:
 
 
 async def _resume(site: Site, reached: Reached, producer: Peer, flood: Flood) -> None:
-    """Send some messages more, on the connection that is there."""
+    """Send RESUMED more messages on the existing connection."""
     before = producer.accepted
     deadline = Deadline(RESUME_S)
     most = flood.sent + RESUMED
@@ -88,15 +88,15 @@ def _accepted(producers: list[Peer]) -> int:
 
 
 def _open(producers: list[Peer]) -> int:
-    """Return how many messages have no outcome."""
+    """Return the number of messages without an outcome."""
     return sum(peer.sent.get(0, 0) - peer.accepted - peer.rejected for peer in producers)
 
 
 def _take_all(path: Path) -> int:
-    """Take what is free on the disk for one file, all but `LEFT`; how many bytes.
+    """Allocate all free disk space but `LEFT` bytes to one file; return its size in bytes.
 
-    The producers use that up in no time. It is left so that the broker does not run out of disk,
-    and give up its ballast, while this is being taken: the ballast would be taken with it.
+    The producers use `LEFT` up in no time. Without it the broker might run out of disk during the
+    allocation and give up its ballast, which would then be allocated, too.
     """
     with path.open("wb") as file:
         found = os.statvfs(path)
@@ -104,7 +104,7 @@ def _take_all(path: Path) -> int:
         while size > 0:
             try:
                 os.posix_fallocate(file.fileno(), 0, size)
-            except OSError:  # the broker has taken some of it meanwhile
+            except OSError:  # the broker has used some of it meanwhile
                 size -= STEP
             else:
                 return size

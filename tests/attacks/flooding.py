@@ -1,4 +1,4 @@
-"""What several attacks do: send all that there is credit for, and take everything from a queue."""
+"""Steps of several attacks: send as much as credit allows, and consume a whole queue."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from tests.attacks.peer import LOOK_S, Peer, Transfers, connect
 from tests.attacks.plan import Deadline, Reached, Site
 
 BATCH_BYTES: Final = 256 * 1024
-"""What is written in one go, so that one sender does not starve the others of this process."""
+"""Maximum bytes per write, so that one sender does not starve the others of this process."""
 
 STUCK_S: Final = 3.0
-"""A sender that has had no credit for so long is waiting, and not just paced."""
+"""Seconds without credit after which a sender counts as waiting, and not just as paced."""
 
 DRAIN_S: Final = 60.0
 DRAINED_AT_ONCE: Final = 10_000
-"""Far below what one link may hold unsettled: there the broker says that nothing is left."""
+"""Far below the unsettled deliveries that a link may have, so that a drain always completes."""
 
 
 class Flood:
-    """A sender that uses all credit until it is told to end, or the broker lets it wait."""
+    """A sender that uses all credit until it is stopped, or the broker lets it wait."""
 
     def __init__(self, peer: Peer, transfers: Transfers, *, handle: int = 0) -> None:
         self._peer: Final = peer
         self._transfers: Final = transfers
         self._handle: Final = handle
         self.waited = False
-        """Whether the broker has given no credit for `STUCK_S`."""
+        """True once the broker has given no credit for `STUCK_S`."""
 
     @property
     def sent(self) -> int:
@@ -37,9 +37,9 @@ class Flood:
     async def run(
         self, deadline: Deadline, *, most: int = 2**62, through: Callable[[], bool] | None = None
     ) -> None:
-        """Send until the deadline, `most` messages, a wait for credit, or `through` holds.
+        """Send until the deadline, `most` messages, a wait for credit, or until `through` is true.
 
-        Gone where the broker ends the connection.
+        Raise Gone if the broker ends the connection.
         """
         peer = self._peer
         batch = max(1, BATCH_BYTES // self._transfers.size)
@@ -58,7 +58,7 @@ class Flood:
 
 
 async def drained(site: Site, reached: Reached, address: str) -> int:
-    """Take and accept what waits at `address`; how many messages that was."""
+    """Consume and accept the ready messages at `address`; return their number."""
     peer = await connect(site.port, reached.hear, container_id="drain", settles=True)
     await peer.receiver(address, credit=0)
     deadline = Deadline(DRAIN_S)
@@ -73,6 +73,6 @@ async def drained(site: Site, reached: Reached, address: str) -> int:
 
 
 async def linger(deadline: Deadline, over: Callable[[], bool]) -> None:
-    """Wait for the deadline, or until it is over."""
-    while not deadline.is_over() and not over():  # noqa: ASYNC110 - of the machine, not an event
+    """Wait until the deadline, or until `over` returns true."""
+    while not deadline.is_over() and not over():  # noqa: ASYNC110 - there is no event to await
         await asyncio.sleep(LOOK_S)

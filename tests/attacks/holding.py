@@ -1,4 +1,4 @@
-"""Attacks that make the broker hold what it was given: unsettled, in transactions, unfinished."""
+"""Attacks that make the broker hold messages: unsettled, in transactions, or unfinished."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOARDED: Final = bytes(100)
 
 
 async def hoarding(site: Site) -> Reached:
-    """Take all that a queue has, on many connections, and settle none of it; then leave it all."""
+    """Receive all messages of a queue on many connections without settling; then disconnect."""
     reached = Reached()
     deadline = site.deadline()
     hoarders = [
@@ -52,16 +52,16 @@ async def hoarding(site: Site) -> Reached:
 
 TRANSACTIONS: Final = 25
 QUARTER: Final = 4
-"""The part of memory_max that all transactions together may have."""
+"""The divisor of memory_max that gives the limit of all transactions together."""
 
 LESS: Final = 4 * MEBIBYTE
-"""Each has so much less than that quarter: one of them has room."""
+"""Bytes by which each transaction stays below that limit, so that one of them has room."""
 
 POSTED: Final = bytes(256 * 1024)
 
 
 async def transactions(site: Site) -> Reached:
-    """Fill each of many transactions with nearly what all may have together, and commit them."""
+    """Fill each of many transactions to nearly the limit of all together, and commit them."""
     reached = Reached()
     deadline = site.deadline()
     peers = [
@@ -101,7 +101,7 @@ def _ask(peer: Peer, payload: bytes) -> None:
 
 
 async def _committed(peer: Peer) -> bool:
-    """Commit, and whether the broker did."""
+    """Commit; return whether the broker accepted that."""
     told = peer.accepted + peer.rejected
     accepted = peer.accepted
     _ask(peer, discharge(peer.txn_id))
@@ -114,11 +114,11 @@ UNFINISHED_PEERS: Final = 5
 UNFINISHED_LINKS: Final = 300
 PIECE: Final = bytes(64 * 1024)
 PIECES: Final = 15
-"""Of one delivery: 960 KiB, just less than what a store takes piece by piece."""
+"""Pieces per delivery: 960 KiB, just less than the size that a store takes piece by piece."""
 
 
 async def unfinished(site: Site) -> Reached:
-    """Begin deliveries on many links, and finish none; begin anew where a connection is closed."""
+    """Begin deliveries on many links and finish none; reconnect when a connection is closed."""
     reached = Reached()
     deadline = site.deadline()
     counts = await asyncio.gather(
@@ -132,7 +132,7 @@ async def unfinished(site: Site) -> Reached:
 
 
 async def _unfinished_again(site: Site, reached: Reached, deadline: Deadline, number: int) -> int:
-    """Be one of the attackers, with one connection after another; how many pieces were sent."""
+    """Be one of the attackers, on one connection after another; return the pieces sent."""
     sent = 0
     while not deadline.is_over():
         peer = await connect(site.port, reached.hear, container_id=f"unfinished-{number}")

@@ -1,4 +1,4 @@
-"""How long requests took, told so that a client which could not send does not hide it."""
+"""Latencies of requests, corrected for requests that a stalled client could not send."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOTHING: Final = "-"
 
 @dataclass(frozen=True)
 class Sample:
-    """A request: when it was begun, in seconds of the machine's monotonic clock, and how long."""
+    """A request: its start, in seconds of the machine's monotonic clock, and its duration."""
 
     began_s: float
     took_ms: float
@@ -20,7 +20,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Latency:
-    """Percentiles of requests in ms. Without any request all three are infinite."""
+    """Percentiles of requests in ms; without any request all three are infinite."""
 
     count: int
     p50_ms: float
@@ -28,22 +28,22 @@ class Latency:
     max_ms: float
 
     def text(self) -> str:
-        """Return p50 / p99 / max for the table, and how many requests there were."""
+        """Return p50 / p99 / max for the table, or "-" if there were no requests."""
         if not self.count:
             return NOTHING
         return f"{rounded(self.p50_ms)} / {rounded(self.p99_ms)} / {rounded(self.max_ms)}"
 
 
 def rounded(value: float) -> str:
-    """Return a figure with one digit behind the point where it is small."""
+    """Return a figure as text, with one decimal place if it is below 100."""
     return f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
 def latency(samples: Iterable[Sample], *, every_ms: float) -> Latency:
-    """Sum up requests that one client makes one by one, one each `every_ms` if it can.
+    """Summarize the requests of a client that makes one each `every_ms` if it can.
 
-    A request of a second also held up those that the client would have made meanwhile: they
-    are added, each with the rest of that second (correction for coordinated omission).
+    A request that takes a second delays those that the client would have made meanwhile: they are
+    added, each with the rest of that second (correction for coordinated omission).
     """
     measured = [sample.took_ms for sample in samples]
     ordered = sorted(measured + [late for took in measured for late in held_up(took, every_ms)])
@@ -55,7 +55,7 @@ def latency(samples: Iterable[Sample], *, every_ms: float) -> Latency:
 
 
 def held_up(took_ms: float, every_ms: float) -> list[float]:
-    """Return the latencies of requests that one of `took_ms` kept from being made."""
+    """Return the latencies of the requests that one of `took_ms` delayed."""
     count = max(0, ceil(took_ms / every_ms) - 1)
     return [took_ms - every_ms * number for number in range(1, count + 1)]
 

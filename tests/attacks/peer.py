@@ -1,4 +1,4 @@
-"""An attacker's connection: it writes prepared bytes, and reads no more than it has to count."""
+"""An attacker's connection: it writes prepared bytes, and decodes only what it has to count."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ from tests.support.frames import attach_receiver, attach_sender, flow
 
 FRAME_SIZE: Final = 1024 * 1024
 ENDLESS: Final = 2**31 - 1
-"""A credit, or a window, that nobody uses up."""
+"""A credit, or a window, that is never used up."""
 
 ANSWER_S: Final = 60.0
-"""What takes longer than this does not come: the broker hangs."""
+"""Seconds to wait for an answer; without one in this time, the broker hangs."""
 
 CLOSE_S: Final = 5.0
 LOOK_S: Final = 0.1
 CODE_AT: Final = HEAD_SIZE + 2
-"""Where the descriptor of a frame is, with a header of eight bytes."""
+"""The index of the descriptor in a frame with a header of eight bytes."""
 
 FIRST_ID: Final = 1000
-"""Where delivery-ids begin: a uint of less than 256 would be encoded in fewer bytes."""
+"""The first delivery-id: a uint of less than 256 would be encoded in fewer bytes."""
 
 EMPTY_FRAME: Final = b"\x00\x00\x00\x08\x02\x00\x00\x00"
 
 
-class Gone(ConnectionError):  # noqa: N818 - what happened
+class Gone(ConnectionError):  # noqa: N818 - names an event
     """The broker has ended the connection."""
 
 
 class Peer(asyncio.Protocol):
-    """A connection with one session. Errors that the broker tells go to `hear`.
+    """A connection with one session; errors that the broker sends are passed to `hear`.
 
-    Transfers are counted and not read. `settles` accepts each; otherwise all stay unsettled.
+    Transfers are counted and not decoded. If it `settles`, it accepts each delivery; otherwise all
+    stay unsettled.
     """
 
     def __init__(self, hear: Callable[[str, str], None], *, settles: bool = False) -> None:
@@ -159,13 +160,13 @@ class Peer(asyncio.Protocol):
         return self._transport
 
     def write(self, data: bytes) -> None:
-        """Write `data` as it is. Gone where there is no connection any more."""
+        """Write `data` as it is; raise Gone if the connection is lost."""
         if self.is_lost:
             raise self._gone("a connection that takes frames")
         self.transport.write(data)
 
     def say(self, *bodies: Body) -> None:
-        """Write a frame for each of `bodies`; none where the connection is lost."""
+        """Write a frame for each of `bodies`; do nothing if the connection is lost."""
         if not self.is_lost:
             self.transport.write(b"".join(map(frame, bodies)))
 
@@ -184,7 +185,10 @@ class Peer(asyncio.Protocol):
     # -- waiting
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Wait until it holds; Gone, or TimeoutError that says `what`, where it never does."""
+        """Wait until `holds` is true; `what` describes it in errors.
+
+        Raise Gone if the connection is lost, TimeoutError after ANSWER_S.
+        """
         deadline = Deadline(ANSWER_S)
         while not holds():
             if self.is_lost:
@@ -194,13 +198,13 @@ class Peer(asyncio.Protocol):
             await self.change()
 
     async def until_changed(self) -> None:
-        """Wait until something has come, a tenth of a second at most. Gone where nothing will."""
+        """Wait for data, a tenth of a second at most; raise Gone if the connection is lost."""
         if self.is_lost:
             raise self._gone("an answer")
         await self.change()
 
     async def change(self) -> None:
-        """Wait until something has come, or the connection is lost, a tenth of a second at most."""
+        """Wait for data or the loss of the connection, a tenth of a second at most."""
         self._changed.clear()
         try:
             async with asyncio.timeout(LOOK_S):
@@ -233,9 +237,9 @@ class Peer(asyncio.Protocol):
             )
 
     async def drain(self, count: int, deadline: Deadline) -> bool:
-        """Take up to `count` messages that are there now; whether the broker did so in time.
+        """Drain up to `count` ready messages; return whether the broker completed that in time.
 
-        `drained_to` is the link's delivery-count behind that.
+        `drained_to` is the link's delivery-count afterwards.
         """
         end, last = self.drained_to + count, self.deliveries + count
         self.say(
@@ -254,11 +258,11 @@ class Peer(asyncio.Protocol):
         return is_done
 
     def next_delivery(self, handle: int) -> int:
-        """Count one delivery on a link; its delivery-id."""
+        """Count one delivery on a link; return its delivery-id."""
         return self.next_deliveries(handle, 1)
 
     def next_deliveries(self, handle: int, count: int) -> int:
-        """Count so many deliveries of one transfer each; the delivery-id of the first."""
+        """Count `count` deliveries of one transfer each; return the delivery-id of the first."""
         first = self._next_id
         self._next_id += count
         self.sent[handle] = self.sent.get(handle, 0) + count
@@ -266,7 +270,7 @@ class Peer(asyncio.Protocol):
         return first
 
     async def close(self) -> None:
-        """Close the connection, and wait until the broker has."""
+        """Close the connection, and wait until the broker closes it."""
         self.say(Close())
         deadline = Deadline(CLOSE_S)
         while not self.is_lost and not deadline.is_over():
@@ -274,12 +278,12 @@ class Peer(asyncio.Protocol):
         self.transport.abort()
 
     def credit(self, handle: int = 0) -> int:
-        """Return how many deliveries may be sent on a link now."""
+        """Return the number of deliveries that may be sent on a link now."""
         ahead = self.credit_end.get(handle, 0) - self.sent.get(handle, 0)
         return min(ahead, self.window())
 
     def window(self) -> int:
-        """Return how many transfers the session may send now."""
+        """Return the number of transfers that the session may send now."""
         return self.window_end - self.transfers
 
 
@@ -291,7 +295,10 @@ async def connect(
     settles: bool = False,
     receive_buffer: int = 0,
 ) -> Peer:
-    """Return an open connection with a session. `receive_buffer`: bytes in the kernel, if any."""
+    """Return an open connection with a session; `receive_buffer` is the kernel's, in bytes.
+
+    With 0 the buffer has its default size.
+    """
     near = socket.socket()
     near.setblocking(False)
     if receive_buffer:
@@ -305,7 +312,7 @@ async def connect(
 
 
 class Transfers:
-    """Whole messages as bytes: all the same but for their delivery-ids."""
+    """Complete messages as bytes, which differ only in their delivery-ids."""
 
     MARK: Final = (0x7EADBEEF).to_bytes(4)
 
@@ -327,7 +334,7 @@ class Transfers:
         self.size: Final = len(whole)
 
     def send(self, peer: Peer, count: int) -> None:
-        """Send so many on their link. Gone where there is no connection any more."""
+        """Send `count` messages on their link; raise Gone if the connection is lost."""
         first = peer.next_deliveries(self._handle, count)
         frames: list[bytes] = []
         for number in range(first, first + count):

@@ -1,4 +1,4 @@
-"""What an attack is, what it is told, and what it reports."""
+"""An attack's description, the arguments of its program, and its report."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ MEBIBYTE: Final = 1024 * 1024
 
 USER: Final = "healthy"
 PASSWORD: Final = "open sesame"
-"""Who the healthy client is, where an attack needs a broker with users."""
+"""The healthy client's login, if an attack needs a broker with users."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """The broker that an attack is told of, and for how long it may attack."""
+    """The broker to attack, and for how many seconds."""
 
     port: int
     seconds: float
     http_port: int = 0
     memory_max: int = 0
     disk: str = ""
-    """The folder of the store, where the disk is the attack's to fill."""
+    """The folder of the store, if the attack may fill its disk."""
 
     def deadline(self) -> Deadline:
         """Return the end of this attack, counted from now."""
         return Deadline(self.seconds)
 
     def encoded(self) -> str:
-        """Return it as an argument of a program."""
+        """Return the site as an argument of a program."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -55,10 +55,10 @@ class Deadline:
 
 @dataclass
 class Reached:
-    """What an attack brought about: its figures by name, and what the broker told it.
+    """The result of an attack: its figures by name, and the broker's answers.
 
-    `told` counts error conditions (SASL codes where it was a login), `words` has the first
-    description that came with each. A problem is a promise to the attacker that was broken.
+    `told` counts error conditions (SASL codes for logins); `words` has the first description of
+    each. A problem is a promise to the attacker that was broken.
     """
 
     figures: dict[str, float] = field(default_factory=dict)
@@ -67,17 +67,17 @@ class Reached:
     problems: list[str] = field(default_factory=list)
 
     def hear(self, condition: str, description: str = "", *, times: int = 1) -> None:
-        """Note what the broker said."""
+        """Record an answer of the broker."""
         self.told[condition] += times
         self.words.setdefault(condition, description)
 
     def check(self, holds: object, problem: str) -> None:
-        """Note a problem unless it holds."""
+        """Record a problem unless `holds` is true."""
         if not holds:
             self.problems.append(problem)
 
     def encoded(self) -> str:
-        """Return it as the output of a program."""
+        """Return the result as the output of a program."""
         return json.dumps(vars(self))
 
     @classmethod
@@ -99,20 +99,20 @@ Work = Callable[[Site], Coroutine[None, None, Reached]]
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """An attack: what it does, on which broker, and what the documents promise about it."""
+    """An attack: its actions, its brokers, and the documented promises about it."""
 
     words: str
     work: Work
     stores: tuple[str, ...] = (SQLITE,)
     settings: str = ""
-    """Lines of the broker's settings file, beside store and memory_max."""
+    """Lines of the broker's settings file, in addition to store and memory_max."""
     condition: str = ""
-    """What the attackers must be told; empty where they are told nothing but to wait."""
+    """The condition that the attackers must receive; "" if the broker only makes them wait."""
     naming: str = ""
     """The setting that the description of that condition must name."""
     probes: tuple[str, ...] = ("request",)
-    """What the healthy clients do; the first is the one in the table."""
+    """The requests of the healthy clients, by kind; the first is the one in the table."""
     waits_on: tuple[str, ...] = ()
-    """Stores on which all producers wait meanwhile, as the documents say, the healthy one too."""
+    """Stores on which all producers wait meanwhile, as documented, even the healthy one."""
     disk_mib: int = 0
-    """The size of a disk of its own for the store; 0 is none, and none is filled."""
+    """Size in MiB of a separate disk for the store; 0 for no such disk, and none is filled."""

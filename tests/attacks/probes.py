@@ -1,9 +1,9 @@
-"""A healthy client: one request after another, as a program of its own, until it is told to end.
+"""A healthy client, a program of its own, which makes one request after another.
 
     python -m tests.attacks.probes request 5672
 
-Prints a line of JSON for each request: when it was begun, how long it took in ms, and what went
-wrong. It ends when its standard input does.
+Prints a line of JSON for each request: its start, its duration in ms, and its error. It ends when
+its standard input does.
 """
 
 from __future__ import annotations
@@ -27,21 +27,24 @@ from tests.conformance.session import Receiver, Sender
 from tests.conformance.verdict import Failed, Options
 
 PATIENCE_S: Final = 50.0
-"""A request that takes longer is an error. Less than idle_time_out_ms, since none is answered."""
+"""Seconds after which a request is an error.
+
+Less than idle_time_out_ms, since a client that waits sends nothing.
+"""
 
 CREDIT: Final = 100
 BODY: Final = bytes(100)
 OK: Final = b"HTTP/1.1 200"
 
 EVERY_MS: Final = {"request": 10.0, "login": 200.0, "http": 200.0}
-"""How often each kind of request is made, where the broker answers in time."""
+"""Milliseconds from one request of a kind to the next, if the broker answers in time."""
 
 Request = Callable[[], Awaitable[None]]
 
 
 @asynccontextmanager
 async def requests(options: Options) -> AsyncIterator[Request]:
-    """Send a message to a queue of its own, have it accepted, receive it and accept it."""
+    """Yield a request: send a message to a queue of its own, await acceptance, receive, accept."""
     async with connected(options, address="healthy", lines=[]) as peer:
         await peer.open()
         session = await peer.begin()
@@ -76,7 +79,7 @@ async def _there_and_back(
 
 @asynccontextmanager
 async def logins(options: Options) -> AsyncIterator[Request]:
-    """Connect, log in with the right password, and hang up."""
+    """Yield a request: connect, log in with the right password, and hang up."""
 
     async def once() -> None:
         async with connected(options, address="login", lines=[]) as peer:
@@ -87,7 +90,7 @@ async def logins(options: Options) -> AsyncIterator[Request]:
 
 @asynccontextmanager
 async def gets(options: Options) -> AsyncIterator[Request]:
-    """Connect, GET /livez, and have it answered."""
+    """Yield a request: connect, GET /livez, and read the answer."""
 
     async def once() -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -117,7 +120,7 @@ def tell(began_s: float, error: str = "") -> None:
 
 
 async def one(request: Request) -> None:
-    """Make a request, and tell of it."""
+    """Make a request, and print its sample."""
     began_s = time.monotonic()
     try:
         await request()
@@ -138,7 +141,7 @@ async def run(kind: str, options: Options) -> None:
             due_s = time.monotonic() + EVERY_MS[kind] / 1000
             now = asyncio.create_task(one(request))
             await asyncio.wait({now, told_to_end}, return_when=asyncio.FIRST_COMPLETED)
-            if not now.done():  # told of, as having taken this long at least
+            if not now.done():  # printed with the time that it has taken so far
                 now.cancel()
                 with suppress(asyncio.CancelledError):
                     await now
@@ -148,7 +151,7 @@ async def run(kind: str, options: Options) -> None:
 
 
 def main() -> None:
-    """Be the healthy client that is asked for."""
+    """Run the healthy client that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m tests.attacks.probes", description=__doc__)
     parser.add_argument("kind", choices=PROBES)
     parser.add_argument("port", type=int)

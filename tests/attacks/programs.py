@@ -1,4 +1,4 @@
-"""The processes around an attack: the broker, healthy clients and the attacker, by their pids."""
+"""The processes of an attack: the broker, healthy clients and the attacker, known by their pids."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.interop.broker_process import ROOT
 
 MEBIBYTE_IN_KIB: Final = 1024
 PEAK_ANEW: Final = "5"
-"""Written to clear_refs, it makes the kernel take the peak of resident memory anew."""
+"""A value for clear_refs that resets the kernel's peak of resident memory."""
 
 END_S: Final = 10.0
 OUTPUT_MAX: Final = 2**24
@@ -24,8 +24,8 @@ OUTPUT_MAX: Final = 2**24
 T = TypeVar("T")
 
 
-class Failure(RuntimeError):  # noqa: N818 - what happened
-    """A program that ended otherwise than it should."""
+class Failure(RuntimeError):  # noqa: N818 - names an event
+    """A program that did not end as it should."""
 
 
 async def started(module: str, *arguments: str) -> Process:
@@ -41,14 +41,14 @@ async def started(module: str, *arguments: str) -> Process:
 
 
 async def killed(process: Process) -> None:
-    """End a process of ours, unless it has ended."""
+    """Kill a process that this one started, unless it has ended."""
     if process.returncode is None:
         process.kill()
         await process.wait()
 
 
 async def through(process: Process, reading: Awaitable[T], patience_s: float) -> T:
-    """Wait until its output has been read and it has ended. Failure if it fails, or never does."""
+    """Read a program's output until it ends; raise Failure if it fails or takes too long."""
     assert process.stderr is not None
     try:
         async with asyncio.timeout(patience_s):
@@ -62,7 +62,7 @@ async def through(process: Process, reading: Awaitable[T], patience_s: float) ->
 
 
 async def attacked(name: str, site: Site, patience_s: float) -> Reached:
-    """Run the attacker, and return what it reached. Failure if it fails, or takes longer."""
+    """Run the attacker; return its result, or raise Failure if it fails or takes too long."""
     process = await started("attacker", name, site.encoded())
     try:
         assert process.stdout is not None
@@ -94,23 +94,23 @@ class Probe:
                 self.errors.append(error)
 
     def served_since(self, moment_s: float) -> bool:
-        """Return whether a request has been answered that was begun behind that moment."""
+        """Return whether a request that began after that moment has been answered."""
         return bool(self.samples) and self.samples[-1].began_s > moment_s and not self.errors
 
     async def finish(self) -> None:
-        """Have it end, and read what it still has to tell. Failure if it fails."""
+        """End the program and read its remaining output; raise Failure if it fails."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         await through(self._process, self._reading, END_S)
 
     async def end(self) -> None:
-        """Leave nothing of it."""
+        """Stop reading, and kill the program if it still runs."""
         self._reading.cancel()
         await killed(self._process)
 
 
 def resident_mib(pid: int, what: str = "VmRSS") -> float:
-    """Return resident memory of a process in MiB; of `VmHWM` the most there has been."""
+    """Return the resident memory of a process in MiB; of `VmHWM`, the peak."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{what}:"):
             return int(line.split()[1]) / MEBIBYTE_IN_KIB
@@ -118,5 +118,5 @@ def resident_mib(pid: int, what: str = "VmRSS") -> float:
 
 
 def peak_anew(pid: int) -> None:
-    """Have the kernel forget the peak of a process of ours."""
+    """Reset the peak of the resident memory of a process that this one started."""
     Path(f"/proc/{pid}/clear_refs").write_text(PEAK_ANEW)

@@ -1,4 +1,4 @@
-"""One attack on a broker of its own: at rest, under attack, quiet again; and what was seen."""
+"""One attack on a broker of its own: at rest, under attack and afterwards, with measurements."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ START_S: Final = 20.0
 QUIET_S: Final = 4.0
 
 OVERTIME_S: Final = 150.0
-"""So much longer than `seconds` an attack may take: to connect, to drain what it has made."""
+"""Seconds beyond `seconds` that an attack may take: to connect, and to drain its queues."""
 
 RESUME_S: Final = 30.0
-"""A healthy client is served again so long after the quiet, at the latest."""
+"""Maximum seconds after the quiet time until a healthy client is served again."""
 
 LINES_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """How the broker under attack is started, and for how long it is attacked."""
+    """The command of the broker under attack, and the times of the phases in seconds."""
 
     program: Sequence[str]
     seconds: float
@@ -47,13 +47,13 @@ class Setup:
     quiet_s: float = QUIET_S
 
     def environment(self) -> dict[str, str]:
-        """Return what lets the checkout's broker be found, and an installed one not be hidden."""
+        """Return the variables with which the checkout's broker is found, or an installed one."""
         return {"PYTHONPATH": str(ROOT) if "-m" in self.program else ""}
 
 
 @contextmanager
 def broker_for(attack: Attack, store: str, setup: Setup) -> Iterator[tuple[BrokerProcess, str]]:
-    """Start the broker in a folder that is removed behind it; with it the folder of its store."""
+    """Start the broker in a folder that is removed afterwards; yield it and its store's folder."""
     with ExitStack() as stack:
         made = tempfile.TemporaryDirectory(prefix="attacks-", dir=disk_folder())
         folder = Path(stack.enter_context(made))
@@ -79,14 +79,14 @@ def broker_for(attack: Attack, store: str, setup: Setup) -> Iterator[tuple[Broke
 
 
 def _end(broker: BrokerProcess) -> None:
-    """Stop it if it still runs; how it ends is not this suite's subject."""
+    """Stop the broker if it still runs; how it ends is not tested here."""
     if broker.running:
         broker.kill()
 
 
 @asynccontextmanager
 async def healthy_clients(attack: Attack, broker: BrokerProcess) -> AsyncIterator[dict[str, Probe]]:
-    """Start the clients that have to be served all the time."""
+    """Start the clients that must be served all the time."""
     probes: dict[str, Probe] = {}
     try:
         for kind in attack.probes:
@@ -101,7 +101,7 @@ async def healthy_clients(attack: Attack, broker: BrokerProcess) -> AsyncIterato
 
 
 async def run(name: str, attack: Attack, store: str, *, setup: Setup) -> Result:
-    """Attack a fresh broker on that store, and return what was seen."""
+    """Attack a fresh broker on that store, and return the measurements."""
     result = Result(name, attack, store, memory_max_mib=setup.memory_max_mib)
     reason = reason_not_to() if attack.disk_mib else None
     if reason is not None:
@@ -125,7 +125,7 @@ async def _attacked(
     probes: dict[str, Probe],
     folder: str,
 ) -> None:
-    """Attack the broker that runs, and note in `result` what that came to."""
+    """Attack the running broker, and record the measurements in `result`."""
     await linger(Deadline(START_S), lambda: all(probe.samples for probe in probes.values()))
     await asyncio.sleep(setup.rest_s)
     peak_anew(broker.pid)
@@ -159,7 +159,7 @@ async def _attacked(
 
 
 async def _quiet(setup: Setup, probes: Iterable[Probe]) -> None:
-    """Wait a while, and until every healthy client has been served again, if it ever is."""
+    """Wait for a while, and then until every healthy client is served again, or RESUME_S."""
     ended_s = time.monotonic()
     await asyncio.sleep(setup.quiet_s)
     deadline = Deadline(RESUME_S)
@@ -167,9 +167,9 @@ async def _quiet(setup: Setup, probes: Iterable[Probe]) -> None:
 
 
 def healthy(kind: str, probe: Probe, *, attack: tuple[float, float]) -> Healthy:
-    """Divide requests by when they were begun: before, during and after the attack.
+    """Divide requests by their start: before, during and after the attack.
 
-    One that was begun before the end and answered behind it counts for the attack.
+    A request that began before the end and was answered after it counts for the attack.
     """
     began_s, ended_s = attack
     parts: tuple[list[Sample], list[Sample], list[Sample]] = ([], [], [])

@@ -1,4 +1,4 @@
-"""Some attacks for seconds: the bounds hold, but for those on time, which need a quiet machine."""
+"""Some attacks, for seconds: all bounds must hold except latencies, which need a quiet machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHEAP: Final = [
     pytest.param("logins", SQLITE, 2.0, id="wrong passwords"),
     pytest.param("half-requests", SQLITE, 2.0, id="half requests over HTTP"),
 ]
-"""An attack whose broker closes what stalls takes until that happened, and then ends."""
+"""An attack whose broker closes stalled connections lasts until that happens, and then ends."""
 
 SMALL_MIB: Final = 128
 

@@ -1,4 +1,4 @@
-"""Percentiles, and the requests that a slow one kept from being made."""
+"""Percentiles, and the requests that a slow one delayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every verdict is shown what breaks it: one that holds of everything would say nothing."""
+"""Each verdict fails on a result that breaks it: one that passes everything would say nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ATTACK: Final = Attack(words="", work=nothing, condition=LIMITED, naming="some_m
 
 
 def result() -> Result:
-    """What an attack comes to that the broker withstood."""
+    """Return the result of an attack that the broker withstood."""
     return Result(
         "attack",
         ATTACK,
@@ -145,7 +145,7 @@ def test_what_an_attack_reached_survives_the_way_between_processes() -> None:
 
 
 def test_every_attack_is_judged_by_something() -> None:
-    """Each row has its bounds on latency, and those of the one client that all of them have."""
+    """Each attack has bounds on latency, and the one kind of client that all attacks have."""
     for name, attack in ATTACKS.items():
         assert attack.probes[0] == "request", name
         assert set(attack.probes) <= set(P99_MAX_MS), name

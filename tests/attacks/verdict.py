@@ -1,4 +1,4 @@
-"""What an attack came to: the bounds, what is judged by them, and the table."""
+"""The verdict on an attack: its bounds, the checks, and the table."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tests.attacks.latency import Latency
 from tests.attacks.plan import Attack, Reached
 
 ALLOWANCE_MIB: Final = 128.0
-"""Resident memory beside memory_max: the program itself, what the allocator keeps, sockets."""
+"""Resident MiB in addition to memory_max: the program, the allocator's reserves, sockets."""
 
 P99_MAX_MS: Final = {"request": 100.0, "login": 1000.0, "http": 1000.0}
-"""Of a healthy client's requests during the attack, by kind, on the compiled broker."""
+"""Maximum p99 of a healthy client's requests during the attack, by kind, compiled."""
 
 INTERPRETED_FACTOR: Final = 20.0
-"""So many times the latencies are allowed where the broker is interpreted: it is so much slower."""
+"""Factor of those latencies for an interpreted broker, which is slower by as much."""
 
 COLUMNS: Final = (
     *("attack", "store", "RSS before", "peak", "after", "p50 / p99 / max, ms: at rest"),
@@ -26,7 +26,7 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Resident:
-    """Resident memory of the broker in MiB: before, at its peak, and after a quiet."""
+    """Resident memory of the broker in MiB: before, at its peak, and after a quiet time."""
 
     before_mib: float
     peak_mib: float
@@ -35,7 +35,7 @@ class Resident:
 
 @dataclass(frozen=True)
 class Healthy:
-    """What a healthy client saw: before, during and after the attack, and its errors."""
+    """Latencies of a healthy client before, during and after the attack, and its errors."""
 
     at_rest: Latency
     during: Latency
@@ -45,7 +45,7 @@ class Healthy:
 
 @dataclass
 class Result:
-    """All that was seen in one attack on one store. `broken` are problems of the run itself."""
+    """All measurements of one attack on one store; `broken` are problems of the run itself."""
 
     name: str
     attack: Attack
@@ -59,7 +59,7 @@ class Result:
     skipped: str = ""
 
     def problems(self) -> list[str]:
-        """Return each promise that was not kept, in words, but for those about time."""
+        """Return a text about each broken promise, except those about time."""
         found = [*self.broken, *self.reached.problems]
         found += memory_problems(self.resident, self.memory_max_mib)
         for kind, healthy in self.healthy.items():
@@ -67,7 +67,7 @@ class Result:
         return found + told_problems(self.attack, self.reached)
 
     def delays(self) -> list[str]:
-        """Return each bound on a latency that was not kept; none where all producers wait."""
+        """Return a text about each exceeded latency; none if all producers have to wait."""
         if self.store in self.attack.waits_on:
             return []
         factor = 1.0 if self.is_compiled else INTERPRETED_FACTOR
@@ -79,7 +79,7 @@ class Result:
         ]
 
     def verdict(self) -> str:
-        """Return `ok`, why it was skipped, or what was not kept."""
+        """Return `ok`, the reason for skipping, or the broken promises."""
         if self.skipped:
             return f"skipped: {self.skipped}"
         found = self.problems() + self.delays()
@@ -89,7 +89,7 @@ class Result:
         return self.verdict().startswith("failed")
 
     def cells(self) -> list[str]:
-        """Return the lines of the table: one, and one for each further kind of healthy client."""
+        """Return the lines of the table: one per kind of healthy client, at least one."""
         rss = self.resident
         memory = (
             [f"{value:,.0f}" for value in (rss.before_mib, rss.peak_mib, rss.after_mib)]
@@ -109,7 +109,7 @@ class Result:
 
 
 def memory_problems(resident: Resident | None, memory_max_mib: float) -> list[str]:
-    """Judge the peak. What is resident after the quiet is shown, and not judged."""
+    """Check the peak; the memory after the quiet time is shown, and not checked."""
     most = memory_max_mib + ALLOWANCE_MIB
     if resident is None or resident.peak_mib <= most:
         return []
@@ -118,7 +118,7 @@ def memory_problems(resident: Resident | None, memory_max_mib: float) -> list[st
 
 
 def service_problems(kind: str, healthy: Healthy) -> list[str]:
-    """Judge whether a healthy client was served without an error, and to the end."""
+    """Check that a healthy client was served without an error, and to the end."""
     found = [f"healthy {kind}: {error}" for error in healthy.errors[:1]]
     if len(healthy.errors) > 1:
         found[0] += f" (and {len(healthy.errors) - 1} errors more)"
@@ -128,7 +128,7 @@ def service_problems(kind: str, healthy: Healthy) -> list[str]:
 
 
 def told_problems(attack: Attack, reached: Reached) -> list[str]:
-    """Judge whether the attackers were told what the documents say."""
+    """Check that the attackers received the answer that the documents promise."""
     if attack.condition and not reached.told[attack.condition]:
         return [f"the attackers were not told {attack.condition}"]
     said = reached.words.get(attack.condition, "")
@@ -138,6 +138,6 @@ def told_problems(attack: Attack, reached: Reached) -> list[str]:
 
 
 def table(results: Iterable[Result]) -> str:
-    """Return all of it as a table in Markdown."""
+    """Return all results as a table in Markdown."""
     head = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     return "\n".join([*head, *[line for result in results for line in result.cells()]])

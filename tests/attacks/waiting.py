@@ -1,4 +1,4 @@
-"""Attacks by what waits for somebody: a backlog, a slow subscriber, a client that never reads."""
+"""Attacks by waiting messages: a backlog, slow subscribers, clients that never read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BACKLOG_SENDERS: Final = 4
 
 
 async def backlog(site: Site) -> Reached:
-    """Send non-durable messages that nobody consumes; then take them all, and count."""
+    """Send non-durable messages that no client consumes; then consume and count them."""
     reached = Reached()
     deadline = site.deadline()
     floods, peers = [], []
@@ -48,11 +48,11 @@ async def backlog(site: Site) -> Reached:
 SUBSCRIBERS: Final = 50
 PUBLISHERS: Final = 2
 TAKEN: Final = 10
-"""Deliveries that a slow subscriber takes, before it takes no more."""
+"""Deliveries that a slow subscriber receives before it stops."""
 
 
 async def slow_subscribers(site: Site) -> Reached:
-    """Publish to subscribers that take some messages, settle none, and want no more."""
+    """Publish to subscribers that receive TAKEN messages, settle none, and give no more credit."""
     reached = Reached()
     deadline = site.deadline()
     subscribers = [
@@ -84,7 +84,7 @@ HEARTBEAT_S: Final = 0.2
 
 
 async def unread_deliveries(site: Site) -> Reached:
-    """Ask for deliveries without end, and read none of them."""
+    """Give endless credit for deliveries, and read none of them."""
     reached = Reached()
     deadline = site.deadline()
     deaf = await _deaf(site, reached)
@@ -120,7 +120,7 @@ async def unread_answers(site: Site) -> Reached:
 
 
 async def _deaf(site: Site, reached: Reached) -> list[Peer]:
-    """Return connections for which the kernel keeps little that is not read."""
+    """Return connections for which the kernel buffers little unread data."""
     return [
         await connect(
             site.port, reached.hear, container_id=f"deaf-{number}", receive_buffer=KERNEL_BUFFER
@@ -134,7 +134,7 @@ def _all_lost(peers: list[Peer]) -> bool:
 
 
 def _count_cut(reached: Reached, deaf: list[Peer]) -> None:
-    """Note how many were cut, as `stall_timeout_ms` says, and end the others."""
+    """Count the connections cut because of `stall_timeout_ms`, and abort the others."""
     cut = sum(peer.is_lost for peer in deaf)
     reached.figures["connections that never read"] = len(deaf)
     reached.figures["of them cut"] = cut
@@ -144,7 +144,7 @@ def _count_cut(reached: Reached, deaf: list[Peer]) -> None:
 
 
 async def _stay(peer: Peer, deadline: Deadline) -> None:
-    """Write a sign of life now and then: that is how the end of the connection is seen."""
+    """Write heartbeats: the end of the connection is noticed by them."""
     while not peer.is_lost and not deadline.is_over():
         peer.write(EMPTY_FRAME)
         await linger(Deadline(HEARTBEAT_S), lambda: peer.is_lost)
@@ -152,11 +152,11 @@ async def _stay(peer: Peer, deadline: Deadline) -> None:
 
 QUESTIONS: Final = 10
 NAME: Final = "n" * 8192
-"""Of the link, which the answer repeats."""
+"""The link name, which the answer repeats."""
 
 
 async def _ask(peer: Peer, deadline: Deadline) -> int:
-    """Attach and detach a link until the connection is cut; how often."""
+    """Attach and detach a link until the connection is cut; return the number of attaches."""
     asked = 0
     question = frame(attach_sender("asked", name=NAME)) + frame(Detach(handle=0, closed=True))
     while not peer.is_lost and not deadline.is_over():

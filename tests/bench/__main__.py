@@ -20,18 +20,21 @@ from tests.bench.server import Server
 
 FILES_WANTED: Final = 10_000 + 500
 FILES_SPARE: Final = 300
-CALM_SHARE: Final = 0.03  # of a core, of all brokers together
+CALM_SHARE: Final = 0.03  # share of one core, for all brokers together
 CALM_CHECK_SECONDS: Final = 0.5
 CALM_SECONDS_MAX: Final = 20.0
 
 
 def say(text: str) -> None:
-    """Progress, beside the results."""
+    """Print a line of progress, to standard error, apart from the results."""
     print(text, file=sys.stderr, flush=True)
 
 
 def await_calm(servers: Sequence[Server]) -> None:
-    """Return once no broker is busy: a JVM compiles and collects for seconds after its load."""
+    """Return once no broker is busy: a JVM compiles and collects for seconds after its load.
+
+    Give up after CALM_SECONDS_MAX seconds.
+    """
     deadline = time.monotonic() + CALM_SECONDS_MAX
     while time.monotonic() < deadline:
         before = sum(server.cpu_seconds() for server in servers)
@@ -43,7 +46,7 @@ def await_calm(servers: Sequence[Server]) -> None:
 
 
 class Bench:
-    """One invocation: the brokers, the scale, and the figures as they come in."""
+    """One invocation: the brokers, the scale, and the figures measured so far."""
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class Bench:
         self.series: list[Series] = []
 
     def run(self, works: Sequence[work.Work]) -> None:
-        """Every work: first those that share a running broker, then those that need a fresh one."""
+        """Run every work: first those on shared, running brokers, then those on fresh ones."""
         with ExitStack() as running:
             shared = [one for one in works if not one.fresh and not one.alone]
             if shared:
@@ -85,7 +88,7 @@ class Bench:
         print(report.run_line(series, number, run), flush=True)
 
     def _in_turn(self, one: work.Work) -> None:
-        """Discarded runs on each broker, then the brokers in turn, A B A B."""
+        """Do discarded runs on each broker, then counted ones on the brokers in turn, A B A B."""
         sites = [
             (Series(one, server.name, server.manner()), self._site(server))
             for server in self._able(one)
@@ -102,7 +105,7 @@ class Bench:
                 self._counted(series, f"{number}/{self._repeat}", one.run(site))
 
     def _able(self, one: work.Work) -> list[Server]:
-        """The brokers that can do that work."""
+        """Return the brokers that can do that work."""
         return [server for server in self._servers if server.has_topics or not one.topics]
 
     def _on_fresh_brokers(self, one: work.Work) -> None:
@@ -140,7 +143,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def written(path: Path, bench: Bench, facts: dict[str, str]) -> None:
-    """Every run with every figure, for later comparison."""
+    """Write every run with all its figures to `path`, for later comparison."""
     runs = [
         {
             "work": series.work.name,
@@ -154,7 +157,7 @@ def written(path: Path, bench: Bench, facts: dict[str, str]) -> None:
 
 
 def summary(bench: Bench, facts: dict[str, str], repeat: int) -> str:
-    """The table and what belongs beside it. Where ours was left out, the peer takes its column."""
+    """Return the table and the facts beside it. If ours was left out, a peer takes its column."""
     names = list(dict.fromkeys(series.broker for series in bench.series))
     first, others = names[0], names[1:]
     by_name = {name: [s for s in bench.series if s.broker == name] for name in names}
@@ -170,7 +173,10 @@ def summary(bench: Bench, facts: dict[str, str], repeat: int) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is asked for. The figures never decide the exit status, only failures do."""
+    """Measure what the command line names; return the exit status.
+
+    Failures decide the status, figures never do.
+    """
     options = parsed(arguments)
     works = [one for one in ALL if options.only is None or one.name in options.only]
     facts = machine.description()

@@ -1,4 +1,4 @@
-"""C of this folder, compiled into the cache when it has changed."""
+"""Compiles the C sources of this folder into the cache when they have changed."""
 
 import subprocess
 from collections.abc import Sequence
@@ -8,7 +8,10 @@ from tests.bench.places import SOURCES, BenchError, cache_folder
 
 
 def built(name: str, sources: Sequence[str], variants: Sequence[Sequence[str]]) -> Path:
-    """What the compiler makes of `sources` with the first variant of options that works."""
+    """Compile `sources` to the file `name` unless that is newer than they are; return its path.
+
+    The first variant of compiler options that works is used; raise BenchError if none works.
+    """
     target = cache_folder("bench") / name
     paths = [SOURCES / source for source in sources]
     if target.exists() and all(target.stat().st_mtime > path.stat().st_mtime for path in paths):

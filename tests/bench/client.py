@@ -1,4 +1,4 @@
-"""The load client: built from load.c, started and read as one process per role."""
+"""The load client: built from load.c, and run as one process per role, whose report is read."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ STOP_SECONDS: Final = 10.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one client process reported about itself. Latencies are in microseconds."""
+    """The report of one client process about itself. Latencies are in microseconds."""
 
     count: int
     seconds: float
@@ -46,7 +46,10 @@ class Outcome:
 
     @classmethod
     def parse(cls, text: str, complaint: str) -> Self:
-        """Read the JSON object that the client prints; what a role does not report is zero."""
+        """Read the JSON object that the client prints; figures that it does not report are 0.
+
+        Raise BenchError, with `complaint`, if there is no such object.
+        """
         try:
             report = json.loads(text)
         except ValueError:
@@ -71,7 +74,7 @@ class Outcome:
 
 
 class Client:
-    """One running client process. It ends by itself: bounded by its count and by its timeout."""
+    """One running client process. It ends by itself, limited by its count and by its timeout."""
 
     def __init__(self, arguments: list[str]) -> None:
         self._process = subprocess.Popen(
@@ -99,34 +102,37 @@ class Client:
                 stream.close()
 
     def await_attached(self) -> None:
-        """Return once every link is answered; a receiver has given credit by then."""
+        """Return once every link is answered; a receiver has given credit by then.
+
+        Raise BenchError if the client does not attach.
+        """
         assert self._process.stderr is not None
         line = self._process.stderr.readline().strip()
         if line != "attached":
             raise BenchError(f"the load client did not attach: {line or 'it ended'}")
 
     def finish(self) -> Outcome:
-        """What the client reports when it ends; its standard input is closed for it to notice."""
+        """Close the client's standard input as a sign to end; return its report at its end."""
         text, complaint = self._process.communicate()
         lines = [line for line in complaint.splitlines() if line != "attached"]
         return Outcome.parse(text, "; ".join(lines[:3]))
 
 
 class LoadClient:
-    """The built program, from which clients are started against one peer."""
+    """The built program, of which clients are started against one peer."""
 
     def __init__(self, program: Path) -> None:
         self._program = program
 
     @classmethod
     def build(cls) -> Self:
-        """Compile the client where it is missing or older than its sources."""
+        """Compile the client if it is missing or older than its sources."""
         return cls(built("load", SOURCE_NAMES, LIBRARIES))
 
     def start(
         self, role: str, peer: str, address: str, *, count: int, **options: float | str
     ) -> Client:
-        """Start a sender, a receiver or a fanout of receivers; options as load.c lists them."""
+        """Start a sender, a receiver or a fanout of receivers; load.c lists the options."""
         arguments = [str(self._program), role, peer, address, str(count)]
         return Client(arguments + [f"{key}={value}" for key, value in options.items()])
 

@@ -1,6 +1,6 @@
 """Many nodes or durable subscriptions, made by one client as fast as a broker answers.
 
-A library would keep state for each of them. So this is a plain socket, and frames made by hand.
+A library would keep state for each of them. So this is a plain socket with hand-made frames.
 """
 
 import socket
@@ -11,7 +11,7 @@ from typing import Final
 from tests.bench.places import BenchError
 
 AT_ONCE: Final = 200
-"""Links whose attaches and detaches are on their way together."""
+"""Number of links whose attaches and detaches are sent together."""
 
 ANSWER_SECONDS: Final = 60.0
 READ_BYTES: Final = 1 << 16
@@ -30,7 +30,7 @@ SASL_OUTCOME, SOURCE, TARGET = 0x44, 0x28, 0x29
 
 
 def composite(descriptor: int, *fields: bytes) -> bytes:
-    """A described list."""
+    """Return a described list."""
     content = b"".join(fields)
     head = struct.pack(">BBBBII", 0, 0x53, descriptor, 0xD0, len(content) + 4, len(fields))
     return head + content
@@ -51,7 +51,7 @@ def frame(body: bytes, kind: int = 0) -> bytes:
 
 
 def to_queue(number: int, prefix: str) -> bytes:
-    """A sender to a queue of its own, that comes and goes."""
+    """Return the frames that attach a sender to a queue of its own and close it again."""
     address = f"{prefix}{number}"
     target = composite(TARGET, text(address), ZERO, NULL, ZERO, FALSE, NULL, capability("queue"))
     name = text(f"to-{address}")
@@ -62,7 +62,7 @@ def to_queue(number: int, prefix: str) -> bytes:
 
 
 def subscriber(number: int, topic: str) -> bytes:
-    """A durable subscription of its own name, whose client then goes away."""
+    """Return the frames that attach and detach a durable subscription with its own name."""
     source = composite(
         *(SOURCE, text(topic), UNSETTLED_STATE, NEVER, ZERO, FALSE, NULL, NULL, NULL, NULL, NULL),
         capability("topic"),
@@ -73,7 +73,7 @@ def subscriber(number: int, topic: str) -> bytes:
 
 
 class Declaring:
-    """One connection with one session, on which links come and go."""
+    """One connection with one session, on which links are attached and detached."""
 
     def __init__(self, port: int) -> None:
         self._socket: Final = socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS)
@@ -93,7 +93,7 @@ class Declaring:
         self._socket.close()
 
     def declare(self, links: list[bytes]) -> float:
-        """Attach and detach each; how many a second. BenchError where one is refused."""
+        """Attach and detach each link; return the rate per s. Raise BenchError on a refusal."""
         begun = time.perf_counter()
         for first in range(0, len(links), AT_ONCE):
             some = links[first : first + AT_ONCE]
@@ -104,7 +104,7 @@ class Declaring:
         return len(links) / (time.perf_counter() - begun)
 
     def _descriptor(self) -> int:
-        """That of the next frame's performative; what has an error in it ends the measurement."""
+        """Return the next performative's descriptor; raise BenchError for one with an error."""
         size = 0
         while size == 0 or len(self._unread) < size:
             if size == 0 and len(self._unread) >= 4:

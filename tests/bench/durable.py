@@ -1,4 +1,4 @@
-"""Rows of durable messages: accepted means on disk, so the disk's work is told beside the rest."""
+"""Rows of durable messages: accepted means on disk, so the disk's work is reported, too."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ MIDDLE_SIZE: Final = 100_000
 LARGE_SIZE: Final = 1_000_000
 FIXED_RATE: Final = 2_000
 SLOWED_MS: Final = 5.0
-SLOWED_SHARE: Final = 3  # of the messages of other rows one in so many: peers take their time
+SLOWED_SHARE: Final = 3  # divides the number of messages of other rows: peers take their time
 
 
 def keeping_up(site: Site, *, count: int, size: int, queues: int = 1) -> Run:
@@ -49,7 +49,7 @@ def durable_fixed(site: Site) -> Run:
 
 
 def filled_and_drained(site: Site, *, count: int) -> Run:
-    """A producer alone; when it has ended, a consumer alone."""
+    """Run a producer alone; when it has ended, a consumer alone."""
     address = site.new_address("queue")
 
     def started(role: str) -> Client:
@@ -87,7 +87,7 @@ def durable_fill(site: Site) -> Run:
 
 
 def slow_disk(site: Site) -> Run:
-    """Keeping up, and a producer alone, while every sync takes 5 ms longer."""
+    """Measure keeping up, and a producer alone, while every sync takes 5 ms longer."""
     count = site.scale.durable // SLOWED_SHARE
     with site.server.syncs.slowed(SLOWED_MS):
         run = keeping_up(site, count=count, size=SIZE)

@@ -1,4 +1,4 @@
-"""What a broker spends on some work: processor time, syncs, bytes that go to the disk."""
+"""The cost of work to a broker: processor time, syncs, bytes written to the disk."""
 
 import math
 import os
@@ -11,12 +11,12 @@ from tests.bench.server import Server
 
 @dataclass(frozen=True)
 class Effort:
-    """What a broker has spent between two moments."""
+    """The resources that a broker has used between two moments."""
 
     cpu_seconds: float = 0.0
     busy_seconds: float = 0.0  # of all processes of the machine
     syncs: int = 0
-    written_bytes: float = 0.0  # to the disk with the store, by whomever; not a number if unknown
+    written_bytes: float = 0.0  # to the disk of the store, by any process; not a number if unknown
 
     def __add__(self, other: "Effort") -> "Effort":
         return Effort(
@@ -27,12 +27,12 @@ class Effort:
         )
 
     def others_percent(self, seconds: float, client_cpu_seconds: float) -> float:
-        """What all else on the machine took meanwhile, of one core."""
+        """Return the CPU use of all other programs on the machine, in percent of one core."""
         others = self.busy_seconds - self.cpu_seconds - client_cpu_seconds
         return max(100 * others / seconds, 0)
 
     def on_disk(self, messages: int) -> dict[str, float]:
-        """What the disk had to do for each of that many messages, as far as that is known."""
+        """Return the disk's work for each of that many messages, as far as it is known."""
         figures = {"syncs_per_1000": 1000 * self.syncs / messages}
         if not math.isnan(self.written_bytes):
             figures["written_per_message"] = self.written_bytes / messages
@@ -40,10 +40,10 @@ class Effort:
 
 
 class Meter:
-    """Reads what a broker spends from now on.
+    """Reads the resources that a broker uses from now on.
 
-    What its files have in the kernel's cache is written out before the first reading of the disk
-    and before the last, outside the time of the work.
+    Data of files in the kernel's cache is written out before the first reading of the disk and
+    before the last, outside the time of the work.
     """
 
     def __init__(self, server: Server) -> None:
@@ -55,7 +55,7 @@ class Meter:
         self._cpu_seconds = server.cpu_seconds()
 
     def effort(self) -> Effort:
-        """What has been spent so far."""
+        """Return the resources used so far."""
         cpu_seconds = self._server.cpu_seconds() - self._cpu_seconds
         busy = busy_seconds() - self._busy_seconds
         syncs = self._server.syncs.count - self._syncs

@@ -3,12 +3,12 @@
     python -P tests/bench/engine.py 1000000
 
 It drives the broker's own `Peer`s as the net layer does, with a sender and a receiver whose frames
-are made and read here, outside the measured calls. A sender's read holds up to 250 transfers, what
-a socket under load gives. Run as a file with -P, so that the installed, compiled package is taken
+are made and read here, outside the measured calls. A sender's read holds up to 250 transfers, as
+from a socket under load. Run it as a file with -P, so that the installed, compiled package is used
 and not the sources of the checkout.
 
-Prints one JSON object: thread CPU in µs per message, all of it and the part that the receiver's
-dispositions and credit cost; and whether the engine is compiled.
+It prints one JSON object: thread CPU time in µs per message, all of it and the part for the
+receiver's dispositions and credit; and whether the engine is compiled.
 """
 
 import json
@@ -44,7 +44,7 @@ TRANSFER_FRAME: Final = Struct(f">I{len(TRANSFER_HEAD)}sI2sQ2s{len(MESSAGE)}s")
 
 
 class Wire(Transport):
-    """Takes what a peer writes; `frames` looks into it."""
+    """Keeps the bytes that a peer writes; `frames` parses them."""
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
@@ -62,7 +62,7 @@ class Wire(Transport):
         raise RuntimeError("the broker has closed the connection")
 
     def frames(self) -> Iterator[tuple[int, bytes, int, int]]:
-        """Every frame since the last call: descriptor, data, position behind it, end."""
+        """Yield every frame since the last call: descriptor, data, position behind it, end."""
         data, self._chunks = b"".join(self._chunks), []
         at = len(AMQP_HEADER) if data.startswith(AMQP_HEADER) else 0
         while at < len(data):
@@ -74,7 +74,7 @@ class Wire(Transport):
 
 
 class End:
-    """One client: what it sends goes straight into its peer, whose CPU time is added up."""
+    """One client: its bytes go straight into its peer, whose CPU time is added up."""
 
     def __init__(self, app: App, name: str, attach: Attach) -> None:
         self.wire = Wire()
@@ -89,7 +89,7 @@ class End:
         self.send(out.getvalue())
 
     def send(self, data: bytes) -> None:
-        """Hand `data` to the engine as one read from a socket, and take the time."""
+        """Hand `data` to the engine as one read from a socket, and measure the CPU time."""
         before = time.thread_time_ns()
         self._peer.receive(data)
         self.spent_ns += time.thread_time_ns() - before
@@ -112,7 +112,7 @@ class Sender(End):
         self._limit = 0  # delivery-count at which credit ends
 
     def send_batch(self, most: int) -> int:
-        """Send up to `most` messages; how many they were."""
+        """Send up to `most` messages; return how many."""
         self._read_credit()
         count = min(most, BATCH, self._limit - self.sent)
         if count <= 0:
@@ -135,7 +135,7 @@ class Sender(End):
 
 
 class Receiver(End):
-    """Accepts what comes, a batch at a time in one range, and gives credit again."""
+    """Accepts deliveries, a batch at a time in one range, and renews its credit."""
 
     def __init__(self, app: App) -> None:
         attach = Attach(
@@ -150,7 +150,7 @@ class Receiver(End):
         self.send(self._flow())
 
     def accept_all(self) -> None:
-        """Read what the engine has written, and answer it."""
+        """Read the engine's output and accept every delivery in it."""
         got = sum(1 for code, _, _, _ in self.wire.frames() if code == TRANSFER)
         if not got:
             raise RuntimeError("the engine delivers nothing")
@@ -178,7 +178,10 @@ class Receiver(End):
 
 
 def moved(sender: Sender, receiver: Receiver, count: int) -> tuple[float, float]:
-    """Move `count` messages through; CPU µs a message in all, and of it for settling."""
+    """Move `count` messages through the engine.
+
+    Return the CPU time in µs per message, and the part of it that settling took.
+    """
     before_in, before_out = sender.spent_ns, receiver.spent_ns
     goal = receiver.received + count
     while receiver.received < goal:

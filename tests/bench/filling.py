@@ -14,7 +14,7 @@ SLOW_COUNT_MAX: Final = 100_000
 
 @dataclass
 class Filling:
-    """Queues filled as fast as the broker takes it: how much, how long, and at what cost."""
+    """The messages, time and cost of filling queues as fast as the broker accepts."""
 
     messages: int = 0
     seconds: float = 0.0
@@ -26,7 +26,7 @@ class Filling:
         return self.messages / max(self.seconds, 1e-6)
 
     def fill(self, site: Site, address: str) -> Outcome:
-        """Send into one queue more; the sender's own account of it."""
+        """Fill one queue more; return the sender's own report."""
         server, count = site.server, site.scale.filled
         meter = Meter(server)
         with site.client.start(
@@ -41,7 +41,7 @@ class Filling:
 
 
 def emptied(site: Site, address: str, sent: Outcome, *, taken: int) -> list[str]:
-    """Take everything off the queue but what was `taken` before; what is wrong with it."""
+    """Receive all messages of the queue that were not `taken` before; return problems found."""
     expected = max(sent.count - taken, 1)
     with site.client.start(
         *("receive", site.server.peer, address),
@@ -54,7 +54,7 @@ def emptied(site: Site, address: str, sent: Outcome, *, taken: int) -> list[str]
 
 
 def fill_beside(site: Site, filling: Filling) -> tuple[int, list[str]]:
-    """Fill a queue of which a consumer takes 100 messages/s; how many it took, and problems."""
+    """Fill a queue beside a consumer of 100 messages/s; return how many it took, and problems."""
     address = site.new_address("queue")
     slow_options: dict[str, float | str] = {"rate": SLOW_RATE, "credit": SLOW_RATE, "hold": 1}
     slow_options |= {"size": 100, "capability": "queue", "timeout": 300}
@@ -68,7 +68,7 @@ def fill_beside(site: Site, filling: Filling) -> tuple[int, list[str]]:
 
 
 def fill(site: Site) -> Run:
-    """A producer alone, then one beside a consumer that takes 100 messages/s; twice, in turn."""
+    """Fill queues with a producer alone, then beside a slow consumer (100/s); twice, in turn."""
     alone, beside = Filling(), Filling()
     problems: list[str] = []
     held_bytes, rss_mib, slowly = 0.0, 0.0, 0

@@ -28,11 +28,11 @@ def through(
     shared: bool = False,
     durable: bool = False,
 ) -> Run:
-    """`count` messages: to each of the nodes a sender, and `links` receivers attached before.
+    """Send `count` messages to `nodes` nodes, each with a sender and `links` receivers.
 
-    Each is due `delay` ms after its sending; latency counts from then. Both ends commit every
-    `commit` messages. Receivers get all messages each, or `shared` every message once. Where they
-    are `durable`, what the disk had to do is told too.
+    Receivers attach first. A message is due `delay` ms after its sending; latency counts from then.
+    Both ends commit every `commit` messages. Each receiver gets all messages; if `shared`, each
+    message has one receiver. If `durable`, the disk's work is among the figures.
     """
     server, client, address = site.server, site.client, site.new_address(kind)
     role = "receive" if links * nodes == 1 else "fanout"
@@ -72,7 +72,7 @@ def through(
 
 
 def sharing(kind: str, address: str) -> dict[str, float | str]:
-    """Options of receivers of which each message goes to one: of a queue or of a subscription."""
+    """Return the options of receivers that share the messages of a queue or of a subscription."""
     if kind == "queue":
         return {"shared": 1}
     subscription = {"capability": "topic,shared,global", "name": f"{address}|global"}

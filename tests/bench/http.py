@@ -1,8 +1,8 @@
-"""`python -m tests.bench.http`: how fast the event log and a backlog come as Arrow over HTTP.
+"""`python -m tests.bench.http`: the speed of the event log and of a backlog as Arrow over HTTP.
 
-A store in SQLite is filled, a broker started on it, and read by clients that take the bytes and
-make tables of them. Meanwhile the broker is asked whether it lives: how long that takes is how
-long its loop is held up.
+A store in SQLite is filled, a broker started on it, and read by clients that receive the bytes and
+make tables of them. Meanwhile the broker is asked whether it is alive: the time until its answer is
+the time for which its loop is blocked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.frames import message
 from tests.support.http import event
 
 TOGETHER: Final = 10_000
-"""Rows of one commit while the store is filled."""
+"""Rows per commit while the store is filled."""
 
 SETTINGS: Final = """\
 store = "sqlite:///{database}"
@@ -42,7 +42,7 @@ port = 0
 
 
 def fill(database: Path, rows: int, messages: int, size: int) -> None:
-    """A store with so many rows of the event log, and messages in the queue `backlog`."""
+    """Make a store with `rows` events, and with `messages` messages in the queue `backlog`."""
     asyncio.run(_fill(SqliteStore(database), rows, messages, message(b"x" * size)))
 
 
@@ -78,7 +78,7 @@ def _stored(number: int, encoded: bytes) -> StoredMessage:
 
 
 def read(url: str) -> tuple[int, int]:
-    """Rows and bytes of a stream, which is whole."""
+    """Read a stream to its end; return its rows and bytes. Raise RuntimeError if it is refused."""
     parts = urlsplit(url)
     with closing(http.client.HTTPConnection(parts.netloc)) as connection:
         connection.request("GET", f"{parts.path}?{parts.query}")
@@ -93,7 +93,7 @@ def read(url: str) -> tuple[int, int]:
 
 
 class Pulse(threading.Thread):
-    """Asks again and again whether a broker lives. `waits` has how long each answer took, in ms."""
+    """Asks a broker repeatedly whether it is alive. `waits` has the time of each answer, in ms."""
 
     def __init__(self, url: str) -> None:
         super().__init__(daemon=True)
@@ -109,7 +109,7 @@ class Pulse(threading.Thread):
             self.waits.append((time.perf_counter() - begun) * 1000)
 
     def stop(self) -> str:
-        """What it has felt."""
+        """Stop asking; return a summary of the waits."""
         self._over.set()
         self.join()
         cuts = statistics.quantiles(self.waits, n=100)
@@ -117,7 +117,7 @@ class Pulse(threading.Thread):
 
 
 def measure(name: str, broker: BrokerProcess, work: Callable[[], list[tuple[int, int]]]) -> None:
-    """A line for what `work` has read."""
+    """Run `work` and print a line with the rows and bytes that it has read."""
     pulse = Pulse(broker.http_url)
     pulse.start()
     begun = time.perf_counter()
@@ -132,7 +132,7 @@ def measure(name: str, broker: BrokerProcess, work: Callable[[], list[tuple[int,
 
 
 def main() -> None:
-    """Fill, start, read, tell."""
+    """Fill a store, start a broker on it, read from it, and print the rates."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--messages", type=int, default=200_000)

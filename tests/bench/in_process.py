@@ -1,4 +1,4 @@
-"""Rows without sockets: scripts that take the installed broker apart."""
+"""Rows without sockets: scripts that use parts of the installed broker."""
 
 import json
 import subprocess
@@ -12,18 +12,18 @@ IN_PROCESS_SECONDS: Final = 120
 
 
 def engine(site: Site) -> Run:
-    """The engine without sockets."""
+    """Measure the engine without sockets."""
     return in_process("engine.py", site.scale.messages, ("cpu_us", "settling_us"))
 
 
 def selectors(site: Site) -> Run:
-    """A queue with a hundred selective consumers, without sockets."""
+    """Measure a queue with a hundred selective consumers, without sockets."""
     keys = ("waiting_us", "arriving_us", "longest_ms", "judged")
     return in_process("selectors.py", site.scale.to_topics, keys)
 
 
 def in_process(script: str, count: int, keys: tuple[str, ...]) -> Run:
-    """What one of the scripts here prints, in a process of its own that takes the installation."""
+    """Run a script of this folder, in a process of its own with the installed broker."""
     ran = subprocess.run(
         [sys.executable, "-P", str(SOURCES / script), str(count)],
         capture_output=True,

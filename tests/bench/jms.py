@@ -14,7 +14,7 @@ from tests.bench.places import ROOT, SOURCES, BenchError, cache_folder
 from tests.bench.work import Run, Site
 
 PROJECT: Final = ROOT / "tests" / "interop" / "qpid_jms"
-"""Its dependencies are those of the program here."""
+"""The project whose dependencies the program here uses."""
 
 SOURCE: Final = SOURCES / "JmsLoad.java"
 PREPARE_SECONDS: Final = 300
@@ -24,7 +24,7 @@ PRODUCERS: Final = 8
 
 
 def run_tool(command: list[str], folder: Path) -> None:
-    """Run a tool of Java's to its end; BenchError with what it printed where it fails."""
+    """Run a Java tool to its end; raise BenchError with its output if it fails."""
     try:
         ran = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=PREPARE_SECONDS
@@ -36,7 +36,10 @@ def run_tool(command: list[str], folder: Path) -> None:
 
 
 def class_path() -> str:
-    """The program, compiled when it has changed, and the Qpid JMS that the interop tests use."""
+    """Return the class path of the program and of the Qpid JMS that the interop tests use.
+
+    The program is compiled if it has changed.
+    """
     folder = cache_folder("bench") / "jms"
     folder.mkdir(exist_ok=True)
     listed, compiled = folder / "dependencies", folder / f"{SOURCE.stem}.class"
@@ -52,7 +55,7 @@ def class_path() -> str:
 
 @contextmanager
 def started(arguments: list[str]) -> Iterator["subprocess.Popen[str]"]:
-    """The program, which has ended when this is left."""
+    """Yield the program, running; it has ended when the block is left."""
     command = ["java", "-Xmx512m", "-cp", class_path(), SOURCE.stem, *arguments]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -65,7 +68,7 @@ def started(arguments: list[str]) -> Iterator["subprocess.Popen[str]"]:
 
 
 def told(process: "subprocess.Popen[str]") -> str:
-    """The next line that the program prints."""
+    """Return the next line that the program prints; raise BenchError if it has ended."""
     assert process.stdout is not None
     line = process.stdout.readline().strip()
     if not line:
@@ -76,7 +79,7 @@ def told(process: "subprocess.Popen[str]") -> str:
 
 
 def sending(site: Site, *, producers: int, per_commit: int = 0) -> Run:
-    """Persistent messages into a queue without consumers, for a time; then it is emptied."""
+    """Send persistent messages to a queue without consumers for some time; then empty the queue."""
     url = f"amqp://{site.server.peer}?jms.requestTimeout={REQUEST_MS}"
     address, scale = site.new_address("queue"), site.scale
     arguments = [url, address, str(producers), str(per_commit), str(SIZE)]

@@ -1,4 +1,4 @@
-"""What a reader must know of the machine to read the figures."""
+"""Facts about the machine that a reader of the figures must know."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ def cpu_model() -> str:
 
 
 def revision() -> str:
-    """The commit measured, with a plus where files differ from it."""
+    """Return the commit measured, with a plus if files differ from it."""
     asked = subprocess.run(
         ["git", "describe", "--always", "--dirty=+"], cwd=ROOT, capture_output=True, text=True
     )
@@ -35,9 +35,9 @@ def revision() -> str:
 
 
 def speed() -> str:
-    """How fast the machine is just now: a virtual one drifts by half, whoever else is idle.
+    """Return how fast the machine is now: a virtual one varies by half, even if it seems idle.
 
-    A hash for the processor, a byte to and fro between two sockets for the kernel.
+    A hash measures the processor, a byte to and fro between two sockets the kernel.
     """
     hashing, calls = float("inf"), float("inf")
     block = bytes(HASHED_BYTES)
@@ -59,7 +59,7 @@ def speed() -> str:
 
 
 def description() -> dict[str, str]:
-    """Facts by name, in the order in which they are printed."""
+    """Return facts by name, in the order in which they are printed."""
     memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
     hypervisor = "virtual machine" if "hypervisor" in Path("/proc/cpuinfo").read_text() else "bare"
     return {
@@ -76,7 +76,7 @@ def description() -> dict[str, str]:
 
 
 def busy_seconds() -> float:
-    """CPU time that all processes and the hypervisor have taken from this machine's cores."""
+    """Return the CPU time in s that all processes and the hypervisor have taken so far."""
     user, nice, system, _, _, irq, softirq, steal = (
         int(ticks) for ticks in Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
     )
@@ -84,7 +84,7 @@ def busy_seconds() -> float:
 
 
 def raise_file_limit(wanted: int) -> int:
-    """Allow ourselves and our children up to `wanted` open files; what is allowed in the end."""
+    """Allow this process and its children `wanted` open files; return the limit that holds."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

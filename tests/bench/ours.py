@@ -23,7 +23,7 @@ def manner_of(pid: int) -> str:
 class OurBroker(Server):
     """This project's broker as `make run` installs it, or as it is installed elsewhere.
 
-    Without a `store` on the one that `serve` has by default, SQLite.
+    Without a `store` it uses the default of `serve`, SQLite.
     """
 
     ready = re.compile(r"ready amqp://127\.0\.0\.1:(\d+) ")
@@ -47,9 +47,9 @@ class OurBroker(Server):
 
 
 class OnPostgres(OurBroker):
-    """This project's broker on a PostgreSQL server of its own, whose processes count as its own.
+    """This project's broker on a PostgreSQL server of its own, which counts as part of it.
 
-    The server is as `initdb` makes it, but for where it listens.
+    The server is as `initdb` makes it, except for where it listens.
     """
 
     def __init__(self) -> None:
@@ -80,20 +80,20 @@ class OnPostgres(OurBroker):
             self._database = None
 
     def processes(self) -> list[int]:
-        """The broker, the server's first process, and all that it has started."""
+        """Return the broker, the server's first process, and all that this one has started."""
         first = self.database.pid
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
         return [self.pid, first, *map(int, children)]
 
     def cpu_seconds(self) -> float:
-        """With that of the server's processes that have ended."""
+        """Return the CPU time in seconds, with that of the server's processes that have ended."""
         fields = Path(f"/proc/{self.database.pid}/stat").read_text().rpartition(")")[2].split()
         user, system = int(fields[13]), int(fields[14])
         return super().cpu_seconds() + (user + system) / os.sysconf("SC_CLK_TCK")
 
 
 def ours_on(store: str) -> OurBroker:
-    """This project's broker on the store that `--stores` names."""
+    """Return this project's broker on the store that `--stores` names."""
     match store:
         case "sqlite":
             return OurBroker(name="SQLite")
@@ -105,5 +105,5 @@ def ours_on(store: str) -> OurBroker:
 
 
 def ours_at(program: Path) -> OurBroker:
-    """Another installation of it, on its own default store."""
+    """Return another installation of this project's broker, on its own default store."""
     return OurBroker(program.absolute(), name=f"jms-broker of {program}")

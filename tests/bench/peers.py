@@ -20,7 +20,7 @@ from tests.bench.server import Server
 ARTEMIS_VERSION: Final = "2.40.0"
 BROKER_J_VERSION: Final = "9.2.1"
 MISSING: Final = "missing"
-"""What the names of addresses begin with that a peer will not make."""
+"""Prefix of addresses that a peer must not create."""
 FETCH_SECONDS: Final = 600
 CREATE_SECONDS: Final = 120
 CREATE_OPTIONS: Final = (
@@ -31,14 +31,14 @@ CREATE_OPTIONS: Final = (
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """Return a port on which no process listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def unpacked(name: str, artifact: str, home: str) -> Path:
-    """The folder `home` of a distribution, fetched through Maven the first time."""
+    """Return the folder `home` of a distribution, which Maven fetches the first time."""
     folder = cache_folder(name)
     if (folder / home).exists():
         return folder / home
@@ -67,19 +67,19 @@ def unpacked(name: str, artifact: str, home: str) -> Path:
 
 
 def artemis_home() -> Path:
-    """Where Artemis is unpacked."""
+    """Return the folder in which Artemis is unpacked."""
     artifact = f"org.apache.activemq:apache-artemis:{ARTEMIS_VERSION}:tar.gz:bin"
     return unpacked("artemis", artifact, f"apache-artemis-{ARTEMIS_VERSION}")
 
 
 def broker_j_home() -> Path:
-    """Where Broker-J is unpacked."""
+    """Return the folder in which Broker-J is unpacked."""
     artifact = f"org.apache.qpid:apache-qpid-broker-j:{BROKER_J_VERSION}:tar.gz:bin"
     return unpacked("broker-j", artifact, f"qpid-broker/{BROKER_J_VERSION}")
 
 
 def configured(broker_xml: str, port: int) -> str:
-    """The generated configuration with one AMQP acceptor and queues as the default kind.
+    """Return the generated configuration with one AMQP acceptor and queues as the default kind.
 
     Everything else stays as Artemis ships it, credit and buffer sizes of the acceptor included.
     """
@@ -100,7 +100,7 @@ def configured(broker_xml: str, port: int) -> str:
 
 
 class Artemis(Server):
-    """Apache Artemis, its JVM settings as its own `artemis create` writes them."""
+    """Apache Artemis, with the JVM settings that its own `artemis create` writes."""
 
     name = f"artemis-{ARTEMIS_VERSION}"
     ready = re.compile(r"AMQ221007")
@@ -126,10 +126,10 @@ class Artemis(Server):
 
 
 def broker_j_configuration(port: int) -> dict[str, object]:
-    """One AMQP 1.0 port for anybody, a store on disk, queues made when they are named.
+    """Return a configuration with one open AMQP 1.0 port, a store on disk, and automatic queues.
 
-    What begins with `topic.` is made as a fanout exchange, and only for a publisher: Broker-J
-    makes no exchange for a consumer.
+    Names that begin with `topic.` become fanout exchanges, but only for a publisher: Broker-J makes
+    no exchange for a consumer.
     """
     topics = {
         "pattern": "topic[.].*",
@@ -177,11 +177,11 @@ def broker_j_configuration(port: int) -> dict[str, object]:
 
 
 class BrokerJ(Server):
-    """Apache Qpid Broker-J, its JVM settings as its own script has them."""
+    """Apache Qpid Broker-J, with the JVM settings of its own script."""
 
     name = f"broker-j-{BROKER_J_VERSION}"
     ready = re.compile(r"BRK-1004")
-    has_topics = False  # none for a subscriber that comes before the publisher
+    has_topics = False  # none for a subscriber that attaches before the publisher
 
     def command(self) -> list[str]:
         self.port = free_port()
@@ -195,7 +195,7 @@ class BrokerJ(Server):
 
 
 def peer_of(name: str) -> Server:
-    """The broker that `--peers` names; a path is another installation of ours."""
+    """Return the broker that `--peers` names; a path is another installation of ours."""
     if name == "artemis":
         return Artemis()
     if name == "broker-j":

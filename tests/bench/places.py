@@ -1,4 +1,4 @@
-"""Where the benchmark finds and keeps its files."""
+"""The folders in which the benchmark finds and keeps its files."""
 
 from pathlib import Path
 from typing import Final
@@ -9,7 +9,7 @@ CACHE: Final = ROOT / ".cache"
 
 
 def cache_folder(name: str) -> Path:
-    """A folder outside version control that survives from run to run; made where it is missing."""
+    """Return a folder outside version control that is kept from run to run; make it if missing."""
     folder = CACHE / name
     folder.mkdir(parents=True, exist_ok=True)
     (CACHE / ".gitignore").write_text("*\n")

@@ -47,10 +47,10 @@ class Series:
 
     @property
     def best(self) -> Run:
-        """The run that is best by the row's first figure; its other figures go with it.
+        """Return the run that is best by the row's first figure; its other figures go with it.
 
-        Where the row is about a ratio of two rates, either of which would favour one
-        side, it is the run whose ratio is the median.
+        If the row is about a ratio of two rates, either of which would favour one side, return the
+        run with the median ratio.
         """
         if self.work.median_of:
             ranked = sorted(self.runs, key=lambda run: run.figures[self.work.median_of])
@@ -60,7 +60,7 @@ class Series:
         return max(self.runs, key=lambda run: sign * run.figures[ranking.key])
 
     def cell(self, measure: Measure) -> str:
-        """The best run's figure, and the range over all runs where there was more than one."""
+        """Return the best run's figure, with the range over all runs if there are several."""
         if measure.key not in self.best.figures:
             return NOTHING
         values = sorted(run.figures[measure.key] for run in self.runs)
@@ -71,14 +71,14 @@ class Series:
 
 
 def shown(value: float, measure: Measure) -> str:
-    """Three or more leading digits, no more than the measurement bears."""
+    """Return the value with at least three leading digits, no more than are significant."""
     if value >= 10_000:
         return f"{round(value, -3 if value >= 100_000 else -2):,.0f}"
     return f"{value:,.{measure.digits}f}"
 
 
 def run_line(series: Series, number: str, run: Run) -> str:
-    """One run in one line, with everything that was measured."""
+    """Return one run in one line, with everything that was measured."""
     parts = [text.format(run.figures[key]) for key, text in ALSO if key in run.figures]
     trouble = "".join(f" !! {problem}" for problem in run.problems)
     head = f"{series.work.name:7} {series.broker} ({series.manner}) {number}: "
@@ -92,7 +92,7 @@ def reach_of(measure: Measure) -> str:
 
 
 def verdict(series: Series, measure: Measure) -> str:
-    """Whether the best run reaches the mark."""
+    """Return whether the best run reaches the mark, in words."""
     if measure.reach is None:
         return NOTHING
     value = series.best.figures[measure.key]
@@ -101,7 +101,7 @@ def verdict(series: Series, measure: Measure) -> str:
 
 
 def table(ours: Sequence[Series], theirs: Mapping[str, Sequence[Series]]) -> str:
-    """Markdown: a row per figure, with a column for every other broker."""
+    """Return a Markdown table: a row per figure, with a column for every other broker."""
     lines = [["work", "figure", "reach", ours[0].broker, "reached", *theirs]]
     lines.append(["---"] * len(lines[0]))
     for series in ours:
@@ -115,13 +115,13 @@ def table(ours: Sequence[Series], theirs: Mapping[str, Sequence[Series]]) -> str
 
 
 def cell_beside(ours: Series, others: Sequence[Series], measure: Measure) -> str:
-    """The figure of another broker for the same work, where it did that."""
+    """Return the figure of another broker for the same work, NOTHING if it did not do that."""
     cells = (series.cell(measure) for series in others if series.work is ours.work and series.runs)
     return next(cells, NOTHING)
 
 
 def problems(all_series: Sequence[Series]) -> list[str]:
-    """Whatever went wrong, said once more at the end, where it cannot be missed."""
+    """Return all problems, to be printed again at the end, where they cannot be missed."""
     return [
         f"{series.work.name} on {series.broker}: {problem}"
         for series in all_series

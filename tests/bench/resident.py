@@ -6,11 +6,11 @@ from typing import Final
 from tests.bench.flow import fixed, large, small, topic
 from tests.bench.work import Run, Site
 
-SETTLE_SECONDS: Final = 2.0  # before memory is read: what is freed late is freed by then
+SETTLE_SECONDS: Final = 2.0  # before memory is read, for memory that is freed late
 
 
 def memory(site: Site) -> Run:
-    """Resident memory of a fresh broker, and of the same one after the four works of load."""
+    """Measure resident memory of a fresh broker, and of it after the four works of load."""
     time.sleep(SETTLE_SECONDS)
     figures = {"rest_mib": site.server.rss_mib()}
     problems: list[str] = []
@@ -22,7 +22,7 @@ def memory(site: Site) -> Run:
 
 
 def idle(site: Site) -> Run:
-    """What one connection with one session costs that does nothing."""
+    """Measure the memory of one connection with one session that does nothing."""
     count = max(int(site.server.idle_connections * site.scale.idle_share), 1)
     time.sleep(SETTLE_SECONDS)
     before = site.server.rss_mib()

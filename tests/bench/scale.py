@@ -1,6 +1,6 @@
-"""`python -m tests.bench.scale`: how much the broker holds, what that takes, how soon it is back.
+"""`python -m tests.bench.scale`: how much the broker holds, at what cost, and how fast it restarts.
 
-Each measurement has a store of its own in SQLite; the broker is killed and started anew.
+Each measurement has an SQLite store of its own; the broker is killed and started again.
 """
 
 import argparse
@@ -27,7 +27,7 @@ CALM_SECONDS: Final = 1.5
 LOAD_SECONDS: Final = 600
 PUBLISHED: Final = 5
 PEAK_ANEW: Final = "5"
-"""Written to clear_refs it makes the kernel take the peak of resident memory anew."""
+"""Written to clear_refs, it makes the kernel measure the peak of resident memory anew."""
 
 QUEUE_PREFIX: Final = "scale.queue."
 TOPIC: Final = "scale.topic"
@@ -37,7 +37,7 @@ LARGE: Final = "scale.large"
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table; `reach` is what it should be at most, where something is asked."""
+    """One line of the table; `reach` is its maximum, None if there is none."""
 
     name: str
     value: float
@@ -52,7 +52,7 @@ class Figure:
 
 
 def say(text: str) -> None:
-    """Progress, beside the results."""
+    """Print a line of progress, to standard error, apart from the results."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -60,7 +60,7 @@ class StoredBroker(OurBroker):
     """A broker whose store outlives its process."""
 
     def kill(self) -> None:
-        """End it as a power failure of its process would."""
+        """End the broker's process without warning; its store stays."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
@@ -70,7 +70,7 @@ class StoredBroker(OurBroker):
         Path(f"/proc/{self.pid}/clear_refs").write_text(PEAK_ANEW)
 
     def peak_mib(self) -> float:
-        """The most that has been resident since `peak_anew`."""
+        """Return the maximum of resident memory since `peak_anew`, in MiB."""
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
@@ -85,7 +85,7 @@ class Scale:
         self.broker = broker
 
     def load(self, role: str, address: str, count: int, **options: float | str) -> Outcome:
-        """Run a client to its end; BenchError where not everything went through."""
+        """Run a client to its end; raise BenchError unless everything went through."""
         options.setdefault("durable", 1)
         options.setdefault("timeout", LOAD_SECONDS)
         running = self._client.start(role, self.broker.peer, address, count=count, **options)
@@ -97,9 +97,11 @@ class Scale:
         return outcome
 
     def restart(self, probe: str = f"{BACKLOG}.probe", *, cold: bool = False) -> Iterator[Figure]:
-        """Kill and start; how long until the ready line, and until `probe` has a durable message.
+        """Kill and start the broker; yield the times to the ready line and to the first accept.
 
-        `cold`: the files are out of the kernel's memory, where this may ask for that.
+        The first accept is that of a durable message to `probe`. With `cold`, the files are not in
+        the kernel's cache then, if this process may empty it. Resident memory in MiB is yielded,
+        too.
         """
         self.broker.kill()
         warmth = "cold" if cold and dropped_caches() else "warm"
@@ -115,13 +117,13 @@ class Scale:
         yield Figure(f"RSS after that start, {warmth}", self.rest(), "MiB")
 
     def rest(self) -> float:
-        """Resident memory once the broker has come to rest."""
+        """Return the resident memory in MiB once the broker has come to rest."""
         time.sleep(CALM_SECONDS)
         return self.broker.rss_mib()
 
 
 def dropped_caches() -> bool:
-    """Take the files out of the kernel's memory; False where that takes more rights."""
+    """Remove the files from the kernel's cache; return False if that takes more rights."""
     os.sync()
     try:
         Path("/proc/sys/vm/drop_caches").write_text("1")
@@ -131,7 +133,7 @@ def dropped_caches() -> bool:
 
 
 def backlog(scale: Scale, options: argparse.Namespace) -> Iterator[Figure]:
-    """Durable messages that wait in one queue."""
+    """Measure durable messages that wait in one queue."""
     broker, count = scale.broker, options.messages
     yield Figure("RSS at rest, nothing stored", scale.rest(), "MiB", 75)
     outcome = scale.load("send", BACKLOG, count, size=options.size, capability="queue")
@@ -149,7 +151,7 @@ def backlog(scale: Scale, options: argparse.Namespace) -> Iterator[Figure]:
 
 
 def large(scale: Scale, options: argparse.Namespace) -> Iterator[Figure]:
-    """Large durable messages in and out, one alone, then several at once."""
+    """Measure large durable messages in and out, one alone, then several at once."""
     broker, size = scale.broker, options.mib * MEBIBYTE
     for links in dict.fromkeys((1, options.at_once)):
         say(f"  {links} of {options.mib} MiB")
@@ -171,14 +173,14 @@ def large(scale: Scale, options: argparse.Namespace) -> Iterator[Figure]:
 
 
 def queues(scale: Scale, options: argparse.Namespace) -> Iterator[Figure]:
-    """Durable queues that are empty."""
+    """Measure durable queues that are empty."""
     made = [declare.to_queue(number, QUEUE_PREFIX) for number in range(options.queues)]
     yield from declared(scale, made, "queue")
     yield from scale.restart(f"{QUEUE_PREFIX}0")
 
 
 def subscriptions(scale: Scale, options: argparse.Namespace) -> Iterator[Figure]:
-    """Durable subscriptions of one topic, and a message to all of them."""
+    """Measure durable subscriptions of one topic, and a message to all of them."""
     count = options.subscriptions
     made = [declare.subscriber(number, TOPIC) for number in range(count)]
     yield from declared(scale, made, "subscription")
@@ -197,7 +199,7 @@ def subscriptions(scale: Scale, options: argparse.Namespace) -> Iterator[Figure]
 
 
 def declared(scale: Scale, links: list[bytes], what: str) -> Iterator[Figure]:
-    """Make them all."""
+    """Attach and detach all `links`; yield their rate, and the memory for each."""
     before = scale.rest()
     declaring = Declaring(scale.broker.port)
     rate = declaring.declare(links)
@@ -217,7 +219,7 @@ MEASUREMENTS: Final[dict[str, Callable[[Scale, argparse.Namespace], Iterator[Fig
 
 
 def measured(name: str, client: LoadClient, options: argparse.Namespace) -> list[Figure]:
-    """The figures of one measurement, on a fresh broker with a fresh store."""
+    """Return the figures of one measurement, on a fresh broker with a fresh store."""
     with tempfile.TemporaryDirectory(prefix="bench-scale-", dir=disk_folder()) as folder:
         broker = StoredBroker(options.broker, store=f"sqlite:///{folder}/jms.db")
         with broker:
@@ -243,7 +245,10 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is asked for. Figures never decide the exit status, only failures do."""
+    """Measure what the command line names; return the exit status.
+
+    Failures decide the status, figures never do.
+    """
     options = parsed(arguments)
     facts = machine.description()
     try:

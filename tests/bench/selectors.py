@@ -2,13 +2,14 @@
 
     python -P tests/bench/selectors.py 100000
 
-Messages come to a router as links put them there, with five application properties, and each
-is wanted by one of the consumers. First all wait before the consumers come, then the consumers
-are there before the messages, which come 250 at a time. Run as a file with -P, so that the
-installed, compiled package is taken and not the sources of the checkout.
+A router receives messages as from links, with five application properties; each matches one of the
+consumers. First, all messages are in the queue before the consumers attach; then, the consumers are
+there before the messages, which arrive 250 at a time. Run it as a file with -P, so that the
+installed, compiled package is used and not the sources of the checkout.
 
-Prints one JSON object: thread CPU in µs per message both ways, the longest that anybody else had
-to wait meanwhile in ms, how often a message was judged, and whether the broker is compiled.
+It prints one JSON object: thread CPU time in µs per message both ways, the longest time in ms for
+which all other work had to wait, how often a message was judged, and whether the broker is
+compiled.
 """
 
 import json
@@ -38,7 +39,7 @@ CREDIT: Final = 1000
 
 
 class Taker(Consumer):
-    """Settles what it gets at once, and has credit again at once."""
+    """Settles every message at once, and always has credit."""
 
     def __init__(self, number: int, batch: object) -> None:
         self.filter = ConsumerFilter(parse_selector(f"region = 'north' AND number = {number}"))
@@ -55,7 +56,7 @@ class Taker(Consumer):
         self.taken += 1
         entry.queue.accept(entry, self._batch)  # type: ignore[arg-type]
 
-    def browsed(self, entry: QueueEntry) -> None:  # noqa: ARG002 - as every consumer's
+    def browsed(self, entry: QueueEntry) -> None:  # noqa: ARG002 - the signature of every consumer
         raise RuntimeError("a consumer is no browser")
 
     def nothing_waits(self) -> None:
@@ -89,7 +90,7 @@ def message(number: int) -> Message:
 
 
 class Run:
-    """A queue with its messages and consumers, and the CPU that it has taken."""
+    """A queue with its messages and consumers, and the CPU time that it has used."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -116,7 +117,7 @@ class Run:
             self.queue.consumer_ready(taker, drain=False)
 
     def work(self) -> None:
-        """What the loop does after a read, and when the timer is due, until nothing is left."""
+        """Do the loop's work after a read and when the timer is due, until nothing is left."""
         while True:
             start = time.thread_time_ns()
             self.router.timer_queue.tick(self.router.clock.now_ms())

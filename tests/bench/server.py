@@ -1,4 +1,4 @@
-"""A broker under test: a process of ours, started, read from /proc and stopped by its own pid."""
+"""A broker under test: started as a child process, read from /proc and stopped by its own pid."""
 
 import os
 import re
@@ -23,12 +23,12 @@ CLOCK_OF_ALL_THREADS: Final = 2  # CPUCLOCK_SCHED, the scheduler's own count in 
 
 
 class Server(ABC):
-    """One broker. Its output goes to a log file, in which its line of readiness is looked for."""
+    """One broker. Its output goes to a log file, which is searched for its line of readiness."""
 
     name: str
-    ready: re.Pattern[str]  # group 1 is the port, where the line tells it
+    ready: re.Pattern[str]  # group 1 is the port, if the line has it
     has_topics = True
-    idle_connections = 10_000  # what the row of idle connections opens
+    idle_connections = 10_000  # number that the row of idle connections opens
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -39,11 +39,11 @@ class Server(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What to run."""
+        """Return the command to run."""
 
     @abstractmethod
     def manner(self) -> str:
-        """Compiled, interpreted, or what else tells how its code runs."""
+        """Return how the broker's code runs: compiled, interpreted, or another word for it."""
 
     @property
     def peer(self) -> str:
@@ -106,7 +106,7 @@ class Server(ABC):
         raise BenchError(f"{self.name} is not ready after {START_SECONDS:.0f} s")
 
     def stop(self) -> None:
-        """Ask the process to end, and end it where it does not."""
+        """Ask the process to end; kill it if it does not."""
         process, self._process = self._process, None
         if process is not None:
             process.terminate()
@@ -125,23 +125,23 @@ class Server(ABC):
 
     @property
     def syncs(self) -> Syncs:
-        """What counts the syncs of all its processes."""
+        """Return the counter of the syncs of all the broker's processes."""
         assert self._syncs is not None, "not started"
         return self._syncs
 
     def processes(self) -> list[int]:
-        """All processes that do its work, by pid."""
+        """Return the pids of all processes that do the broker's work."""
         return [self.pid]
 
     def cpu_seconds(self) -> float:
-        """User and system time of all threads so far, from the kernel's nanosecond clock."""
+        """Return user and system time of all threads so far, from the kernel's nanosecond clock."""
         spent = 0.0
         for pid in self.processes():
-            with suppress(OSError):  # it has ended meanwhile
+            with suppress(OSError):  # the process has ended meanwhile
                 spent += time.clock_gettime(~pid << 3 | CLOCK_OF_ALL_THREADS)
         return spent
 
     def rss_mib(self) -> float:
-        """Resident memory now."""
+        """Return the resident memory now, in MiB."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20

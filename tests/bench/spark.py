@@ -1,4 +1,4 @@
-"""`python -m tests.bench.spark`: how fast the pipeline is on Spark, and what it is to reach."""
+"""`python -m tests.bench.spark`: how fast the pipeline is on Spark, and how fast it should be."""
 
 import argparse
 import os
@@ -20,12 +20,12 @@ COMPILED: Final = "broker/amqp/decode.cpython*.so"
 
 
 def say(text: str) -> None:
-    """A line of progress."""
+    """Print a line of progress to standard error."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
 def installed_python(program: Path) -> Path:
-    """The Python that belongs to an installed broker, which has to be compiled."""
+    """Return the Python of an installed broker; raise BenchError unless that is compiled."""
     if not program.exists():
         raise BenchError(f"{program} is missing: `make build` installs it")
     folder = program.absolute().parent
@@ -35,7 +35,7 @@ def installed_python(program: Path) -> Path:
 
 
 def run_installed(program: Path, arguments: Sequence[str], pipeline: Path | None) -> int:
-    """Run all of this once more, with the installation and without the checkout's code."""
+    """Run this program once more, with the installation and without the checkout's code."""
     python = installed_python(program)
     with tempfile.TemporaryDirectory(prefix="bench-path-", dir=disk_folder()) as name:
         folder = Path(name)
@@ -50,7 +50,7 @@ def run_installed(program: Path, arguments: Sequence[str], pipeline: Path | None
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """What is asked for."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.spark", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="messages, and events")
     parser.add_argument("--only", action="append", help="one row (repeatable)")
@@ -108,7 +108,10 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure what is asked for. The figures never decide the exit status, only failures do."""
+    """Measure what the command line names; return the exit status.
+
+    Failures decide the status, figures never do.
+    """
     options = parsed(arguments)
     try:
         if from_checkout() and not options.checkout:

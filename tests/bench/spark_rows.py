@@ -1,4 +1,4 @@
-"""The rows of the benchmark of the pipeline: what each does, and what of it is counted."""
+"""The rows of the benchmark of the pipeline: the work of each, and how much of it is counted."""
 
 import os
 import threading
@@ -15,7 +15,7 @@ from proton import Event, Message
 from proton.handlers import MessagingHandler
 from proton.reactor import Container, Copy
 from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name for it
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -28,35 +28,35 @@ from tests.interop.broker_process import BrokerProcess
 from tests.spark.leasing import entity
 
 BATCH: Final = 100_000
-"""Messages of a micro-batch: the most that a lease gives at once."""
+"""Maximum number of messages in a micro-batch, which a lease gives at once."""
 
 NARROW: Final = "position BIGINT, JMSMessageID STRING, JMSTimestamp TIMESTAMP, bodyText STRING"
-"""What a user who wants little asks for."""
+"""The schema of a user who needs few columns."""
 
 LOOK_S: Final = 0.05
 TELL_S: Final = 10.0
 LOOP_ROWS_MAX: Final = 200_000
-"""The plain loop is measured with no more: its rate is the same, and it takes minutes."""
+"""Maximum number of rows for the plain loop: more take minutes, at the same rate."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What was done, and how long it took."""
+    """The number of rows that were processed, and how long that took."""
 
     rows: int
     seconds: float
     batch_seconds: float | None = None
 
 
-class Late(Exception):  # noqa: N818 - it is not wrong
+class Late(Exception):  # noqa: N818 - the row is only slow
     """A row took longer than it may."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a row is run with."""
+    """The surroundings in which a row is run."""
 
     site: Site
     say: Say
@@ -64,7 +64,7 @@ class Run:
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
-        """Whatever Spark does in the block ends with Late where it takes too long."""
+        """Cancel Spark's work in the block after `limit_s` seconds, and raise Late then."""
         is_over = threading.Event()
 
         def cancel() -> None:
@@ -95,14 +95,14 @@ def _noop(run: Run, rows: DataFrame) -> Measured:
 
 
 def _progress(query: StreamingQuery) -> tuple[int, float]:
-    """Rows so far, and the seconds that their batches took."""
+    """Return the rows so far, and the seconds that their batches took."""
     told = [each for each in query.recentProgress if each.numInputRows]
     rows = sum(each.numInputRows for each in told)
     return rows, sum(each.durationMs["triggerExecution"] for each in told) / 1000
 
 
 def _stream(run: Run, writer: DataStreamWriter, until: int | None = None) -> Measured:
-    """Run a stream to its end, or until so many rows are through."""
+    """Run a stream to its end, or until `until` rows have gone through."""
     checkpoint = mkdtemp(prefix="checkpoint-", dir=run.site.folder)
     begun = told = time.perf_counter()
     query = writer.option("checkpointLocation", checkpoint).start()
@@ -130,7 +130,7 @@ def _stream(run: Run, writer: DataStreamWriter, until: int | None = None) -> Mea
 
 
 def _where(broker: BrokerProcess, *, by_http: bool) -> dict[str, str]:
-    """The options that say which broker, and that each core is to have a part."""
+    """Return the options that name the broker and the number of partitions, one for each core."""
     given = {"url": broker.url, "numPartitions": str(os.cpu_count() or 1)}
     return {**given, **({"managementUrl": broker.http_url} if by_http else {})}
 
@@ -165,7 +165,7 @@ def _events_by_http(run: Run) -> Measured:
 
 
 class _Loop(MessagingHandler):
-    """A program as everybody writes it: each message decoded by Proton, its fields looked at."""
+    """A program as most users write it: Proton decodes each message, and its fields are read."""
 
     def __init__(self, url: str, count: int) -> None:
         super().__init__(prefetch=1000)
@@ -227,7 +227,7 @@ def _value(kind: str, field: str, expression: str) -> str:
 
 
 def _generated(run: Run) -> DataFrame:
-    """Spark's own source with rows that are messages like those of the store."""
+    """Return Spark's own source with rows that are messages like those of the store."""
     texts = [
         (f"text{n}", _value("string", "string", f"concat('v', value, ' of {n}')")) for n in range(4)
     ]
@@ -254,7 +254,7 @@ def _sink(run: Run, delivery: str) -> Measured:
         rows = _generated(run).writeStream.format("amqp")
         done = _rate(run, rows.options(url=broker.url, address=QUEUE, delivery=delivery))
         there = int(str(entity(broker.url, "queue", QUEUE)["messages"]))
-        # of a batch that was on its way some may have come as well
+        # some messages of a batch that was under way may have arrived as well
         return done if there >= done.rows else replace(done, rows=there)
 
 
@@ -323,7 +323,7 @@ def _audit(run: Run) -> Measured:
 
 @dataclass(frozen=True)
 class Row:
-    """A row: what it is called, what it does."""
+    """A row: its name and title, its work, and its aim."""
 
     name: str
     title: str
@@ -333,10 +333,10 @@ class Row:
     is_of_messages: bool = False
 
     def figure(self, run: Run) -> Figure:
-        """Run it. What goes wrong is told in the figure."""
+        """Run the work and return its figure; an error is reported in the figure."""
         try:
             done = self.work(run)
-        except Exception as error:  # noqa: BLE001 - the other rows are measured all the same
+        except Exception as error:  # noqa: BLE001 - the other rows are still measured
             text = (str(error).strip() or repr(error)).splitlines()[0]
             return Figure(self.name, self.title, 0, 0.0, problem=text, aim=self.aim)
         wanted = min(run.site.rows, self.most or run.site.rows)
@@ -357,7 +357,7 @@ def _reads(
     schema: str | None = None,
     aim: Aim = NO_AIM,
 ) -> Row:
-    """A row that reads messages through Spark, one way or the other."""
+    """Return a row that reads messages through Spark, over AMQP or HTTP."""
     given: dict[str, Any] = {"by_http": by_http, **({} if schema is None else {"schema": schema})}
     way = "HTTP" if by_http else "AMQP"
     columns = "all columns" if schema is None else "four columns"

@@ -1,8 +1,8 @@
 """Stores that are filled once, brokers on copies of them, and one Spark.
 
 A row that takes messages has a broker of its own on a copy, so rows may be measured in any order
-and one by one. The stores are filled by the storage itself before a broker starts: a million
-messages in well under a minute, where every sender of ours takes several.
+and one by one. The storage itself fills the stores before a broker starts: a million messages in
+well under a minute, while any of our senders takes several minutes.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ QUEUE: Final = "backlog"
 BODY: Final = "x" * 1024
 PROPERTIES: Final = 10
 KINDS: Final = ("enqueued", "delivered", "accepted")
-"""What the event log tells of each message, in this order."""
+"""The events that the event log has of each message, in this order."""
 
 TOGETHER: Final = 10_000
-"""Messages of one commit while a store is filled."""
+"""Messages per commit while a store is filled."""
 
 SETTINGS: Final = """\
 store = "sqlite:///{database}"
@@ -49,7 +49,7 @@ CONFIGURATION: Final = {
 
 
 def message(number: int, now_ms: int) -> bytes:
-    """A durable JMS text message of 1 KiB with ten properties, as a store keeps it."""
+    """Return a durable JMS text message of 1 KiB with ten properties, as a store keeps it."""
     made = JmsMessage(
         TextBody(BODY),
         properties={
@@ -62,7 +62,7 @@ def message(number: int, now_ms: int) -> bytes:
     stamp(made, now_ms=now_ms, message_id=f"ID:bench-{number}", destination=Destination(QUEUE))
     encoded = encode(made)
     code, at = descriptor_at(encoded, 0, len(encoded))
-    # a store keeps the header's fields apart
+    # a store keeps the header's fields separately
     return encoded[skip(encoded, at, len(encoded)) :] if code == HEADER else encoded
 
 
@@ -118,7 +118,7 @@ async def _fill_events(database: Path, count: int) -> None:
 
 
 class Site:
-    """Where rows are measured. `rows` is how many messages, or events, there are."""
+    """The place where rows are measured. `rows` is its number of messages, and of events."""
 
     def __init__(self, folder: Path, rows: int) -> None:
         self.folder: Final = folder
@@ -128,7 +128,7 @@ class Site:
 
     @property
     def spark(self) -> SparkSession:
-        """The one session, with workers that have been started."""
+        """Return the one session; its workers have been started."""
         if self._spark is None:
             settings = {**CONFIGURATION, "spark.local.dir": str(self.folder / "scratch")}
             settings["spark.sql.warehouse.dir"] = str(self.folder / "warehouse")
@@ -141,7 +141,7 @@ class Site:
         return self._spark
 
     def messages(self) -> Path:
-        """The store with the messages."""
+        """Return the file of the store with the messages, which is filled the first time."""
         database = self.folder / "messages" / "store.db"
         if not database.exists():
             database.parent.mkdir()
@@ -149,7 +149,7 @@ class Site:
         return database
 
     def events(self) -> Path:
-        """The store with the event log."""
+        """Return the file of the store with the event log, which is filled the first time."""
         database = self.folder / "events" / "store.db"
         if not database.exists():
             database.parent.mkdir()
@@ -158,12 +158,12 @@ class Site:
 
     @property
     def events_url(self) -> str:
-        """That store for ADBC, which reads it where no broker runs on it."""
+        """Return the event log's store as a URL for ADBC, usable while no broker runs on it."""
         return f"sqlite:///{self.events()}"
 
     @contextmanager
     def broker(self, filled: Path | None = None) -> Iterator[BrokerProcess]:
-        """A broker on a copy of that store, or on an empty one."""
+        """Yield a broker on a copy of the store `filled`, or on an empty one."""
         self._copies += 1
         place = self.folder / f"broker-{self._copies}"
         if filled is None:
@@ -179,6 +179,6 @@ class Site:
             shutil.rmtree(place)
 
     def close(self) -> None:
-        """Stop Spark, where it was started."""
+        """Stop Spark if it was started."""
         if self._spark is not None:
             self._spark.stop()

@@ -1,26 +1,25 @@
-"""What the benchmark of the pipeline counts, and the table of it."""
+"""The figures of the benchmark of the pipeline, and their table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 LOOP: Final = "proton"
-"""The row of a plain loop, to which others are compared."""
+"""Name of the row of a plain loop, to which others are compared."""
 
 NOTHING: Final = "-"
 
 
 @dataclass(frozen=True)
 class Aim:
-    """What a row is to reach: rows in a second, and so many times the plain loop; or to be done
-    with a million rows in so many seconds."""
+    """The goal of a row: rows/s, a multiple of the plain loop's rate, or seconds per 10⁶ rows."""
 
     per_second: float | None = None
     times_loop: float | None = None
     seconds_a_million: float | None = None
 
     def texts(self) -> list[str]:
-        """In words, one each."""
+        """Return each goal in words."""
         told = []
         if self.per_second is not None:
             told.append(f"≥ {self.per_second:,.0f} rows/s")
@@ -31,8 +30,11 @@ class Aim:
         return told
 
     def reached(self, figure: "Figure", loop: "Figure | None") -> bool | None:
-        """Whether the figure is as good; None where too few rows were measured to say it, or there
-        is no loop to compare with."""
+        """Return whether the figure reaches every goal.
+
+        None means that too few rows were measured to decide, or that there is no loop to compare
+        with.
+        """
         if figure.problem:
             return False
         judged: list[bool | None] = []
@@ -55,9 +57,12 @@ NO_AIM: Final = Aim()
 
 @dataclass(frozen=True)
 class Figure:
-    """What one row came to: `seconds` are all of it, as a user waits for it; `batch_seconds` those
-    that a stream spent in its batches, without its start and its end. `is_of_messages` says whether
-    it reads messages, as the plain loop does."""
+    """The result of one row.
+
+    `seconds` is all of its time, as a user waits for it; `batch_seconds` the time that a stream
+    spent in its batches, without its start and its end. `is_of_messages` if it reads messages, as
+    the plain loop does.
+    """
 
     row: str
     title: str
@@ -80,21 +85,21 @@ class Figure:
 
 
 def times_of(figure: Figure, loop: Figure | None) -> float | None:
-    """How many times as fast as the loop, which reads messages."""
+    """Return how many times as fast as the loop the row is; None if it cannot be compared."""
     if not figure.is_of_messages or loop is None or loop.problem or loop.per_second == 0:
         return None
     return figure.per_second / loop.per_second
 
 
 def rounded(value: float) -> str:
-    """Three leading digits at least, no more than the measurement bears."""
+    """Return a rate with at least three leading digits, no more than the measurement justifies."""
     if value >= 10_000:
         return f"{round(value, -3 if value >= 100_000 else -2):,.0f}"
     return f"{value:,.0f}"
 
 
 def line(figure: Figure) -> str:
-    """One row in one line, for whoever waits."""
+    """Return one row in one line, as progress."""
     if figure.problem:
         return f"{figure.row}: !! {figure.problem}"
     told = f"{figure.row}: {figure.rows:,} rows in {figure.seconds:.2f} s, "
@@ -104,7 +109,7 @@ def line(figure: Figure) -> str:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """Markdown: a row for each figure."""
+    """Return a Markdown table with a row for each figure."""
     loop = next((each for each in figures if each.row == LOOP), None)
     head = ["row", "what", "rows", "s", "rows/s", "in its batches", "x loop", "aim", "reached"]
     lines = [head, ["---"] * len(head), *(_cells(each, loop) for each in figures)]

@@ -1,4 +1,4 @@
-"""How often a broker syncs, counted within its processes, and a disk that is slower than it is."""
+"""Counts of a broker's syncs, taken within its processes, and a way to slow its disk down."""
 
 import mmap
 import shutil
@@ -20,7 +20,7 @@ class Syncs:
     """The counter that the processes of one broker share. They are started with `environment`."""
 
     def __init__(self, folder: Path, library: Path) -> None:
-        # copied: a server that runs as somebody else may not look into the checkout
+        # copied: a server that runs as another user may not read the checkout
         copy = Path(shutil.copy(library, folder))
         counted = folder / "syncs"
         counted.write_bytes(bytes(LAYOUT.size))
@@ -31,7 +31,7 @@ class Syncs:
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """A counter in that folder, which everybody may enter."""
+        """Return a counter in that folder, which every user may enter."""
         return cls(folder, built("syncs.so", ["syncs.c"], [["-shared", "-fPIC"]]))
 
     def close(self) -> None:
@@ -39,7 +39,7 @@ class Syncs:
 
     @property
     def count(self) -> int:
-        """How many calls of fsync and fdatasync there were."""
+        """Return how many calls of fsync and fdatasync there were."""
         processes, syncs, _ = LAYOUT.unpack(self._shared)
         if not processes:
             raise BenchError("the syncs of the broker are not counted: the library is not in it")
@@ -47,7 +47,7 @@ class Syncs:
 
     @contextmanager
     def slowed(self, milliseconds: float) -> Iterator[None]:
-        """Every sync takes so much longer, meanwhile."""
+        """Make every sync within the block take `milliseconds` longer."""
         self._delay(milliseconds)
         try:
             yield

@@ -1,4 +1,4 @@
-"""On which file system a folder lies, by what is mounted."""
+"""The file system of a folder, found in the list of mounts."""
 
 from pathlib import Path
 

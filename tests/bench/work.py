@@ -1,4 +1,4 @@
-"""What a row of the table is, and what one run of it gives."""
+"""The rows of the table as data, and the result of one run of a row."""
 
 import itertools
 import time
@@ -12,7 +12,7 @@ from tests.bench.server import Server
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is done per run."""
+    """The amount of work per run."""
 
     messages: int
     large_messages: int
@@ -60,7 +60,7 @@ QUICK: Final = Scale(
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure of a row. `reach` is the mark; None where there is none."""
+    """One figure of a row. `reach` is the mark, None if there is none."""
 
     key: str
     unit: str
@@ -71,14 +71,14 @@ class Measure:
 
 @dataclass
 class Run:
-    """The figures of one run, by key, and what went wrong in it."""
+    """The figures of one run, by key, and the problems that occurred in it."""
 
     figures: dict[str, float]
     problems: list[str] = field(default_factory=list)
 
 
 class Site:
-    """One broker with the client to load it; hands out an unused address for every run."""
+    """One broker with the client to load it; gives every run an unused address."""
 
     def __init__(self, client: LoadClient, server: Server | None, scale: Scale) -> None:
         self.client = client
@@ -104,13 +104,13 @@ class Work:
     measures: tuple[Measure, ...]
     run: Callable[[Site], Run]
     fresh: bool = False  # every run needs a broker just started
-    topics: bool = False  # subscribers come to a topic before its publisher
+    topics: bool = False  # subscribers attach to a topic before its publisher
     alone: bool = False  # needs no broker process at all: ours only
     median_of: str = ""  # show the run that is the median in this figure, not the best one
 
 
 def problems_of(sent: Outcome, got: Outcome, *, expected: int) -> list[str]:
-    """What a correct broker never shows: refusals, losses, a changed order."""
+    """Return what a correct broker never shows: refusals, losses, a changed order."""
     found = []
     if sent.not_accepted:
         found.append(f"{sent.not_accepted} messages not accepted")

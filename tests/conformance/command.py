@@ -1,4 +1,4 @@
-"""A run of the harness from the command line: what is asked for, progress, reports, exit status."""
+"""The harness on the command line: its options, progress, reports and exit status."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Asked:
     timeout_s: float = 5.0
 
 
-class CannotRun(Exception):  # noqa: N818 - what the user is told
-    """There is nothing to run, or nothing to run it against."""
+class CannotRun(Exception):  # noqa: N818 - informs the user
+    """There are no cases to run, or no broker to run them against."""
 
 
 def run(**asked: object) -> int:
-    """Run what is asked for and print what was found; the exit status."""
+    """Run the chosen cases and print their results; return the exit status."""
     wanted = Asked(**asked)  # type: ignore[arg-type]
     try:
         options = options_of(wanted)
@@ -70,7 +70,7 @@ def run(**asked: object) -> int:
 
 
 def options_of(wanted: Asked) -> Options:
-    """Where the broker is, from URL and options; CannotRun where that is no address."""
+    """Return the broker's address and the options; raise CannotRun if the URL is no address."""
     try:
         parts = urlsplit(wanted.url)
         host, port = parts.hostname, parts.port or PORT

@@ -1,4 +1,4 @@
-"""The brokers of the project's own run of the harness."""
+"""The brokers on which the project runs its own harness."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# Behind everything else, so that the checkout does not hide an installed wheel.
+# Appended last, so that the checkout does not hide an installed wheel.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
@@ -47,7 +47,7 @@ def broker_with_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brok
 
 @pytest.fixture(scope="session")
 def open_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker that everybody may enter."""
+    """A broker that any client may enter without a login."""
     yield from _running(BrokerProcess(tmp_path_factory.mktemp("open"), settings=SETTINGS))
 
 

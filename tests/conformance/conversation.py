@@ -1,4 +1,4 @@
-"""A client on a socket that speaks frames: it sends what a case says, and says what comes back."""
+"""A client on a socket that sends the frames of a case, and reads and checks the answers."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from .verdict import RESET, Failed, NotApplicable, Options
 B = TypeVar("B", bound=Body)
 
 FRAMES_SHOWN: Final = 200
-"""So many lines of a conversation are kept for the report."""
+"""Maximum lines of a conversation in a report."""
 
 CLOSING_S: Final = 1.0
-"""So long what was sent last may take to be read."""
+"""Maximum seconds for the broker to read the last data before the connection is closed."""
 
 FRAME_SIZE: Final = 64 * 1024
-"""The max-frame-size of our open, where a case does not say another."""
+"""The max-frame-size of our open unless a case gives another one."""
 
 
 class Conversation:
-    """One connection of a case to the broker under test, and the lines of what was said.
+    """A case's connection to the broker under test, and the lines of its frames for the report.
 
-    Frames are read one by one, when the case asks. `receive` notes what a session or link
-    must know of each (credit, transfer ids), so that the case need not.
+    Frames are read one by one, when the case asks for one. `receive` records in each session and
+    link what they must know of it (credit, transfer ids), so that the case need not.
     """
 
     def __init__(
@@ -67,30 +67,30 @@ class Conversation:
 
     @property
     def missing_address(self) -> str:
-        """An address that does not exist and will not be made."""
+        """An address that does not exist and that the broker refuses to create."""
         if self.options.missing_address is None:
             raise NotApplicable("needs --missing-address: an address that the broker refuses")
         return self.options.missing_address
 
     @property
     def blocking_address(self) -> str:
-        """A queue that gives no credit when it is full, which it soon is."""
+        """A queue that gives no credit once it is full, after less than a thousand messages."""
         if self.options.blocking_address is None:
             raise NotApplicable("needs --blocking-address: a small queue that gives no credit")
         return self.options.blocking_address
 
     @property
     def rejecting_address(self) -> str:
-        """A queue that rejects when it is full, which it soon is."""
+        """A queue that rejects messages once it is full, after less than a thousand."""
         if self.options.rejecting_address is None:
             raise NotApplicable("needs --rejecting-address: a small queue that rejects")
         return self.options.rejecting_address
 
-    # -- more of them
+    # -- further connections
 
     @asynccontextmanager
     async def another(self) -> AsyncIterator[Conversation]:
-        """A second connection of the same case, not opened yet."""
+        """Open a second socket for the same case; AMQP is not opened on it yet."""
         self._count += 1
         async with connected(
             self.options,
@@ -101,7 +101,7 @@ class Conversation:
             yield other
 
     def name(self, text: str) -> str:
-        """`text` made unique to this case, for container-ids and link names."""
+        """Return `text` made unique to this case, for container-ids and link names."""
         return f"{text}-{self.address}"
 
     # -- out
@@ -124,7 +124,7 @@ class Conversation:
         self.send_bytes(raw_frame(body, channel))
 
     async def drain(self) -> None:
-        """Hand what was sent so far to the network, so that it does not travel with the rest."""
+        """Hand the data sent so far to the network, so that it does not travel with later data."""
         await self._writer.drain()
         await asyncio.sleep(0)
 
@@ -136,14 +136,17 @@ class Conversation:
     # -- in
 
     async def receive(self) -> Frame:
-        """The next protocol header or frame, empty frames left out."""
+        """Return the next protocol header or frame, except empty frames."""
         while True:
             came = await self.receive_any()
             if not isinstance(came.body, Empty):
                 return came
 
     async def receive_any(self, *, timeout_s: float | None = None) -> Frame:
-        """The next protocol header or frame, empty ones too."""
+        """Return the next protocol header or frame, including empty frames.
+
+        Raise Failed if none arrives in time, the stream ends, or the frame is malformed.
+        """
         head = await self._read(HEAD_SIZE, timeout_s)
         if head[:4] == b"AMQP":
             self._note("←", head)
@@ -177,7 +180,7 @@ class Conversation:
             raise Failed("a frame", RESET) from None
 
     def _learn(self, came: Frame) -> None:
-        """Tell the session that a frame is for."""
+        """Pass a frame to the session to which it belongs."""
         if isinstance(came.body, Begin):
             session = self.sessions.get(int(came.body.remote_channel))
             if session is not None:
@@ -198,10 +201,10 @@ class Conversation:
     async def expect(
         self, kind: type[B], *, skip: tuple[type[Body], ...] = (Flow,), **wanted: object
     ) -> B:
-        """The next frame, which must be of `kind` and have the attributes `wanted`.
+        """Return the next frame, which must be of `kind` with the attributes `wanted`.
 
-        A wanted value that can be called is a test of the attribute. Frames of `skip` may come
-        before it: a flow is anybody's right at any time.
+        A callable in `wanted` is a test of the attribute. Frames of `skip` may precede it: a peer
+        may send a flow at any time.
         """
         expected = kind.__name__.lower()
         if wanted:
@@ -223,7 +226,10 @@ class Conversation:
         return came.body
 
     async def expect_until(self, kind: type[B], fits: Callable[[B], bool] | None = None) -> B:
-        """The first frame of `kind` that fits, whatever comes before it."""
+        """Return the first frame of `kind` that `fits`, and skip others.
+
+        A detach, end or close with an error fails the case.
+        """
         expected = kind.__name__.lower()
         while True:
             try:
@@ -236,14 +242,13 @@ class Conversation:
                 raise Failed(expected, described(came.raw))
 
     async def expect_header(self, header: bytes) -> None:
-        """The next eight bytes must be this protocol header."""
+        """Check that the next eight bytes are this protocol header."""
         await self.expect(Header, data=header)
 
     async def expect_error(self, *conditions: str) -> Detach | End | Close:
-        """A detach, end or close with an error that has one of `conditions`, or any error.
+        """Return a detach, end or close with one of `conditions`, or any error if none is given.
 
-        For rules whose scope the specification leaves to the implementation. A close is
-        answered.
+        For rules whose scope the specification leaves to the implementation. A close is answered.
         """
         expected = f"detach, end or close with {' or '.join(conditions) or 'an error'}"
         try:
@@ -258,7 +263,7 @@ class Conversation:
         return came.body
 
     async def expect_closed(self, *conditions: str, or_eof: bool = False) -> Close | None:
-        """The next close, whatever comes before it, with one of `conditions` (or any error).
+        """Return the next close, which must have one of `conditions` (or any error); skip others.
 
         It is answered, and then the broker must close the socket. With `or_eof` the end of the
         stream alone is enough, and None is returned.
@@ -281,7 +286,7 @@ class Conversation:
         self.send(Close())
 
     async def expect_eof(self) -> None:
-        """The broker must close the socket, and send no frame before it does."""
+        """Check that the broker closes the socket, and sends no frame before it does."""
         try:
             came = await self.receive()
         except Failed as failed:
@@ -291,7 +296,7 @@ class Conversation:
         raise Failed("the end of the stream", described(came.raw))
 
     async def expect_nothing(self, *, but: tuple[type[Body], ...] = (Flow,)) -> None:
-        """No frame besides those of `but` comes before the answer to a begin sent now."""
+        """Check that no frame besides those of `but` precedes the answer to a begin sent now."""
         channel = self._free_channel()
         self.send(Begin(next_outgoing_id=0, incoming_window=0, outgoing_window=0), channel=channel)
         came = await self.receive()
@@ -312,7 +317,7 @@ class Conversation:
     # -- what most cases begin with
 
     async def open(self, **fields: object) -> Open:
-        """Pass the security layer, exchange headers and opens. The broker's open."""
+        """Pass the security layer, exchange headers and opens; return the broker's open."""
         await self.login()
         self.send_bytes(AMQP_HEADER)
         self.send(self.our_open(**fields))
@@ -321,7 +326,7 @@ class Conversation:
         return self.remote_open
 
     def our_open(self, **fields: object) -> Open:
-        """What `open` sends."""
+        """Return the open that `open` sends."""
         given = {
             "container_id": self.name(f"client{self._name.strip()}"),
             "hostname": self.options.host,
@@ -330,7 +335,7 @@ class Conversation:
         return Open(**given)  # type: ignore[arg-type]
 
     async def login(self) -> None:
-        """Exchange SASL frames, with PLAIN where there is a user and ANONYMOUS otherwise."""
+        """Exchange SASL frames, with PLAIN if there is a user and ANONYMOUS otherwise."""
         self.send_bytes(SASL_HEADER)
         await self.expect_header(SASL_HEADER)
         offered = (await self.expect(SaslMechanisms)).mechanisms
@@ -338,7 +343,7 @@ class Conversation:
         await self.expect(SaslOutcome, code=0)
 
     def sasl_init(self, offered: list[str]) -> SaslInit:
-        """The init that lets us in; NotApplicable where no mechanism is for us."""
+        """Return the init that logs us in; raise NotApplicable if no offered mechanism suits."""
         user, password = self.options.user, self.options.password or ""
         if user is not None and "PLAIN" in offered:
             response = f"\0{user}\0{password}".encode()
@@ -356,7 +361,7 @@ class Conversation:
         )
 
     async def begin(self, channel: int = 0, **fields: object) -> Session:
-        """Begin a session and have it answered."""
+        """Begin a session; the broker must answer it."""
         session = self.new_session(channel, **fields)
         await self.expect(Begin, remote_channel=channel)
         return session
@@ -369,7 +374,7 @@ class Conversation:
         return session
 
     async def close(self) -> None:
-        """Close the connection, and have it answered."""
+        """Close the connection; the broker must answer."""
         self.send(Close())
         await self.expect_until(Close)
         await self.expect_eof()
@@ -390,7 +395,7 @@ def _check_error(
 async def connected(
     options: Options, *, address: str, lines: list[str], name: str = ""
 ) -> AsyncIterator[Conversation]:
-    """A connection to the broker; closed at the end, politely or not."""
+    """Connect to the broker; close the connection afterwards, or abort it after CLOSING_S."""
     async with asyncio.timeout(options.timeout_s):
         reader, writer = await asyncio.open_connection(options.host, options.port)
     try:

@@ -1,4 +1,4 @@
-"""Core part 1: every valid encoding is understood, no invalid one is."""
+"""Core part 1: every valid encoding is understood, and no invalid one is."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ EVERY_TYPE: Final[dict[str, object]] = {
 }
 
 DEEP_BYTES: Final = 9_000
-"""A thousand lists, each within another."""
+"""Bytes of about a thousand lists, each within another."""
 
 DESCRIPTORS: Final[dict[str, bytes]] = {
     "smallulong": b"\x00\x53\x11",
@@ -76,21 +76,24 @@ FIELDS: Final = (NULL, b"\x43", b"\x52\x0a", b"\x70\x00\x00\x00\x0a")
 
 
 def list8(*fields: bytes) -> bytes:
+    """Return a list of encoded fields, with sizes of 8 bits."""
     content = b"".join(fields)
     return b"\xc0" + bytes([len(content) + 1, len(fields)]) + content
 
 
 def list32(*fields: bytes) -> bytes:
+    """Return a list of encoded fields, with sizes of 32 bits."""
     content = b"".join(fields)
     return b"\xd0" + (len(content) + 4).to_bytes(4) + len(fields).to_bytes(4) + content
 
 
 def begin_of(*fields: bytes) -> bytes:
+    """Return the body of a begin with these encoded fields."""
     return b"\x00\x53\x11" + list8(*fields)
 
 
 async def _begun(peer: Conversation, *bodies: bytes) -> None:
-    """Every one of `bodies` is understood as a begin."""
+    """Check that each of `bodies` is understood as a begin."""
     await peer.open()
     for channel, body in enumerate(bodies):
         peer.send_raw(body, channel)
@@ -98,7 +101,7 @@ async def _begun(peer: Conversation, *bodies: bytes) -> None:
 
 
 async def _malformed(peer: Conversation, body: bytes) -> None:
-    """A begin that cannot be read is not answered, but refused."""
+    """Check that a begin which cannot be decoded is refused with an error."""
     await peer.open()
     peer.send_raw(body)
     came = await peer.receive()
@@ -108,7 +111,7 @@ async def _malformed(peer: Conversation, body: bytes) -> None:
 
 
 async def _malformed_property(peer: Conversation, value: bytes) -> None:
-    """A begin whose properties hold a value that cannot be."""
+    """Check that a begin with an invalid value in its properties is refused."""
     pairs = b"\x02\xa3\x03key" + value
     properties = b"\xc1" + bytes([len(pairs)]) + pairs
     await _malformed(peer, begin_of(*FIELDS, NULL, NULL, NULL, properties))
@@ -242,7 +245,7 @@ async def deep_nesting_does_no_harm(peer: Conversation) -> None:
     if len(body) + 8 > opened.max_frame_size:
         raise NotApplicable(f"the broker takes no frame of {len(body) + 8} bytes")
     peer.send_raw(body)
-    with suppress(Failed):  # closed without a word? only the others matter here
+    with suppress(Failed):  # closed without an error? only the other connections matter here
         await peer.receive()
     async with peer.another() as second:
         await second.open()

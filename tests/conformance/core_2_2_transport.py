@@ -15,7 +15,7 @@ VERSION: Final = b"\x01\x00\x00"
 
 
 async def _expect_refusal(peer: Conversation, asked: bytes) -> None:
-    """A header of the version that we know, other than `asked`, and the end of the stream."""
+    """Check for a header of a known version, other than `asked`, and the end of the stream."""
     header = (await peer.expect(Header)).data
     require(
         header[:4] == b"AMQP" and header[4] in (0, 2, 3) and header[5:] == VERSION,

@@ -1,4 +1,4 @@
-"""Core 2.3: what a frame is, and what becomes of bytes that are none."""
+"""Core 2.3: the format of frames, and the answers to bytes that are no frames."""
 
 from __future__ import annotations
 

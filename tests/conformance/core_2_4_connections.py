@@ -1,4 +1,4 @@
-"""Core 2.4.3 to 2.4.6: closing, and what keeps a silent connection alive."""
+"""Core 2.4.3 to 2.4.6: closing, and keeping a silent connection open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .verdict import Failed, NotApplicable, require
 
 IDLE_MS: Final = 1000
 SILENCE_S: Final = 10.0
-"""The longest idle time-out of a server that is waited for."""
+"""The longest idle time-out of a server, in seconds, for which a case waits."""
 
 
 @case("core", "2.4.3", "A close is answered with a close, and nothing comes behind it.")
@@ -160,7 +160,7 @@ async def silent_client_is_told_why_it_is_closed(peer: Conversation) -> None:
 async def empty_frames_keep_a_connection_alive(peer: Conversation) -> None:
     idle_ms = int((await peer.open()).idle_time_out)
     silence_s = _patience_s(idle_ms)
-    # three frames, each after the idle-time-out the server names, span more than its double
+    # three frames, each just before the server's idle-time-out, span more than twice that time
     for _ in range(3):
         try:
             async with asyncio.timeout(idle_ms / 1000 * 0.9):
@@ -174,7 +174,11 @@ async def empty_frames_keep_a_connection_alive(peer: Conversation) -> None:
 
 
 def _patience_s(idle_time_out_ms: int) -> float:
-    """How long the server bears silence, with something on top; twice what it tells (2.4.5)."""
+    """Return the seconds of silence after which the server must have closed, with a margin.
+
+    That is twice the idle-time-out that it announces (2.4.5), and two seconds. Raise NotApplicable
+    without an idle-time-out, or with too long a one.
+    """
     if idle_time_out_ms <= 0:
         raise NotApplicable("the broker names no idle-time-out")
     if idle_time_out_ms / 1000 > SILENCE_S:

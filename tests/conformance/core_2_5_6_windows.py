@@ -27,11 +27,11 @@ from .verdict import Failed, NotApplicable
 
 WINDOW_WORTH_FILLING: Final = 10_000
 NEARLY_ROUND: Final = 0xFFFF_FFFE
-"""An id after which two more come before 0."""
+"""A transfer-id near the maximum: the second one after it is 0."""
 
 
 async def with_messages(peer: Conversation, count: int, **fields: object) -> Session:
-    """A session begun with `fields`, on a connection where `count` messages wait already."""
+    """Return a session begun with `fields`, after `count` messages were put into the queue."""
     await peer.open()
     maker = await peer.begin(1)
     await put(maker, *[str(each).encode() for each in range(count)])
@@ -39,7 +39,7 @@ async def with_messages(peer: Conversation, count: int, **fields: object) -> Ses
 
 
 async def expect_echo(session: Session, field: str, wanted: int) -> None:
-    """An echo of the session is answered, by a flow that says `wanted` in the end."""
+    """Send an echo; check that the session's flow has the value `wanted` in `field` in the end."""
     session.flow(echo=True)
     said = getattr(await echo(session.peer), field)
     while said != wanted:

@@ -1,4 +1,4 @@
-"""Core 2.6.12 to 2.6.14 and 2.7.5, deliveries to the broker: ids, tags, frames, settle modes."""
+"""Core 2.6.12 to 2.6.14, 2.7.5, deliveries to the broker: ids, tags, frames, settle modes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SIZE_WORTH_EXCEEDING: Final = 8 * 1024 * 1024
 
 
 async def sender_with_credit(peer: Conversation, **fields: object) -> Sender:
-    """A link to send on, in a session of its own, that has credit."""
+    """Return a link to send on, in a session of its own, that has credit."""
     sender = await (await connected_session(peer)).attach_sender("", **fields)
     await sender.credit()
     return sender
 
 
 async def expect_left(sender: Sender, *wanted: bytes) -> None:
-    """These messages, and no others, wait at the address."""
+    """Check that exactly these messages are in the queue of the case."""
     left = await waiting(sender.session)
     must(left == list(wanted), f"the messages {list(wanted)}", left)
 
@@ -104,7 +104,7 @@ async def delivery_ids_count_over_all_links(peer: Conversation) -> None:
     must(sorted(left) == [b"1", b"1'", b"2", b"2'"], "four messages", left)
 
 
-# -- ids and tags that are wrong
+# -- invalid ids and tags
 
 
 @case("core", "2.7.5", "A delivery whose first transfer has no delivery-id is an error.")
@@ -307,7 +307,7 @@ async def credit_for_aborted_deliveries_is_renewed(peer: Conversation) -> None:
 
 
 async def second_mode(peer: Conversation) -> Sender:
-    """A link with credit on which the broker agreed that we settle first."""
+    """Return a sender's link with credit on which the broker agreed to settle second."""
     sender = await sender_with_credit(peer, rcv_settle_mode=RCV_SECOND)
     assert sender.remote_attach is not None
     if sender.remote_attach.rcv_settle_mode != RCV_SECOND:
@@ -351,7 +351,7 @@ async def mode_of_a_settled_delivery_is_ignored(peer: Conversation) -> None:
     await expect_left(sender, b"1")
 
 
-# -- sizes, and deliveries that are resumed
+# -- sizes, and resumed deliveries
 
 
 @case("core", "2.7.3", "A message above the broker's max-message-size is message-size-exceeded.")

@@ -1,4 +1,4 @@
-"""Core 2.6.7 to 2.6.10 and 2.7.4: credit, delivery-count, drain, echo and the fields of a flow."""
+"""Core 2.6.7 to 2.6.10, 2.7.4: credit, delivery-count, drain, echo and the fields of a flow."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ NEARLY_ROUND: Final = 0xFFFF_FFFE
 
 
 async def with_messages(peer: Conversation, count: int, **fields: object) -> Receiver:
-    """A link to receive on, for an address where `count` messages wait."""
+    """Return a link to receive on, from a queue with `count` messages."""
     session = await connected_session(peer)
     await put(session, *[str(each).encode() for each in range(count)])
     return await session.attach_receiver("", **fields)
 
 
 async def expect_drained(receiver: Receiver, delivery_count: int) -> None:
-    """A flow that gives all credit up: `delivery_count` reached, link-credit 0, drain set."""
+    """Check for a flow that gives up all credit: link-credit 0, drain, and `delivery_count`."""
     peer = receiver.session.peer
     flow = await peer.expect(Flow, skip=())
     while flow.handle != receiver.remote_handle or flow.link_credit != 0:
@@ -49,7 +49,7 @@ async def expect_drained(receiver: Receiver, delivery_count: int) -> None:
 
 
 async def link_flow(session: Session, handle: int) -> Flow:
-    """The flow for the broker's `handle` that answers an echo."""
+    """Return the next flow for the broker's `handle`."""
     came = await session.peer.expect(Flow)
     while came.handle != handle:
         came = await session.peer.expect(Flow)
@@ -176,7 +176,7 @@ async def delivery_count_from_the_future_does_no_harm(peer: Conversation) -> Non
 
 
 async def _any_of(peer: Conversation, *kinds: type[object]) -> None:
-    """One frame at most, of one of `kinds`: what comes before the answer to a begin."""
+    """Read frames up to the answer to a new begin; all of them must be of `kinds`."""
     session = peer.new_session(5)
     while session.remote_channel < 0:
         came = await peer.receive()

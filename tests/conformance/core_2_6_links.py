@@ -27,7 +27,7 @@ ERRANT_LINK = "amqp:session:errant-link"
 
 
 async def shared_container(peer: Conversation, other: Conversation) -> None:
-    """Two connections of one container, where the broker lets that be."""
+    """Open two connections of one container; raise NotApplicable if the broker refuses that."""
     name = peer.name("one-container")
     await peer.open(container_id=name)
     try:
@@ -37,7 +37,7 @@ async def shared_container(peer: Conversation, other: Conversation) -> None:
 
 
 async def attached_by_thief(link: Sender | Receiver) -> None:
-    """A link of a name that is in use already, where the broker lets it be stolen."""
+    """Wait for the attach of a stolen name; raise NotApplicable if the broker refuses the theft."""
     attach = await link.session.peer.expect(Attach, name=link.name)
     if (attach.target if isinstance(link, Sender) else attach.source) is None:
         raise NotApplicable("the broker refuses the second attach of a link, which it may")
@@ -145,7 +145,7 @@ async def handle_in_use_ends_the_session(peer: Conversation) -> None:
 
 
 async def expect_attach_and_detach(link: Sender) -> None:
-    """The answers to a detach and to the attach of `link` behind it, in whatever order."""
+    """Check the answers to a detach and to the attach of `link` after it, in either order."""
     attached = detached = False
     while not (attached and detached):
         came = (await next_frame(link.session.peer, but=Detach)).body
@@ -385,7 +385,10 @@ async def outcomes_of_a_suspended_link_count(peer: Conversation) -> None:
 
 
 async def break_link(peer: Conversation) -> Sender:
-    """A link that the broker has ended with an error, by a message without tag or id."""
+    """Return a link that the broker has detached with an error, for a delivery without tag.
+
+    Raise NotApplicable if the broker ends the session or connection instead.
+    """
     session = await connected_session(peer)
     sender = await session.attach_sender()
     await sender.credit()

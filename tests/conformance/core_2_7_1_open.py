@@ -1,4 +1,4 @@
-"""Core 2.7.1 and 2.4.1: what open says, and the limits that both ends keep from then on."""
+"""Core 2.7.1 and 2.4.1: the contents of open, and the limits that both ends keep afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST_TRIED: Final = 16 * 1024 * 1024
 FRAME_SIZE_MIN: Final = 512
 
 FIELD_TYPES: Final = (str, str, UInt, UShort, UInt, None, None, None, None, Map)
-"""The types of the fields of open; None where it is multiple: a symbol or an array of them."""
+"""The types of the fields of open; None for a multiple field: a symbol or an array of them."""
 
 
 async def _headers(peer: Conversation) -> None:
@@ -84,9 +84,9 @@ async def begin_before_open_is_not_served(peer: Conversation) -> None:
 
 
 async def _refused_or_ignored(peer: Conversation) -> None:
-    """What came last is refused by a close with an error, or has no effect at all.
+    """Check that the last frame was refused by a close with an error, or had no effect.
 
-    The specification calls it illegal, but does not say what is to be done about it.
+    The specification calls it illegal, but does not define the reaction.
     """
     begin = Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1)
     peer.send(begin, channel=1)

@@ -1,4 +1,4 @@
-"""Core 2.7.5 and 2.6.12, deliveries from the broker: what every transfer of its own must say."""
+"""Core 2.7.5 and 2.6.12, deliveries from the broker: the required fields of its transfers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .verdict import NotApplicable
 
 
 async def receiver_of(peer: Conversation, *messages: bytes, **fields: object) -> Receiver:
-    """A link to receive on, for an address where `messages` wait."""
+    """Return a link to receive on, from a queue with `messages`."""
     session = await connected_session(peer)
     await put(session, *messages)
     return await session.attach_receiver("", **fields)
@@ -133,7 +133,7 @@ async def deliveries_of_one_link_are_not_interleaved(peer: Conversation) -> None
 
 
 async def second_mode(peer: Conversation, *messages: bytes) -> Receiver:
-    """A link to receive on where we wait for the broker to settle."""
+    """Return a link to receive on where the broker settles before us."""
     receiver = await receiver_of(peer, *messages, rcv_settle_mode=RCV_SECOND)
     assert receiver.remote_attach is not None
     if receiver.remote_attach.rcv_settle_mode != RCV_SECOND:

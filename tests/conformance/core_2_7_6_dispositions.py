@@ -23,7 +23,7 @@ DELIVERY_COUNT: Final = 4
 async def unsettled(
     peer: Conversation, count: int, **fields: object
 ) -> tuple[Receiver, list[Transfer]]:
-    """A link with `count` deliveries that are not settled: "0", "1", and so on."""
+    """Return a link with `count` unsettled deliveries, and these: "0", "1", and so on."""
     session = await connected_session(peer)
     await put(session, *[b"%d" % each for each in range(count)])
     receiver = await session.attach_receiver("", **fields)
@@ -35,7 +35,7 @@ def ids(deliveries: list[Transfer]) -> list[int]:
 
 
 async def expect_left(receiver: Receiver, *wanted: bytes) -> None:
-    """These messages are there once the link is closed, and no others."""
+    """Check that exactly these messages are in the queue after the link is closed."""
     await receiver.detach()
     left = await waiting(receiver.session, len(wanted))
     must(sorted(left) == sorted(wanted), f"the messages {list(wanted)}", left)
@@ -171,7 +171,10 @@ async def empty_disposition_changes_nothing(peer: Conversation) -> None:
 async def delivery_count_after(
     peer: Conversation, default_outcome: Outcome, state: DeliveryState | None
 ) -> int:
-    """What the header counts when a delivery comes again that was settled with `state`."""
+    """Return the delivery-count of the next delivery, after one settled with `state`.
+
+    The link's source has `default_outcome`.
+    """
     source = Source(
         address=peer.address,
         capabilities=["queue"],

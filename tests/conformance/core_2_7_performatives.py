@@ -1,4 +1,4 @@
-"""Core 2.7, how performatives are encoded: fields that are missing, of wrong types, in any form.
+"""Core 2.7, encoding of performatives: missing fields, wrong types, and every valid form.
 
 Cases with many variants open a connection for each.
 """
@@ -45,19 +45,19 @@ WRONG_COMPOSITE: Final = "not described"
 
 
 def attach_fields(address: str) -> Fields:
-    """A sender's attach on a handle that is free."""
+    """Return the fields of a sender's attach on a free handle."""
     target = Described(ULong(descriptors.TARGET), [address])
     return ["n", UInt(9), False, UByte(2), UByte(0), SOURCE, target, None, False, UInt(0)]
 
 
 def with_field(fields: Fields, place: int, value: object) -> Fields:
-    """`fields` with another value in one place; what is left out before it is null."""
+    """Return `fields` with another value in one place; fields added before it are null."""
     longer = [*fields, *[None] * (place + 1 - len(fields))]
     return [*longer[:place], value, *longer[place + 1 :]]
 
 
 async def prepared(peer: Conversation) -> None:
-    """A session on channel 0 with a sender on handle 0 and a receiver on handle 1."""
+    """Begin a session on channel 0 with a sender on handle 0 and a receiver on handle 1."""
     session = await connected_session(peer)
     sender = await session.attach_sender()
     await session.attach_receiver()
@@ -65,7 +65,7 @@ async def prepared(peer: Conversation) -> None:
 
 
 async def expect_blame(peer: Conversation, code: int, fields: object, *, channel: int = 0) -> None:
-    """The frame is answered by an error that is not the broker's own."""
+    """Check that the frame is answered by an error other than amqp:internal-error."""
     await prepared(peer)
     payload = message() if code == descriptors.TRANSFER else b""
     peer.send_raw(section(code, fields) + payload, channel)
@@ -75,7 +75,7 @@ async def expect_blame(peer: Conversation, code: int, fields: object, *, channel
 
 
 async def expect_blame_or_service(peer: Conversation, raw: bytes) -> None:
-    """The frame is answered by an error that is not the broker's own, or let pass."""
+    """Check that the frame is accepted, or answered by an error other than amqp:internal-error."""
     peer.send_bytes(raw)
     await expect_harmless(peer)
 
@@ -83,7 +83,7 @@ async def expect_blame_or_service(peer: Conversation, raw: bytes) -> None:
 async def expect_all_blamed(
     peer: Conversation, code: int, variants: Sequence[tuple[str, object]], *, channel: int = 0
 ) -> None:
-    """Each of `variants` is answered by an error, on a connection of its own."""
+    """Check that each of `variants` is answered by an error, on a connection of its own."""
     for name, fields in variants:
         async with peer.another() as other:
             try:
@@ -93,7 +93,7 @@ async def expect_all_blamed(
 
 
 def without(fields: Fields, names: str) -> list[tuple[str, object]]:
-    """Variants that miss one of the fields called `names` ("-" may be absent) each."""
+    """Return variants that lack one of the fields called `names` each ("-" may be absent)."""
     variants: list[tuple[str, object]] = [("without any field", [])]
     for place, name in enumerate(names.split()):
         if name != "-":
@@ -141,7 +141,7 @@ async def detach_without_handle_is_an_error(peer: Conversation) -> None:
 
 
 def mistyped(fields: Fields, wrongs: str, values: dict[str, object]) -> list[tuple[str, object]]:
-    """Variants with one field of a wrong type each; `wrongs` has a letter for every field."""
+    """Return variants with one field of a wrong type each; `wrongs` has a letter per field."""
     return [
         (f"field {place + 1} {values[letter]!r}", with_field(fields, place, values[letter]))
         for place, letter in enumerate(wrongs)
@@ -245,7 +245,7 @@ async def unknown_settle_modes_are_errors(peer: Conversation) -> None:
     await expect_all_blamed(peer, descriptors.ATTACH, variants)
 
 
-# -- what may be an error, but must do no other harm
+# -- frames that may be an error, but must do no other harm
 
 
 @case("reliability", "C10", "Fields beyond those of a performative are an error, or let pass.")
@@ -301,7 +301,7 @@ async def attach_without_initial_delivery_count_does_no_harm(peer: Conversation)
     await expect_blame_or_service(peer, raw_frame(section(descriptors.ATTACH, fields)))
 
 
-# -- forms that are all the same
+# -- equivalent encodings
 
 
 @case("core", "1.3", "A performative may be described by its symbol.")

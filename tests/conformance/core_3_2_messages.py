@@ -1,4 +1,4 @@
-"""Core 3.2: the sections of a message, what is passed on of them and what is refused."""
+"""Core 3.2: the sections of a message: which are forwarded, and which are refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FOOTER = 0x78
 
 
 def refused(name: str, sentence: str, payload: bytes) -> Case:
-    """A case: `payload` is no message, so it is not accepted, whatever is said instead."""
+    """Return a case: `payload` is no valid message, so the broker must not accept it."""
 
     async def run(peer: Conversation) -> None:
         session = await connected_session(peer)
@@ -141,7 +141,7 @@ a_section_that_is_cut_off_is_refused = refused(
 
 
 def unchanged(name: str, sentence: str, payload: bytes) -> Case:
-    """A case: the bare message of `payload` comes out byte for byte."""
+    """Return a case: the bare message of `payload` is delivered byte for byte."""
 
     async def run(peer: Conversation) -> None:
         came = await there_and_back(peer, payload)
@@ -169,7 +169,10 @@ ALL_PROPERTIES = properties(
 
 
 def wide(code: int, constructor: int, content: bytes, *, count: int | None = None) -> bytes:
-    """A section with eight bytes of descriptor and four of size and count, however few would do."""
+    """Return a section with its descriptor in 8 bytes, and size and count in 4 each.
+
+    Shorter encodings of the same values would suffice.
+    """
     inner = content if count is None else count.to_bytes(4) + content
     return b"\0\x80" + code.to_bytes(8) + bytes([constructor]) + len(inner).to_bytes(4) + inner
 
@@ -346,7 +349,7 @@ async def distinct_priorities_are_those_of_the_specification(peer: Conversation)
 
 
 def ordered_by(count: int, priorities: list[int]) -> list[int]:
-    """Priorities in the order in which a broker sends them that has so many distinct ones."""
+    """Return `priorities` in the order of delivery by a broker with `count` distinct priorities."""
     lowest, highest = 5 - (count + 1) // 2, 4 + count // 2
     return sorted(priorities, key=lambda each: -min(max(each, lowest), highest))
 

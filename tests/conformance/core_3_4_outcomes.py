@@ -1,4 +1,4 @@
-"""Core 3.4: what accepted, rejected, released, modified and received do to a message."""
+"""Core 3.4: the effects of accepted, rejected, released, modified and received on a message."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ FAILED = Modified(delivery_failed=True)
 
 
 async def another_link(session: Session) -> Receiver:
-    """A second link to the queue of the case, while the first one lives."""
+    """Attach a second link to the queue of the case, while the first one exists."""
     return await session.attach_receiver(name=session.peer.name("another"))
 
 
 async def redelivered(peer: Conversation, state: DeliveryState) -> tuple[Transfer, Transfer]:
-    """A message as it comes first, and again after that state."""
+    """Return the first delivery of a message, and its redelivery after the state `state`."""
     session = await connected_session(peer)
     await send_all(await session.attach_sender(), message(b"body", header(priority=6)))
     receiver = await session.attach_receiver()

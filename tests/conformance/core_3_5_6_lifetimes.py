@@ -1,4 +1,4 @@
-"""Core 3.5.6 and 3.5.10 to 3.5.13: how long a dynamic node and the terminus that made it live."""
+"""Core 3.5.6, 3.5.10 to 3.5.13: lifetimes of a dynamic node and the terminus that made it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ from .steps import connected_session, must
 from .verdict import NotApplicable
 
 SECOND_MS = 1000
-"""The shortest timeout there is."""
+"""The shortest possible timeout, in ms."""
 
 
 async def check_gone(session: Session, address: str) -> None:
-    """No node has that address, or another one, with nothing in it."""
+    """Check that no node has that address, or that a new one has it, which is empty."""
     link = session.new_receiver(address)
     if await granted(link) is not None:
         await check_empty(link)
 
 
 async def creator(session: Session, expiry_policy: str, timeout_s: int = 0) -> Sender:
-    """A link that made a node, whose terminus lives by that policy; NotApplicable elsewhere."""
+    """Return a link that made a node, whose terminus expires by that policy and timeout.
+
+    Raise NotApplicable if the broker answers with others.
+    """
     asked = wished(DELETE_ON_CLOSE, expiry_policy=expiry_policy, timeout=timeout_s)
     link = session.new_sender(
         name=session.peer.name("creator"),

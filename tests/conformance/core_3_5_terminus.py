@@ -39,7 +39,7 @@ DELETE_ON_NO_LINKS_OR_MESSAGES = Described(ULong(0x2E), [])
 
 
 def wished(policy: Described, **fields: object) -> dict[str, object]:
-    """The fields of a terminus that asks for a node with that lifetime."""
+    """Return the fields of a terminus that requests a dynamic node with that lifetime policy."""
     return {
         "dynamic": True,
         "dynamic_node_properties": {LIFETIME_POLICY: policy},
@@ -48,7 +48,7 @@ def wished(policy: Described, **fields: object) -> dict[str, object]:
 
 
 async def answered(link: Sender | Receiver) -> Source | Target:
-    """The terminus that the broker made; NotApplicable where it does not make any such."""
+    """Return the terminus that the broker made; raise NotApplicable if it makes none."""
     made = await granted(link)
     if made is None:
         raise NotApplicable("the broker refuses to make the node")
@@ -56,7 +56,7 @@ async def answered(link: Sender | Receiver) -> Source | Target:
 
 
 async def dynamic_target(session: Session, policy: Described = DELETE_ON_CLOSE) -> Sender:
-    """A link to a node that was made for it; NotApplicable where the lifetime is another one."""
+    """Return a link to its dynamic node; raise NotApplicable if its lifetime is another one."""
     link = session.new_sender(
         name=session.peer.name("creator"),
         target=Target(**wished(policy)),  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ async def dynamic_target(session: Session, policy: Described = DELETE_ON_CLOSE) 
 
 
 def address_of(link: Link) -> str:
-    """The address at the broker's end."""
+    """Return the address of the broker's terminus; raise Failed if it has none."""
     attach = link.remote_attach
     assert attach is not None
     made = attach.target if isinstance(link, Sender) else attach.source
@@ -204,7 +204,7 @@ async def an_unknown_lifetime_policy_is_not_granted(peer: Conversation) -> None:
 
 
 async def copying(session: Session, snd_settle_mode: int = 0) -> Receiver:
-    """A link that was asked to copy, and does; NotApplicable elsewhere."""
+    """Return a link that copies (distribution-mode copy); raise NotApplicable if it moves."""
     source = queue(session.peer.address, distribution_mode="copy")
     link = session.new_receiver(source=source, snd_settle_mode=snd_settle_mode)
     made = await answered(link)
@@ -263,7 +263,7 @@ async def an_unknown_distribution_mode_is_not_granted(peer: Conversation) -> Non
 
 
 def filtered(address: str, value: object) -> Source:
-    """A source with one filter, whose value may be anything."""
+    """Return a source with one filter, of any value."""
     out = BytesWriter()
     put_value(out, value)
     return queue(
@@ -332,7 +332,7 @@ async def accepted_is_supported_by_default(peer: Conversation) -> None:
 
 
 async def after_loss(peer: Conversation, default: Modified | None) -> Transfer:
-    """A message as it comes after it was delivered to a link, and lost with it unsettled."""
+    """Return the redelivery of a message whose first link was detached while it was unsettled."""
     session = await connected_session(peer)
     await send_all(await session.attach_sender(), message(b"body"))
     receiver = await session.attach_receiver(source=queue(peer.address, default_outcome=default))
@@ -372,11 +372,11 @@ async def the_default_outcome_counts_without_a_state(peer: Conversation) -> None
     await peer.expect_nothing()
 
 
-# -- what no node can be (3.5.5, 3.5.6)
+# -- invalid sources and targets (3.5.5, 3.5.6)
 
 
 async def check_source_is_an_error(peer: Conversation, at: int, value: object) -> None:
-    """An attach whose source has `value` at that place of its list is refused."""
+    """Check that an attach is refused whose source has `value` in field number `at`."""
     session = await connected_session(peer)
     fields: list[object] = [peer.address, None, None, None, None, None, None, None, None, None]
     fields.append(Array(0xA3, [Symbol("queue")]))

@@ -1,4 +1,4 @@
-"""Core part 4: transactions, as any client may use them (what JMS clients do is elsewhere)."""
+"""Core part 4: transactions for any client; those of JMS clients are in `jms_transactions`."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ UNKNOWN_ID: Final = "amqp:transaction:unknown-id"
 
 
 async def begun(peer: Conversation) -> tuple[Session, Sender, bytes]:
-    """A session, its coordinator, and the id of a transaction."""
+    """Return a session, its coordinator, and the id of a new transaction."""
     session = await connected_session(peer)
     link = await coordinator(session)
     return session, link, await declared(link)
 
 
 async def detached(link: Link) -> Error | None:
-    """Why the broker detaches `link`, which it must do next."""
+    """Return the error with which the broker detaches `link`, in the next frame."""
     peer = link.session.peer
     detach = await peer.expect(Detach, handle=link.remote_handle)
     return detach.error
 
 
 def condition_of(state: DeliveryState | None) -> str:
-    """Why a command was rejected, which it must be."""
+    """Return the condition of a rejection; fail if the state is another one."""
     must(isinstance(state, Rejected), "rejected", state_in_words(state))
     assert isinstance(state, Rejected)
     return "none" if state.error is None else state.error.condition

@@ -30,14 +30,14 @@ async def _mechanisms(peer: Conversation) -> list[str]:
 
 
 async def _expect_kept_out(peer: Conversation) -> None:
-    """Whatever the server does about it, the client is not let in."""
+    """Check that the server does not let the client in, however it refuses."""
     opened = False
     try:
         while True:
             came = await peer.receive()
             let_in = isinstance(came.body, SaslOutcome) and came.body.code == 0
             require(not let_in, "a refusal, or the end of the stream", described(came.raw))
-            # a server may say who it is before it closes, but then it must close
+            # a server may send its open before it closes, but then it must close
             opened = opened or isinstance(came.body, Open)
             if isinstance(came.body, Close):
                 return
@@ -47,10 +47,10 @@ async def _expect_kept_out(peer: Conversation) -> None:
 
 
 async def _expect_closed(peer: Conversation) -> None:
-    """No outcome but a refusal, and then the end of the stream."""
+    """Check for a SASL refusal, or nothing, and then the end of the stream."""
     try:
         came = await peer.receive()
-        # the header of the next layer, as some servers send it ahead, serves nobody
+        # some servers send the header of the next layer in advance, which does not count
         while isinstance(came.body, Header) or (
             isinstance(came.body, SaslOutcome) and came.body.code != 0
         ):

@@ -1,4 +1,4 @@
-"""What cases on messages share: a message there and back, and what is in the one that came."""
+"""Steps of the cases on messages: send and receive, and take received messages apart."""
 
 from __future__ import annotations
 
@@ -35,22 +35,23 @@ PROPERTIES: Final = (
 )
 
 
-# -- there and back
+# -- sending and receiving
 
 
 async def send_all(sender: Sender, *payloads: bytes) -> None:
-    """Send messages, each of which must be accepted before the next one."""
+    """Send messages; each must be accepted before the next one is sent."""
     for payload in payloads:
         check_accepted(await sender.send(payload))
 
 
 def check_accepted(told: Disposition) -> None:
+    """Raise Failed unless the outcome is accepted."""
     if not isinstance(told.state, Accepted):
         raise Failed("accepted", state_in_words(told.state))
 
 
 async def receive_all(receiver: Receiver, credit: int = 50) -> list[Transfer]:
-    """Whatever the broker has for the link now, for it is asked to drain (2.6.7). Unsettled."""
+    """Return all messages that a drain brings (2.6.7), unsettled."""
     peer = receiver.session.peer
     receiver.grant(credit, drain=True)
     found: list[Transfer] = []
@@ -64,7 +65,7 @@ async def receive_all(receiver: Receiver, credit: int = 50) -> list[Transfer]:
 
 
 async def take_all(receiver: Receiver) -> list[bytes]:
-    """The bodies of all that the broker has for the link now; they are accepted."""
+    """Return the bodies of all messages that a drain brings, and accept them."""
     found = await receive_all(receiver)
     for each in found:
         if each.settled is not True:
@@ -74,14 +75,14 @@ async def take_all(receiver: Receiver) -> list[bytes]:
 
 
 async def check_empty(receiver: Receiver) -> None:
-    """Nothing may be there for the link."""
+    """Check that there is no message for the link."""
     found = await receive_all(receiver)
     if found:
         raise Failed("no message", f"{len(found)}, the first {bodies(found)[0]!r}")
 
 
 async def there_and_back(peer: Conversation, payload: bytes) -> Transfer:
-    """What the broker makes of a message on its way through a queue."""
+    """Return a message as it is delivered after it passed through a queue."""
     session = await connected_session(peer)
     await send_all(await session.attach_sender(), payload)
     receiver = await session.attach_receiver()
@@ -93,22 +94,22 @@ async def there_and_back(peer: Conversation, payload: bytes) -> Transfer:
 
 
 async def receive_one(receiver: Receiver) -> Transfer:
-    """One message, for one credit."""
+    """Return one message, for one credit."""
     receiver.grant(1)
     return await receiver.receive()
 
 
 async def pass_time(peer: Conversation, milliseconds: int) -> None:
-    """Keep the connection busy for so long."""
+    """Keep the connection busy for that time."""
     until = time.monotonic() + milliseconds / 1000
     while time.monotonic() < until:
         await peer.expect_nothing()
 
 
 async def granted(link: Sender | Receiver) -> Source | Target | None:
-    """The terminus at the broker's end; None where it refuses the link, as it should (2.6.3).
+    """Return the broker's terminus; None if it refuses the link as it should (2.6.3).
 
-    Or where it ends session or connection with an error, for what is no valid attach.
+    None also if it ends session or connection with an error, because of an invalid attach.
     """
     peer = link.session.peer
     came = await peer.receive()
@@ -131,7 +132,10 @@ async def granted(link: Sender | Receiver) -> Source | Target | None:
 
 
 async def unless_not_offered(link: Sender | Receiver) -> Attach:
-    """The broker's attach; NotApplicable where it refuses the link with amqp:not-implemented."""
+    """Return the broker's attach; raise NotApplicable if it is refused as not-implemented.
+
+    Raise Failed if it is refused with another condition than amqp:not-implemented.
+    """
     peer = link.session.peer
     attach = await peer.expect(Attach, name=link.name, role=not link.role)
     if (attach.source if isinstance(link, Receiver) else attach.target) is not None:
@@ -145,7 +149,7 @@ async def unless_not_offered(link: Sender | Receiver) -> Attach:
     raise Failed("the link", f"a refusal with {condition}")
 
 
-# -- what is sent
+# -- parts of messages to send
 
 
 def header(
@@ -155,7 +159,7 @@ def header(
     ttl: int | None = None,
     delivery_count: int | None = None,
 ) -> bytes:
-    """A header section; None is null."""
+    """Return a header section; a field that is None is null."""
     return section(
         descriptors.HEADER,
         [
@@ -169,13 +173,13 @@ def header(
 
 
 def properties(**fields: object) -> bytes:
-    """A properties section with these fields (3.2.4)."""
+    """Return a properties section with these fields (3.2.4)."""
     assert fields.keys() <= set(PROPERTIES)
     return section(descriptors.PROPERTIES, [fields.get(name) for name in PROPERTIES])
 
 
 def message_annotations(**pairs: object) -> bytes:
-    """A section of message-annotations; `_` in a key stands for `-`."""
+    """Return a section of message-annotations; `_` in a key stands for `-`."""
     return section(descriptors.MESSAGE_ANNOTATIONS, symbol_map(pairs))
 
 
@@ -184,7 +188,7 @@ def symbol_map(pairs: dict[str, object]) -> Map:
 
 
 def queue(address: str | None, **fields: object) -> Source:
-    """A source of capability `queue` that allows every outcome."""
+    """Return a source of capability `queue` that allows every outcome."""
     given = {"address": address, "outcomes": list(ALL_OUTCOMES), "capabilities": ["queue"]} | fields
     return Source(**given)  # type: ignore[arg-type]
 
@@ -197,12 +201,12 @@ def now_ms() -> Timestamp:
     return Timestamp(int(time.time() * 1000))
 
 
-# -- what came
+# -- parts of received messages
 
 
 @dataclass(frozen=True)
 class Header:
-    """The header of a message with the defaults of 3.2.1 in the place of what is not there."""
+    """The header of a message; absent fields have the defaults of 3.2.1."""
 
     durable: bool
     priority: int
@@ -212,7 +216,7 @@ class Header:
 
 
 def header_of(came: Transfer) -> Header:
-    """The header of a message that came."""
+    """Return the header of a received message."""
     fields: list[object] = []
     for code, value in sections(came.payload):
         if code == descriptors.HEADER:
@@ -229,7 +233,7 @@ def header_of(came: Transfer) -> Header:
 
 
 def annotations_of(came: Transfer) -> Map:
-    """The message-annotations of a message that came, perhaps none."""
+    """Return the message-annotations of a received message; empty if there are none."""
     for code, value in sections(came.payload):
         if code == descriptors.MESSAGE_ANNOTATIONS and isinstance(value, Map):
             return value
@@ -241,7 +245,7 @@ def annotation(came: Transfer, key: str) -> object:
 
 
 def bare(payload: bytes) -> bytes:
-    """The bare message in an encoded one (3.2): from the properties on, without the footer."""
+    """Return the bare message (3.2): from the properties on, without the footer."""
     kept = b""
     at = 0
     while at < len(payload):
@@ -255,7 +259,7 @@ def bare(payload: bytes) -> bytes:
 
 
 def number(value: object) -> int:
-    """A decoded integer of any width, or Failed."""
+    """Return a decoded integer of any width as an int; raise Failed for other values."""
     if isinstance(value, Integer):
         return value.value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -264,7 +268,7 @@ def number(value: object) -> int:
 
 
 def state_in_words(state: DeliveryState | None) -> str:
-    """A delivery state and, of a rejection, its condition."""
+    """Return a delivery state in words and, for a rejection, its condition."""
     if state is None:
         return "no state"
     if isinstance(state, Rejected) and state.error is not None:

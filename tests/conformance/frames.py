@@ -33,15 +33,15 @@ from .words import in_words
 
 
 class Body(Protocol):
-    """What a frame may hold: a performative of the engine's, or one of those here."""
+    """The body of a frame: a performative of the engine, or a class of this module."""
 
     def write(self, out: BytesWriter) -> None:
-        """Write it with its descriptor."""
+        """Write the body with its descriptor."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transfer:
-    """A transfer frame with its payload. None leaves a field out."""
+    """A transfer frame with its payload; a field that is None is left out."""
 
     handle: int = 0
     delivery_id: int | None = 0
@@ -81,7 +81,7 @@ class Transfer:
 
 @dataclass(frozen=True, kw_only=True)
 class Disposition:
-    """A disposition frame. `last` None is `first`."""
+    """A disposition frame; `last` of None means `first`."""
 
     role: bool = RECEIVER
     first: int = 0
@@ -90,7 +90,7 @@ class Disposition:
     state: DeliveryState | None = ACCEPTED
 
     def covers(self, delivery_id: int) -> bool:
-        """Whether it tells of the delivery."""
+        """Return whether the delivery is in the range."""
         return self.first <= delivery_id <= (self.first if self.last is None else self.last)
 
     def write(self, out: BytesWriter) -> None:
@@ -106,10 +106,10 @@ class Disposition:
 
 @dataclass(frozen=True)
 class Empty:
-    """A frame without a body (2.3.1): what keeps a connection alive."""
+    """A frame without a body (2.3.1), which keeps a connection open."""
 
     def write(self, out: BytesWriter) -> None:
-        """Nothing."""
+        """Write nothing."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame or protocol header that came, with its bytes."""
+    """A received frame or protocol header, with its bytes."""
 
     channel: int
     body: Body
@@ -132,7 +132,7 @@ class Frame:
     kind: int = AMQP_FRAME
 
     def fields(self) -> list[object]:
-        """The fields of its performative as they were encoded, for rules on types."""
+        """Return the fields of the performative as they were encoded, for rules on types."""
         value, _ = take_value(self.raw, body_at(self.raw, 0), len(self.raw))
         fields: list[object] = value.value  # type: ignore[attr-defined]
         return fields
@@ -153,7 +153,7 @@ READERS: Final[dict[int, Callable[[bytes, int, int], Body]]] = {
 
 
 def frame(body: Body, channel: int = 0, *, kind: int = AMQP_FRAME) -> bytes:
-    """One frame, as the codec writes it."""
+    """Return a frame as the codec writes it."""
     out = BytesWriter()
     start = begin_frame(out, kind, channel)
     body.write(out)
@@ -168,13 +168,13 @@ def sasl_frame(body: Body) -> bytes:
 def raw_frame(
     body: bytes, channel: int = 0, *, kind: int = AMQP_FRAME, size: int | None = None, doff: int = 2
 ) -> bytes:
-    """A frame with any body; `size` and `doff` may lie."""
+    """Return a frame with any body; `size` and `doff` may be wrong."""
     length = HEAD_SIZE + len(body) if size is None else size
     return length.to_bytes(4) + bytes([doff, kind]) + channel.to_bytes(2) + body
 
 
 def read_frame(raw: bytes) -> Frame:
-    """The frame in `raw`; Fault where the engine's codec finds it malformed."""
+    """Return the frame in `raw`; raise Fault if the engine's codec finds it malformed."""
     channel = int.from_bytes(raw[6:8])
     at = int(body_at(raw, 0))
     if at >= len(raw):
@@ -230,7 +230,7 @@ def _optional(number: int) -> int | None:
 
 
 def described(raw: bytes) -> str:
-    """One line for a frame or header, whichever end sent it, however malformed."""
+    """Return a line about a frame or header of either end, even a malformed one."""
     if raw[:4] == b"AMQP":
         return f"header AMQP {'.'.join(str(byte) for byte in raw[4:8])}"
     if len(raw) < HEAD_SIZE:

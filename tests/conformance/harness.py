@@ -1,4 +1,4 @@
-"""Cases, and what becomes of them: each is run on connections of its own, one after the other."""
+"""Cases and their results; each case runs on connections of its own, one after another."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ CORE: Final = "core"
 RELIABILITY: Final = "reliability"
 
 CASE_LIMIT_S: Final = 60.0
-"""No case takes longer, however talkative the broker is."""
+"""Maximum seconds per case, even if the broker sends frames all the time."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One rule tried out: where it is from, in one sentence, and the conversation."""
+    """A test of one rule: its source, the rule in one sentence, and the conversation."""
 
     name: str
     source: str
@@ -40,7 +40,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """The verdict on one case. `conversation` has a line for each frame, whatever the verdict."""
+    """The verdict on one case; `conversation` has a line for each frame, whatever the verdict."""
 
     case: Case
     verdict: Verdict
@@ -52,7 +52,7 @@ class Result:
 
 
 def case(source: str, clause: str, sentence: str) -> Callable[[Run], Case]:
-    """Make a case of a coroutine function, under its name. It gets a connected `Conversation`."""
+    """Make a case of a coroutine function, under its name; it gets a connected `Conversation`."""
 
     def make(run: Run) -> Case:
         return Case(run.__name__, source, clause, sentence, run)
@@ -61,9 +61,9 @@ def case(source: str, clause: str, sentence: str) -> Callable[[Run], Case]:
 
 
 def all_cases() -> list[Case]:
-    """Every case of every module beside this one, by module and in the order they are written.
+    """Return every case of every module of this package, by module and in the order of definition.
 
-    Those on reliability come last: what they do to a weak broker would spoil the others.
+    Those on reliability come last: their effects on a weak broker would spoil the others.
     """
     found = [
         held
@@ -82,7 +82,7 @@ def _modules() -> Iterator[ModuleType]:
 
 
 def chosen(cases: list[Case], clause: str | None, name: str | None) -> list[Case]:
-    """The cases of a clause and those below it (2.6 has 2.6.3), or those called `name`.
+    """Return the cases of a clause and those below it (2.6 has 2.6.3), or those called `name`.
 
     A clause of core is its number alone; others have their source before it: jms:13.
     """
@@ -100,7 +100,7 @@ def _within(clause: str, outer: str) -> bool:
 
 
 async def judge(each: Case, options: Options) -> Result:
-    """Run one case."""
+    """Run one case; return its result."""
     lines: list[str] = []
     address = options.address or f"conformance.{os.urandom(6).hex()}"
     start = time.monotonic()
@@ -120,7 +120,7 @@ async def judge(each: Case, options: Options) -> Result:
         return result(Verdict.NOT_APPLICABLE, reason=reason.reason)
     except OSError as error:
         return result(Verdict.FAILED, expected="a connection", got=str(error) or repr(error))
-    except Exception:  # noqa: BLE001 - whatever it is, the other cases go on
+    except Exception:  # noqa: BLE001 - whatever the error is, the other cases must run
         return result(
             Verdict.FAILED, expected="a harness that works", got=traceback.format_exc(limit=-4)
         )
@@ -128,7 +128,7 @@ async def judge(each: Case, options: Options) -> Result:
 
 
 async def _emptied(options: Options, address: str) -> None:
-    """Take from the user's queue what another case has left there."""
+    """Remove the messages that another case has left in the user's queue."""
     async with connected(options, address=address, lines=[], name="emptying ") as peer:
         session = await connected_session(peer)
         while await waiting(session):
@@ -139,7 +139,7 @@ async def _emptied(options: Options, address: str) -> None:
 async def judge_all(
     cases: list[Case], options: Options, told: Callable[[Result], None]
 ) -> list[Result]:
-    """Run cases one after the other; `told` hears of each result at once."""
+    """Run cases one after another; `told` is called with each result at once."""
     results = []
     for each in cases:
         results.append(await judge(each, options))

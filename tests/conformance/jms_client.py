@@ -1,4 +1,4 @@
-"""What a JMS client needs: links, credit, outcomes (`jms-client-contract.md` 4 to 6, 13)."""
+"""Needs of a JMS client: links, credit, outcomes (`jms-client-contract.md` 4 to 6, 13)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DESIRED: Final = [
 
 
 def offered(name: str, capability: str) -> Case:
-    """A case: a broker lists the capability where a client desires it, or does not have it."""
+    """Return a case: a broker offers the capability if a client desires it, or lacks it."""
 
     async def run(peer: Conversation) -> None:
         opened = await peer.open(desired_capabilities=list(DESIRED))
@@ -111,7 +111,7 @@ async def credit_carries_the_delivery_count(peer: Conversation) -> None:
 
 
 async def drained(receiver: Receiver, credit: int) -> Flow:
-    """The flow that answers a drain, with nothing else before it."""
+    """Return the flow that answers a drain; no other frame may precede it."""
     start = receiver.delivery_count
     receiver.grant(credit, drain=True)
     flow = await receiver.session.peer.expect(
@@ -352,7 +352,7 @@ async def a_rollback_and_a_release_mix_in_order(peer: Conversation) -> None:
 
 
 async def check_comes_back(peer: Conversation, got: list[Transfer]) -> None:
-    """A new connection gets, in order, what `got` were."""
+    """Check that a new connection receives the messages `got` again, in their order."""
     async with peer.another() as other:
         receiver = await (await connected_session(other)).attach_receiver()
         found = [await receive_one(receiver) for _ in got]

@@ -33,12 +33,12 @@ DELAY_MS: Final = 300
 
 
 def delayed(body: bytes, milliseconds: int) -> bytes:
-    """A message that is due in so many milliseconds, as JMS clients write one (11.1)."""
+    """Return a message that is due after `milliseconds`, as JMS clients write it (11.1)."""
     return message(body, message_annotations(x_opt_delivery_time=now_ms().value + milliseconds))
 
 
 async def delaying(session: Session) -> Sender:
-    """A link that delays; NotApplicable where neither connection nor link offer that."""
+    """Return a link that delays; raise NotApplicable if neither connection nor link offer that."""
     sender = await session.attach_sender(desired_capabilities=["DELAYED_DELIVERY"])
     opened, attached = session.peer.remote_open, sender.remote_attach
     assert opened is not None
@@ -89,7 +89,10 @@ async def a_delay_is_not_ignored(peer: Conversation) -> None:
 
 
 async def next_body(receiver: Receiver) -> bytes:
-    """The next message, accepted; NotApplicable where a broker takes longer than the harness."""
+    """Return the body of the next message, accepted.
+
+    Raise NotApplicable if the broker takes longer than the harness waits.
+    """
     receiver.grant(1)
     try:
         came = await receiver.receive()

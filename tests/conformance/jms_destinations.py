@@ -1,4 +1,4 @@
-"""What a JMS client needs of destinations: topics, temporary ones, browsers (contract 5, 8, 9)."""
+"""Destinations for a JMS client: topics, temporary ones, browsers (contract 5, 8, 9)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .verdict import Failed, NotApplicable
 
 
 def as_jms_consumer(address: str, kind: str = "queue") -> Source:
-    """The source of a JMS consumer (5.1)."""
+    """Return the source of a JMS consumer (5.1)."""
     return Source(
         address=address,
         expiry_policy=LINK_DETACH,
@@ -39,18 +39,18 @@ def as_jms_consumer(address: str, kind: str = "queue") -> Source:
 
 
 def topic_of(peer: Conversation) -> str:
-    """The address of a topic that only this case uses."""
+    """Return the address of a topic that only this case uses."""
     return f"topic.{peer.address}"
 
 
 async def publisher(session: Session) -> Sender:
-    """A link to the topic of the case. Some brokers make a topic only for whoever publishes."""
+    """Return a link to the topic of the case; some brokers create a topic for a publisher only."""
     topic = Target(address=topic_of(session.peer), capabilities=["topic"])
     return await session.attach_sender(target=topic)
 
 
 async def subscribe(session: Session, name: str) -> Receiver:
-    """A consumer of the topic of the case."""
+    """Return a consumer of the topic of the case."""
     topic = as_jms_consumer(topic_of(session.peer), "topic")
     link = session.new_receiver(source=topic, name=session.peer.name(name))
     await unless_not_offered(link)
@@ -91,7 +91,7 @@ async def a_queue_is_not_the_topic_of_its_name(peer: Conversation) -> None:
 
 
 async def browse(session: Session) -> Receiver:
-    """A browser of the queue of the case, attached as a JMS client does (9)."""
+    """Return a browser of the queue of the case, attached as a JMS client does (9)."""
     link = session.new_receiver(
         source=queue(session.peer.address, distribution_mode="copy", expiry_policy=LINK_DETACH),
         name=session.peer.name("browser"),
@@ -146,7 +146,10 @@ async def browsing_is_not_delivering(peer: Conversation) -> None:
 
 
 async def temporary(session: Session, kind: str = "queue") -> tuple[Sender, str]:
-    """A temporary destination made as a JMS client does (8): the link that keeps it, its name."""
+    """Create a temporary destination as a JMS client does (8); return its link and address.
+
+    The destination exists as long as the link.
+    """
     link = session.new_sender(
         name=session.peer.name(f"temp-{kind}-creator"),
         target=Target(

@@ -1,4 +1,7 @@
-"""Selectors in detail: whom they serve, what they see, several at once (contract 5.2, 11.4)."""
+"""Selectors in detail: their consumers, the fields they see, several at once (5.2, 11.4).
+
+The clauses are those of the client contract.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ SELECTOR_BY_NAME = Symbol("apache.org:selector-filter:string")
 
 
 def stated(key: str, descriptor: ULong | Symbol, value: object) -> SourceFilter:
-    """One filter with its bytes."""
+    """Return a filter with its encoded form."""
     out = BytesWriter()
     put_value(out, Described(descriptor, value))
     name = descriptor.value if isinstance(descriptor, ULong) else descriptor.text
@@ -35,7 +38,7 @@ def stated(key: str, descriptor: ULong | Symbol, value: object) -> SourceFilter:
 async def filtered(
     session: Session, filters: list[SourceFilter], *, copies: bool = False
 ) -> Receiver:
-    """A consumer, or browser, with these filters; NotApplicable where they are not in force."""
+    """Return a consumer, or browser, with these filters; raise NotApplicable if not in force."""
     link = session.new_receiver(
         source=Source(
             address=session.peer.address,

@@ -1,4 +1,4 @@
-"""A queue among its consumers and producers: groups, who comes first, what a full queue does."""
+"""Queues with several consumers and producers: groups, priorities, exclusive use, full queues."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ LAST_OF_GROUP: Final = 2**32 - 1
 """The group-sequence of a message that closes its group: JMSXGroupSeq -1."""
 
 FULL_WITH: Final = 1000
-"""A queue that takes more messages than this is not for these cases."""
+"""Maximum messages of a full queue in these cases; a larger queue is not filled."""
 
 
 # -- groups
 
 
 def grouped(body: bytes, sequence: int = 0) -> bytes:
-    """A message of the one group of a case."""
+    """Return a message of the only group of a case."""
     return message(body, properties(group_id="group", group_sequence=UInt(sequence)))
 
 
 async def take_one(receiver: Receiver) -> bytes:
-    """The body of the next message, which is accepted."""
+    """Return the body of the next message, and accept it."""
     came = await receive_one(receiver)
     receiver.settle(came)
     return body_of(came.payload)
 
 
 class Shared:
-    """A queue with two consumers, of which the first has got a message of the group."""
+    """A queue with two consumers, of which `owner` has received a message of the group."""
 
     def __init__(self, sender: Sender, owner: Receiver, other: Receiver) -> None:
         self.sender: Final = sender
@@ -57,7 +57,10 @@ class Shared:
 
 
 async def shared_by_two(peer: Conversation) -> Shared:
-    """NotApplicable where a group's next message goes to whoever has credit."""
+    """Return a queue with two consumers; raise NotApplicable if groups have no owner.
+
+    A broker without groups gives a group's next message to any consumer with credit.
+    """
     session = await connected_session(peer)
     sender = await session.attach_sender()
     owner = await session.attach_receiver(name=peer.name("owner"))
@@ -125,13 +128,13 @@ async def a_group_keeps_its_order_when_messages_return(peer: Conversation) -> No
     must(found == [b"1", b"2", b"3"], "the group in its order", found)
 
 
-# -- consumers that come before others
+# -- consumers with precedence
 
 
 async def consumer(
     session: Session, name: str, *, credit: int, **wishes: object
 ) -> Receiver | None:
-    """A consumer whose attach has these properties; None where it is refused."""
+    """Return a consumer whose attach has these properties; None if it is refused."""
     link = session.new_receiver(
         name=session.peer.name(name),
         properties=wishes,
@@ -143,7 +146,7 @@ async def consumer(
 
 
 async def who_gets(sender: Sender, *receivers: Receiver) -> Receiver:
-    """Who of them gets a message that is sent now; it is accepted."""
+    """Return the receiver that gets a message sent now, which it accepts."""
     peer = sender.session.peer
     await sender.credit()
     sender.transfer(message(b"whose"), settled=True)
@@ -196,7 +199,10 @@ async def an_exclusive_consumer_is_alone(peer: Conversation) -> None:
 
 
 async def fill(sender: Sender) -> int:
-    """Send while there is credit, each message accepted; how many. NotApplicable after many."""
+    """Send while there is credit; return the number of messages, all of them accepted.
+
+    Raise NotApplicable after FULL_WITH messages.
+    """
     for sent in range(FULL_WITH):
         if sender.link_credit <= 0:
             await sender.session.peer.expect_nothing()

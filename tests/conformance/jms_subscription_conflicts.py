@@ -1,4 +1,4 @@
-"""Who may have a subscription, and what an attach in the way of another comes to (SUB-20 to 40)."""
+"""Conflicts of attaches for one subscription: which is refused, which ends it (SUB-20 to 40)."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def other_topic(peer: Conversation) -> str:
 
 
 def to_other_topic(session: Session, name: str, words: str) -> Receiver:
-    """A subscriber by that name to another topic than the others of the case. Not awaited."""
+    """Send an attach by that name to another topic than the case's; do not await the answer."""
     name = link_name(session.peer, name)
     return session.new_receiver(name=name, source=wanted(other_topic(session.peer), words))
 
 
 def attaching(session: Session, name: str, words: str) -> Receiver:
-    """As `attached`, but what it is answered is not awaited."""
+    """Like `attached`, but do not await the answer."""
     source = wanted(topic_of(session.peer), words)
     return session.new_receiver(name=link_name(session.peer, name), source=source)
 
@@ -101,7 +101,7 @@ async def another_topic_is_refused_while_in_use(peer: Conversation) -> None:
 
 
 async def check_conflict(peer: Conversation, first: str, second: str) -> None:
-    """One that is `first` refuses a `second` one, in use and not, and loses nothing."""
+    """Check that a `first` subscription refuses a `second` attach, in use or not, unharmed."""
     async with clients(peer, "shared") as (sender, one, _):
         holder = await attached(one, "n", first)
         alias = "n|2" if "shared" in second else "n"
@@ -140,7 +140,7 @@ async def subscriptions_of_one_name_coexist(peer: Conversation) -> None:
 
 
 async def check_not_stolen(peer: Conversation, first: str, second: str) -> None:
-    """A live link for one subscription is not stolen for the other."""
+    """Check that a live link for one subscription is not stolen for the other."""
     async with clients(peer, "shared") as (sender, one, _):
         holder = await attached(one, "n", first)
         again = await one.peer.begin(channel=1)
@@ -161,7 +161,7 @@ async def a_containers_link_is_not_stolen(peer: Conversation) -> None:
     await check_not_stolen(peer, "shared durable", "shared global durable")
 
 
-# -- what the answer tells, SUB-20, 23 and 25
+# -- the contents of the answer, SUB-20, 23 and 25
 
 
 @case("jms", "7.3", "The answer to a subscriber offers shared subscriptions, asked or not.")
@@ -198,7 +198,10 @@ async def the_real_lifetime_is_told(peer: Conversation) -> None:
 
 
 async def lasting(session: Session, expiry_policy: str, timeout_s: int = 0) -> Receiver:
-    """A volatile subscriber that asks for that; NotApplicable where it gets another lifetime."""
+    """Return a volatile subscriber with that policy and timeout.
+
+    Raise NotApplicable if the broker answers with another lifetime.
+    """
     usual = wanted(topic_of(session.peer), "")
     source = Source(
         address=usual.address,
@@ -334,7 +337,7 @@ async def closing_a_consumer_ends_no_queue(peer: Conversation) -> None:
 
 
 async def check_steal(peer: Conversation, words: str) -> None:
-    """A second link of that name takes the subscription over, with all that is in it."""
+    """Check that a second link of that name gets the subscription with all its messages."""
     async with clients(peer, words) as (sender, one, _):
         first = await attached(one, "n", words)
         await send_all(sender, message(b"held"), message(b"waiting"))

@@ -1,7 +1,7 @@
-"""The twelve rows of "Shared subscriptions" (SUB-01 to SUB-12): which subscription an attach means.
+"""The twelve rows of "Shared subscriptions" (SUB-01 to SUB-12): what an attach means.
 
-A case for each row, `--clause shared:table` for all of them, so that the harness says of any
-broker which of the rows it keeps.
+There is a case for each row, and `--clause shared:table` for all of them, so that the harness
+reports for any broker which of the rows it implements.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CAPABILITIES: Final = ("shared", "global")
 
 
 def wanted(address: str, words: str, stated: list[SourceFilter] | None = None) -> Source:
-    """The source of a JMS subscriber; `words` are any of `shared global durable`."""
+    """Return the source of a JMS subscriber; `words` are any of `shared global durable`."""
     durable = "durable" in words
     return Source(
         address=address,
@@ -48,7 +48,7 @@ def wanted(address: str, words: str, stated: list[SourceFilter] | None = None) -
 
 
 def link_name(peer: Conversation, name: str) -> str:
-    """`name` with what is before its bar, if any, made unique to this case."""
+    """Return `name` with the part before its bar, if any, made unique to this case."""
     before, bar, behind = name.partition("|")
     return peer.name(before) + bar + behind
 
@@ -57,7 +57,7 @@ def link_name(peer: Conversation, name: str) -> str:
 async def clients(
     peer: Conversation, words: str = ""
 ) -> AsyncIterator[tuple[Sender, Session, Session]]:
-    """A publisher, and two clients with container-ids of their own."""
+    """Yield a publisher, and the sessions of two clients with container-ids of their own."""
     sender = await publisher(await connected_session(peer))
     async with peer.another() as one, peer.another() as other:
         sessions = []
@@ -72,14 +72,14 @@ async def clients(
 
 
 async def attached(session: Session, name: str, words: str) -> Receiver:
-    """A subscriber to the topic of the case, which is answered what it is."""
+    """Return a subscriber to the topic of the case, after a check of the broker's answer."""
     source = wanted(topic_of(session.peer), words)
     link = await subscribed(session, link_name(session.peer, name), source)
     return check_answered(link, words)
 
 
 def check_answered(link: Receiver, words: str) -> Receiver:
-    """The source that was answered is what was asked for."""
+    """Check that the source in the answer is the one asked for; return `link`."""
     source = None if link.remote_attach is None else link.remote_attach.source
     assert source is not None
     durable = source.durable != NOT_DURABLE
@@ -94,12 +94,13 @@ def check_answered(link: Receiver, words: str) -> Receiver:
 
 
 async def check_gets(link: Receiver, *expected: bytes) -> None:
+    """Check that a drain brings exactly these bodies, and accept them."""
     found = await take_all(link)
     must(found == list(expected), f"{list(expected)} for {link.name}", found)
 
 
 async def check_shares(sender: Sender, first: Receiver, second: Receiver) -> None:
-    """The two have one subscription between them."""
+    """Check that the two have one subscription together."""
     await send_all(sender, message(b"one"), message(b"two"))
     came = await receive_one(first)
     first.settle(came)
@@ -109,21 +110,21 @@ async def check_shares(sender: Sender, first: Receiver, second: Receiver) -> Non
 
 
 async def check_apart(sender: Sender, *links: Receiver) -> None:
-    """Each has a subscription of its own."""
+    """Check that each has a subscription of its own."""
     await send_all(sender, message(b"to each"))
     for link in links:
         await check_gets(link, b"to each")
 
 
 async def check_refused(link: Receiver, condition: str) -> None:
-    """The link is refused in that way, and both ends forget it."""
+    """Check that the link is refused with `condition`, and finish its detach."""
     await link.expect_refused(condition)
     link.session.send(Detach(handle=link.handle, closed=True))
     link.session.links.pop(link.handle)
 
 
 async def end(*links: Receiver) -> None:
-    """Close them all, the last of which ends its subscription."""
+    """Detach all links, the last one by closing it, which ends its subscription."""
     for link in links[:-1]:
         await link.detach(closed=False)
     error = (await links[-1].detach()).error
@@ -134,7 +135,7 @@ async def end(*links: Receiver) -> None:
 
 
 async def check_private(peer: Conversation, words: str) -> None:
-    """Every link has its own subscription, and that ends with it."""
+    """Check that every link has its own subscription, which ends with it."""
     async with clients(peer) as (sender, one, other):
         first = await attached(one, "n", words)
         links = [await attached(one, "m", words), await attached(other, "n", words)]
@@ -190,14 +191,14 @@ async def row_4_is_global_and_durable(peer: Conversation) -> None:
 
 
 async def check_volatile(sender: Sender, link: Receiver, session: Session, words: str) -> None:
-    """With `link`, the last one, its subscription ends."""
+    """Check that the subscription ends with `link`, its last one."""
     await link.detach()
     await send_all(sender, message(b"missed"))
     await check_gets(await attached(session, "n|volatile9", words))
 
 
 async def check_durable(sender: Sender, link: Receiver, session: Session, words: str) -> None:
-    """The subscription of `link`, the last one, goes on without it."""
+    """Check that the subscription continues without `link`, its last one."""
     await link.detach(closed=False)
     await send_all(sender, message(b"kept"))
     last = await attached(session, "n|9", words)
@@ -260,7 +261,7 @@ async def row_8_is_shared_global_and_durable(peer: Conversation) -> None:
 
 
 def look_up(session: Session, name: str, words: str) -> Receiver:
-    """A link without a source. What it is answered is not awaited."""
+    """Send an attach without a source; do not await the answer."""
     return session.new_receiver(
         name=link_name(session.peer, name),
         source=None,
@@ -269,7 +270,10 @@ def look_up(session: Session, name: str, words: str) -> Receiver:
 
 
 async def check_lookup(peer: Conversation, made: str, names: tuple[str, str], words: str) -> None:
-    """What was `made` under the first name is found under the second, by those words alone."""
+    """Check that what `made` created under the first name is found under the second.
+
+    Only a lookup with exactly these `words` finds it.
+    """
     name, sought = names
     async with clients(peer, f"{made} {words}") as (sender, one, other):
         await (await attached(one, name, made)).detach(closed=False)

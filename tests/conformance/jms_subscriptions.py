@@ -1,6 +1,6 @@
 """Durable and shared subscriptions, selectors and no-local, as far as a broker has them.
 
-By `jms-client-contract.md` 5.2 and 7, and by the mapping's working draft 10.
+According to `jms-client-contract.md` 5.2 and 7, and to the mapping's working draft 10.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NO_LOCAL: Final = ULong(0x0000_468C_0000_0003)
 
 
 def durable(address: str, *capabilities: str) -> Source:
-    """The source of a durable subscriber (5.1)."""
+    """Return the source of a durable subscriber (5.1)."""
     return Source(
         address=address,
         durable=UNSETTLED_STATE,
@@ -53,14 +53,14 @@ def durable(address: str, *capabilities: str) -> Source:
 
 
 async def subscribed(session: Session, name: str, source: Source) -> Receiver:
-    """A subscriber under exactly that link name."""
+    """Return a subscriber under exactly that link name."""
     link = session.new_receiver(name=name, source=source)
     await unless_not_offered(link)
     return link
 
 
 async def unsubscribe(session: Session, name: str) -> Error | None:
-    """Look the subscription up by its name, close the link, and say what was answered (7.5)."""
+    """Look the subscription up by its name and close the link; return the error, if any (7.5)."""
     link = session.new_receiver(name=name, source=None)
     attach = await session.peer.expect(Attach, name=name)
     if attach.source is None:
@@ -152,7 +152,7 @@ async def unsubscribing_ends_a_subscription(peer: Conversation) -> None:
 
 
 async def sharing(peer: Conversation) -> Session:
-    """A session with a broker that offers shared subscriptions."""
+    """Return a session; raise NotApplicable if the broker offers no shared subscriptions."""
     opened = await peer.open(desired_capabilities=[SHARED_SUBS])
     if SHARED_SUBS not in opened.offered_capabilities:
         raise NotApplicable(f"the broker does not offer {SHARED_SUBS}")
@@ -160,7 +160,7 @@ async def sharing(peer: Conversation) -> Session:
 
 
 def shared(address: str) -> Source:
-    """The source of a subscriber of a shared subscription that ends with its last one."""
+    """Return the source of a shared subscription that ends with its last subscriber."""
     return Source(
         address=address,
         expiry_policy=LINK_DETACH,
@@ -218,14 +218,14 @@ async def a_subscription_in_use_cannot_be_ended(peer: Conversation) -> None:
 
 
 def filter_of(key: str, descriptor: ULong, value: str) -> SourceFilter:
-    """A filter as JMS clients write it (5.2)."""
+    """Return a filter as JMS clients write it (5.2)."""
     out = BytesWriter()
     put_value(out, Described(descriptor, value))
     return SourceFilter(key=key, descriptor=descriptor.value, value=value, encoded=out.getvalue())
 
 
 def with_filter(source: Source, key: str, descriptor: ULong, value: str) -> Source:
-    """`source` with one filter."""
+    """Return `source` with one filter."""
     return Source(
         address=source.address,
         expiry_policy=source.expiry_policy,
@@ -237,7 +237,7 @@ def with_filter(source: Source, key: str, descriptor: ULong, value: str) -> Sour
 
 
 async def selecting(session: Session, selector: str, kind: str = "queue") -> Receiver:
-    """A consumer with a selector; NotApplicable where the broker has none, and says so."""
+    """Return a consumer with a selector; raise NotApplicable if the broker has none."""
     address = topic_of(session.peer) if kind == "topic" else session.peer.address
     source = as_jms_consumer(address, kind)
     link = session.new_receiver(
@@ -252,12 +252,12 @@ async def selecting(session: Session, selector: str, kind: str = "queue") -> Rec
 
 
 def numbered(value: int | None, body: bytes) -> bytes:
-    """A message with the application property `x`, or without."""
+    """Return a message with the application property `x`, or without it if `value` is None."""
     return message(body, header(priority=7), section(0x74, {} if value is None else {"x": value}))
 
 
 async def check_selection(peer: Conversation, selector: str, wanted: list[bytes]) -> None:
-    """Of messages with x=1, x=2 and without x, the selector takes `wanted`."""
+    """Check that of messages with x=1, x=2 and without x, the selector takes `wanted`."""
     session = await connected_session(peer)
     sender = await session.attach_sender()
     link = await selecting(session, selector)

@@ -1,7 +1,7 @@
-"""Topics with binding keys (`exchange/binding` addresses), and hierarchical topics with wildcards.
+"""Topics with binding keys (`exchange/binding` addresses), and topics with wildcards.
 
-The first are SHARED's, the second this project's own for the sake of the first. Neither is a
-rule for a broker that has not heard of them: that is found out by trying one message.
+The former are SHARED's; the latter are this project's own, which follow from the former. Neither is
+a rule for a broker that does not know them, which one message finds out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .verdict import NotApplicable
 
 
 def on_topic(body: bytes, subject: str | None = None) -> bytes:
-    """A message with a subject, which is its key where its address has none."""
+    """Return a message with a subject, which is its key if its address has none."""
     return message(body, properties(subject=subject))
 
 
@@ -30,7 +30,7 @@ async def publisher(session: Session, address: str) -> Sender:
 
 
 async def subscriber(session: Session, address: str) -> Receiver:
-    """A subscriber; NotApplicable where the broker does not let it be."""
+    """Return a subscriber; raise NotApplicable if the broker refuses it."""
     link = session.new_receiver(source=as_jms_consumer(address, "topic"))
     if await granted(link) is None:
         raise NotApplicable(f"the broker has no topics like {address}")
@@ -38,7 +38,7 @@ async def subscriber(session: Session, address: str) -> Receiver:
 
 
 async def with_keys(peer: Conversation) -> tuple[Session, str]:
-    """A session with a broker that knows binding keys, and a topic for the case."""
+    """Return a session and a topic; raise NotApplicable if the broker has no binding keys."""
     session = await connected_session(peer)
     probe, topic = peer.name("probe"), topic_of(peer)
     sender = await publisher(session, probe)
@@ -50,7 +50,7 @@ async def with_keys(peer: Conversation) -> tuple[Session, str]:
 
 
 async def with_wildcards(peer: Conversation) -> tuple[Session, str]:
-    """A session with a broker that knows wildcards, and a topic for the case."""
+    """Return a session and a topic; raise NotApplicable if the broker has no wildcards."""
     session = await connected_session(peer)
     probe, topic = peer.name("probe"), topic_of(peer)
     sender = await publisher(session, f"{probe}.word")
@@ -62,6 +62,7 @@ async def with_wildcards(peer: Conversation) -> tuple[Session, str]:
 
 
 async def check_takes(link: Receiver, *wanted: bytes) -> None:
+    """Check that a drain brings exactly these bodies, and accept them."""
     found = await take_all(link)
     must(found == list(wanted), f"{list(wanted)} for {link.name}", found)
 

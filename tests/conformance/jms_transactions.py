@@ -35,7 +35,7 @@ from .steps import bodies, connected_session, must, received
 from .verdict import Failed, NotApplicable
 
 TXN_ID_MAX: Final = 32
-"""JMS clients take no longer transaction ids (10.2)."""
+"""Maximum bytes of a transaction id that JMS clients accept (10.2)."""
 
 DELAY_MS: Final = 300
 
@@ -49,7 +49,7 @@ def discharge(txn_id: bytes, *, fail: bool) -> bytes:
 
 
 async def coordinator(session: Session) -> Sender:
-    """A link to the coordinator with credit; NotApplicable where there is none."""
+    """Return a link to the coordinator with credit; raise NotApplicable if there is none."""
     link = session.new_sender(
         name=session.peer.name("coordinator"),
         source=Source(outcomes=list(ALL_OUTCOMES)),
@@ -61,7 +61,7 @@ async def coordinator(session: Session) -> Sender:
 
 
 async def declared(link: Sender) -> bytes:
-    """The id of a transaction that was declared now."""
+    """Declare a transaction; return its id."""
     told = await link.send(declare())
     if not isinstance(told.state, Declared):
         raise Failed("declared", state_in_words(told.state))
@@ -70,14 +70,14 @@ async def declared(link: Sender) -> bytes:
 
 
 async def ended(link: Sender, txn_id: bytes, *, fail: bool) -> None:
-    """Discharge the transaction, which must be accepted."""
+    """Discharge the transaction; it must be accepted."""
     told = await link.send(discharge(txn_id, fail=fail))
     check_accepted(told)
     must(told.settled, "a settled disposition", "an unsettled one")
 
 
 async def send_within(sender: Sender, txn_id: bytes, payload: bytes) -> None:
-    """Send a message as part of the transaction, and have that answered."""
+    """Send a message in the transaction; it must be accepted."""
     told = await sender.send(payload, state=TransactionalState(txn_id=txn_id))
     state = told.state
     outcome = state.outcome if isinstance(state, TransactionalState) else state

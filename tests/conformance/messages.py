@@ -1,4 +1,4 @@
-"""Encoded messages for cases, and what is in those that come back."""
+"""Encoded messages for cases, and the contents of received ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .verdict import Failed
 
 
 def section(code: int, value: object) -> bytes:
-    """One section of a message: any value behind a descriptor."""
+    """Return a section of a message: any value after a descriptor."""
     out = BytesWriter()
     put_descriptor(out, code)
     put_value(out, value)
@@ -20,7 +20,7 @@ def section(code: int, value: object) -> bytes:
 
 
 def message(body: bytes = b"conformance", *before: bytes) -> bytes:
-    """A message with one data section, behind the sections `before`."""
+    """Return a message with one data section, after the sections `before`."""
     out = BytesWriter()
     put_descriptor(out, 0x75)
     put_binary(out, body)
@@ -28,7 +28,7 @@ def message(body: bytes = b"conformance", *before: bytes) -> bytes:
 
 
 def sections(payload: bytes) -> list[tuple[int, object]]:
-    """The sections of an encoded message: descriptor and decoded value."""
+    """Return descriptor and decoded value of each section of an encoded message."""
     found: list[tuple[int, object]] = []
     at = 0
     while at < len(payload):
@@ -41,7 +41,7 @@ def sections(payload: bytes) -> list[tuple[int, object]]:
 
 
 def body_of(payload: bytes) -> bytes:
-    """What the data sections of a message hold."""
+    """Return the content of a message's data sections."""
     return b"".join(
         value for code, value in sections(payload) if code == 0x75 and isinstance(value, bytes)
     )

@@ -1,4 +1,4 @@
-"""The table of MUSTs: what `musts/*.md` says, line by line."""
+"""The table of MUSTs, read line by line from `musts/*.md`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_CASE: Final = re.compile(r"[-\u2013\u2014] *(?P<reason>\S.*)")
 
 @dataclass(frozen=True)
 class Must:
-    """One rule, and the cases that try it; where there are none, the reason why."""
+    """A rule and the names of the cases that test it, or the reason why none does."""
 
     place: str
     clause: str
@@ -24,7 +24,7 @@ class Must:
 
 
 def all_musts(folder: Path = FOLDER) -> list[Must]:
-    """Every line of every table."""
+    """Return the rules of all tables."""
     return [
         must_of(f"{file.name}:{number}", line)
         for file in sorted(folder.glob("*.md"))
@@ -34,7 +34,7 @@ def all_musts(folder: Path = FOLDER) -> list[Must]:
 
 
 def must_of(place: str, line: str) -> Must:
-    """The rule in a row of a table; ValueError where it has neither case nor reason."""
+    """Return the rule in a row of a table; raise ValueError if it has neither case nor reason."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
     if len(cells) != 3 or not all(cells):
         raise ValueError(f"{place}: three cells, none empty: clause, words, case or reason")

@@ -1,6 +1,6 @@
 """The anonymous terminus ("Using the AMQP Anonymous Terminus for Message Routing 1.0").
 
-Links to a null target address, on which every message says in `to` where it goes.
+It is used by links to a null target address; the `to` of each message names its destination.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DELIVERY_TAG: Final = "delivery-tag"
 async def with_relay(
     peer: Conversation, outcomes: list[str] | None = None
 ) -> tuple[Session, Sender]:
-    """A session, and a link on it to the anonymous terminus, with credit."""
+    """Return a session, and a link on it to the anonymous terminus, with credit."""
     session = await peer_with_relay(peer)
     source = Source(address="conformance", outcomes=outcomes or list(ALL_OUTCOMES))
     sender = await session.attach_sender(None, source=source)
@@ -46,7 +46,7 @@ async def with_relay(
 
 
 async def peer_with_relay(peer: Conversation) -> Session:
-    """A session with a broker that offers the relay."""
+    """Return a session; raise NotApplicable if the broker does not offer the relay."""
     opened = await peer.open(desired_capabilities=[ANONYMOUS_RELAY])
     if ANONYMOUS_RELAY not in opened.offered_capabilities:
         raise NotApplicable("the broker does not offer ANONYMOUS-RELAY")
@@ -54,12 +54,12 @@ async def peer_with_relay(peer: Conversation) -> Session:
 
 
 def addressed(to: str | None, body: bytes = b"body", kind: int = 0) -> bytes:
-    """A message for `to`, as JMS clients write one; `kind` 0 is a queue."""
+    """Return a message for `to`, as JMS clients write it; `kind` 0 is a queue."""
     return message(body, message_annotations(x_opt_jms_dest=Byte(kind)), properties(to=to))
 
 
 async def refusal_of_link(peer: Conversation) -> str:
-    """The condition with which a link to the missing address is refused."""
+    """Return the condition with which a link to the missing address is refused."""
     async with peer.another() as other:
         await other.open()
         link = (await other.begin()).new_sender(peer.missing_address)
@@ -69,13 +69,13 @@ async def refusal_of_link(peer: Conversation) -> str:
 
 
 def check_tag(error: Error, sent: bytes) -> None:
-    """The error says which delivery it is about."""
+    """Check that the error names its delivery by the tag."""
     tag = error.info.get(DELIVERY_TAG)
     must(tag == sent, f"info with {DELIVERY_TAG}={sent!r}", f"{error.condition} with {error.info}")
 
 
 async def check_detached(sender: Sender, tag: bytes) -> Error:
-    """The broker detaches the link with an error about the delivery of that tag."""
+    """Check that the broker detaches the link with an error about the delivery of that tag."""
     detach = await sender.session.peer.expect_until(
         Detach, lambda body: body.handle == sender.remote_handle
     )

@@ -1,4 +1,4 @@
-"""What a run found, for people and for build servers: text, JUnit XML, one page of HTML."""
+"""The results of a run, for people and for build servers: text, JUnit XML, a page of HTML."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ pre { overflow-x: auto; font-size: 12px; background: #f4f4f4; padding: .6em }
 
 
 def totals(results: list[Result]) -> str:
-    """How many of each verdict, in one line."""
+    """Return the number of cases of each verdict, in one line."""
     counts = Counter(result.verdict for result in results)
     told = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict]
     return f"{len(results)} cases: {', '.join(told)}"
 
 
 def in_text(result: Result, *, frames: bool) -> str:
-    """The verdict on one case, with why; with the conversation where `frames` says so."""
+    """Return the verdict on one case and its reason, and with `frames` the conversation."""
     case = result.case
     lines = [f"{result.verdict.value}: {case.source} {case.clause} {case.name}"]
     lines.append(f"  {case.sentence}")
@@ -42,7 +42,7 @@ def in_text(result: Result, *, frames: bool) -> str:
 
 
 def write_junit(results: list[Result], file: Path, *, broker: str) -> None:
-    """A test suite of which every case is a test; not applicable is skipped."""
+    """Write a JUnit test suite with a test per case; a case that is not applicable is skipped."""
     counts = Counter(result.verdict for result in results)
     suite = Element(
         "testsuite",
@@ -74,7 +74,7 @@ def write_junit(results: list[Result], file: Path, *, broker: str) -> None:
 
 
 def write_html(results: list[Result], file: Path, *, broker: str) -> None:
-    """One page that needs nothing else."""
+    """Write one page that needs no other files."""
     page = Element("html", lang="en")
     head = SubElement(page, "head")
     SubElement(head, "meta", charset="utf-8")

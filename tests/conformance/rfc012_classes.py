@@ -16,18 +16,21 @@ from .verdict import NotApplicable
 
 
 async def sender_to(session: Session, address: str, kind: str = "queue") -> Sender:
-    """A link to send on."""
+    """Return a link to send on."""
     return await session.attach_sender(target=Target(address=address, capabilities=[kind]))
 
 
 async def receiver_of(session: Session, address: str, kind: str = "queue") -> Receiver:
-    """A link to receive on."""
+    """Return a link to receive on."""
     name = session.peer.name(f"of {address}")
     return await session.attach_receiver(source=as_jms_consumer(address, kind), name=name)
 
 
 async def knowing_classes(peer: Conversation) -> Session:
-    """A session with a broker that takes both orders for one address; NotApplicable elsewhere."""
+    """Return a session; raise NotApplicable if the broker does not know class addresses.
+
+    A broker that knows them accepts both word orders for one address.
+    """
     session = await connected_session(peer)
     name = peer.name("known")
     sender = session.new_sender(

@@ -1,4 +1,4 @@
-"""A session of a conversation and the links on it: who counts ids and credit, so no case must."""
+"""A session of a conversation and its links, which count ids and credit for the case."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WINDOW: Final = 1000
 
 
 class Session:
-    """A session that we have begun on `channel`. Its flow fields are kept up to date."""
+    """A session that we have begun on `channel`; its flow fields are kept up to date."""
 
     def __init__(self, peer: Conversation, channel: int, **fields: object) -> None:
         given = {
@@ -49,13 +49,13 @@ class Session:
     # -- in
 
     def began(self, remote_channel: int, begin: Begin) -> None:
-        """The broker has begun it, too."""
+        """Record the broker's begin."""
         self.remote_channel = remote_channel
         self.remote_begin = begin
         self.next_incoming_id = int(begin.next_outgoing_id)
 
     def learn(self, body: Body) -> None:
-        """Note what the broker has sent on this session."""
+        """Record a frame that the broker has sent on this session."""
         if isinstance(body, Transfer):
             self.next_incoming_id = serial.add(self.next_incoming_id, 1)
         if isinstance(body, Attach):
@@ -74,7 +74,7 @@ class Session:
         self.peer.send(*bodies, channel=self.channel)
 
     def flow(self, **fields: object) -> None:
-        """Send a flow: of the session, or of the link whose `handle` is given."""
+        """Send a flow of the session, or of the link whose `handle` is given."""
         given = {
             "next_incoming_id": self.next_incoming_id,
             "incoming_window": WINDOW,
@@ -94,7 +94,7 @@ class Session:
         return taken
 
     async def end(self) -> None:
-        """End the session and have that answered."""
+        """End the session; the broker must answer."""
         self.send(End())
         await self.peer.expect_until(End)
         self.peer.sessions.pop(self.channel, None)
@@ -110,13 +110,13 @@ class Session:
         return Receiver(self, self.peer.address if address == "" else address, fields)
 
     async def attach_sender(self, address: str | None = "", /, **fields: object) -> Sender:
-        """A link to send on, attached at both ends."""
+        """Return a link to send on, attached at both ends."""
         link = self.new_sender(address, **fields)
         await link.expect_attached()
         return link
 
     async def attach_receiver(self, address: str | None = "", /, **fields: object) -> Receiver:
-        """A link to receive on, attached at both ends, without credit."""
+        """Return a link to receive on, attached at both ends, without credit."""
         link = self.new_receiver(address, **fields)
         await link.expect_attached()
         return link
@@ -126,7 +126,7 @@ class Session:
 
 
 class Link:
-    """One of our links. `fields` are those of the attach that differ from the usual."""
+    """One of our links; `fields` are those of its attach that differ from the usual ones."""
 
     role: bool
 
@@ -147,17 +147,17 @@ class Link:
         session.send(self.attach)
 
     def attached(self, attach: Attach) -> None:
-        """The broker's attach has come."""
+        """Record the broker's attach."""
         self.remote_attach = attach
         self.remote_handle = int(attach.handle)
 
     def learn(self, body: Transfer | Flow | Detach) -> None:
-        """Note a frame for this link."""
+        """Record a frame for this link."""
         if isinstance(body, Detach):
             self.remote_detached = True
 
     async def expect_attached(self) -> Attach:
-        """The broker's attach, which must come next and not be a refusal."""
+        """Return the broker's attach, which must be the next frame and not a refusal."""
         attach = await self._expect_attach()
         if self._asked_for(attach) is None:
             detach = await self.session.peer.expect_until(Detach)
@@ -166,9 +166,10 @@ class Link:
         return attach
 
     async def expect_refused(self, *conditions: str) -> Detach:
-        """An attach with a null terminus, then a detach that closes with one of `conditions`.
+        """Return the detach that closes a refused link, with one of `conditions`.
 
-        Without conditions any error will do (2.6.3).
+        An attach with a null terminus must precede it. Without conditions, any error will do
+        (2.6.3).
         """
         attach = await self._expect_attach()
         if self._asked_for(attach) is not None:
@@ -186,11 +187,11 @@ class Link:
         return await self.session.peer.expect(Attach, name=self.name, role=not self.role)
 
     def _asked_for(self, attach: Attach) -> object:
-        """The terminus at the broker's end, None where it refuses the link."""
+        """Return the broker's terminus; None if it refuses the link."""
         return attach.target if self.role is SENDER else attach.source
 
     async def detach(self, *, closed: bool = True) -> Detach:
-        """Detach it and have that answered."""
+        """Detach the link; return the broker's answer."""
         self.session.send(Detach(handle=self.handle, closed=closed))
         answer = await self.session.peer.expect_until(
             Detach, lambda body: body.handle == self.remote_handle
@@ -200,7 +201,7 @@ class Link:
 
 
 class Sender(Link):
-    """A link that we send on; `link_credit` is what the broker lets us send."""
+    """A link on which we send; `link_credit` is the number of deliveries that the broker allows."""
 
     role = SENDER
 
@@ -225,13 +226,13 @@ class Sender(Link):
             )
 
     async def credit(self, least: int = 1) -> int:
-        """Wait until the broker lets us send; how many deliveries."""
+        """Wait until the link has `least` credit; return the credit."""
         while self.link_credit < least:
             await self.session.peer.expect(Flow)
         return self.link_credit
 
     def transfer(self, payload: bytes = b"", **fields: object) -> int:
-        """Send one transfer frame that begins a delivery, without waiting; its delivery-id."""
+        """Send a transfer frame that begins a delivery, without waiting; return its delivery-id."""
         delivery_id = self.session.new_delivery_id()
         given = {
             "handle": self.handle,
@@ -256,20 +257,20 @@ class Sender(Link):
         self.session.transfer(Transfer(**given))  # type: ignore[arg-type]
 
     async def send(self, payload: bytes, **fields: object) -> Disposition:
-        """Send a message once there is credit; the disposition that answers it."""
+        """Send a message once there is credit; return the disposition that answers it."""
         await self.credit()
         delivery_id = self.transfer(payload, **fields)
         return await self.settled(delivery_id)
 
     async def settled(self, delivery_id: int) -> Disposition:
-        """The broker's disposition for a delivery, which must come next."""
+        """Return the broker's disposition for a delivery, which must be the next frame."""
         return await self.session.peer.expect(
             Disposition, role=RECEIVER, first=lambda first: first <= delivery_id
         )
 
 
 class Receiver(Link):
-    """A link that we receive on. `delivery_count` is the broker's, `link_credit` what is left."""
+    """A link on which we receive; it tracks the broker's delivery-count and the credit left."""
 
     role = RECEIVER
 
@@ -309,7 +310,7 @@ class Receiver(Link):
         )
 
     async def receive(self) -> Transfer:
-        """The next delivery, its frames joined: the first frame's fields, the whole payload."""
+        """Return the next delivery with its frames joined: the first one's fields, all payload."""
         peer = self.session.peer
         first = await peer.expect(Transfer, handle=self.remote_handle)
         payload, more = first.payload, first.more

@@ -1,4 +1,4 @@
-"""Steps that cases share: messages put and taken, ranges of dispositions, checks in words."""
+"""Steps of several cases: put and take messages, settle ranges, check and fail in words."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .session import Receiver, Sender, Session
 from .verdict import Failed, NotApplicable
 
 MANY: Final = 100
-"""More messages than any case puts."""
+"""A number of messages that no case exceeds."""
 
 OVERHEAD: Final = 100
-"""More than a transfer frame takes beside its payload."""
+"""Bytes that a transfer frame needs at most besides its payload."""
 
 
 def must(holds: bool, expected: str, got: object) -> None:
@@ -27,13 +27,13 @@ def must(holds: bool, expected: str, got: object) -> None:
 
 
 async def connected_session(peer: Conversation) -> Session:
-    """An open connection with one session."""
+    """Open the connection; return a session."""
     await peer.open()
     return await peer.begin()
 
 
 async def put(session: Session, *bodies: bytes) -> None:
-    """Messages at the address of the case, each of them accepted."""
+    """Send messages to the address of the case; each must be accepted."""
     sender = await session.attach_sender(name=session.peer.name(f"put-{session.free_handle()}"))
     for body in bodies:
         await sender.credit()
@@ -43,7 +43,7 @@ async def put(session: Session, *bodies: bytes) -> None:
 
 
 def _send_in_frames(sender: Sender, payload: bytes) -> int:
-    """Send a message in frames that the broker takes; its delivery-id."""
+    """Send a message in frames that the broker accepts; return its delivery-id."""
     remote = sender.session.peer.remote_open
     room = (512 if remote is None else min(int(remote.max_frame_size), 65_536)) - OVERHEAD
     delivery_id = sender.transfer(payload[:room], more=len(payload) > room)
@@ -53,9 +53,9 @@ def _send_in_frames(sender: Sender, payload: bytes) -> int:
 
 
 async def waiting(session: Session, least: int = 0) -> list[bytes]:
-    """The bodies of all messages at the address of the case; they are taken from there.
+    """Consume all messages at the address of the case; return their bodies.
 
-    `least` are waited for: a broker may return what a link held a little after its detach.
+    Wait for `least` messages: a broker may return those of a detached link after a delay.
     """
     receiver = await session.attach_receiver(
         name=session.peer.name(f"waiting-{session.free_handle()}")
@@ -82,7 +82,10 @@ async def waiting(session: Session, least: int = 0) -> list[bytes]:
 
 
 async def next_frame(peer: Conversation, *, but: type[Detach] | None = None) -> Frame:
-    """The next frame, which must be none that ends something, `but` for an answer to ours."""
+    """Return the next frame, which must not end a link, session or connection.
+
+    A frame of `but` without an error is allowed: it answers ours.
+    """
     came = await peer.receive()
     body = came.body
     if but is not None and isinstance(body, but) and body.error is None:
@@ -93,7 +96,7 @@ async def next_frame(peer: Conversation, *, but: type[Detach] | None = None) -> 
 
 
 async def expect_harmless(peer: Conversation) -> None:
-    """What was sent is let pass, or answered by an error that is not the broker's own."""
+    """Check that the last frames are accepted, or cause an error that is not the broker's own."""
     peer.send(Begin(next_outgoing_id=0, incoming_window=9, outgoing_window=9), channel=7)
     came = await peer.receive()
     while not isinstance(came.body, Begin):
@@ -105,9 +108,9 @@ async def expect_harmless(peer: Conversation) -> None:
 
 
 async def echo(peer: Conversation, handle: int = -1) -> Flow:
-    """The flow that answers an echo, for the broker's `handle` where one is given.
+    """Return the flow that answers an echo, for the broker's `handle` if one is given.
 
-    An answer is only a SHOULD: NotApplicable where none comes.
+    An answer is only a SHOULD: raise NotApplicable if there is none.
     """
     while True:
         try:
@@ -119,7 +122,7 @@ async def echo(peer: Conversation, handle: int = -1) -> Flow:
 
 
 async def settled_all(sender: Sender, delivery_ids: list[int]) -> list[Disposition]:
-    """The dispositions that settle all of `delivery_ids`, in whatever order and ranges."""
+    """Return the dispositions that settle all of `delivery_ids`, in any order and ranges."""
     left = set(delivery_ids)
     came: list[Disposition] = []
     while left:
@@ -131,7 +134,7 @@ async def settled_all(sender: Sender, delivery_ids: list[int]) -> list[Dispositi
 
 
 async def received(receiver: Receiver, count: int) -> list[Transfer]:
-    """`count` deliveries, for which credit is granted now; nothing is settled."""
+    """Grant credit for `count` deliveries; return them, unsettled."""
     receiver.grant(count)
     return [await receiver.receive() for _ in range(count)]
 

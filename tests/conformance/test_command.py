@@ -45,7 +45,7 @@ def test_a_case_by_its_name_is_shown_with_its_frames(broker_with_users: BrokerPr
 
 
 def test_a_case_that_fails_is_told_by_the_exit_status(open_broker: BrokerProcess) -> None:
-    """The missing address is not missing: the broker makes it."""
+    """The case fails because the broker creates the address that should be missing."""
     done = run(
         open_broker.url,
         *("--case", "a_missing_address_is_not_found", "--missing-address", "not-missing-at-all"),

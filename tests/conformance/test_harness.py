@@ -1,6 +1,6 @@
-"""The harness itself: what it makes of brokers that break rules, and that nothing passes by chance.
+"""The harness itself: its verdicts on brokers that break rules; no case passes by chance.
 
-The brokers here are scripts of bytes: they send what a test says, whatever they are told.
+The brokers here are scripts: they send given bytes, whatever they receive.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ REFUSAL: Final = frame(Close(error=Error(condition="amqp:not-allowed")))
 
 
 class Script(asyncio.Protocol):
-    """Sends `data` to whoever connects and, unless told not to, hangs up; reads nothing of it."""
+    """Sends `data` to each client and reads nothing; then hangs up, unless told not to."""
 
     def __init__(self, data: bytes, *, hang_up: bool) -> None:
         self._data = data
@@ -54,13 +54,13 @@ class Script(asyncio.Protocol):
 
 @asynccontextmanager
 async def scripted(data: bytes, *, hang_up: bool = True) -> AsyncIterator[Options]:
-    """A server that says `data`."""
+    """Run a server that sends `data`; yield the options to reach it."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Script(data, hang_up=hang_up), "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
         yield Options("127.0.0.1", port, timeout_s=0.2)
-    # once for the server's end of the connection to see that the client is gone
+    # let the server's end of the connection notice that the client is gone
     await asyncio.sleep(0)
 
 

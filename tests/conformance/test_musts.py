@@ -1,4 +1,4 @@
-"""The table of MUSTs is whole: no line without case or reason, no case unknown or left out."""
+"""The table of MUSTs is complete: each line has a case or a reason, each case has a line."""
 
 from pathlib import Path
 

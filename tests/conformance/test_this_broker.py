@@ -1,4 +1,4 @@
-"""This project's broker against its own conformance harness: no case fails."""
+"""This project's broker on its own conformance harness: no case fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conformance.verdict import Verdict
 from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
 
 OPEN_TO_ALL: Final = {"anonymous_is_let_in_where_it_is_offered"}
-"""What is tried on a broker that everybody may enter."""
+"""Cases that are run on a broker without logins."""
 
 NOT_OFFERED: Final = {
     "no terminus outlives its link": {
@@ -22,7 +22,7 @@ NOT_OFFERED: Final = {
         "known_delivery_is_resumed_under_its_tag",
     },
 }
-"""What cannot be tried on this broker, since it does not offer it yet: to be shortened."""
+"""Cases for features that this broker does not offer yet; the list should become shorter."""
 
 NOT_APPLICABLE: Final[set[str]] = set().union(*NOT_OFFERED.values())
 
@@ -52,6 +52,6 @@ def test_what_is_not_applicable_exists() -> None:
 
 
 def test_nothing_was_logged_as_an_error(broker_with_users: BrokerProcess) -> None:
-    """Hostile as the cases are, none of them found a bug that the broker reports itself."""
+    """None of the hostile cases found a bug that the broker logs."""
     log = Path(broker_with_users.log).read_text()
     assert "Traceback" not in log

@@ -1,4 +1,4 @@
-"""Sole use of a container-id ("Enforcing Connection Uniqueness 1.0")."""
+"""Exclusive use of a container-id ("Enforcing Connection Uniqueness 1.0")."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WEAK: Final = 1
 
 
 def claiming(policy: int | None = None, detection: int | None = None) -> dict[str, object]:
-    """Fields of an open that claims its container-id."""
+    """Return the fields of an open that claims its container-id."""
     properties: dict[str, object] = {}
     if policy is not None:
         properties[ENFORCEMENT_POLICY] = UInt(policy)
@@ -38,7 +38,7 @@ def claiming(policy: int | None = None, detection: int | None = None) -> dict[st
 
 
 async def hold(peer: Conversation, fields: dict[str, object]) -> Open:
-    """Open `peer` as the holder of the container-id; NotApplicable where that is not offered."""
+    """Open `peer` as the holder of the container-id; raise NotApplicable if it is not offered."""
     opened = await peer.open(container_id=peer.name("sole"), **fields)
     if fields and SOLE_CONNECTION not in opened.offered_capabilities:
         raise NotApplicable(f"the broker does not offer {SOLE_CONNECTION}")
@@ -46,14 +46,17 @@ async def hold(peer: Conversation, fields: dict[str, object]) -> Open:
 
 
 async def hold_as(other: Conversation, peer: Conversation) -> None:
-    """Open another connection as the holder. `peer` waits unused, and some brokers hang up."""
+    """Open another connection as the holder.
+
+    `peer` is left unused: some brokers hang up on it.
+    """
     opened = await other.open(container_id=peer.name("sole"), **claiming())
     if SOLE_CONNECTION not in opened.offered_capabilities:
         raise NotApplicable(f"the broker does not offer {SOLE_CONNECTION}")
 
 
 def policy_in(opened: Open, name: str) -> int:
-    """The policy that the broker's open tells; 0, the default, where it tells none."""
+    """Return the policy in the broker's open; 0, the default, if there is none."""
     value = opened.properties.get(name)
     if value is None:
         return 0
@@ -64,7 +67,10 @@ def policy_in(opened: Open, name: str) -> int:
 
 @asynccontextmanager
 async def newcomer(peer: Conversation, fields: dict[str, object]) -> AsyncIterator[Conversation]:
-    """A second connection that has sent its open with the same container-id, and nothing read."""
+    """Yield a second connection that has sent an open with the same container-id.
+
+    Its answers have not been read, except the header.
+    """
     async with peer.another() as other:
         await other.login()
         other.send_bytes(AMQP_HEADER)
@@ -74,7 +80,7 @@ async def newcomer(peer: Conversation, fields: dict[str, object]) -> AsyncIterat
 
 
 async def check_refused(other: Conversation) -> tuple[Open, Close]:
-    """The newcomer gets an open and, behind it, a close with an error."""
+    """Check that the newcomer receives an open and then a close with an error; return both."""
     opened = await other.expect(Open)
     closed = await other.expect(Close)
     must(closed.error is not None, "a close with an error", "one without")
@@ -82,13 +88,13 @@ async def check_refused(other: Conversation) -> tuple[Open, Close]:
 
 
 async def check_admitted(other: Conversation) -> None:
-    """The newcomer is let in: it can begin a session."""
+    """Check that the newcomer is admitted, so that it can begin a session."""
     other.remote_open = await other.expect(Open)
     await (await other.begin()).end()
 
 
 async def check_undisturbed(peer: Conversation) -> None:
-    """The holder can still begin a session."""
+    """Check that the holder can still begin a session."""
     await (await peer.begin(channel=1)).end()
 
 
@@ -210,7 +216,10 @@ async def weak_detection_refuses_a_second_claim(peer: Conversation) -> None:
 
 
 async def hold_closing(peer: Conversation) -> None:
-    """Hold the container-id until somebody else claims it; NotApplicable if that is not agreed."""
+    """Hold the container-id until another connection claims it.
+
+    Raise NotApplicable if the broker does not agree to close the holder's connection then.
+    """
     opened = await hold(peer, claiming(CLOSE_EXISTING))
     if policy_in(opened, ENFORCEMENT_POLICY) != CLOSE_EXISTING:
         raise NotApplicable("the broker does not agree to close existing connections")

@@ -1,4 +1,4 @@
-"""What a case can come to: passed, failed, or not applicable."""
+"""The possible verdicts on a case: passed, failed, or not applicable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 
 class Verdict(Enum):
-    """Passed, failed, or why neither can be said."""
+    """The verdict on a case: passed, failed, or not applicable to this broker."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -28,17 +28,17 @@ class Failed(Exception):  # noqa: N818 - a verdict, not an error of the harness
 
     @property
     def is_end(self) -> bool:
-        """Whether the broker had closed the socket."""
+        """True if the broker closed the socket."""
         return self.got.startswith(("the end of the stream", RESET))
 
     @property
     def is_silence(self) -> bool:
-        """Whether nothing came in time."""
+        """True if no frame arrived in time."""
         return self.got.startswith("nothing for ")
 
 
-class NotApplicable(Exception):  # noqa: N818 - as above
-    """The case cannot be tried on this broker, for a reason to be told."""
+class NotApplicable(Exception):  # noqa: N818 - as for Failed
+    """The case cannot be tried on this broker, because of `reason`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -47,12 +47,12 @@ class NotApplicable(Exception):  # noqa: N818 - as above
 
 @dataclass(frozen=True)
 class Options:
-    """Where the broker is, and what a user told the harness about it.
+    """The broker's address, and what a user told the harness about the broker.
 
-    `address` is a queue that exists; where it is None every case uses an address of its own,
-    which the broker makes when it is attached to. `missing_address` is one that it will not make.
-    `blocking_address` and `rejecting_address` are queues of less than a thousand messages, to be
-    emptied: full, the one gives no credit, the other rejects.
+    `address` is an existing queue; if it is None, every case uses an address of its own, which the
+    broker creates with the first attach. `missing_address` is one that it refuses to create.
+    `blocking_address` and `rejecting_address` are queues of less than a thousand messages, which
+    the cases empty: once full, the former gives no credit, the latter rejects messages.
     """
 
     host: str
@@ -67,6 +67,6 @@ class Options:
 
 
 def require(claim: object, expected: str, got: object) -> None:
-    """Fail where `claim` is false; `got` is shown as it is written in Python."""
+    """Fail the case if `claim` is false; `got` is shown as it is written in Python."""
     if not claim:
         raise Failed(expected, got if isinstance(got, str) else repr(got))

@@ -1,4 +1,4 @@
-"""AMQP values as a reader of a report knows them: composites by name, fields by name."""
+"""AMQP values as the reader of a report knows them: composites and fields by name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FIELDS: Final[dict[int, str]] = {
 
 
 def in_words(value: object) -> str:
-    """A decoded value in one line; long texts are cut."""
+    """Return a decoded value in one line; long texts are cut."""
     if isinstance(value, Described):
         return _described(value)
     if isinstance(value, Integer):
@@ -68,10 +68,8 @@ def _described(value: Described) -> str:
     if code not in FIELDS or not isinstance(value.value, list):
         return name if value.value == [] else f"{name} {in_words(value.value)}"
     names = FIELDS[code].split()
-    if code == descriptors.SASL_INIT:
-        return (
-            f"{name}(mechanism={in_words(value.value[0]) if value.value else ''}, …)"  # a password
-        )
+    if code == descriptors.SASL_INIT:  # its other fields may contain a password
+        return f"{name}(mechanism={in_words(value.value[0]) if value.value else ''}, …)"
     held = [
         f"{names[place] if place < len(names) else f'field {place}'}={in_words(each)}"
         for place, each in enumerate(value.value)

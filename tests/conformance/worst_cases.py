@@ -1,6 +1,7 @@
-"""What takes a careless broker down, or holds it up for minutes: cases that come behind all others.
+"""Cases that stop a careless broker, or occupy it for minutes: they run after all others.
 
-They are from `reliability.md` 2.1. Cases run by the names of their modules, so this one's matters.
+They are from `reliability.md` 2.1. Cases run in the order of their modules' names, so the name of
+this module matters.
 """
 
 from __future__ import annotations

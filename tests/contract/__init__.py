@@ -1,1 +1,1 @@
-"""One suite for every filling of a contract."""
+"""Test suites of contracts, each run on every implementation."""

@@ -1,4 +1,4 @@
-"""What every store means by the contents of large messages."""
+"""The contract of stores for large bodies, kept as chunks ("contents") beside their messages."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -22,14 +22,14 @@ def sqlite_twice(folder: Path) -> tuple[Store, Store]:
     return SqliteStore(folder / "store.db"), SqliteStore(folder / "store.db")
 
 
-def postgresql_twice(folder: Path) -> tuple[Store, Store]:  # noqa: ARG001 - it lies in its server
+def postgresql_twice(folder: Path) -> tuple[Store, Store]:  # noqa: ARG001 - data is in a server
     server = postgres.server()
     url = server.url(server.database())
     return PostgresStore(url), PostgresStore(url)
 
 
 LASTING = {"sqlite": sqlite_twice, "postgresql": postgresql_twice}
-"""Stores that are opened, and opened again."""
+"""Stores that are opened twice: each function returns two objects of one database."""
 
 
 @pytest.fixture(params=STORES)
@@ -43,7 +43,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 def large(
     number: int, content: int, *, queue: str = "a", encoded: bytes = b"properties"
 ) -> StoredMessage:
-    """A message that has a content."""
+    """Return a message with a large body, the content of that number."""
     return StoredMessage(
         number=number,
         queue=queue,
@@ -64,7 +64,7 @@ def chunk(content: int, index: int) -> bytes:
 
 
 async def write(store: Store, content: int, count: int = 2, *, held: bool = True) -> None:
-    """Chunks of a content that the broker holds."""
+    """Write `count` chunks of a content, which the broker holds if `held`."""
     batch = Batch()
     changes = batch.content_changes()
     if held:
@@ -96,7 +96,7 @@ async def remove(store: Store, *numbers: int) -> None:
 
 
 async def swept(store: Store) -> int:
-    """How many steps it took to delete what nobody uses."""
+    """Sweep until no unused chunk is left; return the number of steps."""
     steps = 1
     while await store.sweep():
         steps += 1
@@ -104,7 +104,7 @@ async def swept(store: Store) -> int:
 
 
 async def has(store: Store, content: int, count: int = 2) -> list[int]:
-    """The chunks of a content that are there, each as it was written."""
+    """Return the indexes of the existing chunks of a content, which must be as written."""
     found: list[int] = []
     for index in range(count):
         try:
@@ -242,7 +242,7 @@ def test_a_change_of_contents_alone_is_a_change() -> None:
 
 @pytest.mark.parametrize("name", LASTING)
 async def test_after_a_restart_what_nobody_has_is_swept(name: str, tmp_path: Path) -> None:
-    """Half a message, one that was only held, and one that is in a queue."""
+    """Half a body and one that only the broker held are swept; a queued message keeps its own."""
     store, again = LASTING[name](tmp_path)
     await store.open()
     await write(store, 1, 1)
@@ -268,7 +268,7 @@ async def test_after_a_restart_what_nobody_has_is_swept(name: str, tmp_path: Pat
 async def test_chunks_of_a_queue_that_went_are_swept_after_a_restart(
     name: str, tmp_path: Path
 ) -> None:
-    """Its messages are deleted by the next start alone."""
+    """The messages of a removed queue are deleted only at the next start."""
     store, again = LASTING[name](tmp_path)
     await store.open()
     await write(store, 1)

@@ -1,4 +1,4 @@
-"""Up to where messages may have been delivered, as every filling of `storage.api` keeps it."""
+"""The contract of `storage.api` for the position up to which messages may have been delivered."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

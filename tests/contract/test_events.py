@@ -1,4 +1,4 @@
-"""The event log, as every filling of `storage.api` keeps it."""
+"""The contract of `storage.api` for the event log."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -32,7 +32,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 def row(number: int, kind: str = "enqueued", address: str = "a") -> EventRow:
-    """An event a second after the one before."""
+    """Return an event; each is a second later than the one with the number before."""
     return (
         *(number, AT_US + number * 1_000_000, kind, "", address, "durable/shop/orders"),
         *("ID:1", 2**53 + 4, "shop", "receiver", "7/0", 3, AT_US + 5, "0a0b", "because \U0001f6d2"),
@@ -41,6 +41,7 @@ def row(number: int, kind: str = "enqueued", address: str = "a") -> EventRow:
 
 
 async def filled(store: Store, count: int, *, address: str = "a") -> None:
+    """Store `count` events with the ids from 1 on."""
     batch = Batch()
     for number in range(1, count + 1):
         batch.note_event(row(number, address=address))
@@ -48,7 +49,7 @@ async def filled(store: Store, count: int, *, address: str = "a") -> None:
 
 
 async def ids(store: Store, **asked: int | str) -> list[int]:
-    """The ids of everything that a query finds, page by page."""
+    """Return the ids of all events that a query finds, page by page."""
     found: list[int] = []
     behind = 0
     while True:
@@ -60,7 +61,7 @@ async def ids(store: Store, **asked: int | str) -> list[int]:
 
 
 def rows_of(found: EventColumns) -> list[EventRow]:
-    """The rows whose columns these are."""
+    """Return the rows of which `found` has the columns."""
     columns: list[list[object]] = []
     for name, text in zip(EVENT_COLUMNS, found.columns, strict=True):
         values = text.split(SEPARATOR) if found.count else []
@@ -70,7 +71,7 @@ def rows_of(found: EventColumns) -> list[EventRow]:
 
 
 async def ids_in_columns(store: Store, **asked: int | str) -> list[int]:
-    """As `ids`, stretch by stretch."""
+    """Like `ids`, but read as columns, part by part."""
     found: list[int] = []
     behind = 0
     while True:

@@ -1,4 +1,4 @@
-"""Remembered ids of messages, as every filling of `storage.api` keeps them."""
+"""The contract of `storage.api` for remembered message ids."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -38,7 +38,7 @@ def stored_id(number: int, node: StoredNode = QUEUE) -> StoredId:
 
 
 async def numbers(store: Store, behind: int = 0) -> list[int]:
-    """The numbers of all ids behind that one, in the order in which the store gives them."""
+    """Return the numbers of all ids after `behind`, in the order of the store."""
     found: list[int] = []
     while part := await store.ids(found[-1] if found else behind):
         found += [int(each.number) for each in part]

@@ -1,4 +1,7 @@
-"""What a store keeps of a message besides its bytes: format, publisher, and how long at most."""
+"""The contract of stores for a message's attributes besides its bytes.
+
+These are its format, its publisher, and whether it is volatile.
+"""
 
 from pathlib import Path
 
@@ -17,7 +20,7 @@ __all__ = ["store"]
 
 
 def labelled(number: int, publisher: str, *, volatile: bool = False) -> StoredMessage:
-    """A message of another format, which cannot be read, by that publisher."""
+    """Return a message of another format, which cannot be decoded, by `publisher`."""
     return StoredMessage(
         number=number,
         queue="a",

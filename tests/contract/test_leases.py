@@ -1,4 +1,4 @@
-"""Leases and their batches, as every filling of `storage.api` keeps them."""
+"""The contract of `storage.api` for leases and their batches."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -52,6 +52,7 @@ def lease_batch(number: int, *numbers: int, of: str = "a") -> StoredLeaseBatch:
 
 
 def told(found: StoredLeases) -> tuple[list[str], list[str], int]:
+    """Return the stored leases and batches as texts, and the highest fencing token."""
     leases = [
         f"{each.name} {each.queue} {each.selector!r} {each.fencing_token} {each.ttl_ms}"
         f" {each.batch_number} {each.settled}"

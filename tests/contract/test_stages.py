@@ -1,4 +1,4 @@
-"""Stages and sinks, as every filling of `storage.api` keeps them."""
+"""The contract of `storage.api` for stages and sinks."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -41,6 +41,7 @@ async def numbers(store: Store) -> list[int]:
 
 
 async def watermarks(store: Store) -> dict[str, tuple[int, int]]:
+    """Return for each query the last committed batch, and its time in ms."""
     return {each.query: (int(each.batch), int(each.at_ms)) for each in await store.sinks()}
 
 

@@ -1,4 +1,4 @@
-"""What every filling of `storage.api` means; a new store is one more parameter of `store`."""
+"""The contract of `storage.api`; a new store is another parameter of the fixture `store`."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,7 +18,7 @@ QUEUE = StoredNode(address="a", kind="queue")
 TOPIC = StoredNode(address="a", kind="topic")
 
 
-def memory(folder: Path) -> Store:  # noqa: ARG001 - as the others
+def memory(folder: Path) -> Store:  # noqa: ARG001 - like the others
     return MemoryStore()
 
 
@@ -26,7 +26,7 @@ def sqlite(folder: Path) -> Store:
     return SqliteStore(folder / "store.db")
 
 
-def postgresql(folder: Path) -> Store:  # noqa: ARG001 - it lies in its server
+def postgresql(folder: Path) -> Store:  # noqa: ARG001 - the data is in its server
     server = postgres.server()
     return PostgresStore(server.url(server.database()))
 
@@ -50,7 +50,7 @@ def stored(
     queue: str = "a",
     deliver_at_ms: int = 0,
 ) -> StoredMessage:
-    """A message whose position is its number, unless another is given."""
+    """Return a message whose position is its number, unless another is given."""
     position = number if position is None else position
     return StoredMessage(
         number=number,
@@ -75,7 +75,7 @@ async def nodes(store: Store) -> list[tuple[str, str]]:
 
 
 async def holding(store: Store, *kept: int) -> Batch:
-    """A new batch for a store that has the queue `a` with messages at these positions."""
+    """Store the queue `a` with messages at these positions; return a new batch."""
     batch = Batch()
     batch.add_node(QUEUE)
     for position in kept:
@@ -406,7 +406,7 @@ async def test_copies_of_one_message_come_and_go_one_by_one(store: Store) -> Non
 
 
 async def places(store: Store) -> list[tuple[int, str, int, int, int, int]]:
-    """Number, queue, position, size and times of everything, in the order in which it came."""
+    """Return number, queue, position, size and times of all messages, in the order of arrival."""
     found: list[tuple[int, str, int, int, int, int]] = []
     while (part := await store.places(found[-1][0] if found else 0)).numbers:
         found += zip(

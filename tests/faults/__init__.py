@@ -1,1 +1,1 @@
-"""What outlives a broker that dies: real processes on real files, and what was promised."""
+"""Fault tests: broker processes are killed or disturbed, and what they promised must still hold."""

@@ -1,7 +1,7 @@
-"""`python -m tests.faults F1 --cycles 200 --seed 7`: faults as often as you like.
+"""`python -m tests.faults F1 --cycles 200 --seed 7`: run faults as often as you like.
 
-Without names all of them. Ends with 1 where a promise was broken. What is printed of each is
-its verdict: attempts / acked / lost / dup(flagged) / dup(unflagged) / reordered / torn /
+Without names, all faults are run. The exit status is 1 if a promise was broken. For each fault its
+verdict is printed: attempts / acked / lost / dup(flagged) / dup(unflagged) / reordered / torn /
 indeterminate / max-unavailability-ms, and the figures of that fault.
 """
 
@@ -24,7 +24,7 @@ from tests.support import postgres
 
 
 def main() -> int:
-    """Run what is asked for, one after another."""
+    """Run the faults that the command line names, one after another; return the exit status."""
     names = "\n".join(f"  {name:<4} {entry.words}" for name, entry in FAULTS.items())
     parser = argparse.ArgumentParser(
         prog="python -m tests.faults",
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def run(name: str, entry: Entry, asked: argparse.Namespace) -> Report:
-    """One fault, in a folder of its own."""
+    """Run one fault in a folder of its own; return its report, empty if it is impossible here."""
     with (
         tempfile.TemporaryDirectory(prefix="faults-") as made,
         Progress(

@@ -1,4 +1,4 @@
-"""What the broker says of itself, by `$management`."""
+"""Requests to the broker's `$management` node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.management import MANAGEMENT, REPLY_TO, Reply, read_reply, re
 
 
 class Asking:
-    """A connection's links to `$management`; one request at a time."""
+    """A client's pair of links to `$management`; at most one request is outstanding at a time."""
 
     def __init__(self, sender: Sender, receiver: Receiver) -> None:
         self._sender: Final = sender
@@ -21,7 +21,7 @@ class Asking:
 
     @classmethod
     async def of(cls, client: Client) -> Self:
-        """Those of that client, which has none yet."""
+        """Attach both links over `client`, which must have no such links yet."""
         receiver = await client.receiver(
             MANAGEMENT,
             credit=10,
@@ -33,18 +33,18 @@ class Asking:
     async def send(
         self, operation: str, kind: str, name: str, body: Mapping[str, object] | None = None
     ) -> None:
-        """Send a request, and wait for nothing."""
+        """Send a request without waiting for its response."""
         await self._sender.room()
         asked = None if body is None else dict(body)
         await self._sender.send(request(operation, kind, name, body=asked))
 
     async def has_answered(self) -> bool:
-        """Whether the answer has come by now."""
+        """Return whether the response has arrived by now; do not wait for it."""
         self._answer = await self._receiver.next(0)
         return self._answer is not None
 
     async def answer(self) -> Reply:
-        """The answer; Lost where none comes."""
+        """Wait for the response, accept it and return it; raise Lost if none arrives."""
         answer = self._answer or await self._receiver.next()
         self._answer = None
         if answer is None:
@@ -55,13 +55,13 @@ class Asking:
     async def ask(
         self, operation: str, kind: str, name: str, body: Mapping[str, object] | None = None
     ) -> Reply:
-        """What comes of a request."""
+        """Send a request and return its response."""
         await self.send(operation, kind, name, body)
         return await self.answer()
 
 
 async def record_of(client: Client, kind: str, name: str) -> dict[str, object]:
-    """The record of that entity."""
+    """Return the record of an entity, by its kind and name; raise Lost unless the status is 200."""
     reply = await (await Asking.of(client)).ask("READ", kind, name)
     if reply.status != 200:
         raise Lost(f"{reply.status} {reply.description}")

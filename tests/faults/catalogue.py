@@ -1,4 +1,4 @@
-"""The faults by their names in `reliability.md` 4.2, and how often each befalls the broker."""
+"""The faults by their names in `reliability.md` 4.2, with the number of cycles of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.faults.plan import Fault
 
 @dataclass(frozen=True)
 class Entry:
-    """A fault; `few` cycles for the quick suite, `many` for `make faults`."""
+    """A fault and its numbers of cycles: `few` in the quick suite, `many` in `make faults`."""
 
     words: str
     fault: Fault

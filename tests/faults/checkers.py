@@ -1,4 +1,4 @@
-"""The promises of `reliability.md` 1.2 as questions to a history: each yields what breaks it."""
+"""The promises of `reliability.md` 1.2 as checkers of a history; each yields the violations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Checker = Callable[[Reading], Iterator[str]]
 
 
 def lost(reading: Reading) -> Iterator[str]:
-    """Accepted, and never seen (P1)."""
+    """Yield messages that were accepted and never received (P1)."""
     for subject, sent in reading.sent.items():
         if reading.fate(sent) is Fate.DONE:
             for place in reading.places(sent):
@@ -22,7 +22,7 @@ def lost(reading: Reading) -> Iterator[str]:
 
 
 def lost_middle(reading: Reading) -> Iterator[str]:
-    """Lost, while a later one of the same producer is there: a hole, not a torn end."""
+    """Yield lost messages whose producer has a later one that arrived: a hole, not a torn end."""
     last: dict[tuple[str, str], int] = defaultdict(int)
     for place, subject in reading.receipts:
         producer, number = parts(subject)
@@ -35,7 +35,7 @@ def lost_middle(reading: Reading) -> Iterator[str]:
 
 
 def accepted_then_missing(reading: Reading) -> Iterator[str]:
-    """Accepted and delivered, not consumed, and never seen again."""
+    """Yield messages accepted and delivered whose last known delivery did not consume them."""
     for (place, subject), receipts in reading.receipts.items():
         sent = reading.sent.get(subject)
         stored = sent is not None and reading.fate(sent) is Fate.DONE
@@ -44,7 +44,7 @@ def accepted_then_missing(reading: Reading) -> Iterator[str]:
 
 
 def unexpected(reading: Reading) -> Iterator[str]:
-    """Delivered, but never sent, or not there."""
+    """Yield messages that were received but never sent, or received at a wrong place."""
     for (place, subject), receipts in reading.receipts.items():
         sent = reading.sent.get(subject)
         if receipts and (sent is None or not reading.may_be_at(sent, place)):
@@ -52,7 +52,7 @@ def unexpected(reading: Reading) -> Iterator[str]:
 
 
 def rejected_then_delivered(reading: Reading) -> Iterator[str]:
-    """Delivered, though its sender was told that it was not taken, or never committed it (P2)."""
+    """Yield messages received though the broker refused them or nothing committed them (P2)."""
     for (place, subject), receipts in reading.receipts.items():
         sent = reading.sent.get(subject)
         if receipts and sent is not None and reading.fate(sent) is Fate.NOT_DONE:
@@ -60,7 +60,7 @@ def rejected_then_delivered(reading: Reading) -> Iterator[str]:
 
 
 def duplicate_unflagged(reading: Reading) -> Iterator[str]:
-    """Delivered more often than sent, and not said to be (P6)."""
+    """Yield messages received more often without a redelivered flag than they were sent (P6)."""
     for (place, subject), receipts in reading.receipts.items():
         sent = reading.sent.get(subject)
         fresh = sum(not receipt.flagged for receipt in receipts)
@@ -69,7 +69,7 @@ def duplicate_unflagged(reading: Reading) -> Iterator[str]:
 
 
 def consumed_then_delivered(reading: Reading) -> Iterator[str]:
-    """Delivered again after a commit that consumed it (P3)."""
+    """Yield messages that were delivered again after a commit that consumed them (P3)."""
     for (place, subject), receipts in reading.receipts.items():
         sent = reading.sent.get(subject)
         if sent is not None and sent.copies <= 1:
@@ -79,9 +79,10 @@ def consumed_then_delivered(reading: Reading) -> Iterator[str]:
 
 
 def reordered(reading: Reading) -> Iterator[str]:
-    """Of one producer and priority, a later one came before an earlier one (P5).
+    """Yield messages that arrived after a later one of the same producer and priority (P5).
 
-    Counted are those that nobody at that place had seen before; of a link that was alone, all.
+    Only the first delivery of a message at a place counts; of a link that was alone, every
+    delivery.
     """
     for (place, by), deliveries in reading.by_link.items():
         latest: dict[tuple[str, int], int] = {}
@@ -96,7 +97,10 @@ def reordered(reading: Reading) -> Iterator[str]:
 
 
 def torn_tx(reading: Reading) -> Iterator[str]:
-    """Of one transaction, something happened and something did not (P4)."""
+    """Yield transactions of which one part happened and another did not (P4).
+
+    Also yield those whose effects contradict the outcome that the client was told.
+    """
     effects: dict[str, set[bool]] = defaultdict(set)
     for subject, sent in reading.sent.items():
         if sent.transaction and sent.copies:
@@ -115,13 +119,13 @@ def torn_tx(reading: Reading) -> Iterator[str]:
 
 
 def is_stored(reading: Reading, subject: str) -> bool:
-    """Whether the message is known to be the broker's, once."""
+    """Return whether the broker is known to have the message, and exactly one copy of it."""
     sent = reading.sent.get(subject)
     return sent is not None and sent.copies == 1 and reading.fate(sent) is Fate.DONE
 
 
 def corrupt_body(reading: Reading) -> Iterator[str]:
-    """Not what was sent (P10)."""
+    """Yield messages received with another body than the one sent (P10)."""
     for (place, subject), receipts in reading.receipts.items():
         sent = reading.sent.get(subject)
         if sent is not None and any(receipt.crc != sent.crc for receipt in receipts):
@@ -129,7 +133,7 @@ def corrupt_body(reading: Reading) -> Iterator[str]:
 
 
 def parts(subject: str) -> tuple[str, int]:
-    """Producer and counter."""
+    """Return the producer and the counter that a message's name consists of; -1 for no counter."""
     producer, _, number = subject.rpartition(".")
     return producer, int(number) if number.isdecimal() else -1
 
@@ -150,7 +154,7 @@ CHECKERS: Final[dict[str, Checker]] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a history shows: figures, and what each checker found."""
+    """The judgement of a history: its figures, and the findings of each checker."""
 
     attempts: int
     acked: int
@@ -161,11 +165,11 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether every promise was kept."""
+        """Return whether every promise was kept."""
         return not any(self.findings.values())
 
     def line(self) -> str:
-        """The one line that sums it up."""
+        """Return the figures in one line."""
         words = {
             "attempts": self.attempts,
             "acked": self.acked,
@@ -180,7 +184,7 @@ class Verdict:
         return " / ".join(f"{name} {value}" for name, value in words.items())
 
     def problems(self, most: int = 5) -> Iterator[str]:
-        """A line for each checker that found something."""
+        """Yield a line for each checker with findings, which names at most `most` of them."""
         for name, found in self.findings.items():
             if found:
                 more = f" and {len(found) - most} more" if len(found) > most else ""
@@ -188,7 +192,7 @@ class Verdict:
 
 
 def judge(reading: Reading) -> Verdict:
-    """Ask everything."""
+    """Apply all checkers to `reading` and return the verdict."""
     fates = [reading.fate(sent) for sent in reading.sent.values()]
     return Verdict(
         attempts=sum(sent.attempts for sent in reading.sent.values()),

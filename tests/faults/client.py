@@ -1,4 +1,4 @@
-"""A client that speaks frames, and knows what it was told before its connection was lost."""
+"""A client that works with frames, and records what it was told before its connection was lost."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.faults.links import PATIENCE_S, WINDOW, Lost, Receiver, Refused, Send
 from tests.support.frames import attach_receiver, attach_sender
 
 FRAME_HEAD: Final = 64
-"""Room for what stands before a transfer's payload."""
+"""Bytes of a frame that are reserved for everything before a transfer's payload."""
 
 
 class Client:
-    """A connection with one session. Whatever waits raises Lost when the connection is."""
+    """A connection with one session. Methods that wait raise Lost once the connection is lost."""
 
     def __init__(
         self, port: int, container_id: str, *, idle_time_out: int = -1, frame_size: int = 2**15
@@ -87,27 +87,32 @@ class Client:
         if self._beat is not None:
             self._beat.cancel()
         self._reading.cancel()
-        self._writer.close()  # whoever is cancelled while it waits here has closed it
+        self._writer.close()  # before any wait: if this call is cancelled, the socket is closed
         await asyncio.gather(self._reading, return_exceptions=True)
-        with suppress(OSError):  # how it ended has been seen by whoever read
+        with suppress(OSError):  # `_read` has recorded how the connection ended
             await self._writer.wait_closed()
 
     def abort(self) -> None:
-        """Drop the connection without a word."""
+        """Drop the connection without sending a close."""
         self._writer.transport.abort()
 
     async def ended(self, patience_s: float = PATIENCE_S) -> bool:
-        """Whether the connection ends in time."""
+        """Wait up to `patience_s` seconds for the connection's end; return whether it ended."""
         done, _ = await asyncio.wait([self._reading], timeout=patience_s)
         return bool(done)
 
     async def change(self, patience_s: float = PATIENCE_S) -> None:
-        """Wait for a frame; TimeoutError, or nothing where `patience_s` is short, without one."""
+        """Wait up to `patience_s` seconds for frames.
+
+        Without any, raise TimeoutError; just return if `patience_s` is less than PATIENCE_S. Raise
+        Lost if the connection is lost.
+        """
         if self.lost:
             raise Lost(str(self.error.condition if self.error else "cut off"))
         self._changed.clear()
         try:
-            # not wait_for: Python 3.11's forgets a cancellation that comes together with the frame
+            # not wait_for: that of Python 3.11 loses a cancellation that arrives together with the
+            # frame
             async with asyncio.timeout(patience_s):
                 await self._changed.wait()
         except TimeoutError:
@@ -127,7 +132,7 @@ class Client:
         target: Coordinator | None = None,
         properties: dict[str, object] | None = None,
     ) -> Sender:
-        """A link to `address`; Refused where there is none."""
+        """Attach a link to `address`; raise Refused if the broker refuses it."""
         handle = len(self._links)
         attach = attach_sender(
             address,
@@ -155,9 +160,9 @@ class Client:
         target: Target | None = None,
         name: str = "",
     ) -> Receiver:
-        """A link from `address`; of the durable subscription with that name, where one is named.
+        """Attach a link from `address`, or from the durable subscription `subscription` to it.
 
-        As JMS clients do, it has what is unsettled when it ends counted as failed.
+        Like links of JMS clients, it counts deliveries that are unsettled when it ends as failed.
         """
         handle = len(self._links)
         if source is None:
@@ -176,7 +181,7 @@ class Client:
         return receiver
 
     async def unsubscribe(self, name: str) -> bool:
-        """Look that subscription up and end it; False where there is none."""
+        """Look up the subscription and end it; return False if none was ended."""
         handle = len(self._links)
         try:
             await self._attach(Attach(name=name, handle=handle, role=True, target=Target()))
@@ -201,13 +206,13 @@ class Client:
     # -- what goes out
 
     def say(self, body: Body) -> None:
-        """Write one frame; it is lost where the connection is."""
+        """Write one frame; discard it if the connection is closing."""
         if not self._writer.transport.is_closing():
             self._writer.write(frame(body))
 
     @property
     def window(self) -> int:
-        """Transfers that may go out."""
+        """Return the number of transfers that the broker's session window allows now."""
         return self._window_end - self._next_outgoing
 
     def flow(self, handle: int, *, count: int, credit: int, drain: bool) -> None:
@@ -227,7 +232,10 @@ class Client:
     async def transfer(
         self, handle: int, payload: bytes, *, state: TransactionalState | None, halt_at: int | None
     ) -> asyncio.Future[DeliveryState | None]:
-        """Write the frames of a delivery; the future of its outcome."""
+        """Write the frames of a delivery; return a future of its outcome, None if it is lost.
+
+        With `halt_at`, write no frame that begins at or behind that byte of the payload.
+        """
         if self.lost:
             raise Lost("nothing can be sent any more")
         delivery_id = self._next_delivery
@@ -274,7 +282,7 @@ class Client:
             self._changed.set()
 
     def _take(self, data: bytes) -> bytes:
-        """Read the whole frames; what is left."""
+        """Process the complete frames in `data`; return the rest."""
         at = 0
         while len(data) - at >= 8:
             size = 8 if data[at : at + 4] == b"AMQP" else int.from_bytes(data[at : at + 4])
@@ -313,7 +321,7 @@ class Client:
             self._next_incoming = int(body.next_outgoing_id)
         elif code == ATTACH and isinstance(body, Attach):
             self._handles[int(body.handle)] = body.name
-            # a broker that refuses shows no terminus of its own, and detaches (2.6.3)
+            # a broker that refuses a link answers without its own terminus, then detaches (2.6.3)
             if (body.target if body.role else body.source) is not None:
                 self._answer(body.name, body)
         elif code == DETACH and isinstance(body, Detach):

@@ -2,8 +2,8 @@
 
     python -m tests.faults.controls
 
-A check that catches nothing would pass for ever. Each is a change in a copy of the sources,
-against which the check runs in a process of its own; a line says what caught it.
+They show that a check can fail. Each control changes a copy of the sources, against which the check
+runs in a process of its own; a line says what caught it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ DAMAGE: Final = ("tests.faults.damage", "--count", "20", "--seed", "1")
 
 @dataclass(frozen=True)
 class Control:
-    """Changes that break a promise, the check that must notice, and the word that it says then."""
+    """Changes that break a promise, and the check that must notice it.
+
+    `word` occurs in the line that the check prints for that promise.
+    """
 
     name: str
     changes: tuple[Mutation, ...]
@@ -104,11 +107,15 @@ NONE: Final = (
     Control("none: power cuts", (), POWER_CUT, ""),
     Control("none: damaged files", (), DAMAGE, ""),
 )
-"""Nothing is wrong, and nothing may be said."""
+"""Controls without changes, for which a check must report nothing."""
 
 
 def verdict(control: Control) -> str | None:
-    """What the check says against the copy; None where it finds nothing wrong."""
+    """Run the check against the changed copy; return its first finding, None if there is none.
+
+    The result begins with "something else" if no finding has the control's word. Raise RuntimeError
+    if the check did not run.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copy_to(folder, NAMES)
@@ -135,14 +142,14 @@ def verdict(control: Control) -> str | None:
 
 
 def is_caught(control: Control, said: str | None) -> bool:
-    """Whether the check is red for the reason it should be; or green where nothing is wrong."""
+    """Return whether the check failed for the expected reason, or passed if nothing was changed."""
     if not control.changes:
         return said is None
     return said is not None and not said.startswith("something else")
 
 
 def main() -> int:
-    """Print a line for each; 1 unless all were caught."""
+    """Print a line for each control; return 1 unless all were caught."""
     reason = power_trace.reason_not_to()
     wrong = 0
     for control in (*CONTROLS, *NONE):

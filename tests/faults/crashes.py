@@ -23,12 +23,14 @@ from tests.faults.workload import (
 )
 
 UP_S = (0.05, 0.9)
-"""So long the broker lives in a cycle of F1."""
+"""Minimum and maximum number of seconds that the broker lives in a cycle of F1."""
 
 
 class MixedLoad:
-    """Queues, priorities, transactions, a topic with two durable subscriptions: who sends, who
-    takes, and who drains each place in the end."""
+    """Clients of queues, priorities, transactions, and a topic with two durable subscriptions.
+
+    `workers` send and receive; `drains` empty each place in the end.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.recorder = Recorder()
@@ -72,7 +74,7 @@ class MixedLoad:
         ]
 
     async def subscribe(self, port: int) -> None:
-        """Make the subscriptions, before anything is published."""
+        """Create the subscriptions; call this before anything is published."""
         for subscriber in self.subscribers:
             await subscriber.drain(port)
 
@@ -115,7 +117,7 @@ async def killed_at_random(plan: Plan) -> Report:
 
 
 async def over(server: Server, working: list[asyncio.Task[None]]) -> None:
-    """Nothing goes on."""
+    """Cancel the workers, wait for their end, and close the server."""
     for task in working:
         task.cancel()
     await asyncio.gather(*working, return_exceptions=True)
@@ -123,7 +125,7 @@ async def over(server: Server, working: list[asyncio.Task[None]]) -> None:
 
 
 async def crash_loop(plan: Plan) -> Report:
-    """F23: killed before it is ready, or soon after; nothing grows, and all is there."""
+    """F23: the broker is killed before it is ready, or soon after; nothing grows or is lost."""
     chosen = random.Random(plan.seed)
     recorder = Recorder()
     station = Station(recorder)
@@ -175,13 +177,13 @@ async def crash_loop(plan: Plan) -> Report:
 
 
 def stored_bytes(plan: Plan) -> int:
-    """What the files of an SQLite store take together."""
+    """Return the size of all files of an SQLite store in bytes; 0 for another store."""
     folder = plan.place.database.parent
     return sum(file.stat().st_size for file in folder.glob("*")) if plan.place.is_sqlite else 0
 
 
 def rows_left(plan: Plan) -> int:
-    """Segments of messages and their bodies in the tables; the broker must not run."""
+    """Return the number of message segments and bodies in the tables; the broker must not run."""
     with closing(sqlite3.connect(plan.place.database)) as database:
         return sum(
             int(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])

@@ -1,4 +1,4 @@
-"""F13 and F14: the connection is cut after the broker has done it, before the client knows."""
+"""F13 and F14: a connection is cut before the client learns what the broker has done."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from tests.faults.server import Server
 from tests.faults.workload import GONE, Consumer, Station, Worker, all_drained
 
 Judge = Callable[[bytes, bool], bool]
-"""Whether to cut the connection now: the frame that is about to pass, and whether to the broker.
+"""Decides whether to cut the connection now.
 
-What it is asked about does not pass where it says yes.
+The arguments are the frame to be passed on next, and whether its direction is to the broker. If the
+result is True, that frame is not passed on.
 """
 
 RESET: Final = struct.pack("ii", 1, 0)
-"""SO_LINGER that makes a close an RST."""
+"""Value of SO_LINGER with which a close sends an RST."""
 
 
 class FaultProxy:
-    """Stands between clients and a broker, frame by frame, and cuts where `judge` says so."""
+    """A proxy between clients and a broker that cuts a connection at a frame picked by `judge`."""
 
     def __init__(self, port: int, judge: Judge) -> None:
         self._broker_port: Final = port
@@ -90,7 +91,7 @@ class FaultProxy:
 
 
 def reset(end: asyncio.StreamWriter) -> None:
-    """Close it with an RST: what is in its buffers is lost."""
+    """Close the stream with an RST; the data in its buffers is lost."""
     raw = end.get_extra_info("socket")
     if raw is not None and raw.fileno() >= 0:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -98,7 +99,11 @@ def reset(end: asyncio.StreamWriter) -> None:
 
 
 class Cut:
-    """Which frame it is that does not pass any more."""
+    """Picks the frame that a proxy does not pass on any more.
+
+    This is number `at` of its kind, counted from 1; with `answers`, the broker's answer to that
+    discharge. `happened` is True once that frame has been seen.
+    """
 
     def __init__(self, at: int, *, answers: bool) -> None:
         self._at: Final = at
@@ -108,7 +113,7 @@ class Cut:
         self.happened = False
 
     def outcome(self, raw: bytes, inward: bool) -> bool:
-        """Cut at the broker's nth disposition."""
+        """Return whether this is the broker's disposition number `at`."""
         if not inward and isinstance(read_frame(raw).body, Disposition):
             self._seen += 1
             self.happened = self.happened or self._seen == self._at
@@ -116,7 +121,7 @@ class Cut:
         return False
 
     def discharge(self, raw: bytes, inward: bool) -> bool:
-        """Cut at the nth discharge, or at its answer."""
+        """Return whether this is discharge number `at`, or if `answers`, the broker's answer."""
         body = read_frame(raw).body
         if inward and isinstance(body, Transfer) and is_discharge(body.payload):
             self._seen += 1
@@ -131,7 +136,7 @@ class Cut:
 
 
 def is_discharge(payload: bytes) -> bool:
-    """Whether the message asks the coordinator to end a transaction (4.5.2)."""
+    """Return whether the message asks the coordinator to end a transaction (4.5.2)."""
     return payload.startswith(b"\x00\x53\x77\x00\x53" + bytes([DISCHARGE]))
 
 
@@ -142,11 +147,11 @@ ONCE: Final = """\
 pattern = "*f13-once-*"
 duplicate_window = 1000
 """
-"""Where a message that is sent again is accepted and not kept twice."""
+"""Settings with addresses that accept a message that is sent again, and do not store it twice."""
 
 
 class Persistent(Worker):
-    """Sends what it is told to; and again, under the same name, what was never answered."""
+    """Sends `count` messages; the next run sends those not accepted again, under the same names."""
 
     def __init__(self, station: Station, seed: int, *, address: str, count: int) -> None:
         super().__init__(station, "sure", seed)
@@ -155,7 +160,7 @@ class Persistent(Worker):
         self.resent = 0
 
     async def run(self, port: int) -> None:
-        """Once over the connection at `port`."""
+        """Send the messages that were not accepted yet, over one connection to `port`."""
         with suppress(*GONE):
             async with Client(port, self.name) as client:
                 self.attaches += 1
@@ -171,7 +176,7 @@ class Persistent(Worker):
 
 
 async def outcomes_cut_off(plan: Plan) -> Report:
-    """F13: the broker has stored it, its outcome is lost, and the sender sends it again."""
+    """F13: the broker has stored a message, its outcome is lost, and the sender sends it again."""
     chosen = random.Random(plan.seed)
     report = Report()
     server = Server(replace(plan.place, settings=ONCE))
@@ -219,7 +224,7 @@ async def outcomes_cut_off(plan: Plan) -> Report:
 
 
 class Swapper(Worker):
-    """In one transaction takes what there is from one queue and sends as much to another."""
+    """In one transaction, takes all messages of one queue and sends as many to another."""
 
     def __init__(self, station: Station, seed: int, *, source: str, target: str) -> None:
         super().__init__(station, "swap", seed)
@@ -233,7 +238,7 @@ class Swapper(Worker):
                 await (await self.send(sender, self._source))
 
     async def run(self, port: int) -> str:
-        """One transaction; its name in the history."""
+        """Run one transaction; return its name in the history, empty if none was declared."""
         name = ""
         with suppress(*GONE):
             async with Client(port, self.name) as client:
@@ -257,7 +262,7 @@ class Swapper(Worker):
 
 
 async def discharges_cut_off(plan: Plan) -> Report:
-    """F14: the connection is cut before the broker has the discharge, or before its answer."""
+    """F14: the connection is cut before the broker has the discharge, or the client its answer."""
     chosen = random.Random(plan.seed)
     report = Report()
     ends = {True: 0, False: 0}
@@ -276,7 +281,7 @@ async def discharges_cut_off(plan: Plan) -> Report:
             async with FaultProxy(server.port, cut.discharge) as proxy:
                 name = await swapper.run(proxy.port)
             report.check(cut.happened, "F14: the connection was not cut")
-            # the proxy has seen what the client has not: what the broker was asked and has said
+            # the proxy has seen what the client has not: whether the broker committed
             recorder.note(Phase.OK if done else Phase.FAIL, Action.COMMIT, name)
             if chosen.random() < 0.5:
                 await server.kill()

@@ -2,8 +2,9 @@
 
     python -m tests.faults.damage --count 200 --seed 1
 
-Each is done to a copy of a store whose messages are known; the real store opens what is left.
-Bytes that were never stored must never come out (P10). Prints a line for each kind; 1 unless so.
+Each damage is done to a copy of a store whose messages are known, and the real store opens the
+result. It must never return bytes that were not stored (P10). A line is printed for each kind; the
+exit status is 1 if that promise was broken.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Sample:
 
 
 async def samples_of(folder: Path, seed: int) -> tuple[Sample, Sample, Sample]:
-    """One store three times: early and later, both with a log, and in the end without."""
+    """Return one store at three times: early and later, with a log, and closed, without a log."""
     draw = random.Random(seed)
     store = SqliteStore(folder / DATABASE)
     await store.open()
@@ -65,7 +66,10 @@ async def samples_of(folder: Path, seed: int) -> tuple[Sample, Sample, Sample]:
 
 
 async def _fill(store: SqliteStore, draw: random.Random, ever: Told) -> None:
-    """Forty commits more: messages of their own bytes, copies that share them, some removed."""
+    """Make forty rounds of two commits: one adds messages, the other removes and counts some.
+
+    In about three of ten rounds the messages are copies in two queues, which share their bytes.
+    """
     for _ in range(40):
         batch = Batch()
         encoded = draw.randbytes(draw.choice((20, 200, 900, 6000)))
@@ -128,7 +132,7 @@ async def _messages(store: SqliteStore) -> Told:
 
 @dataclass(frozen=True)
 class Damage:
-    """One way to damage files; a draw says where."""
+    """One way to damage files; a random generator picks the place in them."""
 
     name: str
     to: Callable[[Files, random.Random], Files]
@@ -172,7 +176,7 @@ DAMAGES: Final = (
 
 @dataclass
 class Outcome:
-    """What became of the trials of one kind of damage."""
+    """The results of all trials of one kind of damage: numbers, and an example of each result."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
@@ -183,7 +187,7 @@ class Outcome:
 
 
 async def look(folder: Path, files: Files, sample: Sample, outcome: Outcome) -> None:
-    """Open what is left, and compare what comes out with what was there."""
+    """Open the store with these files, compare its messages with `sample`; record the result."""
     write_image(folder, files)
     store = SqliteStore(folder / DATABASE)
     outcome.counts["tried"] += 1
@@ -198,7 +202,7 @@ async def look(folder: Path, files: Files, sample: Sample, outcome: Outcome) -> 
         if "\n" in str(error) or str(folder) not in str(error):
             outcome.add("not said in one line", str(error))
         return
-    except Exception as error:  # noqa: BLE001 - whatever it is, nobody meant it
+    except Exception as error:  # noqa: BLE001 - every other error is a finding
         outcome.add("unforeseen error", f"{type(error).__name__}: {error}")
         return
     _compare(held, store.quarantined, sample, outcome)
@@ -237,7 +241,7 @@ def _facts(message: StoredMessage) -> tuple[object, ...]:
 
 
 async def run(*, count: int, seed: int) -> dict[str, Outcome]:
-    """So many trials of each kind of damage, and each way of mixing files up."""
+    """Try each kind of damage `count` times, each mixture of files once; return the outcomes."""
     found: dict[str, Outcome] = {}
     with (
         tempfile.TemporaryDirectory(dir=scratch()) as one,
@@ -268,7 +272,7 @@ MUST_NOT: Final = ("wrongly delivered", "unforeseen error", "not said in one lin
 
 
 def broken(found: dict[str, Outcome]) -> list[str]:
-    """What must not have happened, in words."""
+    """Return a line for each result that must not occur."""
     return [
         f"{name}: {kind}: {outcome.examples[kind]}"
         for name, outcome in found.items()
@@ -278,7 +282,7 @@ def broken(found: dict[str, Outcome]) -> list[str]:
 
 
 def lines(found: dict[str, Outcome]) -> list[str]:
-    """A verdict, and a line for each kind of damage."""
+    """Return the verdict, a line for each kind of damage, and one for each broken promise."""
     wrong = broken(found)
     tried = sum(outcome.counts["tried"] for outcome in found.values())
     delivered = sum(outcome.counts["wrongly delivered"] for outcome in found.values())
@@ -291,7 +295,7 @@ def lines(found: dict[str, Outcome]) -> list[str]:
 
 
 def main() -> int:
-    """Print the verdict."""
+    """Print the verdict; return the exit status."""
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--count", type=int, default=200)
     options.add_argument("--seed", type=int, default=1)

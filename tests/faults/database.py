@@ -1,4 +1,4 @@
-"""F15: PostgreSQL ends sessions, during commits too, and crashes; the broker with it, sometimes.
+"""F15: PostgreSQL ends sessions, during commits too, or crashes, sometimes with the broker.
 
 Nothing that was accepted is lost, and while the broker lives no client loses its connection.
 """
@@ -21,10 +21,10 @@ from tests.faults.workload import all_drained
 from tests.support import postgres
 
 BETWEEN_S: Final = (0.05, 0.6)
-"""So long nothing befalls the database."""
+"""Minimum and maximum number of seconds between two disturbances of the database."""
 
 KILLED_EVERY: Final = 4
-"""In one cycle of so many the broker is killed while the database restarts."""
+"""In one of this number of cycles the broker is killed while the database restarts."""
 
 END_ALL: Final = (
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
@@ -34,11 +34,14 @@ END_ALL: Final = (
 END_COMMITTING: Final = f"{END_ALL} AND state = 'active' AND pid <> pg_backend_pid()"
 
 ATTEMPTS: Final = 200
-"""To meet a session in the middle of a commit, looking again and again."""
+"""Maximum number of attempts to find a session that is in the middle of a commit."""
 
 
 class Database:
-    """The database of one run, and what befalls it. `away_ms`: how long each time."""
+    """The database of one run, and ways to disturb it.
+
+    `away_ms` has the duration of each outage, in ms; `met` counts sessions ended during a commit.
+    """
 
     def __init__(self, server: postgres.Server) -> None:
         self._server: Final = server
@@ -47,11 +50,11 @@ class Database:
         self.met = 0
 
     async def end(self) -> None:
-        """End the broker's session, whatever it does."""
+        """End the broker's session, whatever it is doing."""
         await self._server.sql(END_ALL)
 
     async def end_committing(self) -> None:
-        """End it while a statement or a commit is under way."""
+        """End the broker's session during a statement or a commit; give up after ATTEMPTS."""
         for _ in range(ATTEMPTS):
             rows = await self._server.sql(END_COMMITTING)
             if rows[0]["count"]:
@@ -59,7 +62,7 @@ class Database:
                 return
 
     async def crash(self) -> None:
-        """As a server that is killed, and comes back."""
+        """Stop the server as a kill would, and start it again."""
         began = time.monotonic()
         await asyncio.to_thread(self._server.stop, "immediate")
         await asyncio.to_thread(self._server.start)
@@ -67,7 +70,7 @@ class Database:
 
 
 async def database_lost(plan: Plan) -> Report:
-    """F15, under mixed load."""
+    """F15: the database is disturbed under mixed load."""
     try:
         database = Database(postgres.server())
     except Skipped as reason:
@@ -105,7 +108,7 @@ async def database_lost(plan: Plan) -> Report:
 
 
 async def befall(database: Database, server: Server, load: MixedLoad, *, plan: Plan) -> int:
-    """All that is to happen, one after the other; how often the broker was killed."""
+    """Carry out all disturbances, one after another; return how often the broker was killed."""
     chosen = random.Random(plan.seed)
     kills = 0
     for cycle in range(1, plan.cycles + 1):

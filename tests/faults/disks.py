@@ -1,4 +1,4 @@
-"""F3, F5 and F7 for the catalogue: what disks do to a store."""
+"""F3, F5 and F7 for the catalogue: faults of the store's disk."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tests.faults import damage, full_disk, power_cut, power_trace
 from tests.faults.plan import Impossible, Plan, Report
 
 WORK: Final = 6
-"""How much clients do before the power goes: a checkpoint of the log is among it."""
+"""Amount of work of the clients before the power cut; it causes a checkpoint of the log."""
 
 
 async def power_cuts(plan: Plan) -> Report:
-    """F3: so many images of what a power cut may leave."""
+    """F3: judge `plan.cycles` images of what a power cut may leave."""
     reason = power_trace.reason_not_to()
     if reason is not None:
         raise Impossible(reason)
@@ -29,7 +29,7 @@ async def power_cuts(plan: Plan) -> Report:
 
 
 async def full(plan: Plan) -> Report:
-    """F5: so often a disk that messages and a foreign file fill up."""
+    """F5: fill a disk with messages and a foreign file, `plan.cycles` times."""
     reason = full_disk.reason_not_to()
     if reason is not None:
         raise Impossible(reason)
@@ -45,7 +45,7 @@ async def full(plan: Plan) -> Report:
 
 
 async def damaged_files(plan: Plan) -> Report:
-    """F7: so many damages of each kind."""
+    """F7: do damage of each kind `plan.cycles` times."""
     if not plan.place.is_sqlite:
         raise Impossible("it is SQLite's files that are damaged")
     found = await damage.run(count=plan.cycles, seed=plan.seed)

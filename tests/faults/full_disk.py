@@ -1,9 +1,9 @@
-"""F5: a disk that is full: of messages, and of somebody else's file. Nothing accepted is lost.
+"""F5: a disk full of messages and of another program's file; nothing accepted is lost.
 
     python -m tests.faults.full_disk
 
-The disk is a file system of its own in memory, mounted where nobody else sees it; that takes
-root. `test_kill.py` has the twin that takes none: a file that may not grow.
+The disk is an in-memory file system in a mount namespace of its own, which takes root.
+`test_kill.py` has a variant without root: a file that may not grow.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from tests.support.socket_client import SocketClient
 
 DISK_MIB: Final = 12
 FOREIGN_MIB: Final = 4
-"""Of a file that is not the broker's."""
+"""Size in MiB of a file on the disk that is not the broker's."""
 
 RESERVE_MIB: Final = 4
-"""Below this the broker asks its producers to wait."""
+"""Free space in MiB below which the broker makes its producers wait."""
 
 BALLAST_MIB: Final = 1
-"""Which the broker keeps on so small a disk."""
+"""Size in MiB of the ballast that the broker keeps on so small a disk."""
 
 MANY: Final = 1_000_000
-"""More messages than the disk has room for."""
+"""More messages than fit on the disk."""
 
 PID: Final = re.compile(r" pid=(\d+)$", re.MULTILINE)
 
 
 @cache
 def reason_not_to() -> str | None:
-    """Why no disk can be had here; None where one can."""
+    """Return why no disk can be mounted here, None if one can."""
     tried = subprocess.run(
         ["unshare", "--mount", "mount", "-t", "tmpfs", "-o", "size=1m", "none", "/mnt"],
         capture_output=True,
@@ -54,7 +54,10 @@ def reason_not_to() -> str | None:
 
 
 class Disk:
-    """A small file system, seen by one process that waits, and by whatever enters its namespace."""
+    """A small file system in the mount namespace of a waiting process; others must enter it.
+
+    `within` is the path of the disk as other processes reach it.
+    """
 
     def __init__(self, folder: Path, mib: int) -> None:
         mount = 'mount -t tmpfs -o size="$1" none "$2" && echo mounted && exec cat'
@@ -68,7 +71,7 @@ class Disk:
         self.within: Final = Path(f"/proc/{self._keeper.pid}/root{folder}")
 
     def program(self, *arguments: str) -> list[str]:
-        """A command that sees the disk."""
+        """Return a command that runs the program `arguments` where the disk is visible."""
         return ["nsenter", f"--mount=/proc/{self._keeper.pid}/ns/mnt", *arguments]
 
     def put_foreign_file(self) -> None:
@@ -78,7 +81,7 @@ class Disk:
         (self.within / "foreign").unlink()
 
     def close(self) -> None:
-        with self._keeper:  # closes its pipes, at which it ends
+        with self._keeper:  # closes the pipes of the process, which ends it
             pass
 
 
@@ -98,12 +101,13 @@ def broker_on(disk: Disk, folder: Path, mount: Path) -> BrokerProcess:
         f'store = "sqlite:///{mount}/store.db"\n'
         f"disk_free_min = {RESERVE_MIB * 2**20}\ndisk_ballast = {BALLAST_MIB * 2**20}\n"
     )
-    # nsenter goes to the root of the namespace: the settings name the store by its whole path
+    # nsenter changes to the root directory of the namespace, so the settings need the store's
+    # absolute path
     return BrokerProcess(folder, settings=settings, program=disk.program(*environment(), *serving))
 
 
 def environment() -> list[str]:
-    """What lets Python find the broker from another working directory."""
+    """Return the command prefix with which Python finds the broker from any working directory."""
     root = Path(__file__).resolve().parents[2]
     return ["env", f"PYTHONPATH={root}"] if "-m" in command() else ["env"]
 
@@ -113,14 +117,17 @@ def port_of(broker: BrokerProcess) -> int:
 
 
 async def fill(broker: BrokerProcess, first: int) -> tuple[list[int], bool]:
-    """Send until the broker takes no more, or is gone; what it accepted, and whether it is."""
+    """Send until the broker gives no more credit or is gone.
+
+    Return the numbers of the accepted messages, and whether the broker is gone.
+    """
     async with SocketClient(port_of(broker)) as client:
         producer = Producer(client, first)
         try:
             await producer.attach("q")
             await producer.run(MANY)
         except TimeoutError:
-            pass  # no credit: the broker goes on
+            pass  # no credit: the broker still runs
         except (ConnectionError, asyncio.IncompleteReadError):
             await died(client)
             return producer.accepted, True
@@ -128,7 +135,7 @@ async def fill(broker: BrokerProcess, first: int) -> tuple[list[int], bool]:
 
 
 async def run() -> str:
-    """Fill the disk with messages beside a foreign file, take that away, go on; what was seen."""
+    """Fill the disk beside a foreign file, remove that file, go on; return the verdict."""
     with (
         tempfile.TemporaryDirectory() as one,
         tempfile.TemporaryDirectory() as two,
@@ -167,7 +174,7 @@ async def _some_more(broker: BrokerProcess, first: int) -> int:
 
 
 def main() -> int:
-    """Print the verdict."""
+    """Print the verdict; return the exit status."""
     reason = reason_not_to()
     if reason is not None:
         print(f"SKIPPED: F5 full disk: {reason}")

@@ -1,4 +1,4 @@
-"""What clients tried and were told, in the order in which they learned of it."""
+"""The history of a run: requests of clients, and their results in the order of arrival."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import Final
 
 
 class Phase(Enum):
-    """INVOKE before it is asked for; then OK, FAIL (it did not happen), or INFO: nobody knows."""
+    """The phase of an action: INVOKE before the request, then its result.
+
+    OK: it happened; FAIL: it did not happen; INFO: no client knows.
+    """
 
     INVOKE = "invoke"
     OK = "ok"
@@ -20,7 +23,7 @@ class Phase(Enum):
 
 
 class Action(Enum):
-    """What was asked for. An OUTAGE is invoked by the fault and is OK when the broker is ready."""
+    """The kind of a request. An OUTAGE is invoked by the fault, OK when the broker is ready."""
 
     SEND = "send"
     RECEIVE = "receive"
@@ -33,9 +36,10 @@ class Action(Enum):
 class Event:
     """One line of a history.
 
-    `subject` is a message, `producer.counter`, or a transaction. `place` is the address sent to, or
-    the queue or subscription received from; `by` the link, anew with each attach. A SETTLE
-    that is invoked accepts, one that FAILs gives back. `flagged` is what JMSRedelivered would say.
+    `subject` is a message, as `producer.counter`, or a transaction. `place` is the address sent to,
+    or the queue or subscription received from; `by` is the link, with a new name for each attach. A
+    SETTLE with INVOKE accepts a delivery, one with FAIL returns it to the queue. `flagged` is the
+    value of JMSRedelivered.
     """
 
     at_ns: int
@@ -51,7 +55,7 @@ class Event:
 
 
 class Recorder:
-    """Notes events as they happen, on the monotonic clock."""
+    """Records events as they happen, with the time of the monotonic clock."""
 
     def __init__(self) -> None:
         self.events: Final[list[Event]] = []
@@ -69,7 +73,7 @@ class Recorder:
         priority: int = 4,
         flagged: bool = False,
     ) -> None:
-        """It happens now."""
+        """Record an event that happens now."""
         self.events.append(
             Event(
                 at_ns=time.monotonic_ns(),
@@ -86,7 +90,7 @@ class Recorder:
         )
 
     def write(self, file: Path) -> None:
-        """Keep it for people, a JSON object a line."""
+        """Write the history to `file` for people to read, one JSON object per line."""
         with file.open("w") as out:
             for event in self.events:
                 told = asdict(event) | {"phase": event.phase.value, "action": event.action.value}

@@ -1,4 +1,4 @@
-"""F2, F4, F8, F9: system calls that kill, fail or take their time, and a second broker."""
+"""F2, F4, F8, F9: system calls that kill the broker, fail or are delayed, and a second broker."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from tests.faults.workload import (
 )
 
 LIFE_S: Final = 6.0
-"""A broker whose point is not reached within this is killed all the same."""
+"""Seconds after which a broker that has not reached its point is killed."""
 
 LATE_S: Final = 0.1
-"""What was on its way when the disk failed has arrived by then."""
+"""Seconds after a disk error within which every outcome already sent has arrived."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A moment in a broker's life: it dies before one of the first `most` such calls on `file`.
+    """A moment in a broker's life: it dies before one of the first `most` calls `call` on `file`.
 
-    A `fresh` store has been deleted before.
+    If `fresh`, the store is deleted before the broker starts.
     """
 
     name: str
@@ -62,7 +62,7 @@ POINTS: Final = (
 
 
 class Load:
-    """Two producers, one of them transacted, and a consumer: something is always under way."""
+    """Two producers, one of them transacted, and a consumer if `takes`; they are always at work."""
 
     def __init__(self, plan: Plan, name: str, *, takes: bool = True) -> None:
         self.recorder: Final = Recorder()
@@ -84,7 +84,7 @@ class Load:
         self._tasks.extend(asyncio.create_task(worker.work()) for worker in self.workers)
 
     async def finish(self) -> None:
-        """Everybody has been told what there was to be told."""
+        """Stop the workers and wait until they have their last outcomes."""
         self.station.stop()
         await asyncio.gather(*self._tasks)
 
@@ -95,11 +95,11 @@ class Load:
 
     @property
     def heard(self) -> list[str]:
-        """Why the broker closed each worker's connection."""
+        """Return for each worker why the broker closed its connection."""
         return [worker.heard for worker in self.workers]
 
     async def reading(self, port: int) -> Reading:
-        """What has become of everything; drains the queues."""
+        """Drain the queues and return the digest of the history."""
         drained = await all_drained(self.drains, port)
         return Reading(self.recorder.events, alone=drained)
 
@@ -116,7 +116,7 @@ def need_strace(plan: Plan) -> None:
 
 
 async def killed_at_points(plan: Plan) -> Report:
-    """F2: `kill -9` before a certain call; what the sender saw, and what the store has."""
+    """F2: `kill -9` before a given call; what the sender was told is compared with the store."""
     need_strace(plan)
     chosen = random.Random(plan.seed)
     server = Server(plan.place)
@@ -154,7 +154,7 @@ async def killed_at_points(plan: Plan) -> Report:
 
 
 async def die_at(server: Server, point: Point, when: int, *, load: Load) -> bool:
-    """Run until the broker dies there; False where it had to be killed without."""
+    """Run the broker until it dies at call number `when`; return False if it had to be killed."""
     paths = [server.place.database.with_name(point.file)] if point.file else []
     within = strace(f"{point.call}:signal=KILL:when={when}", paths=paths)
     try:
@@ -177,7 +177,7 @@ async def die_at(server: Server, point: Point, when: int, *, load: Load) -> bool
 
 
 def fill(matrix: Counter[str], reading: Reading) -> None:
-    """Count messages by what the sender saw, and whether the store has it."""
+    """Count messages by what their sender was told and by whether the store has them."""
     words = {Fate.DONE: "accepted", Fate.NOT_DONE: "refused", Fate.IN_DOUBT: "unanswered"}
     for subject, sent in reading.sent.items():
         there = any(reading.seen(place, subject) for place in reading.places(sent))
@@ -191,7 +191,7 @@ INJECTED: Final = re.compile(r"^\d+\s+(?P<at>\d+\.\d+) .*\(INJECTED\)", re.MULTI
 
 @dataclass(frozen=True)
 class Sync:
-    """Which call fails: the sync or the write of a commit, or of a checkpoint."""
+    """A call to fail: the sync or the write of a commit, or of a checkpoint."""
 
     name: str
     injection: str
@@ -199,7 +199,7 @@ class Sync:
     most: int
 
     def within(self, plan: Plan, number: int, log: Path) -> list[str]:
-        """The program to run the broker within."""
+        """Return the command to run the broker within, so that the call with this number fails."""
         paths = [plan.place.database.with_name(self.file)]
         return strace(self.injection.format(n=number), log=log, paths=paths)
 
@@ -213,7 +213,7 @@ SYNCS: Final = (
 
 
 async def syncs_that_fail(plan: Plan) -> Report:
-    """F4: `fdatasync` says EIO; nothing more is answered, the broker ends, nothing is lost."""
+    """F4: `fdatasync` fails with EIO; the broker answers nothing more and ends, nothing is lost."""
     need_strace(plan)
     chosen = random.Random(plan.seed)
     report = Report()
@@ -252,7 +252,7 @@ async def syncs_that_fail(plan: Plan) -> Report:
 
 
 async def run_until_it_fails(server: Server, within: list[str], *, load: Load) -> int | None:
-    """The broker's exit code; None where it had to be killed."""
+    """Run the broker under load; return its exit code, None if it had to be killed."""
     try:
         await server.start(within=within)
     except NotReady:
@@ -270,13 +270,13 @@ async def run_until_it_fails(server: Server, within: list[str], *, load: Load) -
 
 
 def first_injection(log: Path) -> float | None:
-    """When the first call failed, on the wall clock."""
+    """Return when the first call failed, in seconds of the wall clock; None if none failed."""
     found = INJECTED.search(log.read_text(errors="replace")) if log.exists() else None
     return None if found is None else float(found["at"])
 
 
 def outcomes_behind(recorder: Recorder, failed_at: float) -> int:
-    """Messages that were accepted when the broker could know nothing any more."""
+    """Return the number of sends and commits accepted more than LATE_S after the disk error."""
     offset = time.time() - time.monotonic()
     return sum(
         event.action in (Action.SEND, Action.COMMIT)
@@ -290,7 +290,7 @@ def outcomes_behind(recorder: Recorder, failed_at: float) -> int:
 
 
 async def two_on_one_store(plan: Plan) -> Report:
-    """F8: a second broker on the store is refused, and the first one goes on."""
+    """F8: a second broker on the store is refused, and the first one continues."""
     report = Report()
     load = Load(plan, "f8")
     first, second = Server(plan.place), Server(plan.place)
@@ -322,7 +322,7 @@ async def two_on_one_store(plan: Plan) -> Report:
 
 
 def slowness(plan: Plan) -> int:
-    """Interpreted, a process takes longer to begin with."""
+    """Return the factor for time limits: an interpreted broker takes longer to start."""
     return 1 if plan.place.compiled else 4
 
 
@@ -332,13 +332,13 @@ DELAYS_MS: Final = (5, 500, 50)
 WATCHED_S: Final = 2.5
 STALL_S: Final = 30.0
 STALLED_SYNC: Final = 60
-"""The sync that stalls: the queues have been made by then."""
+"""Number of the sync that is delayed; the queues have been created by then."""
 
 IDLE_MS: Final = 1000
 
 
 async def slow_syncs(plan: Plan) -> Report:
-    """F9: every sync takes its time; nobody is dropped, silence stays short, order holds."""
+    """F9: every sync is delayed; no client is dropped, silence stays short, the order holds."""
     need_strace(plan)
     report = Report()
     for number in range(plan.cycles):
@@ -350,7 +350,7 @@ async def slow_syncs(plan: Plan) -> Report:
 
 
 async def stalled_sync(plan: Plan) -> Report:
-    """F9: one sync takes half a minute, and nobody is dropped meanwhile either."""
+    """F9: one sync takes half a minute, and still no client is dropped."""
     need_strace(plan)
     report = Report()
     for _ in range(plan.cycles):
@@ -365,7 +365,7 @@ async def stalled_sync(plan: Plan) -> Report:
 async def watched(
     plan: Plan, report: Report, what: str, *, injection: str, seconds: float
 ) -> float:
-    """Load while syncs take so long, and whoever is idle beside it; the longest wait, in ms."""
+    """Run load and an idle connection while syncs are delayed; return the longest wait, in ms."""
     load = Load(plan, f"f9-{len(report.lines)}")
     server = Server(plan.place)
     try:
@@ -394,7 +394,7 @@ async def watched(
 
 
 async def idle_connection(port: int, seconds: float) -> tuple[float, bool]:
-    """The longest silence that a connection hears which asks for signs of life; was it dropped?"""
+    """Return the longest silence in s on an idle connection, and whether it was dropped."""
     async with Client(port, "idle", idle_time_out=IDLE_MS) as client:
         with suppress(*GONE):
             await client.change(0.01)
@@ -404,7 +404,7 @@ async def idle_connection(port: int, seconds: float) -> tuple[float, bool]:
 
 
 def told_after_ms(recorder: Recorder) -> list[float]:
-    """How long senders waited for their outcomes."""
+    """Return how long senders waited for each outcome, in ms."""
     asked = {
         event.subject: event.at_ns
         for event in recorder.events

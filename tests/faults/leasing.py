@@ -1,4 +1,4 @@
-"""F29: the broker is killed while a driver acquires, reads and settles what it has leased."""
+"""F29: the broker is killed while a driver acquires, reads and settles batches of a lease."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ LEASE: Final = "faults"
 SLICES: Final = 3
 ROWS_MAX: Final = 60
 GROUPS: Final = 4
-"""Of every other message."""
+"""Number of message groups; every other message belongs to one."""
 
 MOMENTS: Final = ("after ACQUIRE", "during ACQUIRE", "during SETTLE", "after SETTLE", "before")
 
 DURING_S: Final = 0.02
-"""A request has an answer within this, mostly."""
+"""Seconds within which most requests are answered."""
 
 Slices = list[list[bytes]]
-"""What was read of a batch: payloads, with all that they tell of themselves."""
+"""The complete messages read from each slice of a batch."""
 
 
 @dataclass
 class Driver:
-    """What is known of a lease by whoever drives it, killed brokers or not."""
+    """The user of one lease; its knowledge is kept over all kills of the broker.
+
+    `read` has the messages of unsettled batches, `done` the bodies of settled ones.
+    """
 
     queue: str
     name: str
@@ -57,7 +60,7 @@ class Driver:
         return {"fencing_token": self.fencing_token, **more}
 
     def is_settled_up_to(self, batch_number: int) -> None:
-        """What was in batches up to that one is done with."""
+        """Record that all batches up to `batch_number` are settled."""
         for number in range(self.settled + 1, batch_number + 1):
             for part in self.read.pop(number):
                 self.done += [body_of(payload) for payload in part]
@@ -65,14 +68,14 @@ class Driver:
 
 
 def durable(body: bytes, group: str) -> bytes:
-    """A durable message of a group, or of none."""
+    """Return a durable message of a group, or of none if `group` is empty."""
     out = BytesWriter()
     put_header(out, durable=True, priority=4, ttl=-1, first_acquirer=False, delivery_count=0)
     return out.getvalue() + encoded(body, group=group)
 
 
 async def send(client: Client, driver: Driver, count: int) -> None:
-    """Send so many messages more, all of them accepted."""
+    """Send `count` messages more and check that all are accepted."""
     sender = await client.sender(driver.queue)
     outcomes = []
     for _ in range(count):
@@ -89,7 +92,7 @@ async def send(client: Client, driver: Driver, count: int) -> None:
 async def read_slice(
     client: Client, driver: Driver, batch_number: int, index: int
 ) -> list[Delivery]:
-    """All of a slice, in order."""
+    """Return all messages of a slice, in order."""
     said = [("lease", driver.name), ("fencing_token", driver.fencing_token)]
     value = Map([*said, ("batch", batch_number), ("slice", index)])
     out = BytesWriter()
@@ -103,7 +106,7 @@ async def read_slice(
 
 
 async def read(client: Client, driver: Driver, batch_number: int, report: Report) -> None:
-    """Read all of a batch; what was read of it before must be there as it was."""
+    """Read a whole batch; report a problem if it differs from an earlier reading."""
     found: Slices = []
     for index in range(SLICES):
         deliveries = await read_slice(client, driver, batch_number, index)
@@ -117,7 +120,7 @@ def acquire_of(driver: Driver, batch_number: int) -> dict[str, object]:
 
 
 async def reopened(asking: Asking, driver: Driver, report: Report) -> None:
-    """Open the lease: it goes on where it was, or further on where an answer was lost."""
+    """Open the lease; check that it continues where it was, or further on if an answer was lost."""
     reply = await asking.ask("OPEN", "lease", driver.name, {"address": driver.queue})
     told = numbers_in(reply)
     report.check(
@@ -137,14 +140,14 @@ async def reopened(asking: Asking, driver: Driver, report: Report) -> None:
 
 
 def numbers_in(reply: Reply) -> dict[str, int]:
-    """The numbers in a response."""
+    """Return the integers of a response; raise Lost unless its status is 200."""
     if reply.status != 200:
         raise Lost(f"{reply.status} {reply.description}")
     return {name: value for name, value in reply.map.items() if isinstance(value, int)}
 
 
 async def go_on(client: Client, asking: Asking, driver: Driver, report: Report) -> None:
-    """Read again what is not settled; acquire the next batch, and read that."""
+    """Acquire each unsettled batch again, and check that it reads as before."""
     for lease_batch in range(driver.settled + 1, driver.batch_number + 1):
         again = numbers_in(
             await asking.ask("ACQUIRE", "lease", driver.name, acquire_of(driver, lease_batch))
@@ -159,7 +162,7 @@ async def go_on(client: Client, asking: Asking, driver: Driver, report: Report) 
 async def killed_at(
     server: Server, driver: Driver, moment: str, *, chosen: random.Random, report: Report
 ) -> None:
-    """Go on with the lease until the broker is killed at that moment."""
+    """Continue with the lease until the broker is killed at `moment`."""
     async with Client(server.port, "driver") as client:
         asking = await Asking.of(client)
         await reopened(asking, driver, report)
@@ -187,7 +190,7 @@ async def killed_at(
 
 
 async def finished(port: int, driver: Driver, report: Report) -> None:
-    """Acquire and settle all that is left, and see that nothing else is."""
+    """Acquire and settle everything left; check that queue and lease are empty then."""
     async with Client(port, "driver") as client:
         asking = await Asking.of(client)
         await reopened(asking, driver, report)
@@ -210,7 +213,7 @@ async def finished(port: int, driver: Driver, report: Report) -> None:
 
 
 async def leases_killed(plan: Plan) -> Report:
-    """F29: every message is in one batch, read alike each time, and settled once."""
+    """F29: every message is in one batch, reads the same each time, and is settled once."""
     chosen = random.Random(plan.seed)
     report = Report()
     moments: Counter[str] = Counter()

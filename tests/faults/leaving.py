@@ -1,4 +1,4 @@
-"""F11: clients are killed in the middle of a transfer, of a transaction, with much unsettled."""
+"""F11: clients are killed during a transfer, in a transaction, or with many unsettled messages."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.interop.broker_process import ROOT
 MODES: Final = ("unsettled", "transfer", "transaction")
 
 BACKLOG: Final = 400
-"""Messages of which the victims hold some."""
+"""Number of messages in the queue; the killed clients hold some of them."""
 
 RETURNED_S: Final = 2.0
-"""A lost socket is noticed at once: what it held is back within this."""
+"""Maximum number of seconds until messages of a lost socket are back; it is noticed at once."""
 
 
 class Filler(Worker):
-    """Sends so many, and sees to it that each is accepted."""
+    """Sends a number of messages and waits for all their outcomes."""
 
     async def fill(self, port: int, address: str, count: int) -> None:
         async with Client(port, self.name) as client:
@@ -37,7 +37,7 @@ class Filler(Worker):
 
 
 async def clients_killed(plan: Plan) -> Report:
-    """F11: `kill -9` of client processes; what they held is there again, in order, and soon."""
+    """F11: `kill -9` of client processes; the messages that they held are back soon, in order."""
     report = Report()
     server = Server(plan.place)
     returned_ms: list[float] = []
@@ -78,7 +78,7 @@ async def clients_killed(plan: Plan) -> Report:
 
 
 async def victim(port: int, queue: str, mode: str) -> asyncio.subprocess.Process:
-    """A client process that is in the middle of something."""
+    """Start a client process and return it once it is in the middle of `mode`."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "tests.faults.victim", str(port), queue, mode),
@@ -92,7 +92,7 @@ async def victim(port: int, queue: str, mode: str) -> asyncio.subprocess.Process
 
 
 async def held(port: int, queue: str) -> dict[str, object]:
-    """What management says of the queue."""
+    """Return the queue's numbers of messages and of acquired ones, as management reports them."""
     async with Client(port, "manager") as client:
         record = await record_of(client, "queue", queue)
     return {name: record[name] for name in ("messages", "acquired")}

@@ -1,4 +1,4 @@
-"""Links as a client of the faults has them: what was sent, what came, what is left to be said."""
+"""Links of the fault tests' client: senders, receivers and the coordinator's link."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from tests.faults.client import Client
 
 WINDOW: Final = 2**20
-"""Transfers that may be under way to us."""
+"""Number of transfers that the client's session window allows the broker."""
 
 PATIENCE_S: Final = 20.0
-"""An answer that takes longer than this does not come: the broker hangs."""
+"""Seconds after which a missing answer means that the broker hangs."""
 
 
-class Lost(ConnectionError):  # noqa: N818 - what happened
-    """The connection is gone, and with it whatever was not told."""
+class Lost(ConnectionError):  # noqa: N818 - named for what happened
+    """The connection is lost, and with it every answer that had not arrived."""
 
 
-class Refused(Exception):  # noqa: N818 - what the broker did
-    """A link that the broker detached at once."""
+class Refused(Exception):  # noqa: N818 - named for what the broker did
+    """The broker refused the link: it was detached at once."""
 
 
 class Sender:
-    """A link to the broker. A message's future holds its outcome, None where that never came."""
+    """A link to the broker. A message's future has its outcome, None if that never arrived."""
 
     def __init__(self, client: Client, handle: int) -> None:
         self._client: Final = client
@@ -60,14 +60,14 @@ class Sender:
     async def send(
         self, payload: bytes, *, transaction: bytes | None = None, halt_at: int | None = None
     ) -> asyncio.Future[DeliveryState | None]:
-        """Send one; there must be `room`. With `halt_at` only so many of its bytes."""
+        """Send a message; await `room` first. With `halt_at`, send only that many bytes of it."""
         self._sent += 1
         state = None if transaction is None else TransactionalState(txn_id=transaction)
         return await self._client.transfer(self._handle, payload, state=state, halt_at=halt_at)
 
 
 class Delivery:
-    """A message that came."""
+    """A message that was received."""
 
     def __init__(self, delivery_id: int, payload: bytes) -> None:
         self.delivery_id: Final = delivery_id
@@ -79,14 +79,14 @@ class Delivery:
 
     @property
     def flagged(self) -> bool:
-        """Whether its header says that it may have been delivered before."""
+        """Return whether the message's header says that it may have been delivered before."""
         header = header_of(self.payload)
         count = header[4]
         return header[3] is not True or (isinstance(count, UInt) and count.value > 0)
 
 
 class Receiver:
-    """A link from the broker; credit is given anew when half of `credit` is used."""
+    """A link from the broker; it renews its credit whenever half of `credit` is used."""
 
     def __init__(self, client: Client, handle: int, credit: int) -> None:
         self._client: Final = client
@@ -106,7 +106,7 @@ class Receiver:
             self._client.flow(self._handle, count=self._count, credit=self._credit, drain=drain)
 
     def arrived(self, transfer: Transfer) -> None:
-        """A frame came."""
+        """Add a frame to the delivery under way; the last one completes it."""
         self._partial += transfer.payload
         if transfer.delivery_id is not None:
             self._delivery_id = transfer.delivery_id
@@ -120,7 +120,7 @@ class Receiver:
         self.drained = flow.drain and flow.link_credit == 0
 
     async def next(self, patience_s: float = PATIENCE_S) -> Delivery | None:
-        """The next message; None where none comes in time."""
+        """Return the next message, None if none arrives within `patience_s` seconds."""
         loop = asyncio.get_running_loop()
         until = loop.time() + patience_s
         while not self._deliveries:
@@ -131,7 +131,7 @@ class Receiver:
         return self._deliveries.popleft()
 
     async def all(self) -> list[Delivery]:
-        """Everything that waits, by a drain."""
+        """Drain the link; return all messages that were available."""
         self.drained = False
         self._granted = self._count + WINDOW
         self._client.flow(self._handle, count=self._count, credit=WINDOW, drain=True)
@@ -144,11 +144,11 @@ class Receiver:
     def accept(
         self, first: Delivery, last: Delivery | None = None, *, transaction: bytes | None = None
     ) -> None:
-        """Accept and settle one, or all up to `last`."""
+        """Accept and settle one delivery, or all from `first` to `last`."""
         self._settle(first, last or first, ACCEPTED, transaction=transaction)
 
     def release(self, delivery: Delivery) -> None:
-        """Give it back as if it had not been sent."""
+        """Return a delivery to the queue as if it had not been sent."""
         self._settle(delivery, delivery, Released(), transaction=None)
 
     def _settle(
@@ -168,24 +168,24 @@ class Receiver:
 
 
 class Transactions:
-    """The coordinator's link."""
+    """The link to the transaction coordinator."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender: Final = sender
 
     async def declare(self) -> bytes:
-        """A transaction that was begun."""
+        """Begin a transaction and return its id; raise Lost if the broker declares none."""
         state = await self._command(declare())
         if not isinstance(state, Declared):
             raise Lost("no transaction was declared")
         return state.txn_id
 
     async def discharge(self, transaction: bytes, *, fail: bool = False) -> DeliveryState | None:
-        """What became of it; None where nobody knows."""
+        """End a transaction; return its outcome, None if it is lost with the connection."""
         return await self._command(discharge(transaction, fail=fail))
 
     async def ask_discharge(self, transaction: bytes) -> asyncio.Future[DeliveryState | None]:
-        """The same, without waiting for the answer."""
+        """Send the discharge without waiting for the answer; return a future of the outcome."""
         await self._sender.room()
         return await self._sender.send(discharge(transaction))
 
@@ -195,7 +195,7 @@ class Transactions:
 
 
 def is_accepted(state: DeliveryState | None) -> bool:
-    """Whether that is a yes, within a transaction or not."""
+    """Return whether `state` means accepted, within a transaction or not."""
     if isinstance(state, TransactionalState):
         return isinstance(state.outcome, Accepted)
     return isinstance(state, Accepted)

@@ -1,4 +1,4 @@
-"""What one run of a fault is asked for, and what it reports."""
+"""The parameters of one run of a fault, and its report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.faults.server import Place
 
 @dataclass(frozen=True)
 class Plan:
-    """How often, from which seed, against which broker. `step` is told of each cycle."""
+    """A run's number of cycles, seed and broker. `step` is called after each cycle."""
 
     place: Place
     cycles: int
@@ -23,26 +23,26 @@ class Plan:
     step: Callable[[], None] = lambda: None
 
     def address(self, name: str) -> str:
-        """An address of this run's own: a store that is a server's has been used before."""
+        """Return an address for this run only: a server's store was used by other runs before."""
         return name if self.place.is_sqlite else f"faults-{os.getpid()}-{self.seed}.{name}"
 
 
 @dataclass
 class Report:
-    """What came out: verdicts and figures to be printed; problems, of which there must be none."""
+    """The results of a run: lines to print, and problems, of which there must be none."""
 
     lines: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def add(self, what: str, verdict: Verdict, *, recorder: Recorder, plan: Plan) -> None:
-        """A history's verdict, and what is wrong in it; such a history is kept."""
+        """Add a history's verdict and problems; write a history with problems to a file."""
         if not verdict.holds:
             recorder.write(plan.place.folder / "history.jsonl")
         self.lines.append(f"{what}: {verdict.line()}")
         self.problems += [f"{what}: {problem}" for problem in verdict.problems()]
 
     def check(self, holds: bool, problem: str) -> None:
-        """Note a problem unless it holds."""
+        """Record `problem` unless `holds`."""
         if not holds:
             self.problems.append(problem)
 
@@ -50,7 +50,7 @@ class Report:
 Fault = Callable[[Plan], Coroutine[None, None, "Report"]]
 
 
-class Impossible(Exception):  # noqa: N818 - why a fault cannot be had here
+class Impossible(Exception):  # noqa: N818 - says why there is no fault
     """The fault cannot be injected on this machine or store."""
 
 
@@ -58,7 +58,7 @@ NOTHING: Final = "none"
 
 
 def spread(values: Iterable[float]) -> str:
-    """The middle and the largest."""
+    """Return the median and the maximum as text, NOTHING for no values."""
     known = list(values)
     if not known:
         return NOTHING

@@ -1,4 +1,4 @@
-"""What must hold of a store that was opened after a power cut: promises P1, P3, P4, P5, P6, P10."""
+"""Checks of a store that was opened after a power cut: promises P1, P3, P4, P5, P6, P10."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ COUNTED: Final = (
 
 @dataclass
 class Held:
-    """What an opened store holds, by the names of the history."""
+    """The content of an opened store, under the names that the history uses.
+
+    A message's key is its queue and number. `twice` has the keys found more than once; `unflagged`
+    those that would be delivered without a redelivered flag.
+    """
 
     messages: dict[tuple[str, int], StoredMessage] = field(default_factory=dict)
     twice: list[tuple[str, int]] = field(default_factory=list)
@@ -43,7 +47,7 @@ class Held:
 
 @dataclass
 class Findings:
-    """How often each promise was broken, with the first of each in words."""
+    """The number of violations of each promise, and an example of each."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
@@ -58,7 +62,7 @@ class Findings:
 
 
 async def held_in(database: Path) -> Held:
-    """Open the store as a broker does, and read all that is there; StoreError where it cannot."""
+    """Open the store as a broker does and return its content; raise StoreError if that fails."""
     store = SqliteStore(database)
     try:
         await store.open()
@@ -90,10 +94,10 @@ async def _read(store: Store) -> Held:
 
 
 class Judge:
-    """Compares what a store holds after a cut with what was promised before it."""
+    """Compares a store's content after a cut with what was promised before the cut."""
 
     def __init__(self, history: History, stops: Sequence[int]) -> None:
-        """`stops` are where a broker was stopped in peace."""
+        """Use `history`; `stops` are the events at which a broker was stopped cleanly."""
         self._history: Final = history
         self._stops: Final = stops
         self._publications: Final[dict[int, list[Copy]]] = defaultdict(list)
@@ -102,7 +106,7 @@ class Judge:
                 self._publications[copy.group].append(copy)
 
     def acknowledged(self, cut: int) -> int:
-        """How many copies had been promised by then."""
+        """Return the number of copies that had been promised before `cut`."""
         return sum(copy.promised < cut for copy in self._history.copies)
 
     def judge(self, cut: int, held: Held) -> Findings:
@@ -142,7 +146,7 @@ class Judge:
             yield "unflagged", f"{name}, given at {copy.given}"
 
     def _must_say_so(self, copy: Copy, cut: int) -> bool:
-        """Whether a consumer may have seen to it already, for all that it knows."""
+        """Return whether the copy must be flagged: a consumer may have processed it by `cut`."""
         has_been_stopped = any(copy.given < stop <= cut for stop in self._stops)
         return copy.taken < cut or (copy.given < cut and not has_been_stopped)
 
@@ -189,7 +193,7 @@ class Judge:
 
 
 async def findings_of(folder: Path, name: str, cut: int, judge: Judge) -> Findings:
-    """What is wrong with the store of that name, which a cut has left in `folder`."""
+    """Return the violations in the store `name`, which a cut has left in `folder`."""
     try:
         held = await held_in(folder / name)
     except StoreError as error:

@@ -2,9 +2,10 @@
 
     python -m tests.faults.power_cut --images 10000 --seed 1
 
-Each image is a prefix of all that happened. What was synced is there; what was not is kept,
-dropped, or torn at 512 bytes. The real store opens it, and what it holds is compared with
-what clients had been told when the power went. Prints a line of counts; 1 unless all are 0.
+Each image follows from a prefix of all events. Synced writes are there; others are kept, dropped,
+or torn at 512 bytes. The real store opens the image, and its content is compared with what clients
+had been told when the power failed. A line of counts is printed; the exit status is 1 unless all
+are 0.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ CUTS: Final = tuple(Cut)
 
 
 class TracedBroker:
-    """A broker under strace, which takes no signals: they go to the broker itself."""
+    """A broker under strace. strace takes no signals: they are sent to the broker itself."""
 
     def __init__(self, folder: Path, trace: Path, jms_broker: Sequence[str]) -> None:
         config = folder / "broker.toml"
@@ -54,27 +55,27 @@ class TracedBroker:
         self._pid: Final = int(found[1])
 
     def end(self, number: signal.Signals) -> None:
-        """Send it that signal; the trace is whole afterwards."""
+        """Send the broker that signal and wait for its end; the trace is complete afterwards."""
         os.kill(self._pid, number)
         self._process.wait()
 
 
 ENDS: Final = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL)
-"""How the runs of one broker after the other on one store end."""
+"""The signals that end the successive runs on one store."""
 
 
 @dataclass
 class Recording:
-    """What happened in some runs on one store, one behind the other."""
+    """The events of successive runs on one store."""
 
     events: list[Event] = field(default_factory=list)
     stops: list[int] = field(default_factory=list)
-    "Where a broker that was being stopped had no client left: nothing was in flight then."
+    "Events at which a stopping broker had no client left, so that nothing was in flight."
 
     async def record(
         self, folder: Path, *, seed: int, size: int, program: Sequence[str] = ()
     ) -> None:
-        """Let clients work with a broker on a store that does not exist yet, and end it; again."""
+        """Run clients and a broker, and end it, several times on one store, new at first."""
         numbers = Numbers(seed)
         for run, end in enumerate(ENDS):
             trace = folder / f"trace{run}"
@@ -89,13 +90,13 @@ class Recording:
 
 
 def last_word(events: Sequence[Event]) -> int:
-    """Behind everything that clients said or were told."""
+    """Return the index behind the last event in which clients said or were told something."""
     return max(at for at, event in enumerate(events) if isinstance(event, Said | Heard)) + 1
 
 
 @dataclass(frozen=True)
 class Shot:
-    """One image to be made: where the power goes, and what becomes of what was not synced."""
+    """One image to make: the event before which the power fails, the fate of unsynced writes."""
 
     at: int
     cut: Cut
@@ -103,7 +104,7 @@ class Shot:
 
 
 def shots_of(events: Sequence[Event], images: int, seed: int) -> list[Shot]:
-    """So many, spread over everything that changes the disk or tells a client something."""
+    """Return `images` shots, spread over all events that change the disk or inform a client."""
     draw = random.Random(seed)
     places = [at + 1 for at, event in enumerate(events) if not isinstance(event, Heard)]
     shots = [
@@ -114,22 +115,22 @@ def shots_of(events: Sequence[Event], images: int, seed: int) -> list[Shot]:
 
 @dataclass
 class Result:
-    """What all images together showed."""
+    """The findings and figures of all images together."""
 
     findings: Findings = field(default_factory=Findings)
     images: int = 0
     several: int = 0
-    "Images of moments at which something had not been synced."
+    "Number of images made when something had not been synced."
     acknowledged: int = 0
-    "Promised copies that the images were looked through for."
+    "Number of promised copies that were looked for in the images."
     seconds: float = 0.0
 
     def broken(self) -> set[str]:
-        """The promises that were not kept."""
+        """Return the promises that were broken."""
         return set(self.findings.counts)
 
     def line(self) -> str:
-        """The verdict in one line."""
+        """Return the verdict in one line."""
         counts = ", ".join(f"{name} {self.findings.counts[name]}" for name in COUNTED)
         verdict = "FAILED" if self.broken() else "passed"
         rate = self.images / self.seconds if self.seconds else 0.0
@@ -143,7 +144,7 @@ class Result:
 
 
 async def judge_images(recording: Recording, shots: Sequence[Shot], folder: Path) -> Result:
-    """Make each image in `folder`, open it, and judge what it holds."""
+    """Make each image in `folder`, open it, and judge its content."""
     result = Result()
     events = recording.events
     judge = Judge(History(events), recording.stops)
@@ -166,7 +167,7 @@ async def judge_images(recording: Recording, shots: Sequence[Shot], folder: Path
 
 
 def write_image(folder: Path, image: Image) -> None:
-    """Make `folder` hold that and nothing else."""
+    """Make `folder` contain the files of `image` and nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for name, content in image.items():
@@ -174,13 +175,13 @@ def write_image(folder: Path, image: Image) -> None:
 
 
 def scratch() -> Path | None:
-    """Where files need no disk; None where there is no such place."""
+    """Return a folder whose files need no disk, None if there is none."""
     memory = Path("/dev/shm")
     return memory if os.access(memory, os.W_OK) else None
 
 
 async def run(*, images: int, seed: int, size: int, program: Sequence[str] = ()) -> Result:
-    """Record one workload on that `jms-broker`, and judge so many images of it."""
+    """Record one workload on the broker `program`, and judge `images` images of it."""
     with (
         tempfile.TemporaryDirectory() as recorded,
         tempfile.TemporaryDirectory(dir=scratch()) as made,
@@ -192,7 +193,7 @@ async def run(*, images: int, seed: int, size: int, program: Sequence[str] = ())
 
 
 def main() -> int:
-    """Print the verdict."""
+    """Print the verdict; return the exit status."""
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--images", type=int, default=10_000)
     options.add_argument("--seed", type=int, default=1)

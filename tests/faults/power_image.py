@@ -1,8 +1,8 @@
-"""What a power cut may leave of a folder: the model of a disk that keeps only what was synced.
+"""The model of a disk that keeps only what was synced: what a power cut may leave of a folder.
 
-Writes that a completed sync of their file came after are kept, always. Of the others each
-may be there, or not, or be torn at sectors of 512 bytes, in any order; names of files come
-and go with a sync of the folder.
+Writes followed by a completed sync of their file are always kept. Each other write may be there,
+missing, or torn at sectors of 512 bytes, in any order; names of files appear and disappear with a
+sync of the folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Image = dict[str, bytes]
 
 
 class Cut(Enum):
-    """What becomes of writes that were not synced."""
+    """The fate of writes that were not synced."""
 
     KEPT = "kept"
     DROPPED = "dropped"
@@ -37,7 +37,7 @@ class Cut(Enum):
 
 
 class _File:
-    """What is on the disk for sure, and what may be."""
+    """A file's content that is certainly on the disk, and the changes that may be."""
 
     def __init__(self) -> None:
         self.durable: Final = bytearray()
@@ -45,7 +45,7 @@ class _File:
         self.syncing: Final[dict[int, int]] = {}
 
     def sync(self, token: int) -> None:
-        """Everything that came before that sync began is durable."""
+        """Make everything durable that was written before the sync `token` began."""
         count = self.syncing.pop(token, len(self.pending))
         for change in self.pending[:count]:
             _apply(self.durable, change)
@@ -55,20 +55,20 @@ class _File:
 
 
 class Disk:
-    """A folder, as far as the events that it was told of."""
+    """A folder, as the events applied so far have left it."""
 
     def __init__(self) -> None:
         self._durable: dict[str, _File] = {}
         self._current: dict[str, _File] = {}
         self._names: list[tuple[str, _File | None]] = []
-        "Changes of the folder since its last sync: a file by that name, or none."
+        "Changes of names since the folder's last sync: a name's new file, or None."
 
     def has_pending(self) -> bool:
-        """Whether a cut now could leave more than one image."""
+        """Return whether a cut now could leave more than one image."""
         return bool(self._names) or any(file.pending for file in self._current.values())
 
     def apply(self, event: Event) -> None:
-        """Take notice of the next event; what is said and heard leaves no trace here."""
+        """Apply the next event; what is said and heard has no effect on a disk."""
         if isinstance(event, Write | Truncate):
             self._current[event.file].pending.append(event)
         elif isinstance(event, Opened):
@@ -93,7 +93,7 @@ class Disk:
             self._names.clear()
 
     def image(self, cut: Cut, draw: random.Random) -> Image:
-        """The files after a power cut now."""
+        """Return the files that a power cut now may leave."""
         names = dict(self._durable)
         for name, file in self._names:
             if not _is_kept(cut, draw):
@@ -128,7 +128,7 @@ def _content(file: _File, cut: Cut, draw: random.Random) -> bytes:
 
 
 def _sectors(write: Write) -> list[Write]:
-    """The write in pieces that a disk puts down whole or not at all."""
+    """Split the write into pieces that a disk writes completely or not at all."""
     pieces, at, end = [], write.offset, write.offset + len(write.data)
     while at < end:
         until = min(end, (at // SECTOR + 1) * SECTOR)

@@ -1,7 +1,7 @@
-"""What a broker wrote to its store and told its clients, in order: recorded by strace, read back.
+"""A broker's writes to its store and talk with its clients, in order, as recorded by strace.
 
-strace stops each thread at the entry and the exit of a system call, so the order of
-lines keeps to what caused what: a completed sync stands before the outcome that waited for it.
+strace stops each thread at the entry and the exit of a system call, so the order of lines agrees
+with cause and effect: a completed sync precedes the outcome that waited for it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ OTHERS: Final = ("openat", "ftruncate", "unlink", "rename", "link", "fallocate")
 TRACED: Final = sorted({*WRITING, *SYNCING, *SPEAKING, *HEARING, *OTHERS})
 
 IGNORED: Final = ("-shm", ".lock", ".ballast")
-"""Files that a power cut may do anything to: SQLite makes its shared memory anew."""
+"""Endings of files that a power cut may destroy: SQLite makes its shared memory anew."""
 
 
 @dataclass(frozen=True)
 class Write:
-    """Bytes put into a file."""
+    """Bytes were written to a file."""
 
     file: str
     offset: int
@@ -37,7 +37,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Truncate:
-    """A file given another length."""
+    """A file was given another length."""
 
     file: str
     size: int
@@ -45,21 +45,21 @@ class Truncate:
 
 @dataclass(frozen=True)
 class Opened:
-    """A file opened that is made where it is not there."""
+    """A file was opened in a way that creates it if it is missing."""
 
     file: str
 
 
 @dataclass(frozen=True)
 class Removed:
-    """A file's name taken away."""
+    """A file's name was removed."""
 
     file: str
 
 
 @dataclass(frozen=True)
 class SyncBegan:
-    """What was written to the file before is what the sync of that `token` makes durable."""
+    """A sync has begun; it makes all earlier writes to the file durable. `token` identifies it."""
 
     file: str
     token: int
@@ -75,7 +75,7 @@ class Synced:
 
 @dataclass(frozen=True)
 class Said:
-    """Bytes handed to a socket: from here on the client may have read them."""
+    """Bytes were written to a socket: from now on the client may have read them."""
 
     connection: str
     data: bytes
@@ -83,7 +83,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Heard:
-    """Bytes read from a socket: not before did the broker know them."""
+    """Bytes were read from a socket: the broker did not know them before."""
 
     connection: str
     data: bytes
@@ -93,7 +93,7 @@ Event = Write | Truncate | Opened | Removed | SyncBegan | Synced | Said | Heard
 
 
 def command(trace: Path) -> list[str]:
-    """What stands before the command of the process that is to be recorded."""
+    """Return the start of a command; the command of the process to record follows it."""
     return [
         *("strace", "-f", "-yy", "-xx", "-s", "100000000", "-o", str(trace)),
         *("-e", "trace=" + ",".join(TRACED), "-e", "signal=none"),
@@ -102,7 +102,7 @@ def command(trace: Path) -> list[str]:
 
 @cache
 def reason_not_to() -> str | None:
-    """Why nothing can be recorded here; None where it can. Tracing a child takes no root."""
+    """Return why nothing can be recorded here, None if it can. Tracing a child takes no root."""
     if shutil.which("strace") is None:
         return "there is no strace here (on Debian: strace)"
     tried = subprocess.run(
@@ -123,11 +123,11 @@ DESCRIPTOR: Final = re.compile(r"^(?:\d+|AT_FDCWD)<((?:[^>]|(?<=-)>)*)>")
 
 
 class TraceError(Exception):
-    """The trace has something in it that nobody foresaw: better to stop than to overlook it."""
+    """The trace has something that this module does not know; stopping prevents overlooking it."""
 
 
 def events_of(trace: Path, folder: Path, run: str = "") -> list[Event]:
-    """All that concerns files in `folder` and connections, whose names begin with `run`."""
+    """Return the events of files in `folder` and of connections, whose names begin with `run`."""
     return list(_Reading(folder, run).events(trace))
 
 
@@ -170,7 +170,7 @@ class _Reading:
         return "<TCP" in text or self._mark in text
 
     def _entered(self, begun: str, token: int) -> Iterator[Event]:
-        """What counts from the entry of a call on: whatever it does may be done by any moment."""
+        """Yield events that count from a call's entry on: they may happen at any moment then."""
         name = begun.partition("(")[0]
         if name in HEARING or name in OTHERS:
             return
@@ -187,7 +187,7 @@ class _Reading:
             raise TraceError(text[:200])
         name, arguments, result = found[1], found[2], found[3]
         if result == "?":
-            return  # killed meanwhile
+            return  # killed during the call
         if int(result) < 0:
             if name in SYNCING and self._name(arguments) is not None:
                 raise TraceError(f"a sync failed: {text[:200]}")
@@ -237,7 +237,7 @@ class _Reading:
             raise TraceError(f"{name} of {file}: nobody has said what a power cut makes of that")
 
     def _name(self, arguments: str) -> str | None:
-        """The file that the first argument names; empty for the folder, None for any other."""
+        """Return the file named by the first argument: empty for the folder, None for others."""
         found = DESCRIPTOR.match(arguments)
         return None if found is None else self._inside(_decoded(found[1]))
 
@@ -251,7 +251,7 @@ class _Reading:
 
 
 def _asked(begun: str) -> int:
-    """How many bytes a call that has not returned may have written: all that it was given."""
+    """Return the most bytes that an unfinished call may have written: all it was given."""
     return len(_bytes_in(begun))
 
 

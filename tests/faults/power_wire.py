@@ -1,7 +1,7 @@
-"""What clients were promised, and when: the conversations of a broker, read back from its trace.
+"""The promises to clients and their moments: a broker's conversations, read from its trace.
 
-Every moment is the index of an event. A cut at `c` happens before the event `c`: whatever
-has an index below it has happened.
+Every moment is the index of an event. A cut at `c` happens before event `c`: every event with a
+smaller index has happened.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tests.scenario.simulation_transactions import command_of
 from tests.support.frames import Disposition, Transfer, body_of
 
 NEVER: Final = 1 << 60
-"""The index of what has not happened."""
+"""The index of an event that has not happened."""
 
 NUMBER_SIZE: Final = 7
-"""A body begins with the message's number, in so many digits."""
+"""Number of digits of the message number with which a body begins."""
 
 TOPIC: Final = "topic"
 
 
 class HistoryError(Exception):
-    """Something happened that the workload never means to happen: it proves nothing then."""
+    """Something happened that the workload never intends, so that the run proves nothing."""
 
 
 @dataclass(eq=False)
@@ -44,32 +44,32 @@ class Transaction:
 
 @dataclass(eq=False)
 class Copy:
-    """One message in one queue, and when what became known of it."""
+    """One message in one queue, and the moments at which facts about it became known."""
 
     queue: str
     number: int
     encoded: bytes
     offered: int
-    "The broker has read all of it: not before may it be stored."
+    "The broker has read all of it; it may not be stored before."
     order: int
-    "Its place among those of its queue: when it was offered, or its transaction ended."
+    "Its rank among those of its queue: when it was offered, or when its transaction ended."
     promised: int = NEVER
     "Its sender has been told that it is accepted."
     given: int = NEVER
-    "A consumer has been sent it."
+    "It has been sent to a consumer."
     taken: int = NEVER
-    "The broker has read an outcome that ends it: from here on it may be gone."
+    "The broker has read an outcome that ends it: it may be gone from here on."
     gone: int = NEVER
-    "A consumer was told that it is gone for good."
+    "A consumer has been told that it is gone for good."
     is_scheduled: bool = False
     within: Transaction | None = None
     group: int = 0
-    "The publication that it is a copy of: copies come into being together."
+    "The publication that it is a copy of, 0 for none: all copies are created together."
 
 
 @dataclass(eq=False)
 class Subscribed:
-    """A durable subscription: `queue` is the name that the history has for its messages."""
+    """A durable subscription; `queue` is the history's name for the queue of its messages."""
 
     queue: str
     address: str
@@ -80,7 +80,7 @@ class Subscribed:
 
 
 class History:
-    """Everything that was offered, promised, given and taken."""
+    """All messages that were offered, promised, given and taken, and the subscriptions."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.copies: Final[list[Copy]] = []
@@ -96,7 +96,7 @@ class History:
                 conversations[key].take(at, event)
 
     def published(self, message: Copy, is_topic: bool, at: int) -> list[Copy]:
-        """A copy in each queue that `message` comes to."""
+        """Add a copy of `message` to each queue that it reaches; return these copies."""
         if not is_topic:
             return [self.add(message)]
         return [
@@ -125,28 +125,28 @@ class History:
 
 
 def subscription_queue(container_id: str | None, name: str) -> str:
-    """What the history calls the queue of a subscription; the store's own names are its own."""
+    """Return the history's name for a subscription's queue; the store uses names of its own."""
     return f"{container_id}|{name}"
 
 
 class _Conversation:
-    """One connection with one session, whose frames may come in any pieces."""
+    """One connection with one session; its bytes may be split anywhere."""
 
     def __init__(self, history: History) -> None:
         self._history: Final = history
         self._unread: Final = {Said: bytearray(), Heard: bytearray()}
         self._container_id = ""
         self._incoming: Final[dict[int, Attach]] = {}
-        "Links by the client's handle, as it attached them."
+        "Links by the client's handle, as the client attached them."
         self._pieces: Final[dict[int, list[bytes]]] = {}
         self._arriving: Final[dict[int, Transfer]] = {}
         self._owed: Final[dict[int, list[Copy] | Transaction | None]] = {}
-        "What the broker has not settled, by delivery-id; None is a declare."
+        "Deliveries that the broker has not settled, by delivery-id; None stands for a declare."
         self._open: Final[dict[bytes, Transaction]] = {}
         self._given: Final[dict[int, Copy]] = {}
         self._giving: Final[dict[int, tuple[int, list[bytes]]]] = {}
         self._handles: Final[dict[int, str]] = {}
-        "The names of links by the broker's handle."
+        "Names of links by the broker's handle."
 
     def take(self, at: int, event: Said | Heard) -> None:
         unread = self._unread[type(event)]
@@ -315,7 +315,7 @@ class _Conversation:
 
 
 def without_header(payload: bytes) -> bytes:
-    """The sections behind the header, which is what a store keeps as it came."""
+    """Return the sections after the header, which a store keeps unchanged."""
     if payload[:3] != b"\x00\x53\x70":
         return payload
     code = payload[3]
@@ -327,7 +327,7 @@ def without_header(payload: bytes) -> bytes:
 
 
 def _frames(unread: bytearray) -> Iterable[Frame]:
-    """The whole frames at the beginning of `unread`, which are taken out."""
+    """Yield the complete frames at the start of `unread`, and remove them from it."""
     while len(unread) >= 8:
         if unread[:4] == b"AMQP":
             del unread[:8]

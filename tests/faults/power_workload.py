@@ -1,6 +1,6 @@
-"""What clients do while the broker's writes are recorded: a bit of everything that is stored.
+"""The clients' work while the broker's writes are recorded: some of everything that is stored.
 
-They only do it. What they were promised, and when, is read from the broker's trace.
+The clients record nothing. What they were promised, and when, is read from the broker's trace.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tests.support.transactions import declare, discharge
 
 COORDINATOR: Final = 9
 LINKS: Final = 8
-"""Handles below this are for senders, the same and more for receivers."""
+"""Handles from this one on are for receivers; smaller ones, and COORDINATOR, are for senders."""
 
 
 class Party:
-    """A client with one session: what it does next it does when it has heard what it waits for."""
+    """A client with one session; before its next step it waits for the broker's frames."""
 
     def __init__(self, client: SocketClient) -> None:
         self._client: Final = client
@@ -35,7 +35,7 @@ class Party:
         self._got = 0
         self._credit: Final[dict[int, int]] = {}
         self.given: Final[dict[int, list[int]]] = {}
-        "Delivery-ids by the receiver's handle, not yet settled."
+        "Delivery-ids that `taken` has not returned yet, by the receiver's handle."
 
     async def enter(self, container_id: str) -> None:
         await self._client.open(container_id)
@@ -54,7 +54,7 @@ class Party:
         return body
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Hear what the broker says until then."""
+        """Process frames from the broker until `is_so()`."""
         while not is_so():
             await self._hear()
 
@@ -70,7 +70,7 @@ class Party:
             pass
 
     def put(self, handle: int, payload: bytes, txn_id: bytes | None = None) -> int:
-        """Send one message; its delivery-id."""
+        """Send one message; return its delivery-id."""
         number = self._sent
         self._sent += 1
         self._owed.add(number)
@@ -89,18 +89,18 @@ class Party:
         return number
 
     async def put_all(self, handle: int, payloads: list[bytes], window: int) -> None:
-        """Send them, so many unsettled at most, and wait until all are settled."""
+        """Send messages, at most `window` unsettled at a time, and wait until all are settled."""
         for payload in payloads:
             await self.until(lambda: len(self._owed) < window)
             self.put(handle, payload)
         await self.until(self.owes_nothing)
 
     def owes_nothing(self) -> bool:
-        """Whether everything that was sent is settled."""
+        """Return whether everything that was sent is settled."""
         return not self._owed
 
     def grant(self, handle: int, count: int) -> None:
-        """Credit for so many messages more, where all that was granted is used up."""
+        """Grant credit for `count` messages more; all credit granted before must be used up."""
         already = self._credit.get(handle, 0)
         self._credit[handle] = already + count
         self._client.send(
@@ -114,19 +114,19 @@ class Party:
         )
 
     async def taken(self, handle: int, count: int) -> list[int]:
-        """The delivery-ids of so many messages that were granted, as soon as they are here."""
+        """Return the delivery-ids of `count` messages that have credit, once they are here."""
         given = self.given.setdefault(handle, [])
         await self.until(lambda: len(given) >= count)
         found, given[:] = given[:count], given[count:]
         return found
 
     async def take(self, handle: int, count: int) -> list[int]:
-        """The delivery-ids of so many messages more."""
+        """Grant credit for `count` messages more and return their delivery-ids."""
         self.grant(handle, count)
         return await self.taken(handle, count)
 
     def accept(self, numbers: list[int], txn_id: bytes | None = None) -> None:
-        """Accept deliveries, one disposition each, within a transaction or not."""
+        """Accept deliveries, one disposition each, within a transaction if `txn_id` is given."""
         for number in numbers:
             state = (
                 ACCEPTED if txn_id is None else TransactionalState(txn_id=txn_id, outcome=ACCEPTED)
@@ -146,7 +146,7 @@ class Party:
 
 
 class Numbers:
-    """Gives every message of all runs a number, and a body that is its own."""
+    """Makes the messages of all runs, each with a number and a body of its own."""
 
     def __init__(self, seed: int) -> None:
         self._next = 0
@@ -173,7 +173,7 @@ def coordinator() -> Attach:
 
 
 def durable(name: str, address: str, handle: int) -> Attach:
-    """The attach of a durable subscriber."""
+    """Return the attach of a durable subscriber."""
     source = Source(
         address=address,
         durable=UNSETTLED_STATE,
@@ -184,7 +184,7 @@ def durable(name: str, address: str, handle: int) -> Attach:
 
 
 class Workload:
-    """Several jobs at once against the broker at `port`, with a share of so many messages."""
+    """Several jobs at once against the broker at `port`; `size` scales their messages."""
 
     def __init__(self, port: int, numbers: Numbers, *, size: int) -> None:
         self._port: Final = port
@@ -192,7 +192,7 @@ class Workload:
         self._size: Final = size
 
     async def run(self, run: int, now_ms: int) -> None:
-        """All jobs, to their end."""
+        """Run all jobs to their end."""
         async with asyncio.TaskGroup() as jobs:
             jobs.create_task(self._queues(f"queues{run}"))
             jobs.create_task(self._quick(f"quick{run}"))
@@ -202,7 +202,7 @@ class Workload:
             jobs.create_task(self._large(f"large{run}"))
 
     async def _queues(self, name: str) -> None:
-        """One sends, another acknowledges half of it a little later."""
+        """Send with one client; acknowledge half of the messages with another, a little later."""
         async with SocketClient(self._port) as first, SocketClient(self._port) as second:
             sender, receiver = Party(first), Party(second)
             await sender.enter(name)
@@ -216,7 +216,7 @@ class Workload:
                 receiver.accept(taken)
 
     async def _quick(self, name: str) -> None:
-        """A consumer that waits for each message, and acknowledges it before it may be stored."""
+        """Consume each message at once, and acknowledge it before it may have been stored."""
         async with SocketClient(self._port) as first, SocketClient(self._port) as second:
             sender, receiver = Party(first), Party(second)
             await sender.enter(name)
@@ -231,7 +231,7 @@ class Workload:
                 await sender.until(sender.owes_nothing)
 
     async def _transactions(self, name: str, run: int) -> None:
-        """Each sends three and retires two; some are rolled back, and one is never ended."""
+        """Send three messages, retire two in each transaction; roll some back, leave one open."""
         async with SocketClient(self._port) as socket:
             party = Party(socket)
             await party.enter(name)
@@ -257,7 +257,7 @@ class Workload:
             await party.take(LINKS, 1)
 
     async def _topic(self, run: int) -> None:
-        """Three subscriptions share bodies; one acknowledges everything, another is ended."""
+        """Publish to three subscriptions, which share bodies; drain one, and end another."""
         async with SocketClient(self._port) as first, SocketClient(self._port) as second:
             sender, receiver = Party(first), Party(second)
             await receiver.enter("reader")
@@ -273,7 +273,7 @@ class Workload:
             await sender.put_all(0, self._numbers.payloads(self._size, 700), 5)
 
     async def _delays(self, name: str, now_ms: int) -> None:
-        """Some wait for long, some fall due at once."""
+        """Send messages due after a day, and others due after 300 ms."""
         async with SocketClient(self._port) as socket:
             party = Party(socket)
             await party.enter(name)
@@ -283,7 +283,7 @@ class Workload:
                 await party.put_all(0, self._numbers.payloads(self._size, 150, annotations), 4)
 
     async def _large(self, name: str) -> None:
-        """So many bytes that the log is written back to the database, and begins anew."""
+        """Send enough bytes for the log to be written back to the database and to begin anew."""
         async with SocketClient(self._port) as socket:
             party = Party(socket)
             await party.enter(name)

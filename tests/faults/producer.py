@@ -1,4 +1,4 @@
-"""A producer of durable messages that writes down what it was promised."""
+"""A producer of durable messages that records which of them were accepted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.support.frames import attach_receiver, attach_sender, body_of, flow, 
 from tests.support.socket_client import SocketClient
 
 WINDOW: Final = 50
-"""Messages that wait for their outcome at a time."""
+"""Maximum number of messages that wait for their outcome at a time."""
 
 
 class Producer:
-    """Sends `0000000`, `0000001` and so on; `accepted` holds the numbers that the broker took."""
+    """Sends `0000000`, `0000001` and so on; `accepted` has the numbers that the broker accepted."""
 
     def __init__(self, client: SocketClient, first: int) -> None:
         self.accepted: Final[list[int]] = []
@@ -25,7 +25,7 @@ class Producer:
         self._client: Final = client
 
     async def attach(self, address: str) -> None:
-        """Open everything, and wait for credit."""
+        """Open a connection, a session and a link, and wait for credit."""
         await self._client.open("producer")
         await self._client.begin()
         self._client.send(attach_sender(name="producer", address=address))
@@ -33,7 +33,7 @@ class Producer:
             await self._hear()
 
     def send(self) -> None:
-        """One message more."""
+        """Send the next message."""
         number = self.sent - self._first
         self._client.send_bytes(
             frame(
@@ -47,7 +47,7 @@ class Producer:
         self.sent += 1
 
     async def run(self, count: int) -> None:
-        """Send until so many have been accepted; whatever the broker says meanwhile is noted."""
+        """Send until `count` messages have been accepted; record every acceptance meanwhile."""
         while len(self.accepted) < count:
             while self.sent - self._first < min(len(self.accepted) + WINDOW, self._credited):
                 self.send()
@@ -63,7 +63,10 @@ class Producer:
 
 
 async def drained(port: int, address: str, least: int) -> list[int]:
-    """The numbers of the messages at `address` in the order in which they come, all of them."""
+    """Return the numbers of all messages at `address` in the order of delivery; settle none.
+
+    There must be `least` messages.
+    """
     numbers: list[int] = []
     async with SocketClient(port) as client:
         await client.open("consumer")
@@ -83,7 +86,7 @@ async def drained(port: int, address: str, least: int) -> list[int]:
 
 
 async def died(client: SocketClient) -> None:
-    """The connection has ended, however."""
+    """Wait until the connection has ended in some way."""
     try:
         while await client.reader.read(2**16):
             pass

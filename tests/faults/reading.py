@@ -1,4 +1,4 @@
-"""A history read: what became of each message and transaction, as far as clients can know."""
+"""The digest of a history: the fate of each message and transaction, as far as clients can know."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.faults.history import Action, Event, Phase
 
 
 class Fate(Enum):
-    """Whether something is done."""
+    """The fate of a message or transaction, as far as clients can know it."""
 
     DONE = "done"
     NOT_DONE = "not done"
@@ -19,7 +19,7 @@ class Fate(Enum):
 
 
 class Sent:
-    """A message: where to, and what its sender was told, once for each attempt."""
+    """A message: its address, and how often its sender was told what."""
 
     def __init__(self, event: Event) -> None:
         self.address: Final = event.place
@@ -33,12 +33,12 @@ class Sent:
 
     @property
     def copies(self) -> int:
-        """How many of it there may be."""
+        """Return the maximum number of copies of it that there may be."""
         return self.attempts - self.refused
 
 
 class Receipt:
-    """One delivery of a message. `accepted` None is not settled, False given back."""
+    """One delivery of a message. `accepted`: None if not settled, False if returned."""
 
     def __init__(self, event: Event) -> None:
         self.by: Final = event.by
@@ -51,8 +51,8 @@ class Receipt:
 class Reading:
     """The digest of a history.
 
-    `topics` says which subscriptions an address has, and since when; `alone` names links that were
-    the only ones to consume from their place, and gave nothing back.
+    `topics` has the subscriptions of an address and since when each exists, in ns; `alone` has the
+    links that were the only consumers of their place and returned nothing to it.
     """
 
     def __init__(
@@ -121,11 +121,11 @@ class Reading:
     # -- what is known
 
     def fate_of(self, transaction: str) -> Fate:
-        """A transaction that nobody asked to commit is not done."""
+        """Return the fate of a transaction; without a request to commit, it is not done."""
         return self._commits.get(transaction, Fate.NOT_DONE)
 
     def fate(self, sent: Sent) -> Fate:
-        """Whether the message is the broker's."""
+        """Return whether the broker has taken responsibility for the message."""
         if sent.transaction:
             return Fate.NOT_DONE if sent.copies == 0 else self.fate_of(sent.transaction)
         if sent.accepted:
@@ -133,7 +133,7 @@ class Reading:
         return Fate.IN_DOUBT if sent.copies else Fate.NOT_DONE
 
     def places(self, sent: Sent) -> Iterator[str]:
-        """Where it must be, once it is the broker's."""
+        """Yield the places at which an accepted message must be."""
         subscriptions = self.topics.get(sent.address)
         if subscriptions is None:
             yield sent.address
@@ -141,15 +141,15 @@ class Reading:
         yield from (name for name, since in subscriptions.items() if sent.first_ns >= since)
 
     def may_be_at(self, sent: Sent, place: str) -> bool:
-        """Whether it has anything to do there; a subscription may begin while it is sent."""
+        """Return whether the message may be there; a subscription may begin while it is sent."""
         return place in self.topics.get(sent.address, (sent.address,))
 
     def is_consumed(self, receipt: Receipt) -> Fate:
-        """Whether the delivery ended the message's stay, as far as the consumer can know."""
+        """Return whether the delivery consumed the message, as far as the consumer can know."""
         if not receipt.accepted:
             return Fate.NOT_DONE
         return self.fate_of(receipt.transaction) if receipt.transaction else Fate.IN_DOUBT
 
     def seen(self, place: str, subject: str) -> list[Receipt]:
-        """Its deliveries there, in order."""
+        """Return the message's deliveries at that place, in order."""
         return self.receipts.get((place, subject), [])

@@ -1,4 +1,4 @@
-"""A broker process that faults befall: started, killed, told to stop, and started again."""
+"""A broker process that is started, killed, told to stop, and started again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.interop.broker_process import READY, ROOT, from_checkout
 
 START_S: Final = 30.0
 STOP_S: Final = 15.0
-"""The broker promises ten."""
+"""Maximum number of seconds for a stop; the broker promises ten."""
 
 LINES_KEPT: Final = 200
 
@@ -29,13 +29,13 @@ SQLITE: Final = "sqlite:///"
 DEFAULT_STORE: Final = "sqlite:///data/store.db"
 
 
-class NotReady(RuntimeError):  # noqa: N818 - what it is
+class NotReady(RuntimeError):  # noqa: N818 - named for the broker's state
     """The broker ended, or took too long, before it was ready."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Which broker, on which store, in which folder."""
+    """The broker's program, store and folder; `settings` is the text of its settings file."""
 
     folder: Path
     store: str = DEFAULT_STORE
@@ -48,7 +48,7 @@ class Place:
 
     @property
     def database(self) -> Path:
-        """The file of an SQLite store."""
+        """Return the path of an SQLite store's file."""
         return self.folder / self.store.removeprefix(SQLITE)
 
     def command(self) -> list[str]:
@@ -82,12 +82,12 @@ class Server:
         self._ready = asyncio.Event()
 
     async def start(self, *, within: Sequence[str] = ()) -> None:
-        """Start it, as the child of the program `within`, and wait until it is ready."""
+        """Start the broker as a child of the program `within`, and wait until it is ready."""
         await self.launch(within=within)
         await self.ready()
 
     async def launch(self, *, within: Sequence[str] = ()) -> None:
-        """Start it."""
+        """Start the broker, and do not wait for it."""
         self._started_at = time.monotonic()
         self._ready.clear()
         self.pid = 0
@@ -103,7 +103,7 @@ class Server:
         self._reading = asyncio.create_task(self._read(self._process))
 
     async def ready(self) -> None:
-        """Wait for the ready line; NotReady where none comes."""
+        """Wait for the ready line; raise NotReady if none arrives."""
         assert self._reading is not None
         waiting = asyncio.create_task(self._ready.wait())
         await asyncio.wait(
@@ -132,26 +132,29 @@ class Server:
         return self._process is not None and self._process.returncode is None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send the broker a signal, not a program that it runs within."""
+        """Send a signal to the broker, not to a program that it runs within."""
         assert self._process is not None
         if self.running:
             with suppress(ProcessLookupError):
                 os.kill(self.pid or self._process.pid, number)
 
     async def kill(self) -> int:
-        """`kill -9`, and wait for that; its exit code."""
+        """Send SIGKILL and wait for the end; return the exit code."""
         self._kill_all()
         return await self.wait()
 
     def _kill_all(self) -> None:
-        """The broker and what it runs within: one that loses its tracer would live on."""
+        """Kill the broker and the program around it: without its tracer it would live on."""
         assert self._process is not None
         if self.running:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     async def wait(self, patience_s: float = STOP_S) -> int:
-        """Its exit code, once it has ended; TimeoutError where it does not, and it is killed."""
+        """Wait for the broker's end and return its exit code.
+
+        After `patience_s` seconds, kill the broker and raise TimeoutError.
+        """
         assert self._process is not None
         assert self._reading is not None
         try:
@@ -165,27 +168,27 @@ class Server:
         return code
 
     async def stop(self) -> int:
-        """SIGTERM, and its exit code."""
+        """Send SIGTERM and wait for the end; return the exit code."""
         self.signal(signal.SIGTERM)
         return await self.wait()
 
     async def close(self) -> None:
-        """Nothing of it is left."""
+        """Kill the broker if it still runs."""
         if self.running:
             await self.kill()
 
 
 def strace(*injections: str, log: Path | None = None, paths: Sequence[Path] = ()) -> list[str]:
-    """The program to run a broker within, so that system calls of its go wrong.
+    """Return the command to run a broker within, so that some of its system calls go wrong.
 
-    An injection is `CALL:HOW`, as in `fdatasync:error=EIO:when=3+`. With `paths` only calls
-    on those files count.
+    An injection is `CALL:HOW`, as in `fdatasync:error=EIO:when=3+`. With `paths`, only calls on
+    those files count.
     """
     calls = sorted(
         {call for injection in injections for call in injection.partition(":")[0].split(",")}
     )
     options = ["strace", "--quiet=all", "--follow-forks", "-ttt", "-e", f"trace={','.join(calls)}"]
-    # strace 6.1 injects no signals at calls that it has seccomp pick out
+    # strace 6.1 injects no signals at calls that seccomp selects for it
     if not paths and not any("signal=" in injection for injection in injections):
         options.append("--seccomp-bpf")
     for path in paths:
@@ -196,7 +199,7 @@ def strace(*injections: str, log: Path | None = None, paths: Sequence[Path] = ()
 
 
 def why_no_strace() -> str:
-    """Why nothing can be injected here; empty where it can."""
+    """Return why nothing can be injected here; empty if it can."""
     if shutil.which("strace") is None:
         return "strace is not installed"
     tried = subprocess.run(

@@ -20,18 +20,18 @@ QUERY: Final = "faults"
 
 PARTITIONS: Final = 3
 ROWS_MAX: Final = 40
-"""Of a task; every other one goes to the second queue."""
+"""Maximum number of rows of a task; every other row is for the second queue."""
 
 MOMENTS: Final = ("while it stages", "before", "during", "during", "during", "after")
-"""Of the commit; during it most often, for what there is to be seen takes milliseconds."""
+"""Moments relative to the commit. Most are during it, since it takes only milliseconds."""
 
 DURING_S: Final = 0.02
-"""A commit of some messages has an answer within this, mostly."""
+"""Seconds within which most commits of a few messages are answered."""
 
 
 @dataclass
 class Sink:
-    """What a query has committed to its two queues, and what it is about to."""
+    """The content of a query's two queues after its commits, and the batch to be committed next."""
 
     queues: tuple[str, str]
     query: str
@@ -41,7 +41,7 @@ class Sink:
     attempt: int = 0
 
     def begin(self, chosen: random.Random) -> None:
-        """The next batch: so many rows in each partition."""
+        """Begin the next batch, with a random number of rows in each partition."""
         self.batch += 1
         self.rows = [chosen.randint(1, ROWS_MAX) for _ in range(PARTITIONS)]
 
@@ -49,7 +49,7 @@ class Sink:
         return [b"%d.%d.%d" % (self.batch, partition, row) for row in range(self.rows[partition])]
 
     def after(self) -> tuple[list[bytes], list[bytes]]:
-        """What is in the queues once the batch is committed."""
+        """Return the content of both queues after the commit of the batch."""
         added = [each for partition in range(PARTITIONS) for each in _parts(self.bodies(partition))]
         return (
             self.expected[0] + [body for rows in added[::2] for body in rows],
@@ -57,7 +57,7 @@ class Sink:
         )
 
     def commit(self) -> dict[str, object]:
-        """The body of the COMMIT."""
+        """Return the body of the COMMIT request."""
         return {
             "batch": self.batch,
             "partitions": list(range(PARTITIONS)),
@@ -71,7 +71,10 @@ def _parts(rows: list[bytes]) -> tuple[list[bytes], list[bytes]]:
 
 
 async def stage(port: int, sink: Sink, *, halfway: bool = False) -> None:
-    """Send all rows of the batch as a new attempt, and one row as another; or half of it."""
+    """Stage the batch as a new attempt, after an abandoned attempt that has one partition only.
+
+    If `halfway`, return before the broker has accepted everything.
+    """
     sink.attempt += 2
     async with Client(port, f"task-{sink.attempt}") as client:
         outcomes = []
@@ -96,7 +99,7 @@ async def stage(port: int, sink: Sink, *, halfway: bool = False) -> None:
 
 
 async def seen(port: int, sink: Sink) -> tuple[list[bytes], list[bytes]]:
-    """What browsers of both queues see."""
+    """Return the messages that browsers of both queues see."""
     async with Client(port, "browser") as client:
         found = []
         for queue in sink.queues:
@@ -107,7 +110,7 @@ async def seen(port: int, sink: Sink) -> tuple[list[bytes], list[bytes]]:
 
 
 async def killed_around(server: Server, sink: Sink, moment: str, chosen: random.Random) -> bool:
-    """Stage, commit, and kill the broker at that moment; whether it had said that it committed."""
+    """Stage, commit, and kill the broker at `moment`; return whether it had answered the commit."""
     if moment == "while it stages":
         await stage(server.port, sink, halfway=True)
         await server.kill()
@@ -128,7 +131,7 @@ async def killed_around(server: Server, sink: Sink, moment: str, chosen: random.
 
 
 async def commits_killed(plan: Plan) -> Report:
-    """F28: each batch is there as a whole or not at all, in order, and once."""
+    """F28: each batch is in the queues completely or not at all, in order, and once."""
     chosen = random.Random(plan.seed)
     report = Report()
     found: Counter[str] = Counter()
@@ -160,7 +163,7 @@ async def commits_killed(plan: Plan) -> Report:
 
 
 async def again(port: int, sink: Sink, *, is_done: bool, report: Report) -> None:
-    """Commit again, twice: the batch is done once, and nothing is left over."""
+    """Commit the batch twice more; check that it is done once, and that nothing stays staged."""
     async with Client(port, "driver") as driver:
         asking = await Asking.of(driver)
         for expected in (not is_done, False):

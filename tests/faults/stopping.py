@@ -18,15 +18,15 @@ WAYS: Final = ("once", "twice", "while it starts")
 STOP_S: Final = 10.0
 
 SIGTERM_KILLED: Final = -signal.SIGTERM
-"""What a process ends with that had no time to say what it does about the signal."""
+"""Exit status of a process that the signal ended before it had installed a handler."""
 
 
 CODES: Final = {"once": (0,), "twice": (0, 1), "while it starts": (0, SIGTERM_KILLED)}
-"""What the broker may end with. A second signal may come after the stop was complete."""
+"""Exit statuses that the broker may have. A second signal may arrive after a complete stop."""
 
 
 async def told_to_stop(plan: Plan) -> Report:
-    """F21: everybody hears why, what was accepted is there, and the status says how it went."""
+    """F21: every client is told why, accepted messages are stored, and the exit status is right."""
     chosen = random.Random(plan.seed)
     report = Report()
     stops: dict[str, list[float]] = {way: [] for way in WAYS}
@@ -71,7 +71,7 @@ async def told_to_stop(plan: Plan) -> Report:
 async def stopped_under_load(
     server: Server, load: Load, *, chosen: random.Random, twice: bool
 ) -> float:
-    """Milliseconds that the stop took."""
+    """Stop the broker under load; return how long that took, in ms."""
     await server.start()
     load.station.came_up(server.port)
     load.begin()
@@ -89,7 +89,7 @@ async def stopped_under_load(
 
 
 async def stopped_at_start(server: Server, after_s: float) -> float:
-    """The same, of a broker that is on its way."""
+    """Stop a broker `after_s` seconds after its launch; return how long that took, in ms."""
     await server.launch()
     await asyncio.sleep(after_s)
     began = time.monotonic()

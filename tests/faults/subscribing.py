@@ -15,7 +15,7 @@ from tests.faults.workload import Consumer, Station, Worker
 
 
 class Publisher(Worker):
-    """Publishes a few messages, all of which are accepted."""
+    """Publishes a few messages and waits for the outcome of each."""
 
     async def publish(self, port: int, topic: str, count: int) -> None:
         async with Client(port, self.name) as client:
@@ -25,7 +25,7 @@ class Publisher(Worker):
 
 
 async def subscriptions_killed(plan: Plan) -> Report:
-    """F27: whoever was told that it subscribes gets what is published then; who left, does not."""
+    """F27: a confirmed subscription gets later publications; one that was ended does not."""
     chosen = random.Random(plan.seed)
     report = Report()
     missed = ghosts = 0
@@ -66,7 +66,7 @@ async def subscriptions_killed(plan: Plan) -> Report:
 
 
 async def answered_and_killed(server: Server, topic: str, name: str, *, delay_s: float) -> None:
-    """Subscribe, hear the answer, kill the broker, and start it again."""
+    """Subscribe, wait for the answer, kill the broker, and start it again."""
     client = Client(server.port, name)
     async with client:
         await client.receiver(topic, credit=0, subscription=name)
@@ -77,7 +77,7 @@ async def answered_and_killed(server: Server, topic: str, name: str, *, delay_s:
 
 
 async def left_and_killed(server: Server, name: str) -> int:
-    """End the subscription, kill the broker, and start it again; 1 where it is still there."""
+    """End the subscription, kill the broker, and start it again; return 1 if it is still there."""
     client = Client(server.port, name)
     async with client:
         assert await client.unsubscribe(name)

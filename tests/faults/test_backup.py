@@ -1,4 +1,4 @@
-"""A backup under load: whatever was acknowledged before it began is in the copy (F31)."""
+"""A backup under load: everything acknowledged before it began is in the copy (F31)."""
 
 from __future__ import annotations
 

@@ -38,23 +38,23 @@ FULL: Final = "the disk of the store is full"
 LEAST: Final = 16 * MEBIBYTE
 
 FIRST: Final = 100
-"""Messages that are in each queue before the disk is filled."""
+"""Number of messages in each queue before the disk is filled."""
 
 LINKS: Final = 4
 
 SMALL: Final = 2048
-"""What all links have credit for fits into the ballast many times."""
+"""Bytes per message with which the credit of all links fits into the ballast many times."""
 
 MUCH: Final = 24 * MEBIBYTE
-"""Of messages: with the room of so many producers may go on, however full the disk is otherwise."""
+"""Bytes of messages whose removal makes room in the file for producers, even on a full disk."""
 
 LARGE: Final = 32 * 1024
-"""What all links have credit for does not."""
+"""Bytes per message with which the credit of all links does not fit into the ballast."""
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder in which `disk` is a file system of 128 MiB, in memory."""
+    """Yield a folder in which `disk` is a file system of 128 MiB, in memory."""
     with mounted(tmp_path / "disk", 128):
         yield tmp_path
 
@@ -66,10 +66,10 @@ class Foreign:
         self._file: Final = disk / "disk" / "foreign"
 
     def fill(self, leaving: int = 0) -> None:
-        """Take all that is free, but so many bytes."""
+        """Take all free space except `leaving` bytes."""
         with self._file.open("ab", buffering=0) as file:
             while not self._allocate(file.fileno(), leaving):
-                pass  # the broker has been quicker: there is less now
+                pass  # the broker was quicker: there is less space now
 
     def _allocate(self, descriptor: int, leaving: int) -> bool:
         found, size = os.fstatvfs(descriptor), os.fstat(descriptor).st_size
@@ -88,7 +88,7 @@ class Foreign:
 async def fillers(
     port: int, stack: AsyncExitStack, *, links: int = LINKS, size: int = SMALL
 ) -> list[Filler]:
-    """Producers whose queues have some messages, each with credit for more."""
+    """Return producers with credit, each after sending FIRST messages to a queue of its own."""
     found = []
     for number in range(links):
         client = await stack.enter_async_context(SocketClient(port))
@@ -100,7 +100,7 @@ async def fillers(
 
 
 async def drained_and_resumed(broker: BrokerProcess, all_: list[Filler], foreign: Foreign) -> None:
-    """Every message that was accepted comes; once there is room producers go on."""
+    """Check that consumers get every accepted message; then make room: producers must go on."""
     for number, filler in enumerate(all_):
         await consume(port_of(broker), f"q{number}", filler.accepted)
     foreign.go()
@@ -124,7 +124,7 @@ async def test_a_disk_that_another_program_fills(disk: Path) -> None:
 
 
 async def test_a_disk_that_runs_full_in_the_middle_of_a_commit(disk: Path) -> None:
-    """Producers fill what another program has left."""
+    """Producers fill the space that another program has left."""
     foreign = Foreign(disk)
     broker = BrokerProcess(disk, settings=settings(LEAST))
     async with AsyncExitStack() as stack:
@@ -136,7 +136,7 @@ async def test_a_disk_that_runs_full_in_the_middle_of_a_commit(disk: Path) -> No
 
 
 async def test_room_that_consumers_have_made_in_the_file(disk: Path) -> None:
-    """Producers go on with it, while another program's file stays."""
+    """Producers use that room while another program's file stays."""
     broker = BrokerProcess(disk, settings=settings(LEAST))
     foreign = Foreign(disk)
     database = disk / "disk" / "store.db"
@@ -155,7 +155,7 @@ async def test_room_that_consumers_have_made_in_the_file(disk: Path) -> None:
 
 
 async def test_a_broker_that_is_killed_on_a_full_disk_starts_on_it(disk: Path) -> None:
-    """And delivers, and drains, even where another program has the room of the ballast."""
+    """It also delivers and drains if another program has taken the room of the ballast."""
     foreign = Foreign(disk)
     broker = BrokerProcess(disk, settings=settings(LEAST))
     async with AsyncExitStack() as stack:
@@ -170,7 +170,7 @@ async def test_a_broker_that_is_killed_on_a_full_disk_starts_on_it(disk: Path) -
 
 
 async def test_producers_that_have_more_credit_than_the_ballast_has_room(disk: Path) -> None:
-    """The broker ends, as it did before there was one; the next delivers all it has accepted."""
+    """The broker ends, as it did without a ballast; the next one delivers all it accepted."""
     foreign = Foreign(disk)
     broker = BrokerProcess(disk, settings=settings(LEAST))
     async with AsyncExitStack() as stack:
@@ -184,7 +184,7 @@ async def test_producers_that_have_more_credit_than_the_ballast_has_room(disk: P
 
 
 async def drained_after_a_start(disk: Path, all_: list[Filler], foreign: Foreign) -> None:
-    """Another broker has all that was accepted, on the disk as it is; and goes on with room."""
+    """Check that the next broker delivers all that was accepted, and goes on once there is room."""
     broker = BrokerProcess(disk, settings=settings(LEAST))
     for number, filler in enumerate(all_):
         await consume(port_of(broker), f"q{number}", filler.accepted)
@@ -201,7 +201,7 @@ async def drained_after_a_start(disk: Path, all_: list[Filler], foreign: Foreign
 
 @dataclass(frozen=True)
 class Moment:
-    """The program dies before the call with that number on a file, beginning with `store.db`."""
+    """The program dies before call number `when` on the file `store.db` with this suffix."""
 
     call: str
     when: int
@@ -218,14 +218,14 @@ MOMENTS: Final = {
 
 
 def run(database: Path, within: list[str]) -> tuple[list[str], int]:
-    """What the program said of commits until it was dead or done, and how it ended."""
+    """Run the program that commits; return the lines that it printed, and its exit status."""
     program = [sys.executable, "-m", "tests.support.full_disk_commits", str(database)]
     ended = subprocess.run([*within, *program], stdout=subprocess.PIPE, text=True, check=False)
     return ended.stdout.splitlines(), ended.returncode
 
 
 async def held_in(database: Path) -> list[int]:
-    """What a start finds, on the disk as it is; it can write, too."""
+    """Return the numbers of the messages in the store, opened for writing on the disk as it is."""
     store = SqliteStore(database, ballast_bytes=BALLAST)
     await store.open()
     held = [int(message.number) for message in await stored_messages(store, "q")]

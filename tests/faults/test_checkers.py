@@ -1,4 +1,4 @@
-"""The checkers find what they are there for: histories with one planted fault each, and without."""
+"""Tests of the checkers: histories with one planted fault each, and histories without faults."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def event(phase: Phase, action: Action, subject: str, **facts: object) -> Event:
 
 
 def sent(subject: str, told: Phase | None = Phase.OK, **facts: object) -> History:
-    """A message sent to `q`, and what its sender was told."""
+    """Return the events of a message sent to `q`, with what its sender was told."""
     place = {"place": "q", "crc": 7} | facts
     invoked = event(Phase.INVOKE, Action.SEND, subject, **place)
     return [invoked, *([event(told, Action.SEND, subject)] if told else [])]
 
 
 def got(subject: str, *, accepted: bool | None = True, **facts: object) -> History:
-    """A message received from `q`, and accepted, given back, or neither."""
+    """Return the events of a message received from `q`; `accepted` None leaves it unsettled."""
     place = {"place": "q", "by": "c#1"} | {key: facts[key] for key in facts if key != "transaction"}
     history = [event(Phase.OK, Action.RECEIVE, subject, **({"crc": 7} | place))]
     if accepted is not None:

@@ -1,4 +1,4 @@
-"""The checks of this folder notice brokers that break promises; interpreted, whatever runs."""
+"""The checks of this folder notice brokers that break promises; these brokers are interpreted."""
 
 from __future__ import annotations
 

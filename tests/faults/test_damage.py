@@ -1,4 +1,4 @@
-"""F7: damaged files never make the store hand out bytes that nobody stored (P10)."""
+"""F7: from damaged files the store never returns bytes that were not stored (P10)."""
 
 from __future__ import annotations
 

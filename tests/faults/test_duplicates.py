@@ -1,4 +1,4 @@
-"""A sender in doubt sends everything again after a kill, and with detection nothing comes twice."""
+"""A sender in doubt sends everything again after a kill; duplicate detection keeps one of each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def send_all(client: SocketClient) -> None:
 
 
 async def accepted(client: SocketClient, least: int) -> int:
-    """How many the broker has accepted, once it has so many."""
+    """Return the number of messages that the broker has accepted, once there are `least`."""
     count = 0
     while count < least:
         body = read_frame(await client.frame()).body

@@ -1,4 +1,4 @@
-"""Each fault a few times: `python -m tests.faults` has them by the hundred."""
+"""Each fault with a few cycles; `python -m tests.faults` runs them by the hundred."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_no_promise_is_broken(name: str, tmp_path: Path) -> None:
 
 
 async def test_a_broker_that_keeps_nothing_is_found_out(tmp_path: Path) -> None:
-    """A negative control: what this suite says of a broker whose promises are empty."""
+    """Negative control: this suite notices a broker that stores its messages in memory only."""
     plan = Plan(place=Place(tmp_path, store="memory"), cycles=1)
     report = await FAULTS["F1"].fault(plan)
     assert any("lost" in problem for problem in report.problems)

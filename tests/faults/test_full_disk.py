@@ -1,4 +1,4 @@
-"""A disk that runs full: producers wait, consumers go on, and service is back by itself (P9)."""
+"""A disk that fills up: producers wait, consumers go on, and service resumes by itself (P9)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.socket_client import SocketClient
 MEBIBYTE: Final = 1024 * 1024
 
 MARGIN: Final = 300 * MEBIBYTE
-"""What others may write or delete on the disk meanwhile without a difference."""
+"""Bytes that other programs may write or delete on the disk without affecting the test."""
 
 SIZE: Final = 16 * 1024
 
@@ -30,7 +30,7 @@ GOING_ON: Final = "producers go on"
 
 
 class Filler:
-    """Sends durable messages of `size` bytes as long as there is credit."""
+    """Sends durable messages of `size` bytes as long as it has credit."""
 
     def __init__(self, client: SocketClient, size: int = SIZE) -> None:
         self.sent = 0
@@ -45,14 +45,14 @@ class Filler:
         self._client.send(attach_sender(name="filler", address=address))
 
     async def send_until(self, over: Callable[[], bool]) -> None:
-        """Send with all credit that comes, until it is `over`."""
+        """Send with all credit that the broker grants, until `over()`."""
         while not over():
             while self.credit:
                 self._send()
             await self._hear()
 
     async def send_some(self, count: int) -> None:
-        """Send so many, which there is credit for, and have them accepted."""
+        """Send `count` messages, for which credit must suffice; wait until all are accepted."""
         while not self.credit:
             await self._hear()
         for _ in range(count):
@@ -60,13 +60,13 @@ class Filler:
         await self.settle()
 
     async def use_up(self) -> None:
-        """Send what there is credit for still, and have it accepted."""
+        """Send as many messages as there is credit left, and wait until all are accepted."""
         while self.credit:
             self._send()
         await self.settle()
 
     async def settle(self) -> None:
-        """Have accepted what was sent."""
+        """Wait until everything that was sent is accepted."""
         while self.accepted < self.sent:
             await self._hear()
 
@@ -89,7 +89,7 @@ class Filler:
 
 
 async def consume(port: int, address: str, count: int) -> None:
-    """Take so many messages, and accept them."""
+    """Receive `count` messages and accept them."""
     async with SocketClient(port) as client:
         await client.open("consumer")
         await client.begin()
@@ -104,7 +104,7 @@ async def consume(port: int, address: str, count: int) -> None:
 
 
 def says(broker: BrokerProcess, words: str, times: int = 1) -> Callable[[], bool]:
-    """Whether the log has these words so often."""
+    """Return a function that tests whether the log has `words` at least `times` times."""
     return lambda: broker.log.read_text().count(words) >= times
 
 
@@ -113,7 +113,7 @@ def settings(least: int) -> str:
 
 
 async def test_a_disk_that_others_fill_and_empty(tmp_path: Path) -> None:
-    """Without root: the reserve is what is free here, but for a margin."""
+    """The test needs no root: `disk_free_min` is the space that is free here, less a margin."""
     (tmp_path / "disk").mkdir()
     found = os.statvfs(tmp_path)
     free = found.f_bavail * found.f_frsize
@@ -138,7 +138,7 @@ async def test_a_disk_that_others_fill_and_empty(tmp_path: Path) -> None:
 
 @contextmanager
 def mounted(folder: Path, mebibytes: int) -> Iterator[None]:
-    """Let `folder` be a disk of its own, in memory; the test is skipped where that cannot be."""
+    """Make `folder` a disk of its own, in memory; skip the test if that is impossible."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small disk needs root")
     folder.mkdir()
@@ -154,14 +154,14 @@ def mounted(folder: Path, mebibytes: int) -> Iterator[None]:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder in which `disk` is a file system of 256 MiB, in memory."""
+    """Yield a folder in which `disk` is a file system of 256 MiB, in memory."""
     with mounted(tmp_path / "disk", 256):
         yield tmp_path
 
 
 @pytest.mark.privileged
 async def test_a_disk_that_messages_fill_and_consumers_empty(disk: Path) -> None:
-    """The file does not shrink, but has room within."""
+    """The database file does not shrink, but has free room inside."""
     broker = BrokerProcess(disk, settings=settings(64 * MEBIBYTE))
     async with SocketClient(port_of(broker)) as client:
         filler = Filler(client)

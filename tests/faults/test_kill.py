@@ -1,4 +1,4 @@
-"""`kill -9` in the middle of everything: what was accepted is there afterwards (P1, P5)."""
+"""`kill -9` under load: everything accepted is there afterwards (P1, P5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def port_of(broker: BrokerProcess) -> int:
 
 
 async def send_until_killed(broker: BrokerProcess, first: int, count: int) -> list[int]:
-    """Send until so many are accepted, then kill the broker; the numbers it had accepted."""
+    """Send until `count` messages are accepted, kill the broker; return the accepted numbers."""
     async with SocketClient(port_of(broker)) as client:
         producer = Producer(client, first)
         await producer.attach("q")
@@ -65,7 +65,7 @@ async def test_a_stopped_broker_has_everything_when_it_is_back(tmp_path: Path) -
 
 
 async def test_a_disk_that_fails_means_no_answer_and_an_end_with_one_line(tmp_path: Path) -> None:
-    """A file that may not grow is a full disk to whoever writes it."""
+    """To the process that writes it, a file that may not grow is a full disk."""
     program = [
         "prlimit",
         "--fsize=400000",

@@ -28,11 +28,11 @@ FRAME: Final = 512 * 1024
 SWEPT_WITHIN_S: Final = 10.0
 
 GROWTH_MAX_KIB: Final = 8 * 1024
-"""Resident memory that a message of any size may cost, both ways."""
+"""Maximum growth of resident memory in KiB for a message of any size, received and sent."""
 
 
 class Sender:
-    """Sends large messages on one link, as far as it is asked to."""
+    """Sends large messages, whole or in part, on one link."""
 
     def __init__(self, client: SocketClient) -> None:
         self._client: Final = client
@@ -50,7 +50,7 @@ class Sender:
             pass
 
     async def send(self, payload: bytes, *, share: int = 100) -> None:
-        """So much of a message, in percent."""
+        """Send `share` percent of a message."""
         number = self._number
         self._number += 1
         for at in range(0, len(payload) * share // 100, FRAME):
@@ -66,13 +66,13 @@ class Sender:
             await self._client.writer.drain()
 
     async def settled(self) -> None:
-        """The broker has seen everything that was sent."""
+        """Wait until the broker has read everything that was sent."""
         told = flow(next_outgoing_id=self._frames, next_incoming_id=0, echo=True)
         self._client.send(told)
         await self._heard_flow()
 
     async def accepted(self) -> None:
-        """The broker has accepted the message."""
+        """Wait until the broker has accepted the message."""
         while True:
             body = read_frame(await self._client.frame()).body
             if isinstance(body, Disposition):
@@ -81,7 +81,7 @@ class Sender:
 
 
 async def received(client: SocketClient, address: str) -> bytes:
-    """The payload of the next message at `address`."""
+    """Return the payload of the next message at `address`."""
     await client.open(f"receiver of {address}")
     await client.begin()
     client.send(attach_receiver(name="receiver", address=address))
@@ -96,14 +96,14 @@ async def received(client: SocketClient, address: str) -> bytes:
 
 
 def chunks(folder: Path) -> int:
-    """How many chunks lie in the store."""
+    """Return the number of chunks in the store."""
     database = f"file:{folder}/data/store.db?mode=ro"
     with sqlite3.connect(database, uri=True) as connection:
         return int(connection.execute("SELECT count(*) FROM chunk").fetchone()[0])
 
 
 async def ticks(broker: BrokerProcess, seconds: float) -> AsyncIterator[None]:
-    """Again and again for so long, at the pace of a broker that answers."""
+    """Yield repeatedly for `seconds`, each time after the broker has answered a new connection."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         async with SocketClient(port_of(broker)) as client:
@@ -112,7 +112,7 @@ async def ticks(broker: BrokerProcess, seconds: float) -> AsyncIterator[None]:
 
 
 async def all_swept(broker: BrokerProcess, folder: Path) -> bool:
-    """Whether no chunk is left within ten seconds."""
+    """Wait until the store has no chunk left; return False if that takes more than ten seconds."""
     async for _ in ticks(broker, SWEPT_WITHIN_S):
         if chunks(folder) == 0:
             return True
@@ -197,7 +197,7 @@ async def test_twenty_at_once_arrive_whole(tmp_path: Path) -> None:
 
 
 def resident_kib(pid: int, what: str) -> int:
-    """A figure of /proc/PID/status, in KiB."""
+    """Return a figure of /proc/PID/status, in KiB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{what}:"):
             return int(line.split()[1])
@@ -205,7 +205,7 @@ def resident_kib(pid: int, what: str) -> int:
 
 
 async def test_memory_does_not_grow_with_the_size_of_a_message(tmp_path: Path) -> None:
-    """After some ordinary work, 32 MiB in and out again; the highest it ever was."""
+    """After some ordinary work, 32 MiB go in and out; the limit is for the highest value ever."""
     payload, _ = large(2 * SIZE, durable=True)
     broker = BrokerProcess(tmp_path, settings=SETTINGS)
     port = port_of(broker)

@@ -1,4 +1,4 @@
-"""F29 a few times: what is leased is read alike after any kill, and settled once."""
+"""F29 with a few cycles: leased messages read the same after any kill, and are settled once."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ async def test_a_lease_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 async def test_a_broker_that_keeps_nothing_is_found_out(tmp_path: Path) -> None:
-    """A negative control: with the broker its leases have gone, and all messages."""
+    """Negative control: with the broker, its leases and all messages are gone."""
     report = await leases_killed(Plan(place=Place(tmp_path, store="memory"), cycles=2))
     assert any("fencing_token" in problem for problem in report.problems)

@@ -1,7 +1,6 @@
 """F15, F1 and F8 on PostgreSQL: sessions that end, servers that crash, brokers that are killed.
 
-Who was told *accepted* loses nothing, and no client its connection where the database is back
-in time.
+No accepted message is lost, and no client loses its connection if the database is back in time.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tests.support.postgres import PASSWORD, Server
 from tests.support.socket_client import SocketClient
 
 ENDED = 8
-"""Sessions that are ended one after the other."""
+"""Number of sessions that are ended, one after another."""
 
 CRASHES = 2
 KILLS = 3
@@ -44,7 +43,10 @@ def settings_of(server: Server, database: str, *, grace_ms: int = 30_000) -> str
 
 
 async def everything_is_there(broker: BrokerProcess, producer: Producer) -> None:
-    """Each message once, in order; the broker told nobody a secret, and stops as it should."""
+    """Check that each message is there once, in order.
+
+    Also check that the broker stops with status 0 and has logged no password.
+    """
     held = await drained(port_of(broker), "q", len(producer.accepted))
     assert held == list(range(producer.sent))
     assert broker.stop() == 0

@@ -1,4 +1,4 @@
-"""F3: whatever a power cut leaves of a broker's store, what was promised is there (P1, P3, P4)."""
+"""F3: whatever a power cut leaves of a broker's store, the promises hold (P1, P3, P4)."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ IMAGES_LEFT = [
 def test_a_power_cut_leaves(
     events: list[Event], cut: Cut, possible: list[dict[str, bytes]]
 ) -> None:
-    """Nothing else, and each of them some time."""
+    """Only the possible images occur, and each of them occurs."""
     disk = Disk()
     for event in events:
         disk.apply(event)

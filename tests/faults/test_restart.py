@@ -1,4 +1,4 @@
-"""A broker ends, by `kill -9` or a stop, and starts again: what was promised for then."""
+"""Promises that hold when a broker ends, by `kill -9` or a stop, and starts again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 MANY = 1000
 
 PREFETCHED = 20
-"""More than a consumer with credit for ten is sent until it has read ten."""
+"""More messages than a consumer with credit for ten is sent before it has read ten."""
 
 SCHEDULED = b"scheduled"
 
@@ -37,7 +37,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 async def again(server: Server, *, killed: bool) -> None:
-    """End the broker, and start it again."""
+    """End the broker and start it again."""
     if killed:
         await server.kill()
     else:
@@ -46,7 +46,7 @@ async def again(server: Server, *, killed: bool) -> None:
 
 
 def encoded(body: bytes, *, durable: bool = True, due_ms: int | None = None) -> bytes:
-    """A message, perhaps with a delivery time."""
+    """Return a message, with a delivery time if `due_ms` is given."""
     out = BytesWriter()
     put_header(out, durable=durable, priority=4, ttl=-1, first_acquirer=False, delivery_count=0)
     if due_ms is not None:
@@ -62,7 +62,7 @@ def numbers(count: int, first: int = 0) -> list[bytes]:
 
 
 async def send(sender: Sender, payloads: list[bytes], *, transaction: bytes | None = None) -> None:
-    """Send them, each of which is accepted."""
+    """Send the messages and check that each is accepted."""
     told = []
     for payload in payloads:
         await sender.room()
@@ -72,7 +72,7 @@ async def send(sender: Sender, payloads: list[bytes], *, transaction: bytes | No
 
 
 async def fill(server: Server, address: str, *, durable: bool = True, kind: str = "") -> None:
-    """Send MANY."""
+    """Send MANY messages."""
     async with Client(server.port, "filler") as client:
         sender = await client.sender(address, kind=kind)
         await send(sender, [encoded(body, durable=durable) for body in numbers(MANY)])
@@ -84,7 +84,7 @@ async def subscribe(server: Server, topic: str) -> None:
 
 
 async def drained(server: Server, address: str, subscription: str = "") -> list[Delivery]:
-    """All that is there, and it is consumed."""
+    """Consume and return all messages that are there."""
     async with Client(server.port, "reader") as client:
         receiver = await client.receiver(address, credit=0, subscription=subscription)
         found = await receiver.all()
@@ -118,7 +118,7 @@ async def test_durable_messages_are_there_in_order_and_others_are_not(
     assert bodies(found) == numbers(MANY)
     had = {each.body for each in seen if each is not None}
     assert all(delivery.flagged for delivery in found if delivery.body in had)
-    if not killed:  # a kill may flag more than was delivered
+    if not killed:  # after a kill, more messages are flagged than were delivered
         assert not any(delivery.flagged for delivery in found[PREFETCHED:])
     assert await drained(server, "q") == []
 
@@ -156,7 +156,7 @@ async def test_a_transient_address_keeps_messages_no_longer_than_its_broker(
 async def test_what_is_scheduled_comes_when_it_is_due_or_at_once_where_that_was_meanwhile(
     server: Server, killed: bool
 ) -> None:
-    """On a queue, on a topic's subscription of the time it was published, and in a transaction."""
+    """On a queue, on a subscription that existed at the publication, and in a transaction."""
     await subscribe(server, "t")
     now_ms = time.time_ns() // 1_000_000
     due_ms = now_ms + 5000
@@ -193,7 +193,7 @@ async def test_what_is_scheduled_comes_when_it_is_due_or_at_once_where_that_was_
 async def test_a_thousand_messages_a_subscription_and_a_schedule_outlive_a_kill(
     server: Server,
 ) -> None:
-    """All at once, and twice in a row."""
+    """All of them at once, after two kills in a row."""
     await subscribe(server, "t")
     await fill(server, "q")
     await fill(server, "t", kind="topic")

@@ -1,4 +1,4 @@
-"""Files of a store are for its user alone; a folder that cannot be used is named."""
+"""Files of a store are for its user alone; errors name a folder that cannot be used."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.interop.broker_process import BrokerProcess, command
 pytestmark = pytest.mark.slow
 
 FILES: Final = ["store.db", "store.db-wal", "store.db-shm", "store.db.lock", "store.db.ballast"]
-"""Those of a store in use."""
+"""The names of a store's files while it is in use."""
 
 
 async def test_files_are_for_their_user_alone_whatever_the_umask(tmp_path: Path) -> None:
-    """Those that a broker makes, while it runs and after a kill, and those of a salvage."""
+    """The files that a broker makes, also after a kill, and those that a salvage makes."""
     settings = 'store = "sqlite:///data/within/store.db"\n'
     serving = [*command(), "serve", "--port", "0", "--config", str(tmp_path / "broker.toml")]
     open_to_all = ("sh", "-c", 'umask 0 && exec "$@"', "sh")
@@ -60,14 +60,14 @@ async def test_older_files_are_closed_to_others_and_the_log_tells(tmp_path: Path
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with an empty store, as a broker makes them."""
+    """Return a folder with an empty store, with the modes that a broker gives them."""
     (tmp_path / "data").mkdir(0o700)
     (tmp_path / "data" / "store.db").touch(0o600)
     return tmp_path / "data"
 
 
 def without_rights() -> tuple[str, ...]:
-    """Run a program as a user for whom modes count."""
+    """Return the start of a command that runs a program as a user for whom file modes count."""
     if os.geteuid() != 0:
         return ()
     if shutil.which("setpriv") is None:

@@ -1,4 +1,4 @@
-"""A second broker, or a store command, that reaches a store in use by another path is refused."""
+"""A second broker or a store command is refused if its path leads to a store that is in use."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SETTINGS: Final = 'store = "sqlite:///store.db"\n'
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker on `store.db` in its folder."""
+    """Yield a broker on `store.db` in its folder."""
     broker = BrokerProcess(tmp_path_factory.mktemp("first"), settings=SETTINGS)
     yield broker
     assert broker.stop() == 0
 
 
 def run(*arguments: str | Path, within: tuple[str, ...] = ()) -> tuple[int, str]:
-    """The exit status of `jms-broker` and its last line; a broker must end by itself."""
+    """Return the exit status and the last line of `jms-broker`; a broker must end by itself."""
     ended = subprocess.run(
         [*within, *command(), *map(str, arguments)],
         capture_output=True,
@@ -58,7 +58,7 @@ async def send(broker: BrokerProcess, count: int, first: int = 0) -> None:
 
 
 async def is_refused(database: Path, *, says: str, within: tuple[str, ...] = ()) -> None:
-    """Neither a broker nor a command that reads or writes gets the store."""
+    """Check that no broker gets the store, nor a command that reads or writes it."""
     for status, line in (
         serve(database, within),
         run("store", "check", database, within=within),
@@ -68,7 +68,10 @@ async def is_refused(database: Path, *, says: str, within: tuple[str, ...] = ())
 
 
 def bind(source: Path, target: Path) -> tuple[str, ...]:
-    """Run a program where `target` shows `source`, and nobody else sees that."""
+    """Return the start of a command that runs a program for which `target` shows `source`.
+
+    No other program sees that. Skip the test if it is impossible here.
+    """
     reason = reason_not_to()
     if reason is not None:
         pytest.skip(reason)
@@ -150,7 +153,7 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.requirement("PRD-03")
 async def test_after_a_kill_a_hard_link_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
-    """Its log lies beside the other name, so what was committed would not be there."""
+    """The log lies beside the other name, so what was committed would not be there."""
     broker = BrokerProcess(tmp_path, settings=SETTINGS)
     await send(broker, MESSAGES)
     broker.kill()
@@ -168,7 +171,7 @@ async def test_after_a_kill_a_hard_link_is_refused_and_nothing_is_lost(tmp_path:
 
 
 async def test_a_file_that_is_mounted_alone_is_refused(tmp_path: Path) -> None:
-    """Its log would lie outside of the mount, which a container for one does not keep."""
+    """Its log would lie outside of the mount, which a container, for example, does not keep."""
     broker = BrokerProcess(tmp_path, settings=SETTINGS)
     await send(broker, MESSAGES)
     broker.kill()
@@ -182,7 +185,7 @@ async def test_a_file_that_is_mounted_alone_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_file_system_that_locks_no_database_is_told_in_the_log(tmp_path: Path) -> None:
-    """As NFS: the lock on the lock file, the first one that is taken, is all there is."""
+    """Like NFS: only the lock on the lock file, which is taken first, protects the store."""
     if reason := why_no_strace():
         pytest.skip(reason)
     server = Server(Place(tmp_path))

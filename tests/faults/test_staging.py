@@ -1,4 +1,4 @@
-"""F28 a few times: a sink's commit happens as a whole or not at all, and once."""
+"""F28 with a few cycles: a sink's commit happens completely or not at all, and once."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ async def test_a_commit_happens_or_does_not(tmp_path: Path) -> None:
 
 
 async def test_a_broker_that_keeps_nothing_is_found_out(tmp_path: Path) -> None:
-    """A negative control: before the commit everything that was staged is lost."""
+    """Negative control: before the commit everything that was staged is lost."""
     report = await commits_killed(Plan(place=Place(tmp_path, store="memory"), cycles=2))
     assert any("again" in problem for problem in report.problems)

@@ -1,4 +1,4 @@
-"""F26: what expires and what falls due while the broker is down."""
+"""F26: messages that expire or fall due while the broker is down."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tests.faults.server import Server
 DELAY_ANNOTATION: Final = "x-opt-delivery-time"
 
 KINDS: Final = ("plain", "short", "long", "due", "later", "due-and-short")
-"""Whether a message has a ttl, a delivery time, both, or neither."""
+"""Kinds of messages: with a ttl, a delivery time, both, or neither."""
 
 DOWN_MS: Final = 700
-"""What is short, or due, is so while the broker is down."""
+"""Duration in ms for which the broker is down; short ttls and near delivery times end within it."""
 
 LATER_MS: Final = 2500
 LATE_MS: Final = 1000
-"""A broker that is up is later than this for reasons that are not the machine's."""
+"""Maximum lateness in ms that the machine can explain."""
 
 
 def timed(kind: str, *, now_ms: int) -> bytes:
-    """A durable message that says what it is."""
+    """Return a durable message that has its kind as body."""
     out = BytesWriter()
     ttl = {"short": DOWN_MS, "long": 600_000, "due-and-short": DOWN_MS // 2}.get(kind, -1)
     put_header(out, durable=True, priority=4, ttl=ttl, first_acquirer=False, delivery_count=0)
@@ -45,7 +45,7 @@ def timed(kind: str, *, now_ms: int) -> bytes:
 
 
 async def timers_over_restarts(plan: Plan) -> Report:
-    """F26: expired is never seen, due is there at once, later comes then and not before."""
+    """F26: expired messages are never seen, due ones at once, later ones when they are due."""
     chosen = random.Random(plan.seed)
     report = Report()
     late: list[float] = []
@@ -80,7 +80,7 @@ async def timers_over_restarts(plan: Plan) -> Report:
 
 
 async def arrivals(port: int, queue: str, most: int) -> list[tuple[str, float]]:
-    """What comes, and when, until nothing more can."""
+    """Return the messages and their times of arrival in ms; stop when no more can come."""
     came: list[tuple[str, float]] = []
     until = time.time() + LATER_MS / 1000 + LATE_MS / 1000
     async with Client(port, "receiver") as client:
@@ -98,7 +98,7 @@ async def arrivals(port: int, queue: str, most: int) -> list[tuple[str, float]]:
 def judged(
     came: list[tuple[str, float]], *, now_ms: int, up_ms: float, report: Report
 ) -> list[float]:
-    """By how much those with a delivery time were late; what is wrong goes into the report."""
+    """Check what arrived; return by how many ms messages with a delivery time were late."""
     kinds = [kind for kind, _ in came]
     report.check(sorted(kinds) == ["due", "later", "long", "plain"], f"F26: what came is {kinds}")
     report.check(

@@ -11,11 +11,11 @@ from tests.faults.client import Client
 from tests.support.frames import message
 
 HELD = 50
-"""Messages that it has and does not settle, and those that it sends in its transaction."""
+"""Number of messages that it holds unsettled, and of those it sends in its transaction."""
 
 
 async def busy(port: int, queue: str, mode: str) -> None:
-    """Be in the middle of something until killed."""
+    """Be in the middle of `mode` until killed."""
     async with Client(port, f"victim-{os.getpid()}") as client:
         if mode == "transfer":
             sender = await client.sender(queue)
@@ -23,13 +23,13 @@ async def busy(port: int, queue: str, mode: str) -> None:
             await sender.send(message(b"x" * 2**20, durable=True), halt_at=2**19)
         else:
             await hold(client, queue, transacted=mode == "transaction")
-        await record_of(client, "queue", queue)  # everything before it has been read
+        await record_of(client, "queue", queue)  # its answer shows that all before is read
         print("busy", flush=True)
         await client.ended(60)
 
 
 async def hold(client: Client, queue: str, *, transacted: bool) -> None:
-    """Take some messages and settle none; in a transaction, accept them and send others."""
+    """Receive messages and settle none; in a transaction, accept them and send others."""
     receiver = await client.receiver(queue, credit=HELD)
     transactions = await client.transactions() if transacted else None
     transaction = None if transactions is None else await transactions.declare()

@@ -1,4 +1,4 @@
-"""Mixed work on a broker that comes and goes, every step of it in the history."""
+"""Mixed work on a broker that is killed and restarted; each step is recorded in the history."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from tests.faults.history import Action, Phase, Recorder
 from tests.faults.links import Delivery, Receiver, Refused, Sender, is_accepted
 
 NOISE: Final = random.Random(0).randbytes(2**21)
-"""Where bodies are cut from."""
+"""Random bytes from which bodies are cut."""
 
 GONE: Final = (ConnectionError, EOFError, Refused)
-"""What a client sees of a broker that dies. One that hangs raises TimeoutError: that is a find."""
+"""Errors that a dying broker causes. One that hangs causes TimeoutError, which is a finding."""
 
 
 def body_for(subject: str, size: int, chosen: random.Random) -> bytes:
-    """The content of a message, which begins with its name."""
+    """Return the body of a message, which begins with the message's name."""
     start = chosen.randrange(len(NOISE) - size)
     return subject.encode() + b"|" + NOISE[start : start + size]
 
 
 def subject_of(body: bytes) -> str:
-    """The name of the message with that content."""
+    """Return the name of the message with that body."""
     return body.partition(b"|")[0][:40].decode(errors="replace")
 
 
 def encoded(subject: str, body: bytes, priority: int) -> bytes:
-    """A durable message whose message-id is its name, as JMS clients give them."""
+    """Return a durable message whose message-id is its name, as JMS clients set it."""
     out = BytesWriter()
     put_header(out, durable=True, priority=priority, ttl=-1, first_acquirer=False, delivery_count=0)
     fields = FieldWriter()
@@ -53,7 +53,7 @@ def encoded(subject: str, body: bytes, priority: int) -> bytes:
 
 
 class Station:
-    """Where clients find the broker: they wait here while there is none."""
+    """Knows the broker's port; clients wait here while the broker is down."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder: Final = recorder
@@ -67,23 +67,23 @@ class Station:
         self._up.set()
 
     def going_down(self) -> None:
-        """To be said before the broker is killed."""
+        """Record an outage; call this before the broker is killed."""
         self._up.clear()
         self.recorder.note(Phase.INVOKE, Action.OUTAGE, "broker")
 
     async def port(self) -> int:
-        """The port of the broker that runs."""
+        """Return the port of the running broker; wait for it if there is none."""
         await self._up.wait()
         return self._port
 
     def stop(self) -> None:
-        """Everybody comes to an end, and is told all that there is to be told."""
+        """Let all workers end, after they have received all outcomes."""
         self.stopping = True
         self._up.set()
 
 
 class Worker:
-    """A client that comes back as often as the broker does. `heard` is why the broker closed it."""
+    """A client that reconnects whenever the broker is back. `heard` is why the broker closed it."""
 
     def __init__(self, station: Station, name: str, seed: int) -> None:
         self.station: Final = station
@@ -94,7 +94,7 @@ class Worker:
         self.heard = ""
 
     async def work(self) -> None:
-        """Until the station stops."""
+        """Work until the station stops."""
         while not self.station.stopping:
             port = await self.station.port()
             client = Client(port, self.name)
@@ -107,12 +107,12 @@ class Worker:
             await asyncio.sleep(0.005)
 
     async def shift(self, client: Client) -> None:
-        """What it does on one connection."""
+        """Do the work of one connection."""
         raise NotImplementedError
 
     @property
     def by(self) -> str:
-        """The link of this attach."""
+        """Return the name of the current attach's link."""
         return f"{self.name}#{self.attaches}"
 
     def note(self, phase: Phase, action: Action, subject: str, **facts: object) -> None:
@@ -130,7 +130,7 @@ class Worker:
         transaction: bytes | None = None,
         subject: str = "",
     ) -> asyncio.Future[DeliveryState | None]:
-        """Send a durable message with a new name, or again with an old one."""
+        """Send a durable message under a new name, or under `subject` if that was sent before."""
         await sender.room()
         if not subject:
             subject = f"{self.name}.{self.count}"
@@ -157,11 +157,11 @@ class Worker:
         self.note(Phase.INFO if state is None else phase, Action.SEND, subject)
 
     def named(self, transaction: bytes | None) -> str:
-        """The transaction's name in the history: identifiers are given anew by each broker."""
+        """Return the transaction's name in the history: each broker process gives ids anew."""
         return "" if transaction is None else f"{self.by}:{transaction.hex()}"
 
     def received(self, delivery: Delivery, place: str) -> str:
-        """Note it; its name."""
+        """Record a delivery; return the message's name."""
         subject = subject_of(delivery.body)
         self.note(
             Phase.OK,
@@ -175,7 +175,7 @@ class Worker:
         return subject
 
     def settled(self, subject: str, place: str, *, transaction: bytes | None = None) -> None:
-        """Note that it is about to be accepted."""
+        """Record that a delivery is about to be accepted."""
         named = self.named(transaction)
         self.note(Phase.INVOKE, Action.SETTLE, subject, place=place, by=self.by, transaction=named)
 
@@ -183,12 +183,12 @@ class Worker:
         self.note(Phase.FAIL, Action.SETTLE, subject, place=place, by=self.by)
 
     def some_size(self) -> int:
-        """1 KiB, or now and then up to 64."""
+        """Return 1 KiB in nine of ten cases, else a random size below 64 KiB."""
         return 1024 if self.chosen.random() < 0.9 else self.chosen.randrange(2**16)
 
 
 class Producer(Worker):
-    """Sends to one address, so many at a time, as fast as it is let or a little slower."""
+    """Sends to one address, at most `window` unsettled messages at a time, with pauses."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class Producer(Worker):
 
 
 class TransactedProducer(Worker):
-    """Sends a few messages in each transaction, and rolls one in ten back."""
+    """Sends a few messages in each transaction, and rolls back one transaction in ten."""
 
     def __init__(self, station: Station, name: str, seed: int, *, addresses: list[str]) -> None:
         super().__init__(station, name, seed)
@@ -252,7 +252,7 @@ class TransactedProducer(Worker):
 
 
 class Mover(Worker):
-    """Moves messages from one queue to another, in transactions that hold both ends."""
+    """Moves messages from one queue to another, in transactions that cover both."""
 
     def __init__(self, station: Station, name: str, seed: int, *, source: str, target: str) -> None:
         super().__init__(station, name, seed)
@@ -285,11 +285,11 @@ class Mover(Worker):
                 done = Phase.OK if is_accepted(state) else Phase.FAIL
                 self.note(done, Action.COMMIT, name)
             if not is_accepted(state):
-                return  # what it had stays its own, unsettled, until it leaves
+                return  # its deliveries stay unsettled until it leaves
 
 
 class Consumer(Worker):
-    """Takes what there is; gives back a few."""
+    """Consumes messages; returns a share of `gives_back` to the queue."""
 
     def __init__(
         self,
@@ -315,7 +315,7 @@ class Consumer(Worker):
         while not self.station.stopping:
             delivery = await receiver.next(0.05)
             if delivery is None or self.station.stopping:
-                continue  # what another gave back when it left comes late, and nobody had seen it
+                continue  # messages that stopping consumers return arrive late: not recorded
             subject = self.received(delivery, self._place)
             if self.chosen.random() < self._gives_back:
                 self.given_back(subject, self._place)
@@ -330,7 +330,7 @@ class Consumer(Worker):
         return await client.receiver(self._address, credit=credit, subscription=self._subscription)
 
     async def drain(self, port: int) -> int:
-        """Take all that is there, alone; how many that were."""
+        """Consume everything there, alone; return the number of messages."""
         async with Client(port, self.name) as client:
             self.attaches += 1
             receiver = await self.attach(client, 0)
@@ -343,7 +343,7 @@ class Consumer(Worker):
 
 
 async def all_drained(consumers: Iterable[Consumer], port: int) -> frozenset[str]:
-    """Drain every place; the links that did."""
+    """Drain every place; return the links that did so."""
     links = set()
     for consumer in consumers:
         await consumer.drain(port)

@@ -1,1 +1,1 @@
-"""Hostile bytes, by the million: what the broker must bear from anybody who reaches its port."""
+"""Fuzzing: millions of hostile inputs, as any client that reaches the broker's port may send."""

@@ -1,7 +1,7 @@
-"""`python -m tests.fuzz`: the guided and the compiled half side by side, a core each.
+"""`python -m tests.fuzz`: run the guided and the compiled half in parallel, on a core each.
 
-Ends with 1 where anything was found. Each finding is an input in build/fuzz/found, and the line
-that runs it again.
+Exit with 1 if anything was found. Each finding is an input in build/fuzz/found, printed with the
+command that runs it again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MUTATIONS: Final = 1_000_000
 
 
 QUICKEST_FIRST: Final = ["sections", "frames", "decoder", "sasl", "connection"]
-"""What one does not need of its part of the time, those behind it have more."""
+"""The order of the entry points: time that one of them does not use is left to later ones."""
 
 
 def main() -> int:
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def again(file: Path) -> int:
-    """Run one saved input through both builds."""
+    """Run one saved input through both builds; return 1 if it fails in one of them, else 0."""
     name = file.name.split("-")[0]
     bad = 0
     for compiled in (False, True):
@@ -58,7 +58,7 @@ def again(file: Path) -> int:
 
 
 def mutated(asked: argparse.Namespace) -> list[runs.Finding]:
-    """The seeds and what is made of them, on the compiled build where there is one."""
+    """Run the seeds and their mutations, on the compiled build if there is one."""
     refusal = runs.refusal(compiled=True)
     build = "interpreted" if refusal else "compiled"
     if refusal:
@@ -84,7 +84,7 @@ def mutated(asked: argparse.Namespace) -> list[runs.Finding]:
 
 
 def guided(asked: argparse.Namespace) -> list[runs.Finding]:
-    """Each entry point for its part of the time."""
+    """Run each entry point under atheris for its share of the time."""
     if not runs.has_atheris():
         print("atheris is not installed: the guided half is left out", flush=True)
         return []
@@ -109,7 +109,7 @@ def _line(kind: str, figures: dict[str, object]) -> str:
 
 
 def _words(figures: dict[str, object]) -> Iterator[str]:
-    """What else is known of a run."""
+    """Yield further figures of a run."""
     if "slowest_ms" in figures:
         yield f"slowest {figures['slowest_ms']} ms, at most {figures['memory']} bytes of memory"
     if "reached" in figures:

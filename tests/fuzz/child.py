@@ -1,8 +1,9 @@
-"""A process that runs inputs through one build of the broker, and may die of it.
+"""A process that runs inputs through one build of the broker, and may die of one.
 
-Started by file name, not as a module, so that it says itself where `broker` comes from. It
-writes every input into a file shared with its parent before it runs it: when it dies, by a
-signal or by an exception, that is the input. One second of CPU time on one input is death, too.
+It is started by file name, not as a module, so that it decides itself from where `broker` is
+imported. It writes every input into a file shared with its parent before it runs it: if it dies, by
+a signal or by an exception, that input is the cause. More than a second of CPU time for one input
+kills it, too.
 """
 
 from __future__ import annotations
@@ -24,15 +25,21 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 COLLECTED: Final = 512
-"""A collection after so many inputs, or one of them would be blamed for thousands."""
+"""Number of inputs after which garbage is collected.
+
+Otherwise one input would be blamed for the time of a collection of thousands.
+"""
 
 SHARED_SIZE: Final = 128 * 1024
 MEMORY_MAX: Final = 512 * 1024 * 1024
-"""Of address space beyond what is there before the first input; more is a MemoryError."""
+"""Maximum bytes of address space beyond those in use before the first input.
+
+More is a MemoryError.
+"""
 
 
 def import_broker(*, compiled: bool) -> None:
-    """Have `broker` come from the wheel or the checkout, and `tests` from the checkout."""
+    """Import `broker` from the wheel or from the checkout, and `tests` from the checkout."""
     if compiled:
         place = str(importlib.import_module("broker.amqp.connection").__file__)
         importlib.import_module("storage.memory")
@@ -42,7 +49,7 @@ def import_broker(*, compiled: bool) -> None:
 
 
 class Shared:
-    """The file in which the parent finds the input that was the last: its size, and itself."""
+    """A file from which the parent reads the last input: its size in four bytes, and its bytes."""
 
     def __init__(self, file: Path) -> None:
         with file.open("r+b") as opened:
@@ -53,10 +60,11 @@ class Shared:
 
 
 STACK_MAX: Final = 256 * 1024
-"""So that recursion without an end to its depth needs no megabytes to be seen."""
+"""Maximum bytes of stack, so that endless recursion is noticed before it takes megabytes."""
 
 
 def limit_memory() -> None:
+    """Limit stack and address space; the latter relative to its present size."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_STACK)
     resource.setrlimit(resource.RLIMIT_STACK, (STACK_MAX, hard))
@@ -64,7 +72,10 @@ def limit_memory() -> None:
 
 
 def run(entry_point: EntryPoint, shared: Shared, asked: argparse.Namespace) -> dict[str, object]:
-    """Seeds first, then what is made of them, until the count or the time is reached."""
+    """Run the seeds, then mutations of them, until the count or the time is reached.
+
+    Return the figures of the run.
+    """
     from tests.fuzz.mutation import Mutator
     from tests.fuzz.targets import CPU_SECONDS_MAX, MEASURED, examine
 

@@ -1,4 +1,4 @@
-"""Entry points with a whole broker behind them: a connection after open, and all before it."""
+"""Entry points with a whole broker behind them: a connection before and after its open."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ DELIVERIES: Final = _frames(
         for number in range(3)
     )
 )
-"""The last is too long for one frame."""
+"""The frames of the deliveries to the client; the last needs more than one frame to it."""
 
 
 def connection(data: bytes) -> None:
-    """Bytes after open: a session with links either way is there, and deliveries are out."""
+    """Run bytes after open, on a session with a link in each direction and unsettled deliveries."""
     broker, client, neighbour = scene()
     send(client, pieces_of(data) if len(data) % 2 else [data])
     manners = Manners(frame_size_max=FRAME_SIZE_MIN)
@@ -75,7 +75,7 @@ def connection(data: bytes) -> None:
 
 
 def pieces_of(data: bytes) -> list[bytes]:
-    """`data` in up to forty pieces, of a size that differs from input to input."""
+    """Return `data` in up to forty pieces, whose size depends on the size of `data`."""
     size = max(1 + len(data) % 13, len(data) // 40)
     return [data[at : at + size] for at in range(0, len(data), size)]
 
@@ -88,10 +88,10 @@ def send(client: Client, pieces: list[bytes]) -> None:
 
 
 def scene() -> tuple[Broker, Client, Client]:
-    """A broker, the client whose bytes are tried, and another that consumes what it sends.
+    """Return a broker, the client whose input is fuzzed, and another that consumes its messages.
 
     The client has a sender to `q` on handle 0, a receiver from `p` on handle 1, and three
-    deliveries that it has not settled. Frames to it have no more than 512 bytes.
+    deliveries that it has not settled. Frames to it have 512 bytes at most.
     """
     broker = Broker(watcher=Quiet())
     neighbour = broker.dial()
@@ -105,7 +105,7 @@ def scene() -> tuple[Broker, Client, Client]:
 
 
 def sasl(data: bytes) -> None:
-    """Bytes before open, where everybody must log in and where nobody need."""
+    """Run bytes before open, on a broker that requires a login and on one that does not."""
     for anonymous in (False, True):
         doorman = Doorman({USER: PASSWORD}, anonymous=anonymous)
         broker = Broker(watcher=Quiet(), authenticator=doorman)
@@ -135,7 +135,7 @@ def _has_logged_in(client: Client, data: bytes) -> None:
 
 
 def _comes_in_pieces(whole: Client, data: bytes, *, anonymous: bool) -> None:
-    """The same bytes in two pieces are answered with the same bytes."""
+    """Check that the same bytes in several pieces get the same answer."""
     broker = Broker(watcher=Quiet(), authenticator=Doorman({USER: PASSWORD}, anonymous=anonymous))
     client = broker.dial()
     send(client, pieces_of(data))
@@ -149,14 +149,17 @@ def _is_fine(broker: Broker) -> None:
 
 
 def _is_closed_as_told(client: Client, manners: Manners) -> None:
-    """The socket is closed when the conversation is over, and only then."""
+    """Check that the socket is closed if and only if the conversation is over."""
     connection = client.peer.connection
     assert client.is_closed() == connection.is_over
     assert manners.closed == (connection.state is ConnectionState.CLOSE_SENT) or connection.is_over
 
 
 def _ends_with_nothing_left(broker: Broker, *clients: Client) -> None:
-    """Everybody hangs up, and every node goes: entries that no collector sees must go with it."""
+    """Disconnect all clients and delete all nodes; check that nothing is left.
+
+    Entries that no collector sees must be freed with their nodes.
+    """
     for client in clients:
         client.hang_up()
     assert broker.container.peer_count() == 0, "a connection is left"

@@ -1,7 +1,7 @@
 """Entry points that need no connection: values and performatives, sections, frames.
 
-Beyond "nothing but a Fault": what is behind the end changes nothing, `skip` and `take_value`
-agree, and what was read is written and read again as the same.
+Apart from "no exception but a Fault" they check that data after the end changes nothing, that
+`skip` and `take_value` agree, and that a decoded value survives encoding and decoding.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from tests.conformance.frames import READERS, Body
 from tests.support.clock import SimulatedClock
 
 BEHIND: Final = b"\x00\x53\x75\xa0\x01x\x45\x00\x53"
-"""What may follow in the buffer, and must not be looked at."""
+"""Bytes that may follow in the buffer, and must not be read."""
 
 NOISE: Final = b"\xff" * 300
 
@@ -75,7 +75,7 @@ Reader = Callable[[bytes, int, int], object]
 
 
 def verdict(read: Reader, data: bytes, at: int, end: int) -> object:
-    """What `read` makes of `data[at:end]`; the condition alone where that is a Fault."""
+    """Return the result of `read` on `data[at:end]`, or the condition alone if it is a Fault."""
     try:
         return read(data, at, end)
     except Fault as fault:
@@ -92,9 +92,9 @@ def written(composite: Body) -> bytes:
 
 
 def decoder(data: bytes) -> None:
-    """`take_value`, `skip`, the readers of single types and of every composite.
+    """Run `take_value`, `skip`, and the readers of single types and of every composite.
 
-    A composite is read as what its descriptor says, and as one other, too.
+    A composite is read as its descriptor says, and also as one other type.
     """
     end = len(data)
     _value(data, end)
@@ -118,7 +118,7 @@ def decoder(data: bytes) -> None:
 
 
 def _of_data_path(read: Callable[..., object], *facts: object) -> None:
-    """Readers that are promised bytes, or somebody who expects IndexError."""
+    """Run a reader whose callers check the size before, or expect an IndexError."""
     with suppress(Fault, IndexError):
         read(*facts)
 
@@ -158,7 +158,7 @@ def _composite(code: int, data: bytes, at: int, end: int) -> None:
 
 
 def facts_of(read: Reader, data: bytes, at: int, end: int) -> object:
-    """As `verdict`, with one word for every Fault: of two that are due, either may come first."""
+    """Like `verdict`, but alike for every Fault: of two faults, either may be noticed first."""
     try:
         return read(data, at, end)
     except Fault:
@@ -166,7 +166,10 @@ def facts_of(read: Reader, data: bytes, at: int, end: int) -> object:
 
 
 def transfer_of(data: bytes, at: int, end: int) -> None:
-    """The hot path reads fields before it asks where the frame ends: it must come to the same."""
+    """Check that a transfer reads alike with any data after it.
+
+    The hot path reads fields before it checks where the frame ends.
+    """
     facts = facts_of(_transfer, data[:end], at, end)
     assert facts == facts_of(_transfer, data + BEHIND, at, end), "a transfer before another frame"
     assert facts == facts_of(_transfer, data + NOISE, at, end), "a transfer before noise"
@@ -186,6 +189,7 @@ def _transfer(data: bytes, at: int, end: int) -> object:
 
 
 def disposition_of(data: bytes, at: int, end: int) -> None:
+    """Check that a disposition reads alike with any data after it."""
     facts = facts_of(_disposition, data[:end], at, end)
     assert facts == facts_of(_disposition, data + BEHIND, at, end), "a disposition before a frame"
     assert facts == facts_of(_disposition, data + NOISE, at, end), "a disposition before noise"
@@ -208,7 +212,7 @@ def _state(data: bytes, at: int, end: int) -> object:
 
 
 def sections(data: bytes) -> None:
-    """A message in its sections, and everything that is ever asked of them."""
+    """Read a message's sections, and everything that the broker asks of them."""
     start = len(BEHIND)
     end = start + len(data)
     found = Sections()
@@ -232,7 +236,7 @@ def sections(data: bytes) -> None:
 
 
 def _as_jms(data: bytes, profile: Profile) -> None:
-    """What JMS makes of it, if anything; what can be sent again means the same again."""
+    """Decode a JMS message; if that works, what is encoded again must decode alike."""
     try:
         once = encode(decode(data, now_ms=0, profile=profile))
     except MappingError:
@@ -242,10 +246,10 @@ def _as_jms(data: bytes, profile: Profile) -> None:
 
 
 def _kept(found: Sections, data: bytes) -> None:
-    """What is passed on: a header of ours and the bytes that are kept, read as the same."""
+    """Check that the forwarded message decodes alike: our header and the bytes that are kept."""
     try:
         message = read_message(found, data, SimulatedClock())
-    except Fault:  # a delivery time or a group that is none: the message is refused
+    except Fault:  # the message is refused: its delivery time or its group is invalid
         return
     out = BytesWriter()
     put_header(
@@ -267,7 +271,7 @@ def _kept(found: Sections, data: bytes) -> None:
 
 
 def frames(data: bytes) -> None:
-    """Frame headers one after the other, and the bodies of those that are whole."""
+    """Read frame headers one after another, and the bodies of complete frames."""
     at = 0
     while len(data) - at >= HEAD_SIZE:
         try:

@@ -1,6 +1,6 @@
-"""A process in which atheris guides the inputs by what they reach in the interpreted broker.
+"""A process in which atheris chooses inputs by the code that they reach, interpreted.
 
-Started by file name, as `child.py` is; what follows the entry point is libFuzzer's.
+It is started by file name, like `child.py`; the arguments after the entry point are libFuzzer's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ with atheris.instrument_imports(include=["broker", "storage"]):
 
 
 FRAMES_BYTES: Final = 512 * 1024
-"""Frames of instrumented functions are larger: the deepest nesting took 460 KiB, and 90 without."""
+"""Additional bytes of memory, because frames of instrumented functions are larger.
+
+The deepest nesting took 460 KiB, and 90 KiB without instrumentation.
+"""
 
 
 def main() -> None:
@@ -36,7 +39,10 @@ def main() -> None:
             entry_point.run(data)
 
     def mutate(data: bytes, size_max: int, seed: int) -> bytes:
-        """Ours know values and frames, libFuzzer's what comparisons were made."""
+        """Mutate by our mutator, which knows values and frames, or by libFuzzer's.
+
+        The latter knows the comparisons that the code made.
+        """
         rng = random.Random(seed)
         if rng.random() < 0.5:
             mutated: bytes = atheris.Mutate(data, size_max)

@@ -1,7 +1,7 @@
-"""`python -m tests.fuzz.keep`: the corpus anew, from itself and from what guided runs gathered.
+"""`python -m tests.fuzz.keep`: make a new corpus from the old one and the inputs of guided runs.
 
-Kept is what reaches a step from line to line of the broker that no made seed and no shorter
-input does, cut down to what it needs for that.
+An input is kept if it reaches a step from line to line of the broker that no made seed and no
+shorter input reaches, and is cut down to what it needs for that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Steps = set[tuple[str, int, int]]
 
 @contextmanager
 def traced(steps: Steps) -> Iterator[None]:
-    """Note in `steps` every step that the broker's code takes meanwhile."""
+    """Record in `steps` every step from line to line in the broker's code."""
     before = sys.gettrace()
 
     def enter(frame: FrameType, _event: str, _argument: object) -> TraceFunction | None:
@@ -56,6 +56,7 @@ def traced(steps: Steps) -> Iterator[None]:
 
 
 def steps_of(entry_point: EntryPoint, data: bytes) -> Steps:
+    """Return the steps from line to line that the broker takes for an input."""
     steps: Steps = set()
     with traced(steps):
         entry_point.run(data)
@@ -67,7 +68,7 @@ def _reaches(entry_point: EntryPoint, steps: Steps, data: bytes) -> bool:
 
 
 def shrunk(data: bytes, holds: Callable[[bytes], bool]) -> bytes:
-    """`data` without the pieces that it can do without, for as long as it `holds`."""
+    """Return `data` without the pieces that are not needed for `holds` to be true."""
     size = len(data) // 2
     while size > 0:
         at = 0
@@ -82,7 +83,7 @@ def shrunk(data: bytes, holds: Callable[[bytes], bool]) -> bytes:
 
 
 def worth_keeping(entry_point: EntryPoint, inputs: Iterable[bytes]) -> list[bytes]:
-    """Those of `inputs` that reach something new, the shortest first."""
+    """Return those of `inputs` that reach something new, reduced, the shortest first."""
     known: Steps = set()
     for data in entry_point.made_seeds():
         known |= steps_of(entry_point, data)

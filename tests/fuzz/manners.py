@@ -1,4 +1,4 @@
-"""What the broker may write, whatever it was sent: the order of frames, and who says what."""
+"""Checks of the broker's output for any input: the order of frames, and permitted conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GENERAL: Final = {
     for name, value in vars(errors).items()
     if name.isupper() and isinstance(value, str) and value.count(":") == 1
 } - {errors.INTERNAL_ERROR}
-"""The conditions of 2.8.15 that anything may end with; an internal error is a bug."""
+"""The conditions of 2.8.15 that any error may have; an internal error is a bug."""
 
 OF_CONNECTION: Final = GENERAL | {
     errors.CONNECTION_FORCED,
@@ -36,7 +36,7 @@ OF_LINK: Final = GENERAL | {
 
 
 class Manners:
-    """Reads what one connection has written, and objects (AssertionError) to what it may not."""
+    """Checks the output of one connection; AssertionError if the broker may not write it."""
 
     def __init__(self, *, frame_size_max: int = 0xFFFF_FFFF) -> None:
         self.closed = False
@@ -44,7 +44,7 @@ class Manners:
         self._sessions: dict[int, set[int]] = {}
 
     def check(self, data: bytes, *, begun: dict[int, set[int]] | None = None) -> None:
-        """Judge everything in `data`; `begun` are the handles of sessions from before."""
+        """Check all frames in `data`; `begun` has the attached handles of each existing session."""
         self._sessions = begun or {}
         for frame in frames_in(data):
             assert not self.closed, "a frame behind close"

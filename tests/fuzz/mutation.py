@@ -1,7 +1,7 @@
-"""Inputs made of others: bytes turned, values wrapped in values, frames taken apart and joined.
+"""Mutations of inputs: changed bytes, nested values, frames that are split and joined.
 
-The same seed gives the same inputs. Half of the changes mend the sizes around them, so that
-what lies deeper is reached, too.
+The same seed gives the same inputs. Half of the changes correct the sizes around them, so that they
+reach deeper code, too.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import Final
 from tests.fuzz.structure import Value, values_of
 
 SIZE_MAX: Final = 64 * 1024
-"""Of an input. What takes more (big frames, buffers that fill up) has tests of its own."""
+"""Maximum bytes per input; larger inputs (big frames, full buffers) have tests of their own."""
 
 HEAD_SIZE: Final = 8
 NESTING_MAX: Final = SIZE_MAX // 3
-"""What fits where a level takes three bytes; compiled it is more than `child.py` has stack for."""
+"""Maximum depth of values nested at three bytes per level.
+
+Compiled, that is more than the stack of `child.py` admits.
+"""
 
 KINDS_OF_NESTING: Final = 5
 TEXT_SIZES: Final = [3, 40, 255, 256, 600, 5000]
@@ -49,7 +52,7 @@ DESCRIBED: Final = b"\x00\x53\x77"
 
 
 def nested(kind: int, inner: bytes, depth: int) -> bytes:
-    """`inner` within so many values of a kind, the sizes of all of them right."""
+    """Return `inner` nested in `depth` values of a kind, all of whose sizes are correct."""
     if kind == 0:
         return DESCRIBED * depth + inner
     pieces: list[bytes] = []
@@ -70,7 +73,7 @@ def nested(kind: int, inner: bytes, depth: int) -> bytes:
 
 
 def frames_of(data: bytes) -> list[bytes]:
-    """`data` cut into protocol headers and frames; what is neither is the last piece."""
+    """Return `data` cut into protocol headers and frames; a rest that is neither is last."""
     pieces: list[bytes] = []
     at = 0
     while len(data) - at >= HEAD_SIZE:
@@ -87,14 +90,14 @@ def frames_of(data: bytes) -> list[bytes]:
 
 
 def sized(frame: bytes) -> bytes:
-    """A frame with its own size in its header."""
+    """Return a frame with its own size in its header."""
     if len(frame) < HEAD_SIZE or frame[:4] == b"AMQP":
         return frame
     return len(frame).to_bytes(4) + frame[4:]
 
 
 class Mutator:
-    """Makes inputs of `seeds`, one after the other. `framed` ones are sequences of frames."""
+    """Makes inputs from `seeds`, one after another; `framed` ones are sequences of frames."""
 
     def __init__(self, seeds: list[bytes], *, seed: int, framed: bool) -> None:
         self._seeds: Final = seeds
@@ -105,7 +108,7 @@ class Mutator:
         return self.changed(self._rng.choice(self._seeds))[:SIZE_MAX]
 
     def changed(self, data: bytes) -> bytes:
-        """`data` with one to four changes."""
+        """Return `data` with one to four changes."""
         rng = self._rng
         for _ in range(1 + int(rng.random() * rng.random() * 4)):
             if self._framed and rng.random() < 0.9:
@@ -117,7 +120,7 @@ class Mutator:
         return data
 
     def _regrown(self, data: bytes) -> bytes:
-        """A value within those of `data` is changed, and written again with all around it."""
+        """Return `data` with a change to one of its values, and correct sizes around it."""
         rng = self._rng
         values, rest = values_of(data)
         families = [values, *(family for value in values for family in value.families())]
@@ -146,7 +149,7 @@ class Mutator:
         return b"".join(value.encoded() for value in values) + rest
 
     def _number(self) -> Value:
-        """An unsigned number: small ones are handles, ids and credit, large ones borders."""
+        """Return an unsigned number: a small one (handles, ids, credit) or a boundary value."""
         rng = self._rng
         number = rng.choice([rng.randrange(6), 1 << rng.randrange(32), 0xFFFF_FFFF])
         if rng.random() < 0.5:
@@ -154,7 +157,7 @@ class Mutator:
         return Value(b"\x70" + number.to_bytes(4))
 
     def _reframed(self, data: bytes) -> bytes:
-        """One of the frames of `data` is edited, doubled, moved, left out or taken from another."""
+        """Return `data` with one frame edited, doubled, moved, removed, or frames inserted."""
         rng = self._rng
         frames = frames_of(data)
         at = rng.randrange(len(frames) + 1)

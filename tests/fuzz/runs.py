@@ -1,6 +1,6 @@
-"""Starting the processes that run inputs, and telling what became of them.
+"""Start the processes that run inputs, and evaluate how they ended.
 
-A process that ends badly has found something: the input is saved, and the words say how it ended.
+A process that ends badly has found something: its input is saved, with a text about its end.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ ROOT: Final = HERE.parents[1]
 FOUND: Final = ROOT / "build" / "fuzz" / "found"
 
 GRACE_SECONDS: Final = 30
-"""A process that has not ended so long after its time is stuck where it counts no CPU time."""
+"""Seconds after its time at which a process is stuck in a way that uses no CPU time."""
 
 GUIDED_SECONDS_MAX: Final = 10
-"""For one input, instrumented and interpreted."""
+"""Maximum seconds for one input, instrumented and interpreted."""
 
 FINAL_LINE: Final = re.compile(r"^#(\d+)\s+DONE\s+cov: (\d+)", re.MULTILINE)
 
@@ -38,7 +38,7 @@ UNDER_ATHERIS: Final = re.compile(r"(?:=== Uncaught|==\d+==).*?(?=\nMS: |\n==|\Z
 
 @dataclass(frozen=True)
 class Finding:
-    """An input that ended a process: where it went in, how it ended, and where it is kept."""
+    """An input that ended a process: its entry point, the kind of end, and the saved file."""
 
     entry_point: str
     how: str
@@ -48,7 +48,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Run:
-    """What one process did: a line of figures for each entry point, and what it found."""
+    """The results of one process: figures for each entry point, and its finding."""
 
     figures: list[dict[str, object]] = field(default_factory=list)
     finding: Finding | None = None
@@ -64,7 +64,7 @@ def mutations(
     script: str = "child.py",
     found_in: Path = FOUND,
 ) -> Run:
-    """Run so many inputs through each of the entry points, in a process of their own."""
+    """Run `count` inputs through each of the entry points, in a process of their own."""
     with tempfile.TemporaryDirectory() as folder:
         shared = Path(folder) / "input"
         shared.write_bytes(bytes(SHARED_SIZE))
@@ -85,7 +85,7 @@ def mutations(
 
 
 def replay(name: str, file: Path, *, compiled: bool) -> str:
-    """Run one input again: how that ends, empty where it is as it should be."""
+    """Run one input again; return how that failed, or "" if it did not."""
     options = ["--input", str(file), *(["--compiled"] if compiled else [])]
     with tempfile.NamedTemporaryFile() as shared:
         shared.truncate(SHARED_SIZE)
@@ -94,7 +94,7 @@ def replay(name: str, file: Path, *, compiled: bool) -> str:
 
 
 def refusal(*, compiled: bool) -> str:
-    """Why that build cannot be run here; empty where it can."""
+    """Return why that build cannot run here, or "" if it can."""
     with tempfile.NamedTemporaryFile() as shared:
         shared.truncate(SHARED_SIZE)
         options = ["--count", "0", *(["--compiled"] if compiled else [])]
@@ -103,7 +103,7 @@ def refusal(*, compiled: bool) -> str:
 
 
 def found(name: str, data: bytes, *, how: str, words: str, folder: Path = FOUND) -> Finding:
-    """Save an input, named after its entry point and its bytes."""
+    """Save an input in a file named after its entry point and its bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
     file.write_bytes(data)
@@ -111,7 +111,7 @@ def found(name: str, data: bytes, *, how: str, words: str, folder: Path = FOUND)
 
 
 def _ended(arguments: list[str], seconds: float) -> tuple[int, str, str]:
-    """The exit code, output and errors of a script of this folder. Stuck is killed."""
+    """Return exit code, output and errors of a script in this folder, killed if it is stuck."""
     script, *others = arguments
     command = [sys.executable, "-P", str(HERE / script), *others]
     with subprocess.Popen(
@@ -143,7 +143,7 @@ def has_atheris() -> bool:
 
 
 def guided(entry_point: EntryPoint, *, seconds: int, seed: int, folder: Path) -> Run:
-    """Let atheris look for inputs; what it holds interesting gathers in `folder`."""
+    """Let atheris search for inputs; interesting ones are collected in `folder`."""
     name = entry_point.name
     seeds = folder / "seeds" / name
     gathered = folder / "gathered" / name

@@ -1,6 +1,7 @@
-"""What inputs are made of: golden frames and messages, conversations written here, the corpus.
+"""Seeds: golden frames and messages, conversations written here, and the corpus.
 
-The corpus is what runs have found worth keeping, one input a line in hex, a file an entry point.
+The corpus contains inputs that earlier runs found worth keeping: a file per entry point with an
+input per line, in hex.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ GOLDEN: Final = [golden.frame for golden in (*FRAMES, *ATTACHES, *FORMS)]
 
 
 def corpus_of(name: str) -> list[bytes]:
-    """The inputs that are kept for an entry point."""
+    """Return the corpus of an entry point."""
     file = CORPUS / f"{name}.txt"
     return [bytes.fromhex(line) for line in file.read_text().split()] if file.exists() else []
 
@@ -63,7 +64,7 @@ def sections() -> list[bytes]:
 
 
 def deep_values() -> list[bytes]:
-    """As deep as an input's size allows, in every way there is: not to be changed, only run."""
+    """Return values nested as deep as an input's size allows, to be run and not mutated."""
     return [
         nested(kind, b"\x40", SIZE_MAX // width) for kind, width in enumerate([3, 9, 10, 9, 12])
     ]
@@ -75,7 +76,7 @@ def _under_a_key(value: bytes) -> bytes:
 
 
 def deep_messages() -> list[bytes]:
-    """Such a value as the body, and in the annotations."""
+    """Return messages with such a value as the body, or in the annotations."""
     values = deep_values()
     return [
         *(DESCRIBED + value for value in values),
@@ -84,7 +85,7 @@ def deep_messages() -> list[bytes]:
 
 
 def deep_frames() -> list[bytes]:
-    """Such messages in transfers, and such a value as the properties of a flow."""
+    """Return transfers of such messages, and flows with such a value as the properties."""
     return [
         *(_transfer(each) for each in deep_messages()),
         *(_flow(_under_a_key(value)) for value in deep_values()),
@@ -108,7 +109,7 @@ def frames() -> list[bytes]:
 
 
 def connection() -> list[bytes]:
-    """Golden frames where they belong, on the session that is there and on one of their own."""
+    """Return golden frames on the existing session and on one of their own, and conversations."""
     session = [each for each in GOLDEN if each[5] != SASL_FRAME and each[10] not in (0x10, 0x11)]
     begin = frame(Begin(next_outgoing_id=0, incoming_window=9, outgoing_window=9), 1)
     return [
@@ -124,7 +125,7 @@ def _transfer(payload: bytes) -> bytes:
 
 
 def _conversations() -> list[list[Body]]:
-    """What clients do with the links of `conversing.scene`, and with others."""
+    """Return what clients do with the links of `conversing.scene`, and with others."""
     two = [
         Transfer(delivery_id=0, more=True, payload=message(b"one")),
         Transfer(delivery_id=None, tag=None, payload=b"\x00\x53\x75\xa0\x01x"),
@@ -163,7 +164,7 @@ def _conversations() -> list[list[Body]]:
 
 
 def sasl() -> list[bytes]:
-    """Whole and half beginnings: with a password, without, without SASL at all."""
+    """Return complete and incomplete openings: with a password, without, and without SASL."""
     opening = AMQP_HEADER + frame(Open(container_id="c", idle_time_out=1000))
     logins = [
         SASL_HEADER + sasl_frame(init)

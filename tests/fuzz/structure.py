@@ -1,6 +1,6 @@
-"""Encoded values as trees, to be changed and written again with sizes that are right.
+"""Encoded values as trees, which can be changed and encoded again with correct sizes.
 
-A reader of its own: inputs that the broker's codec makes could not show what it gets wrong.
+The decoder is separate from the broker's: inputs made by its codec could not show its errors.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ WIDTHS: Final = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
 
 
 class Value:
-    """`head` is what stands in front of the children: a descriptor with its 0x00, or nothing.
+    """A value; `head` is the data before the children: a descriptor with its 0x00, or nothing.
 
-    `code` is 0 for described values, 0xC0 and 0xC1 for lists and maps, -1 for all else, which
-    is in `head` whole.
+    `code` is 0 for described values, 0xC0 and 0xC1 for lists and maps, and -1 for all others, which
+    `head` contains completely.
     """
 
     def __init__(self, head: bytes, code: int = -1, children: list[Value] | None = None) -> None:
@@ -34,7 +34,7 @@ class Value:
         return bytes([self.code | 0x10]) + (size + 4).to_bytes(4) + count.to_bytes(4) + content
 
     def families(self) -> list[list[Value]]:
-        """The children of every value in this one that has some, of this one first."""
+        """Return the children of each value in this one that has any, starting with this one."""
         found = [self.children] if self.children else []
         for child in self.children:
             found += child.families()
@@ -42,7 +42,7 @@ class Value:
 
 
 def values_of(data: bytes) -> tuple[list[Value], bytes]:
-    """The values that `data` starts with, and the rest that is none."""
+    """Return the values with which `data` starts, and the rest, which is none."""
     values: list[Value] = []
     at = 0
     try:
@@ -55,7 +55,10 @@ def values_of(data: bytes) -> tuple[list[Value], bytes]:
 
 
 def _value(data: bytes, at: int, depth: int) -> tuple[Value, int]:
-    """IndexError where `data` ends within the value, KeyError where there is none."""
+    """Return a value and the index behind it.
+
+    Raise IndexError if `data` ends within the value, KeyError if it is no value.
+    """
     code = data[at]
     if depth > DEPTH_MAX:
         raise KeyError(depth)

@@ -1,4 +1,4 @@
-"""The table of entry points, and what holds of an input whatever the entry point is."""
+"""The table of entry points, and the limits of time and memory for an input of any of them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from typing import Final
 from tests.fuzz import conversing, decoding, seeds
 
 CPU_SECONDS_MAX: Final = 1
-"""What one input of at most 64 KiB may take compiled; the longest take some milliseconds."""
+"""Maximum seconds of CPU time for an input of up to 64 KiB, compiled.
+
+The longest inputs take some milliseconds.
+"""
 
 MEASURED: Final = 16
-"""Of so many inputs, one has its memory measured: that takes longer than the input itself."""
+"""Number of inputs per one whose memory is measured, which takes longer than the input itself."""
 
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """Where bytes go in. `run` raises whatever is not right.
+    """A function that inputs are given to; `run` raises an error for any wrong behaviour.
 
-    An input may take `base` bytes of memory and `factor` for each of its own; a count or size
-    that is believed before its bytes are there would take gigabytes. `share` is its part of
-    the mutations. `extremes` are run as they are, and not made anything of.
+    An input may take `base` bytes of memory and `factor` for each of its own; believing a count or
+    a size before its bytes have arrived would take gigabytes. `share` is its part of the mutations,
+    in percent. `extremes` are run as they are, and not mutated.
     """
 
     name: str
@@ -102,10 +105,10 @@ ENTRY_POINTS: Final = {
 
 
 def examine(entry_point: EntryPoint, data: bytes, *, beside: int = 0) -> int:
-    """Run one input and measure it: the most memory it took, in bytes.
+    """Run one input; return the largest amount of memory that it took, in bytes.
 
-    `beside` so many are whoever's who looks on. What only the first run takes is not the
-    input's: modules are imported when they are first needed.
+    `beside` bytes belong to the caller's instruments. An excess in the first run alone is not the
+    input's fault: modules are imported when they are first needed.
     """
     most = beside + entry_point.base + entry_point.factor * len(data)
     taken = _measured(entry_point, data)

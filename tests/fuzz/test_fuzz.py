@@ -1,4 +1,4 @@
-"""A quick, seeded run through every entry point, and that whoever looks for bugs would see them."""
+"""A quick, seeded run through every entry point, and tests that the fuzzer would find bugs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CORPUS_SIZE_MAX = 200 * 1024
 
 
 def test_nothing_is_found_in_a_quick_run(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """Every seed, the corpus among them, and some of what is made of them."""
+    """All seeds and the corpus run, and some mutations of them."""
     run = runs.mutations(
         list(ENTRY_POINTS),
         compiled=request.config.getoption("--compiled"),
@@ -78,7 +78,7 @@ def test_a_seed_makes_the_same_inputs_again(name: str) -> None:
 
 @pytest.mark.parametrize("kind", range(KINDS_OF_NESTING))
 def test_nested_values_are_whole(kind: int) -> None:
-    """So that what refuses them is their depth, not their sizes."""
+    """Nested values are refused because of their depth, not because of their sizes."""
     flat = nested(kind, b"\x40", 3)
     assert take_value(flat, 0, len(flat))[1] == len(flat)
     deep = nested(kind, b"\x40", DEPTH_MAX + 1)

@@ -1,4 +1,4 @@
-"""`child.py` with entry points that go wrong, each in its own way: so that its parent is tested."""
+"""`child.py` with entry points that fail, each in its own way, to test the parent process."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WORST: Final[list[Callable[[], object]]] = [
 
 
 def entry_point(act: Callable[[], object]) -> EntryPoint:
-    """Bears everything but BAD, on which it acts."""
+    """Return an entry point that accepts every input but BAD, for which it calls `act`."""
 
     def run(data: bytes) -> None:
         if data == BAD:

@@ -18,14 +18,14 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 USER: Final = "alice"
 PASSWORD: Final = "sesame"
-"""Who may enter the strict broker."""
+"""The name and the password of the user whom the strict broker knows."""
 
 READY: Final = re.compile(
     r"^ready (?P<url>amqp://\S+) store=(?P<store>\S+) pid=(?P<pid>\d+)( http=(?P<http>\S+))?$"
 )
 READY_SECONDS: Final = 30
 STOP_SECONDS: Final = 15
-"""The broker promises ten."""
+"""Maximum number of seconds for a stop; the broker promises ten."""
 
 STRICT: Final = """\
 # Refuses what the defaults allow: a user's name is asked for, and time and room are short.
@@ -72,20 +72,20 @@ dead_letter = ""
 
 
 def from_checkout() -> bool:
-    """Whether the tests import the checkout's broker, not an installed one (`--compiled`)."""
+    """Return whether the tests import the checkout's broker, not the installed (`--compiled`)."""
     found = importlib.util.find_spec("broker")
     return found is not None and Path(str(found.origin)).is_relative_to(ROOT / "broker")
 
 
 def command() -> list[str]:
-    """The `jms-broker` that belongs to the broker under test."""
+    """Return the command `jms-broker` that belongs to the broker under test."""
     if from_checkout():
         return [sys.executable, "-m", "jms_broker"]
     return [str(Path(sys.executable).with_name("jms-broker"))]
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """This process's environment without its broker settings, and with `variables`."""
+    """Return this process's environment without its broker settings, and with `variables`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("JMS_BROKER_")}
     if from_checkout():
         kept["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [kept.get("PYTHONPATH")])])
@@ -93,14 +93,14 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 class Broker:
-    """A broker at `url`, whoever runs it."""
+    """A broker at `url`, started by these tests or elsewhere."""
 
     def __init__(self, url: str) -> None:
         self.url: Final = url
 
 
 class BrokerProcess(Broker):
-    """One running broker. `url` is where it listens, `log` holds all that it printed.
+    """One running broker. `url` is where it listens, `log` the file with everything it printed.
 
     `http_url` is empty unless the settings have a port for HTTP.
     """
@@ -113,7 +113,7 @@ class BrokerProcess(Broker):
         variables: Mapping[str, str] | None = None,
         program: Sequence[str] | None = None,
     ) -> None:
-        """In memory, unless `settings` name a store.
+        """Start it and wait until it is ready; its store is in memory, unless `settings` name one.
 
         `program` is run in place of `jms-broker serve`, which takes a free port.
         """
@@ -144,7 +144,7 @@ class BrokerProcess(Broker):
         self._lines.put("")
 
     def _ready_url(self) -> str:
-        """The address in the ready line; the process is ended where none comes."""
+        """Return the address in the ready line; without one, stop and raise RuntimeError."""
         printed = ""
         try:
             while line := self._lines.get(timeout=READY_SECONDS):
@@ -166,22 +166,25 @@ class BrokerProcess(Broker):
         return self._process.poll() is None
 
     def terminate(self) -> None:
-        """Ask it to stop, as an operator does."""
+        """Ask the broker to stop, as an operator does."""
         self._process.send_signal(signal.SIGTERM)
 
     def wait(self) -> int:
-        """Its exit code, once it has stopped; the last of what it printed is in `log` then."""
+        """Wait for its end and return its exit code; `log` has the last of its output then."""
         code = self._process.wait(timeout=STOP_SECONDS)
         self._reader.join(timeout=STOP_SECONDS)
         return code
 
     def kill(self) -> None:
-        """End it without a warning (`kill -9`), and wait for that."""
+        """Kill the broker without a warning (`kill -9`), and wait for its end."""
         self._process.kill()
         self.wait()
 
     def stop(self) -> int:
-        """Stop it. A broker that does not stop when asked is killed, and that is an error."""
+        """Stop the broker; return its exit code.
+
+        A broker that does not stop when asked is killed, and subprocess.TimeoutExpired is raised.
+        """
         self.terminate()
         try:
             return self.wait()

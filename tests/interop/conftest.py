@@ -1,4 +1,4 @@
-"""Brokers for the interop tests, and what a missing tool means."""
+"""Brokers for the interop tests, and the treatment of missing tools."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Final, NoReturn
 
 import pytest
 
-# Behind everything else, so that the checkout does not hide an installed wheel. tests/conftest.py
-# comes too late for this file where pytest is given this folder alone.
+# Appended at the end, so that the checkout does not hide an installed wheel. tests/conftest.py
+# comes too late for this file if pytest is given this folder alone.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from tests.interop.broker_process import (
@@ -36,14 +36,14 @@ NEED_PROTON: Final = {
 
 
 def not_available(reason: str) -> NoReturn:
-    """Skip with `reason`; in continuous integration nothing may be missing."""
+    """Skip with `reason`; in continuous integration, where nothing may be missing, fail."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason}; under CI=true that is an error", pytrace=False)
     pytest.skip(reason)
 
 
 class NotCollected(pytest.Module):
-    """A module of tests that cannot be imported, for a reason to be told."""
+    """A module of tests that cannot be imported, and is skipped with the reason."""
 
     def collect(self) -> NoReturn:
         not_available("python-qpid-proton is not installed: no test with it")
@@ -60,13 +60,13 @@ def pytest_pycollect_makemodule(
 
 @pytest.fixture(scope="session", autouse=True)
 def children_hear_interrupts() -> None:
-    """Even where this run was started in the background, which makes shells ignore SIGINT."""
+    """Let children receive SIGINT: a shell makes a run in the background ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """The broker that most tests share: everything by default, so everybody may enter."""
+    """Yield the broker that most tests share: it has default settings, so it needs no login."""
     if url := os.environ.get("INTEROP_BROKER_URL"):
         yield Broker(url)
         return
@@ -78,7 +78,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def strict_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker that knows one user, and refuses what STRICT says."""
+    """Yield a broker that knows one user, and refuses what STRICT says."""
     if url := os.environ.get("INTEROP_STRICT_BROKER_URL"):
         yield Broker(url)
         return
@@ -94,7 +94,7 @@ def strict_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker of this test alone, which may stop it."""
+    """Yield a broker of this test alone, which may stop it."""
     process = BrokerProcess(tmp_path)
     yield process
     if process.running:
@@ -103,13 +103,13 @@ def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 @pytest.fixture
 def address(request: pytest.FixtureRequest) -> str:
-    """An address that no other test uses, and no other run."""
+    """Return an address that no other test uses, and no other run."""
     return f"{request.node.originalname}-{os.urandom(4).hex()}"
 
 
 @pytest.fixture(scope="session")
 def maven() -> str:
-    """The command `mvn`, with a JDK that it can use."""
+    """Return the command `mvn`; skip unless it and a JDK are installed."""
     for tool in ("java", "javac", "mvn"):
         if shutil.which(tool) is None:
             not_available(f"{tool} is not installed: no test with Qpid JMS")

@@ -1,8 +1,8 @@
 """The image that the Dockerfile describes, built and run by root, without a daemon.
 
-The base is made by debootstrap. Base and image are kept in .cache/image and
-made anew when what they are made of has changed. A container is the image's
-root, mounted read-only in a mount namespace of its own, with a chroot into it.
+The base is made by debootstrap. Base and image are kept in .cache/image; the image is made anew
+when its sources have changed. A container is the image's root, mounted read-only in a mount
+namespace of its own, with a chroot into it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.interop.broker_process import ROOT
 from tests.interop.conftest import not_available
 
 RELEASE: Final = os.environ.get("IMAGE_RELEASE", "bookworm")
-"""The Debian to build on: bookworm has Python 3.11, trixie 3.13."""
+"""The Debian release to build on: bookworm has Python 3.11, trixie 3.13."""
 
 CACHE: Final = ROOT / ".cache" / "image"
 LOG: Final = CACHE / "build.log"
@@ -38,7 +38,7 @@ BUILD_SECONDS: Final = 1200
 RUN_SECONDS: Final = 60
 
 PIP_SETTINGS: Final = {"index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "cert"}
-"""What this machine's pip is told that the image's pip must be told as well."""
+"""Settings of this machine's pip that the image's pip needs as well."""
 
 CERTIFICATES: Final = Path("/etc/ssl/certs")
 
@@ -53,7 +53,7 @@ mount --bind "$secrets" "$root/mnt"
 mount -o remount,bind,ro "$root"
 exec chroot --userspec="$user" "$root" /usr/bin/env -i "$@"
 """
-"""What a container runtime does for `--read-only`, one volume and one secret. One process."""
+"""Script for what a container runtime does: `--read-only`, one volume, one secret, one process."""
 
 
 class Image:
@@ -66,25 +66,25 @@ class Image:
 
     @property
     def packages(self) -> Path:
-        """Where its Python finds the broker."""
+        """Return the folder in which the image's Python finds the broker."""
         return next(self.root.glob("opt/jms-broker/lib/python3*/site-packages"))
 
     def texts(self, key: str) -> list[str]:
-        """A setting of the configuration that is a list."""
+        """Return a setting of the configuration that is a list."""
         value = self.config[key]
         assert isinstance(value, list)
         return [str(each) for each in value]
 
     def run(self, data: Path, *arguments: str, **variables: str) -> list[str]:
-        """What to start for `docker run --read-only -v DATA:…/jms-broker IMAGE ARGUMENTS`.
+        """Return a command like `docker run --read-only -v DATA:…/jms-broker IMAGE ARGUMENTS`.
 
-        The folder `secrets` beside DATA is at /mnt. Without arguments the image's own count.
+        The folder `secrets` beside DATA is at /mnt. Without arguments, the image's own are used.
         """
         command = [*self.texts("Entrypoint"), *(arguments or self.texts("Cmd"))]
         return self.enter(data, *command, **variables)
 
     def enter(self, data: Path, *command: str, **variables: str) -> list[str]:
-        """What to start for `docker exec`."""
+        """Return a command like `docker exec`."""
         secrets = data.with_name("secrets")
         secrets.mkdir(exist_ok=True)
         places = [str(self.root), str(data), str(secrets), str(self.config["User"])]
@@ -93,7 +93,7 @@ class Image:
         return ["unshare", "--mount", "sh", "-ec", ENTER, "sh", *places, folder, *given, *command]
 
     def volume(self, folder: Path) -> Path:
-        """A new volume in `folder`; like a runtime's it belongs to whom its place belongs."""
+        """Make a volume in `folder`; like a runtime's, it has the owner of its mount point."""
         data = folder / "data"
         data.mkdir()
         place = self.root / "var/lib/jms-broker"
@@ -102,7 +102,7 @@ class Image:
 
 
 def require_tools() -> None:
-    """Skip, and under CI=true fail, where no image can be built."""
+    """Skip, and under CI=true fail, if no image can be built here."""
     if os.geteuid() != 0:
         not_available("not root: the image is not built")
     for tool in TOOLS:
@@ -112,9 +112,10 @@ def require_tools() -> None:
 
 @contextmanager
 def built(tell: Callable[[str], None]) -> Iterator[Image]:
-    """The image of the checkout as it is now. `tell` hears what is made, and the sizes.
+    """Yield the image of the checkout as it is now. `tell` is given progress and sizes as text.
 
-    One at a time: another waits. What an earlier one left that was killed is removed.
+    Only one build runs at a time; another waits. Remains of an earlier one that was killed are
+    removed.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
     with LOG.open("w") as lock:
@@ -131,7 +132,7 @@ def built(tell: Callable[[str], None]) -> Iterator[Image]:
 
 
 def _built(tell: Callable[[str], None]) -> str:
-    """The name of the image, which is there now."""
+    """Make the base and the image unless they are there already; return the image's name."""
     known = _names()
     if BASE not in known:
         tell(f"making a base of Debian {RELEASE}")
@@ -169,12 +170,12 @@ def _build(name: str) -> None:
 
 
 def _pip_settings() -> str:
-    """This machine's settings of pip, wherever it has them from, as a file."""
+    """Return this machine's settings of pip, from all their sources, as the text of a file."""
     lines = subprocess.check_output(
         [sys.executable, "-m", "pip", "config", "list"], text=True
     ).splitlines()
     chosen: dict[str, str] = {}
-    for line in lines:  # global.cert='…', and last, since they win, :env:.cert='…'
+    for line in lines:  # such as global.cert='…'; :env:.cert='…' is last and overrides it
         name, _, value = line.partition("=")
         key = name.rpartition(".")[2]
         if key in PIP_SETTINGS:
@@ -183,9 +184,9 @@ def _pip_settings() -> str:
 
 
 def digest(folder: Path) -> str:
-    """Of everything in `folder`, a checkout, that an image is made of.
+    """Return a digest of everything in `folder`, a checkout, that an image is made of.
 
-    That is what .dockerignore lets into the build, the file itself and the Dockerfile.
+    This is what .dockerignore lets into the build, that file itself, and the Dockerfile.
     """
     lines = (folder / ".dockerignore").read_text().splitlines()
     patterns = [line[1:] for line in lines if line.startswith("!")]
@@ -197,19 +198,19 @@ def digest(folder: Path) -> str:
 
 
 def _files(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
-    """The files in `folder` that match, and all files below the folders that do."""
+    """Yield the files in `folder` that match, and all files below matching folders."""
     for path in (path for pattern in patterns for path in folder.glob(pattern)):
         yield from (file for file in [path, *path.rglob("*")] if file.is_file())
 
 
 def _names() -> dict[str, str]:
-    """The size of every image by its name."""
+    """Return the size of every image by its name."""
     images = json.loads(_buildah("images", "--json") or "[]") or []
     return {name: image["size"] for image in images for name in image.get("names") or []}
 
 
 def _forget(names: Iterable[str]) -> None:
-    """Remove the images that were built of earlier sources."""
+    """Remove the images that were built from earlier sources."""
     for name in names:
         if name.startswith(f"localhost/jms-broker:{RELEASE}-"):
             _buildah("rmi", "--force", name)
@@ -221,7 +222,11 @@ def _buildah(*arguments: str) -> str:
 
 
 def _log(command: list[str]) -> str:
-    """What `command` prints; all of it also goes to LOG, and the end of it into a failure."""
+    """Run `command` and return its output.
+
+    All output is also written to LOG; if the command fails, the end of the output is in the
+    failure.
+    """
     done = subprocess.run(
         command,
         capture_output=True,

@@ -15,22 +15,22 @@ DOCKERIGNORE: Final = ROOT / ".dockerignore"
 
 
 class Stage:
-    """What stands from one FROM to the next."""
+    """The instructions from one FROM to the next."""
 
     def __init__(self, origin: str) -> None:
         self.origin: Final = origin
         self.instructions: Final[list[tuple[str, str]]] = []
 
     def all(self, word: str) -> list[str]:
-        """What follows each `word`, in order."""
+        """Return the text after each `word`, in order."""
         return [rest for name, rest in self.instructions if name == word]
 
     def last(self, word: str) -> str:
-        """What follows the `word` that counts."""
+        """Return the text after the last `word`, which is the one that counts."""
         return self.all(word)[-1]
 
     def words(self, word: str) -> list[str]:
-        """The exec form, ["jms-broker", "serve"], of the last `word`."""
+        """Return the exec form, ["jms-broker", "serve"], of the last `word`."""
         text = self.last(word)
         return cast(list[str], json.loads(text[text.index("[") :]))
 
@@ -41,7 +41,7 @@ class Stage:
 
 
 def read_stages(text: str) -> tuple[dict[str, str], list[Stage]]:
-    """The arguments before the first FROM with their defaults, and the stages."""
+    """Return the arguments before the first FROM with their defaults, and the stages."""
     arguments: dict[str, str] = {}
     stages: list[Stage] = []
     for name, rest in _instructions(text):
@@ -56,7 +56,7 @@ def read_stages(text: str) -> tuple[dict[str, str], list[Stage]]:
 
 
 def _instructions(text: str) -> Iterator[tuple[str, str]]:
-    """Each instruction on one line, without comments."""
+    """Yield each instruction, as its word and its text on one line, without comments."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():
         if line.strip():

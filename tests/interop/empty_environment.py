@@ -1,8 +1,8 @@
-"""A virtual environment with the installed wheel and what that asks for, and nothing else.
+"""A virtual environment with the installed wheel and its requirements, and nothing else.
 
-Made without a network: what the wheel requires is copied from the environment
-that runs the tests, distribution by distribution, as metadata names it. So
-what the wheel needs and does not ask for is missing there, as for any user.
+It is made without a network: the wheel's requirements are copied from the environment that runs the
+tests, distribution by distribution, as metadata names them. So a package that the wheel needs and
+does not require is missing there, as for any user.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ SECONDS: Final = 120
 
 
 def wheel(folder: Path) -> Path:
-    """The wheel under test: the one that `make build` left, or a pure one of the checkout."""
+    """Return the wheel under test: that of `make build`, or a pure one of the checkout."""
     if not from_checkout():
         (built,) = (ROOT / "build" / "wheel").glob("*.whl")
         return built
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    # the hook leaves nothing in the tree where it is off, which it is by default
+    # the hook that compiles is off by default, and leaves nothing in the tree then
     subprocess.run([*pip, "-w", str(folder), str(ROOT)], check=True, timeout=SECONDS)
     (built,) = folder.glob("*.whl")
     return built
 
 
 class EmptyEnvironment:
-    """The environment in `folder`. `run` starts what is installed there."""
+    """The environment in `folder`; `run` starts programs that are installed there."""
 
     def __init__(self, folder: Path, wheel: Path) -> None:
         self._folder: Final = folder
@@ -51,7 +51,7 @@ class EmptyEnvironment:
         subprocess.run([*pip, *offline, str(wheel)], check=True, timeout=SECONDS, env=unmoved)
 
     def add(self, *requirements: str) -> None:
-        """Install what these name, with all that they require."""
+        """Install the distributions that `requirements` name, with all that these require."""
         for found in closure([Requirement(each) for each in requirements], self._packages):
             self._copy(found)
 
@@ -59,13 +59,13 @@ class EmptyEnvironment:
         for file in found.files or []:
             source = Path(str(found.locate_file(file)))
             if ".." in file.parts or not source.exists():
-                continue  # commands, for which `python -m` does as well
+                continue  # commands, for which `python -m` serves as well
             target = self._packages / file
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)  # with its time, which compiled modules are held to
+            shutil.copy2(source, target)  # keeps the time that compiled modules check
 
     def run(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-        """Run a command of the environment to its end, with nothing of this one's in sight."""
+        """Run a command of the environment to its end, with PATH and HOME as only variables."""
         command, *rest = arguments
         return subprocess.run(
             [str(self._bin / command), *rest],
@@ -79,7 +79,7 @@ class EmptyEnvironment:
 
 
 def closure(wanted: list[Requirement], there: Path) -> Iterator[Distribution]:
-    """The distributions that `wanted` ask for, and theirs; jms-broker's own is in `there`."""
+    """Yield the distributions that `wanted` names and requires; jms-broker's own is in `there`."""
     seen: set[tuple[str, str]] = set()
     while wanted:
         requirement = wanted.pop()

@@ -1,9 +1,9 @@
 """Client libraries of other languages: how they are installed, and what their programs report.
 
-Each has a program of its own that knows a list of cases, each written `shows("name", "RCV-02",`
-with its requirements, so that pytest knows them before anything runs. The program is run
-once, with the names of the selected cases, and prints a JSON object a line: `case`, and
-`problem`, null where all is well.
+Each has a program of its own with a list of cases, each written `shows("name", "RCV-02",` with its
+requirements, so that pytest knows them before anything runs. The program is run once, with the
+names of the selected cases, and prints a JSON object per line: `case`, and `problem`, which is null
+if the case passed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEFINITION: Final = re.compile(r"\b(?:def|func|function) shows\(")
 
 
 class ForeignClient:
-    """One client library: the `folder` of its program and its lock files, and the cases in it."""
+    """One client library; `folder` has its program with the cases, and its lock files."""
 
     def __init__(self, name: str, *, sources: str, needs: Iterable[str]) -> None:
         self.name: Final = name
@@ -42,13 +42,13 @@ class ForeignClient:
         self._sources: Final = sources
 
     def text(self) -> str:
-        """The program, all of its files."""
+        """Return the text of the program, all of its files."""
         return "\n".join(
             file.read_text(encoding="utf-8") for file in sorted(self.folder.glob(self._sources))
         )
 
     def cases(self) -> list[ParameterSet]:
-        """The cases, each with its requirements as marks."""
+        """Return the cases, each with its requirements as marks."""
         return [
             pytest.param(
                 found["name"],
@@ -59,20 +59,21 @@ class ForeignClient:
         ]
 
     def written(self) -> int:
-        """How many cases there are, however they are written."""
+        """Return the number of cases, in whatever form they are written."""
         text = self.text()
         return len(re.findall(r"\bshows\(", text)) - len(DEFINITION.findall(text))
 
     def need(self) -> None:
-        """Skip where the machine lacks a tool; fail where nothing may be missing."""
+        """Skip if the machine lacks a tool; fail if nothing may be missing."""
         for tool in self.needs:
             if shutil.which(tool) is None:
                 not_available(f"{tool} is not installed: no test with {self.name}")
 
     def place(self, *, pinned: Iterable[str]) -> tuple[Path, bool]:
-        """Where what the `pinned` files name is installed, and whether it still must be.
+        """Return the folder for what `pinned` files name, and whether that is still missing.
 
-        A change of these files leads to another place. Once installed nothing is fetched.
+        A change of these files leads to another folder. Once everything is installed, nothing is
+        fetched.
         """
         digest = hashlib.sha256()
         for name in pinned:
@@ -83,7 +84,10 @@ class ForeignClient:
 
 
 def install(command: list[str], place: Path, *, folder: Path | None = None, **env: str) -> None:
-    """Run `command` in `folder`, or in `place`, where it leaves its result; note that it did."""
+    """Run `command`, which installs into `place`; note in `place` that it is installed.
+
+    It runs in `folder`, by default in `place`. Fail if it fails.
+    """
     done = subprocess.run(
         command,
         cwd=folder or place,
@@ -100,14 +104,14 @@ def install(command: list[str], place: Path, *, folder: Path | None = None, **en
 
 
 class Report:
-    """What one run of a program said of its cases: a problem, or None where all is well."""
+    """The results of one run of a program: for each case a problem, None if it passed."""
 
     def __init__(self, problems: Mapping[str, str | None], printed: Path) -> None:
         self._problems: Final = problems
         self._printed: Final = printed
 
     def check(self, case: str) -> None:
-        """Fail unless `case` ran, and without a problem."""
+        """Fail unless `case` ran without a problem."""
         if case not in self._problems:
             tail = self._printed.read_text(errors="replace")[-5000:]
             pytest.fail(f"{case!r} did not run. The program printed:\n{tail}", pytrace=False)
@@ -117,7 +121,7 @@ class Report:
 
 
 def selected(request: pytest.FixtureRequest, test: str) -> list[str]:
-    """The cases that this run of pytest asks for by the test function named `test`."""
+    """Return the cases that this run of pytest selects for the test function named `test`."""
     return [
         str(item.callspec.params["case"])
         for item in request.session.items
@@ -126,9 +130,9 @@ def selected(request: pytest.FixtureRequest, test: str) -> list[str]:
 
 
 def run(command: list[str], folder: Path, *, broker: Broker, strict: Broker) -> Report:
-    """Run a program to its end, or to the end of its time; what it prints stays in `folder`.
+    """Run a program to its end, for RUN_SECONDS at most; its output stays in `folder`.
 
-    Whether a case went well is in the program's lines, not in its exit code.
+    The program's lines say whether a case passed, not its exit code.
     """
     lines = folder / "cases.txt"
     printed = folder / "printed.txt"

@@ -1,9 +1,8 @@
-"""A client made of python-qpid-proton's engine and one socket, moved on by the test itself.
+"""A client made of python-qpid-proton's engine and one socket, driven by the test itself.
 
-Nothing happens behind the test's back: no thread, no automatic credit, no
-automatic outcome. `until` exchanges bytes with the broker until a claim about
-proton's state holds. Frames are traced to standard error, which pytest shows
-when a test fails.
+Nothing happens behind the test's back: no thread, no automatic credit, no automatic outcome.
+`until` exchanges bytes with the broker until a claim about proton's state holds. Frames are traced
+to standard error, which pytest shows when a test fails.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from proton import (
 )
 
 SOON: Final = 15.0
-"""Seconds; long enough for a loaded machine."""
+"""Maximum number of seconds to wait; long enough for a loaded machine."""
 
 READ_SIZE: Final = 65536
 
@@ -109,7 +108,7 @@ class Peer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close in order where that is still possible."""
+        """Close the connection in order if that is still possible."""
         if not self.eof and self._socket.fileno() >= 0:
             self.connection.close()
             with contextlib.suppress(LostError, OSError):
@@ -119,7 +118,7 @@ class Peer:
     # ---- moving bytes
 
     def turn(self, seconds: float) -> None:
-        """Exchange what there is to exchange; wait at most `seconds` for the broker."""
+        """Exchange the bytes that are ready; wait at most `seconds` for the broker."""
         now = time.monotonic()
         deadline = self.transport.tick(now) if self.heartbeats else 0.0
         if deadline > 0:
@@ -145,7 +144,10 @@ class Peer:
             self.transport.pop(self._socket.send(chunk))
 
     def until(self, claim: Callable[[], object], *, seconds: float = SOON) -> None:
-        """Exchange bytes until `claim` holds. Raises LostError where the broker ends first."""
+        """Exchange bytes until `claim` holds; raise LostError if the connection ends before.
+
+        Raise TimeoutError after `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while not claim():
             left = deadline - time.monotonic()
@@ -163,7 +165,7 @@ class Peer:
 
     @property
     def _active(self) -> bool:
-        """Nobody has asked for the end of this connection on this side."""
+        """Return whether this side has not asked for the end of the connection."""
         return bool(self.connection.state & Endpoint.LOCAL_ACTIVE)
 
     def flush(self) -> None:
@@ -171,19 +173,19 @@ class Peer:
         self.until(lambda: self.transport.pending() <= 0)
 
     def round_trip(self) -> None:
-        """Let the broker answer something new: it has then seen, and answered, all before it."""
+        """Make the broker answer something new: it has then answered everything before."""
         session = self.connection.session()
         session.open()
         self.until(lambda: session.state & Endpoint.REMOTE_ACTIVE)
         self.end(session)
 
     def run_for(self, seconds: float) -> None:
-        """Let time pass, heartbeats included. Raises LostError where the broker hangs up."""
+        """Let time pass, heartbeats included; raise LostError if the broker ends the connection."""
         with contextlib.suppress(TimeoutError):
             self.until(lambda: False, seconds=seconds)
 
     def cut(self) -> None:
-        """Reset the socket without a word, as a broken network would."""
+        """Reset the socket without a close frame, as a broken network would."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._socket.close()
         self.eof = True
@@ -196,7 +198,7 @@ class Peer:
         return self
 
     def session(self) -> Session:
-        """A new session, begun on both sides."""
+        """Return a new session, begun on both sides."""
         session = self.connection.session()
         session.open()
         self.until(lambda: session.state & Endpoint.REMOTE_ACTIVE)
@@ -214,7 +216,7 @@ class Peer:
     def new_sender(
         self, address: str | None, *, session: Session | None = None, name: str | None = None
     ) -> Sender:
-        """A sender that is not attached yet. None is the anonymous relay."""
+        """Return a sender that is not attached yet. None as address is the anonymous relay."""
         sender = (session or self.session()).sender(name or self._next_name())
         if address is not None:
             sender.target.address = address
@@ -223,14 +225,14 @@ class Peer:
     def new_receiver(
         self, address: str | None, *, session: Session | None = None, name: str | None = None
     ) -> Receiver:
-        """A receiver that is not attached yet."""
+        """Return a receiver that is not attached yet."""
         receiver = (session or self.session()).receiver(name or self._next_name())
         if address is not None:
             receiver.source.address = address
         return receiver
 
     def attach(self, link: Kind) -> Kind:
-        """Attach `link`. Raises RefusedError where the broker answers with a null terminus."""
+        """Attach `link`; raise RefusedError if the broker answers with a null terminus."""
         link.open()
         self.until(lambda: not link.state & Endpoint.REMOTE_UNINIT)
         terminus = link.remote_target if link.is_sender else link.remote_source
@@ -240,7 +242,7 @@ class Peer:
         return link
 
     def sender(self, address: str | None, *, session: Session | None = None) -> Sender:
-        """An attached sender that has credit."""
+        """Return an attached sender that has credit."""
         sender = self.attach(self.new_sender(address, session=session))
         self.until(lambda: sender.credit > 0)
         return sender
@@ -248,7 +250,7 @@ class Peer:
     def receiver(
         self, address: str | None, *, credit: int = 0, session: Session | None = None
     ) -> Receiver:
-        """An attached receiver that has given `credit`."""
+        """Return an attached receiver that has given `credit`."""
         receiver = self.attach(self.new_receiver(address, session=session))
         receiver.flow(credit)
         return receiver
@@ -256,7 +258,7 @@ class Peer:
     # ---- messages
 
     def post(self, sender: Sender, message: Message | bytes | str) -> Delivery:
-        """Send without waiting for an outcome. A text becomes a message with that body."""
+        """Send without waiting for an outcome. A str becomes a message with that body."""
         if isinstance(message, str):
             message = Message(body=message)
         encoded = message if isinstance(message, bytes) else message.encode()
@@ -275,20 +277,20 @@ class Peer:
             assert self.outcome(delivery) == Delivery.ACCEPTED
 
     def fill(self, address: str, *messages: Message | bytes | str) -> None:
-        """Send to `address` over a link that is detached again."""
+        """Send to `address` over a link that is closed afterwards."""
         sender = self.sender(address)
         self.send(sender, *messages)
         self.close(sender)
 
     def outcome(self, delivery: Delivery) -> int:
-        """The state in which the broker settled `delivery`."""
+        """Return the state in which the broker settled `delivery`, once it has."""
         self.until(lambda: delivery.settled)
         state = int(delivery.remote_state)
         delivery.settle()
         return state
 
     def take_bytes(self, receiver: Receiver) -> tuple[Delivery, bytes]:
-        """The next delivery, and its message as it came."""
+        """Return the next delivery, and the bytes of its message."""
         self.until(lambda: receiver.current is not None)
         delivery = receiver.current
         assert delivery is not None
@@ -299,26 +301,26 @@ class Peer:
         return delivery, b"".join(chunks)
 
     def _more(self, receiver: Receiver, delivery: Delivery) -> bytes | None:
-        """The next bytes of `delivery`, None behind the last. Reading opens the session window."""
+        """Return the next bytes of `delivery`, None after the last. Reading opens the window."""
         self.until(lambda: delivery.pending > 0 or not delivery.partial)
         return receiver.recv(READ_SIZE)
 
     def take(self, receiver: Receiver) -> tuple[Delivery, Message]:
-        """The next delivery, and its message."""
+        """Return the next delivery, and its message."""
         delivery, encoded = self.take_bytes(receiver)
         message = Message()
         message.decode(encoded)
         return delivery, message
 
     def accept(self, *deliveries: Delivery) -> None:
-        """Accept and settle; the broker has seen it when this returns."""
+        """Accept and settle the deliveries; the broker has processed that when this returns."""
         for delivery in deliveries:
             delivery.update(Delivery.ACCEPTED)
             delivery.settle()
         self.round_trip()
 
     def drain(self, receiver: Receiver, credit: int = 100) -> list[tuple[Delivery, Message]]:
-        """Everything the broker has for `receiver` at this moment, up to `credit` messages."""
+        """Return everything that the broker has for `receiver` now, up to `credit` messages."""
         receiver.drain(credit)
         taken = []
         while receiver.current is not None or receiver.draining():
@@ -329,7 +331,7 @@ class Peer:
         return taken
 
     def bodies(self, address: str) -> list[object]:
-        """Take and accept everything in the queue `address`."""
+        """Consume everything in the queue `address`; return the bodies."""
         receiver = self.receiver(address)
         taken = self.drain(receiver)
         self.accept(*(delivery for delivery, _ in taken))
@@ -344,7 +346,7 @@ class Peer:
 
 
 def _own(body: object) -> object:
-    """A body that outlives its message, in whose memory proton lets binary ones lie."""
+    """Return a body that outlives its message, in whose memory proton keeps binary ones."""
     return bytes(body) if isinstance(body, memoryview) else body
 
 

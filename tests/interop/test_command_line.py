@@ -23,7 +23,7 @@ def client(broker: Broker) -> Client:
 
 @pytest.fixture
 def strict(strict_broker: Broker) -> str:
-    """Where a broker listens that wants a password, without amqp://."""
+    """Return the address of a broker that wants a password, without amqp://."""
     return strict_broker.url.removeprefix("amqp://")
 
 
@@ -52,7 +52,7 @@ def test_a_line_is_sent_while_the_next_is_awaited(client: Client, address: str) 
         assert sender.stdin is not None
         sender.stdin.write(b"first\n")
         sender.stdin.flush()
-        # `receive` can be there before the sender's link has made the queue.
+        # `receive` may attach before the sender's link has created the queue.
         first = client.prints("receive", address, "--create", "--count", "1")
         assert first == b"first\n"
         sender.stdin.write(b"second\n")
@@ -102,7 +102,7 @@ def test_a_queue_and_a_topic_of_one_name_are_two(client: Client, address: str) -
     client.prints("send", address, "for the queue", "--capability", "queue")
     one_of_the_topic = ("--capability", "topic", "--create", "--count", "1")
     with client.started("receive", address, *one_of_the_topic) as subscriber:
-        # Whoever publishes before the subscription stands publishes to nobody.
+        # A message that is published before the subscription exists reaches no subscriber.
         for _ in range(ATTEMPTS):
             if subscriber.poll() is not None:
                 break

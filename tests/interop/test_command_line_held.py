@@ -1,4 +1,4 @@
-"""Rejected messages whose dead-letter queue cannot be made, as an operator finds them."""
+"""Rejected messages whose dead-letter queue cannot be created, as an operator finds them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def started(folder: Path, dead_letter: str, full: str = "reject") -> BrokerProce
 
 
 def reject(broker: BrokerProcess, *names: str) -> None:
-    """Send durable messages of these names to `orders`, and have a client reject them."""
+    """Send durable messages with these bodies to `orders`, and reject them as a client."""
     with Peer(broker.url) as peer:
         peer.fill("orders", *[Message(body=name, durable=True) for name in names])
         for delivery, _ in take_all(peer, peer.receiver("orders"), len(names)):

@@ -1,4 +1,4 @@
-"""`jms-broker lease …` as typed, against a running broker; slices are read by proton."""
+"""`jms-broker lease …` as typed, against a running broker; proton reads the slices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.requirement("PIP-06", "PIP-11")
 
 
 def read_slice(url: str, address: str, **wanted: object) -> list[tuple[object, int]]:
-    """Body and position of all messages of a slice, by a drain."""
+    """Return the body and the position of all messages of a slice, read by a drain."""
     connection = BlockingConnection(url)
     value = Described(symbol("jms-broker:lease-slice:map"), wanted)  # type: ignore[arg-type]
     receiver: BlockingReceiver = connection.create_receiver(

@@ -18,7 +18,7 @@ def client(broker: Broker) -> Client:
 
 
 def records(client: Client, *arguments: str) -> list[dict[str, object]]:
-    """What a command prints with --json."""
+    """Return the records that a command prints with --json."""
     return [json.loads(line) for line in client.prints(*arguments, "--json").splitlines()]
 
 
@@ -60,7 +60,7 @@ def test_a_list_for_programs_and_for_people(client: Client, address: str) -> Non
 
 
 def test_more_nodes_than_fit_on_a_page(own_broker: BrokerProcess) -> None:
-    """One connection makes them all: 600 commands would take minutes."""
+    """One connection creates them all: 600 commands would take minutes."""
     from broker.cli.requests import managed
 
     client = Client(own_broker.url)
@@ -237,7 +237,7 @@ def test_a_connection_is_shown_with_its_links_and_closed(
         client.prints("send", address, "a")
         assert receiver.stdout is not None
         assert receiver.stdout.readline() == b"a\n"
-        # the other one is of the command that lists them
+        # the other one belongs to the command that lists them
         (listed,) = [each for each in records(client, "connection", "list") if each["links"] == 1]
         identity = str(listed["identity"])
         (shown,) = records(client, "connection", "show", identity)

@@ -1,4 +1,4 @@
-"""`jms-broker sink …` as typed, against a running broker that proton has staged messages on."""
+"""`jms-broker sink …` as typed, against a running broker on which proton has staged messages."""
 
 import json
 

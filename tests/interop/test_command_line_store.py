@@ -15,7 +15,7 @@ SETTINGS = 'store = "sqlite:///store.db"\n'
 
 
 def kept(client: Client, *texts: str) -> None:
-    """Durable messages in the queue `kept`."""
+    """Send durable messages to the queue `kept`."""
     client.prints("send", "kept", *texts)
 
 

@@ -73,7 +73,7 @@ print([name for name in ("structlog", "rich", "typer", "pytest", "proton") if na
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> EmptyEnvironment:
-    """An environment of the wheel alone."""
+    """Return an environment with the wheel alone."""
     built = wheel(tmp_path_factory.mktemp("wheel"))
     environment = EmptyEnvironment(tmp_path_factory.mktemp("bare"), built)
     environment.add("jms-broker")
@@ -82,7 +82,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> EmptyEnvironment:
 
 @pytest.fixture(scope="module")
 def for_tests(tmp_path_factory: pytest.TempPathFactory) -> EmptyEnvironment:
-    """An environment of `jms-broker[test]`, xdist, and the client library of the example."""
+    """Return an environment of `jms-broker[test]`, xdist and the example's client library."""
     if importlib.util.find_spec("proton") is None:
         not_available("python-qpid-proton is not installed: no example with it")
     built = wheel(tmp_path_factory.mktemp("wheel"))
@@ -93,7 +93,7 @@ def for_tests(tmp_path_factory: pytest.TempPathFactory) -> EmptyEnvironment:
 
 @pytest.fixture
 def examples(tmp_path: Path) -> Path:
-    """A folder with the files of the README's examples."""
+    """Return a folder with the files of the README's examples."""
     for found in BLOCK.finditer((ROOT / "README.md").read_text(encoding="utf-8")):
         (tmp_path / found["name"]).write_text(found["text"], encoding="utf-8")
     return tmp_path
@@ -102,7 +102,7 @@ def examples(tmp_path: Path) -> Path:
 def test_it_starts_fast(
     bare: EmptyEnvironment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Judged by the CPU time, of which a start consists: what else the machine does is not ours."""
+    """The limits are for the CPU time of a start, so that other work does not count."""
     first: list[tuple[float, ...]] = []
     further: list[tuple[float, ...]] = []
     for _ in range(RUNS):
@@ -134,7 +134,7 @@ def test_it_runs_from_the_wheel_alone_and_loads_little(
 
 
 def test_the_wheel_alone_brings_no_pytest(bare: EmptyEnvironment, tmp_path: Path) -> None:
-    """Else the extra `test` would prove nothing."""
+    """Otherwise the extra `test` would prove nothing."""
     done = bare.run("python", "-m", "pytest", "--version", cwd=tmp_path)
     assert "No module named pytest" in done.stderr
 

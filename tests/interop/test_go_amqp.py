@@ -17,7 +17,7 @@ SOURCES: Final = ["go.mod", "go.sum", "harness.go", "cases.go"]
 
 
 def built() -> Path:
-    """The program, built with the very versions that go.sum names."""
+    """Return the program, built with exactly the versions that go.sum names."""
     place, missing = CLIENT.place(pinned=SOURCES)
     program = place / "cases"
     if missing:
@@ -41,7 +41,7 @@ def report(
     strict_broker: Broker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Report:
-    """What became of the selected cases, which ran when this was first asked for."""
+    """Return the results of the selected cases, which run when this is first asked for."""
     CLIENT.need()
     command = [str(built()), *selected(request, test_go_amqp.__name__)]
     folder = tmp_path_factory.mktemp("go_amqp")

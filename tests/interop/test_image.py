@@ -1,7 +1,7 @@
-"""The container image: what the Dockerfile says, and what comes of it.
+"""The container image: the text of the Dockerfile, and the image built from it.
 
-Building and running it takes root. What can be said without is said of the
-Dockerfile's text, and of a broker that is started with the image's settings.
+Building and running the image takes root. Checks without root read the Dockerfile's text, or start
+a broker with the image's settings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.interop.dockerfile import DOCKERFILE, DOCKERIGNORE, Stage, read_stage
 
 DATA = "/var/lib/jms-broker"
 COMPILER_FILES = ("setup.cfg", "config/build_ext.py", "config/cold_paths.h", "config/mypyc.ini")
-"""What decides how the broker is compiled."""
+"""The files that decide how the broker is compiled."""
 ARGUMENTS, (BUILD, FINAL) = read_stages(DOCKERFILE.read_text())
 HEALTHCHECK = FINAL.words("HEALTHCHECK")
 SETTINGS = {
@@ -36,7 +36,7 @@ SETTINGS = {
 def ended(
     arguments: list[str], *, text: str = "", **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """`arguments` as a process that has come to its end."""
+    """Run `arguments` as a process to its end."""
     return subprocess.run(
         arguments,
         input=text,
@@ -189,7 +189,7 @@ def test_the_last_instruction_of_a_kind_counts() -> None:
 
 
 def image_settings(folder: Path) -> dict[str, str]:
-    """The image's settings, with `folder` for its volume, and a free port."""
+    """Return the image's settings, with `folder` for its volume, and a free port."""
     moved = {name: value.replace(DATA, str(folder)) for name, value in SETTINGS.items()}
     return moved | {"JMS_BROKER_PORT": "0"}
 
@@ -221,7 +221,7 @@ def test_with_the_images_settings_and_a_user_it_is_healthy(tmp_path: Path) -> No
 
 @pytest.fixture(scope="module")
 def image(pytestconfig: pytest.Config) -> Iterator[Image]:
-    """The image, built of this checkout."""
+    """Yield the image, built from this checkout."""
     container.require_tools()
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
 
@@ -235,7 +235,7 @@ def image(pytestconfig: pytest.Config) -> Iterator[Image]:
 
 @pytest.fixture
 def data(image: Image, tmp_path: Path) -> Path:
-    """A new volume for the image's data."""
+    """Return a new volume for the image's data."""
     return image.volume(tmp_path)
 
 
@@ -270,7 +270,7 @@ class TestBuilt:
         assert not (image.root / "usr/bin/gcc").exists()
 
     def test_its_library_is_made_with_the_compiler_flags(self, image: Image) -> None:
-        """All that it shows is where Python begins: calls within it go straight."""
+        """It exports only Python's entry points: calls within the library are direct."""
         (library,) = image.packages.glob("*__mypyc*.so")
         symbols = ["nm", "--dynamic", "--defined-only", "--format=just-symbols", str(library)]
         shown = subprocess.run(symbols, capture_output=True, text=True, check=True).stdout.split()
@@ -323,7 +323,7 @@ class TestBuilt:
 
 
 def started(image: Image, data: Path, *, password: str = "") -> BrokerProcess:
-    """A broker in a container, on a free port; with `password` there is a first user, alice."""
+    """Start a broker in a container, on a free port; with `password` it has a first user, alice."""
     first = {}
     if password:
         secrets = data.with_name("secrets")

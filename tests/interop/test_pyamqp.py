@@ -19,7 +19,7 @@ PINNED: Final = ["requirements.txt"]
 
 
 def installed() -> Path:
-    """A folder of packages, in the very versions of the lock file."""
+    """Return a folder of packages, in exactly the versions of the lock file."""
     place, missing = CLIENT.place(pinned=PINNED)
     if missing:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -36,7 +36,7 @@ def report(
     strict_broker: Broker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Report:
-    """What became of the selected cases, which ran when this was first asked for."""
+    """Return the results of the selected cases, which run when this is first asked for."""
     CLIENT.need()
     path = os.pathsep.join([str(installed()), str(ROOT)])
     cases = selected(request, test_pyamqp.__name__)

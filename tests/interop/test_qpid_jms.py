@@ -1,8 +1,8 @@
 """Apache Qpid JMS against the broker: every JUnit test of qpid_jms/ as a test of its own.
 
-Maven runs once, with exactly the JUnit tests that were selected here; what it
-reports is then told test by test. Ids, English names and requirements are
-read from the Java source, so that they are known before anything runs.
+Maven runs once, with exactly the JUnit tests that were selected here; its results are then reported
+test by test. Ids, English names and requirements are read from the Java source, so that they are
+known before anything runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SOURCES: Final = PROJECT / "src" / "test" / "java" / "interop"
 REPORTS: Final = PROJECT / "target" / "surefire-reports"
 RUN_SECONDS: Final = 900
 MAVEN_OPTS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Maven lives for seconds: thorough compilation would cost more than it gains."""
+"""Maven runs for seconds only: thorough compilation would cost more than it gains."""
 
 JUNIT_TEST: Final = re.compile(
     r"    @Test\n"
@@ -41,7 +41,7 @@ TAG: Final = re.compile(r'@Tag\("(.*)"\)')
 
 
 class Verdict:
-    """What JUnit said about one test; `problem` and `skipped` are None where all is well."""
+    """JUnit's result of one test; `problem` and `skipped` are None if it passed."""
 
     def __init__(self, *, problem: str | None, skipped: str | None) -> None:
         self.problem: Final = problem
@@ -49,7 +49,7 @@ class Verdict:
 
 
 def junit_tests() -> Iterator[ParameterSet]:
-    """`Class#method` of every JUnit test, with its English name and its requirements."""
+    """Yield `Class#method` of every JUnit test, with its English name and its requirements."""
     for source in sorted(SOURCES.glob("*Test.java")):
         for found in JUNIT_TEST.finditer(source.read_text(encoding="utf-8")):
             marks = [pytest.mark.requirement(tag) for tag in TAG.findall(found["tags"])]
@@ -58,7 +58,7 @@ def junit_tests() -> Iterator[ParameterSet]:
 
 
 def selected(request: pytest.FixtureRequest) -> list[str]:
-    """The JUnit tests that this run of pytest asks for."""
+    """Return the JUnit tests that this run of pytest selects."""
     return [
         str(item.callspec.params["junit_test"])
         for item in request.session.items
@@ -74,7 +74,7 @@ def verdicts(
     strict_broker: Broker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Verdict]:
-    """What became of the selected JUnit tests, which ran when this was first asked for."""
+    """Return the results of the selected JUnit tests, which run when this is first asked for."""
     output = tmp_path_factory.mktemp("maven") / "output.txt"
     tests = ",".join(selected(request))
     strict = f"-Dbroker.strict.url={strict_broker.url}"
@@ -85,7 +85,7 @@ def verdicts(
 
 
 def run_maven(command: list[str], *, url: str, output: Path) -> dict[str, Verdict]:
-    """Run `mvn test`, and nobody else's in the same folder meanwhile: what became of each test."""
+    """Run `mvn test`, alone in its folder, and return the result of each test."""
     with (PROJECT / "pom.xml").open() as lock, output.open("w") as file:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for report in REPORTS.glob("TEST-*.xml"):
@@ -98,7 +98,7 @@ def run_maven(command: list[str], *, url: str, output: Path) -> dict[str, Verdic
 
 
 def _wait(command: list[str], output: int) -> None:
-    """Run Maven to its end. Whether tests failed is in its reports, not in its exit code."""
+    """Run Maven to its end. Its reports say whether tests failed, not its exit code."""
     process = subprocess.Popen(
         command,
         cwd=PROJECT,
@@ -116,7 +116,7 @@ def _wait(command: list[str], output: int) -> None:
 
 
 def run_phase(maven: str, phase: str, *, url: str, folder: Path, **properties: str) -> None:
-    """Run one method that a test of pytest has a part of; fails where it did.
+    """Run one JUnit method that is part of a test of pytest; fail if it fails.
 
     `phase` is its class and its name; `properties` are the JVM's, with `_` for a dot.
     """
@@ -133,7 +133,7 @@ def run_phase(maven: str, phase: str, *, url: str, folder: Path, **properties: s
 
 
 def read(report: Path) -> Iterator[tuple[str, Verdict]]:
-    """Every test in one surefire report."""
+    """Yield the name and the result of every test in one surefire report."""
     for case in ET.parse(report).getroot().iter("testcase"):
         name = f"{case.get('classname', '').rpartition('.')[2]}#{case.get('name', '')}"
         problems = [*case.iter("failure"), *case.iter("error")]

@@ -1,9 +1,9 @@
-"""What Qpid JMS shows of a message is what `broker.jms` says of the same bytes.
+"""Qpid JMS and `broker.jms` read the same facts from the same bytes of a message.
 
-Qpid JMS sends messages of every kind, and writes down what they say. Their bytes, those of
-messages that `broker.jms` makes, and those that no JMS client would send go to it again, and
-it writes down what it shows. Each is compared with what `decode` says. All in WD10: that is
-the profile which Qpid JMS speaks. python-qpid-proton carries the bytes.
+Qpid JMS sends messages of every kind, and writes down their facts. Then it receives these bytes,
+those of messages that `broker.jms` makes, and those of messages that no JMS client would send, and
+writes down the facts that it shows. Each is compared with the result of `decode`. All of it is in
+WD10, the profile which Qpid JMS speaks. python-qpid-proton carries the bytes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from tests.support.jms import DATA, SEQUENCE, VALUE, encoded
 pytestmark = pytest.mark.slow
 
 Facts = dict[str, tuple[str, str]]
-"""The class and the text of everything that a message says, by name."""
+"""The class and the text of every fact of a message, by name."""
 
 REQUIREMENTS: Final = (
     *("MAP-01", "MAP-02", "MAP-03", "MAP-04", "MAP-05", "MAP-06", "MAP-07", "MAP-08"),
@@ -63,17 +63,17 @@ REQUIREMENTS: Final = (
 
 MADE: Final = 100
 FOREIGN: Final = 200
-"""The first cases of what is made here, and of what no JMS client sends; Java begins with 0."""
+"""First case numbers of messages made here and of foreign ones; Java's begin with 0."""
 
 SENT: Final = f"mapping-sent-{uuid.uuid4()}"
 SHOWN: Final = Destination(f"mapping-shown-{uuid.uuid4()}")
 """Addresses of this run alone."""
 
 NOT_SHOWN: Final = {"JMS_AMQP_FIRST_ACQUIRER", "JMS_AMQP_TTL"}
-"""What Qpid JMS shows to nobody who receives."""
+"""Properties that Qpid JMS does not show to receivers."""
 
 ITS_OWN: Final = "property JMS_AMQP_TYPED_ENCODING"
-"""What it makes up for objects that Java has not serialized; no draft has it."""
+"""A property that Qpid JMS invents for objects not serialized by Java; no draft has it."""
 
 CLASSES: Final[dict[type, str]] = {
     bool: "Boolean",
@@ -89,11 +89,11 @@ CLASSES: Final[dict[type, str]] = {
     UInt: "UnsignedInteger",
     uuid.UUID: "UUID",
 }
-"""What Java has for a value of the codec."""
+"""The Java class for each type of the codec."""
 
 
 def java(value: object) -> tuple[str, str]:
-    """A value as MappingPhases.java writes it down."""
+    """Return the class and the text of a value, as MappingPhases.java writes them."""
     if value is None:
         return "null", "null"
     name = CLASSES[type(value)]
@@ -111,7 +111,7 @@ def java(value: object) -> tuple[str, str]:
 
 
 def written(lines: list[str]) -> Facts:
-    """What MappingPhases.java has written of one message."""
+    """Return the facts that MappingPhases.java has written of one message."""
     facts: Facts = {}
     for line in lines:
         name, kind, text = line.split("\t")
@@ -122,7 +122,7 @@ def written(lines: list[str]) -> Facts:
 
 
 def by_case(output: Path) -> dict[int, Facts]:
-    """What it has written of all messages, by their property `case`."""
+    """Return the facts that it has written of all messages, by their property `case`."""
     found: dict[int, Facts] = {}
     for block in output.read_text(encoding="utf-8").strip().split("\n\n"):
         facts = written(block.split("\n"))
@@ -131,7 +131,7 @@ def by_case(output: Path) -> dict[int, Facts]:
 
 
 def facts_of(message: JmsMessage) -> Facts:
-    """The same of a message of `broker.jms`."""
+    """Return the facts of a message of `broker.jms`, in the same form."""
     facts = {
         "JMSMessageID": java(message.message_id),
         "JMSCorrelationID": java(message.correlation_id),
@@ -193,7 +193,7 @@ IDS: Final = [
 
 
 def made() -> list[JmsMessage]:
-    """One of each kind, with all that a message can say of itself."""
+    """Return one message for each kind of body, with everything set that a message can have."""
     bodies = [
         *(NoBody(), TextBody("grüße 😀"), TextBody(""), TextBody(None), BytesBody(b"\x00\xff")),
         *(BytesBody(b""), MapBody(ALL_VALUES), MapBody({}), StreamBody(list(ALL_VALUES.values()))),
@@ -207,7 +207,7 @@ def made() -> list[JmsMessage]:
         message.set_property("JMSXUserID", "someone")
         message.set_property("JMSXAppID", "application")
         message.set_property("JMSXGroupID", f"group {at}")
-        # not 0: that Qpid JMS does not show
+        # not 0, which Qpid JMS does not show
         message.set_property("JMSXGroupSeq", Int(-1 - at))
         message.set_property("JMS_AMQP_REPLY_TO_GROUP_ID", "other group")
         message.set_property("JMS_AMQP_TTL", 3_600_000)
@@ -242,7 +242,7 @@ SOME: Final = uuid.UUID(int=2**127)
 
 
 def foreign() -> list[bytes]:
-    """Bodies without annotation, identifiers of all types, annotations of another draft."""
+    """Return bodies without annotation, identifiers of all types, annotations of another draft."""
     messages: list[bytes] = []
 
     def add(
@@ -299,7 +299,7 @@ def foreign() -> list[bytes]:
 
 
 def take_all(peer: Peer, address: str, count: int) -> list[bytes]:
-    """The bytes of the next messages at `address`."""
+    """Consume `count` messages at `address`; return their bytes."""
     receiver = peer.receiver(address, credit=count)
     taken = [peer.take_bytes(receiver) for _ in range(count)]
     peer.accept(*(delivery for delivery, _ in taken))
@@ -307,7 +307,7 @@ def take_all(peer: Peer, address: str, count: int) -> list[bytes]:
 
 
 class Exchange:
-    """What went over the wire, and what Qpid JMS has written down of it, by case."""
+    """The bytes that were sent, and the facts that Qpid JMS has written of them, by case."""
 
     def __init__(self, *, sent: list[bytes], said: dict[int, Facts]) -> None:
         self.sent: Final = sent
@@ -322,7 +322,7 @@ class Exchange:
 
 @pytest.fixture(scope="module")
 def exchange(maven: str, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Exchange:
-    """Qpid JMS has sent its messages, and been shown all of them."""
+    """Return the facts of all messages, after Qpid JMS has sent its own and received all."""
     folder = tmp_path_factory.mktemp("mapping")
     sent, shown = folder / "sent", folder / "shown"
     run_phase(
@@ -374,11 +374,11 @@ def test_what_anybody_sends_is_decoded_as_qpid_jms_shows_it(exchange: Exchange) 
 
 
 def as_shown(message: JmsMessage, cases: dict[int, Facts]) -> Facts:
-    """What Qpid JMS says of the same message, but for what it alone knows."""
+    """Return the facts that Qpid JMS wrote of the message, except those that it alone knows."""
     case = message.properties["case"]
     assert isinstance(case, Int)
     missing = {ITS_OWN}
     if message.body.kind is MessageKind.OBJECT:
-        # it shows an object both ways, and we have it in one
+        # Qpid JMS shows an object in both forms, and `decode` in one
         missing.add("body" if isinstance(message.body, SerializedBody) else "serialized")
     return {name: fact for name, fact in cases[case.value].items() if name not in missing}

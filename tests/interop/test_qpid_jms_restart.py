@@ -1,4 +1,4 @@
-"""Qpid JMS before and after a `kill -9` of its broker: two runs of Maven, a broker between them."""
+"""Qpid JMS before and after a `kill -9` of its broker: a run of Maven with each broker process."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def sole(
     desired: bool = True,
     properties: Mapping[str, object] | None = None,
 ) -> Peer:
-    """A connection that wants `container_id` for itself, unless `desired` is False."""
+    """Return an open connection that wants `container_id` for itself, unless `desired` is False."""
     return Peer(
         broker.url,
         container_id=container_id,
@@ -40,7 +40,7 @@ def sole(
 
 
 def closed_with(peer: Peer) -> Condition:
-    """The error of the broker's close, which must come."""
+    """Wait for the broker's close and return its error, which must be there."""
     peer.until(lambda: peer.connection.state & Endpoint.REMOTE_CLOSED)
     condition = peer.connection.remote_condition
     assert condition is not None
@@ -48,7 +48,7 @@ def closed_with(peer: Peer) -> Condition:
 
 
 def assert_refused(peer: Peer) -> None:
-    """Exactly what CON-03 asks for."""
+    """Check that the connection was refused exactly as CON-03 demands."""
     assert (peer.connection.remote_properties or {}).get(FAILED) is True
     condition = closed_with(peer)
     assert condition.name == "amqp:invalid-field"
@@ -289,7 +289,7 @@ def test_a_broker_that_is_stopped_closes_every_connection_in_order(
 
 
 class Answering(MessagingHandler):
-    """Answers every request over the relay, until it is told to stop."""
+    """Answers every request over the relay, until a request says "stop"."""
 
     def __init__(self, url: str, address: str) -> None:
         super().__init__()

@@ -166,7 +166,7 @@ def test_a_backlog_larger_than_the_session_window_arrives_as_the_window_opens(
 
 
 def test_two_sessions_do_not_share_a_window(broker: Broker, address: str) -> None:
-    """The first session reads nothing, and has no room for more; the second flows."""
+    """The first session reads nothing and has no window left; the second one is not held up."""
     with Peer(broker.url, max_frame_size=1024) as peer:
         peer.fill(f"{address}-1", *(Message(body=b"x" * 900) for _ in range(50)))
         peer.fill(f"{address}-2", *(Message(body=b"y" * 900) for _ in range(50)))

@@ -1,4 +1,4 @@
-"""Attaching: what the broker answers, creates, refuses and steals."""
+"""Attaching: the broker's answers, and the nodes and links that it creates, refuses and steals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JMS_TEMPORARY_QUEUE: Final = byte(2)
 
 
 def has(terminus: Terminus) -> list[str]:
-    """The capabilities on `terminus`, which may be one symbol or an array."""
+    """Return the capabilities on `terminus`, which may be one symbol or an array."""
     data = terminus.capabilities
     data.rewind()
     found: object = data.get_object() if data.next() else None
@@ -47,21 +47,21 @@ def lifetime(terminus: Terminus, kind: str) -> None:
 
 
 def temporary(peer: Peer, kind: str = "temporary-queue") -> Sender:
-    """A sender whose target the broker made; `remote_target.address` is its name."""
+    """Return a sender whose target the broker created; `remote_target.address` is its name."""
     sender = peer.new_sender(None)
     lifetime(sender.target, kind)
     return peer.attach(sender)
 
 
 def made(link: Link) -> str:
-    """The address of the node that was made for `link`."""
+    """Return the address of the node that was created for `link`."""
     terminus = link.remote_target if link.is_sender else link.remote_source
     assert terminus.address
     return str(terminus.address)
 
 
 def detached(peer: Peer, link: Link) -> tuple[str | None, object]:
-    """Why the broker closed `link`, in its words and its further facts."""
+    """Return the name and the info of the error with which the broker closed `link`."""
     peer.until(lambda: link.state & Endpoint.REMOTE_CLOSED)
     condition = link.remote_condition
     link.close()
@@ -69,7 +69,7 @@ def detached(peer: Peer, link: Link) -> tuple[str | None, object]:
 
 
 def works(peer: Peer, address: str) -> None:
-    """The connection is whole."""
+    """Check that the connection still works."""
     peer.fill(address, "works")
     assert "works" in peer.bodies(address)
 

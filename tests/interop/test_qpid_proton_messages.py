@@ -69,7 +69,7 @@ BODIES: Final[dict[str, Any]] = {
 
 
 def header_only(encoded: bytes) -> int:
-    """Where the bare message begins in `encoded`, whose first section may be a header."""
+    """Return where the bare message begins in `encoded`, whose first section may be a header."""
     if encoded[:3] != b"\x00\x53\x70":
         return 0
     if encoded[3] == 0x45:
@@ -79,7 +79,7 @@ def header_only(encoded: bytes) -> int:
 
 
 def full_message() -> Message:
-    """A message in which every section and field is set."""
+    """Return a message with a header, annotations, application properties and every property."""
     message = Message(body={"answer": 42})
     message.durable = True
     message.priority = 6
@@ -150,7 +150,7 @@ def test_unusual_sections_come_back_as_they_were(
 
 @pytest.mark.requirement("PRD-05")
 def test_delivery_annotations_are_for_the_broker_alone(broker: Broker, address: str) -> None:
-    """Delivery annotations go from one node to the next (core spec 3.2.2): not passed on."""
+    """Delivery annotations are for the next node only (core spec 3.2.2): not passed on."""
     bare = Message(body="bare").encode()
     hidden = bytes.fromhex("005371c10702a30378797a41")
     with Peer(broker.url) as peer:

@@ -162,7 +162,7 @@ def test_a_message_released_again_and_again_is_slowed_down_but_never_counted(
 def test_deliveries_without_an_outcome_return_in_order_when_their_link_ends(
     broker: Broker, address: str, ending: str
 ) -> None:
-    """The source names no default outcome, so it is released: not counted."""
+    """The source names no default outcome, so each delivery is released: not counted."""
     with Peer(broker.url) as peer, Peer(broker.url) as other:
         other.fill(address, *"abcd")
         session = peer.session()
@@ -246,7 +246,7 @@ def test_a_receiver_that_settles_second_may_settle_at_once(broker: Broker, addre
 def test_the_broker_settles_second_where_the_sender_asks_for_it(
     broker: Broker, address: str
 ) -> None:
-    """The outcome comes unsettled; the broker forgets once the sender has settled."""
+    """The outcome is sent unsettled; the broker forgets it once the sender has settled."""
     with Peer(broker.url) as peer:
         sender = peer.new_sender(address)
         sender.rcv_settle_mode = Link.RCV_SECOND

@@ -1,4 +1,4 @@
-"""Subscribers and consumers that choose: selectors, no-local, a subscription that lasts."""
+"""Selectors and no-local for consumers and subscribers, and a durable subscription."""
 
 from __future__ import annotations
 

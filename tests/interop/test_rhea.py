@@ -18,7 +18,7 @@ PINNED: Final = ["package.json", "package-lock.json", ".npmrc"]
 
 
 def installed() -> Path:
-    """A folder beside whose program node finds rhea, in the very version of the lock file."""
+    """Return a folder in which node finds rhea, in exactly the version of the lock file."""
     place, missing = CLIENT.place(pinned=PINNED)
     for name in PINNED:
         shutil.copy(CLIENT.folder / name, place)
@@ -34,7 +34,7 @@ def report(
     strict_broker: Broker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Report:
-    """What became of the selected cases, which ran when this was first asked for."""
+    """Return the results of the selected cases, which run when this is first asked for."""
     CLIENT.need()
     folder = tmp_path_factory.mktemp("rhea")
     (folder / "node_modules").symlink_to(installed() / "node_modules")

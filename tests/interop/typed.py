@@ -24,7 +24,7 @@ class Client:
     def started(
         self, *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A command that goes on while the test does something else."""
+        """Yield a running command while the test does something else; kill it at the end."""
         process = subprocess.Popen(
             [*command(), *arguments],
             env=self.environment,
@@ -36,7 +36,7 @@ class Client:
             try:
                 yield process
             finally:
-                process.kill()  # does nothing to one that has ended
+                process.kill()  # does nothing to a process that has ended
 
     def run(self, *arguments: str, typed: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
@@ -49,14 +49,14 @@ class Client:
         )
 
     def prints(self, *arguments: str, typed: bytes = b"") -> bytes:
-        """What a command prints that must go well."""
+        """Return the output of a command that must succeed without printing errors."""
         done = self.run(*arguments, typed=typed)
         assert done.returncode == 0, done.stderr
         assert done.stderr == b""
         return done.stdout
 
     def shows(self, *arguments: str) -> bytes:
-        """What a command prints on a terminal."""
+        """Return the output of a command on a terminal."""
         ours, theirs = pty.openpty()
         with self.started(*arguments, stdout=theirs) as process:
             os.close(theirs)
@@ -71,5 +71,5 @@ class Client:
 def read_terminal(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 4096)
-    except OSError:  # Linux's way of telling that the other side has closed
+    except OSError:  # on Linux, this means that the other side has closed
         return b""

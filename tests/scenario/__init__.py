@@ -1,1 +1,1 @@
-"""Whole brokers on simulated time."""
+"""Scenarios: a whole broker, most of them on simulated time."""

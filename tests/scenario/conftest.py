@@ -1,4 +1,4 @@
-"""What the scenarios share."""
+"""Fixtures of the scenarios."""
 
 import gc
 from collections.abc import Iterator
@@ -8,7 +8,10 @@ import pytest
 
 @pytest.fixture
 def heap() -> Iterator[None]:
-    """What is there now is out of the collector's sight, and it runs only when told to."""
+    """Switch the cyclic garbage collector off and hide all objects that exist now from it.
+
+    It then runs only if a test calls it, and looks only at objects made since.
+    """
     gc.collect()
     gc.freeze()
     gc.disable()

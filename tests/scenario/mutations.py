@@ -1,9 +1,9 @@
-"""Deliberate bugs, each put into a copy of the sources: does the simulation find them?
+"""Deliberate bugs, each put into a copy of the sources, to test whether the simulation finds them.
 
     make mutations
 
-A check that finds nothing would pass for ever. Each of these is a slip that somebody
-could make; the copy is run interpreted, in a process of its own, until a seed goes wrong.
+A check that never fails proves nothing. Each bug is a slip that a developer could make; the copy
+runs interpreted, in a process of its own, until a seed fails.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COPIED: Final = (
 
 @dataclass(frozen=True)
 class Mutation:
-    """A bug: `old` stands once in the file of that path, and becomes `new`."""
+    """A bug: replace `old`, which occurs exactly once in the file `path`, by `new`."""
 
     name: str
     path: str
@@ -148,7 +148,7 @@ MUTATIONS: Final = (
 
 
 def mutated(mutation: Mutation, text: str) -> str:
-    """The file with the bug; ValueError where the place for it is not there exactly once."""
+    """Return `text` with the bug; raise ValueError unless `mutation.old` occurs once in it."""
     if text.count(mutation.old) != 1:
         found = text.count(mutation.old)
         raise ValueError(f"{mutation.path} has {mutation.old!r} {found} times, not once")
@@ -156,7 +156,7 @@ def mutated(mutation: Mutation, text: str) -> str:
 
 
 def copy_to(folder: Path, names: Sequence[str] = COPIED) -> None:
-    """The sources, and what the check consists of: the simulation, unless others are named."""
+    """Copy the sources and the check to `folder`; `names` replaces the list of all of them."""
     for name in names:
         source, target = ROOT / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -168,7 +168,11 @@ def copy_to(folder: Path, names: Sequence[str] = COPIED) -> None:
 
 
 def simulate(mutation: Mutation | None) -> str | None:
-    """What the simulation says against the sources with that bug; None where it finds nothing."""
+    """Return the failure of the simulation on sources with `mutation`; None if no seed fails.
+
+    The result is one line of output. Without a mutation, the sources are unchanged. A run of more
+    than TIMEOUT_S counts as a failure. Raise RuntimeError if the simulation could not run.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copy_to(folder)
@@ -190,7 +194,7 @@ def simulate(mutation: Mutation | None) -> str | None:
 
 
 def main() -> int:
-    """Print a line for each bug; 1 unless all were found, and nothing where there is none."""
+    """Print a line for each bug; return 0 if all are found and unchanged sources pass, else 1."""
     found = 0
     for mutation in MUTATIONS:
         began = time.monotonic()

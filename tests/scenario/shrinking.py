@@ -1,4 +1,4 @@
-"""Delta debugging: fewer of the operations of a run, which go wrong as well."""
+"""Delta debugging: reduce the operations of a failing run to a few that still make it fail."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ TRIES: Final = 300
 
 
 def shrunk(count: int, fails: Callable[[list[int]], bool], *, tries: int = TRIES) -> list[int]:
-    """A short part of the indexes below `count` that `fails`, as all of them do.
+    """Return a short list of the indexes below `count` for which `fails` is true, as it is for all.
 
-    Leaves out halves, then smaller parts, until no single one can go or `tries` are used up.
+    Leave out halves, then smaller parts, until no single index can be left out or `tries` calls of
+    `fails` are used up.
     """
     kept = list(range(count))
     size = max(1, count // 2)
@@ -33,9 +34,10 @@ def shrunk(count: int, fails: Callable[[list[int]], bool], *, tries: int = TRIES
 
 
 def report(seed: int, command: str, chosen: Sequence[int] | None = None) -> str | None:
-    """None where the run of the seed is right; else why not, in as few operations as it takes.
+    """Return None if the run of the seed is correct, else its failure with few operations.
 
-    `command` runs a test again, and `chosen` are the only operations that count.
+    `command` is the shell command that runs the test again. If `chosen` is given, only operations
+    of these indexes are run.
     """
     setting, operations = operations_of(seed)
     if chosen is not None:

@@ -1,8 +1,10 @@
-"""Seeded runs of a whole broker on simulated time and network, and what must hold at their end.
+"""Seeded runs of a whole broker on simulated time and network, and the checks at their end.
 
-A seed gives a setting and a list of operations, so it runs the same each time.
+A seed determines a setting and a list of operations, so its run is the same each time.
+
     python -m tests.scenario.simulation 100
-runs the first hundred and stops at one that goes wrong; `test_simulation.py` does more.
+
+runs the first hundred seeds and stops at one that fails; `test_simulation.py` runs more.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ from tests.scenario.simulation_world import Setting
 LENGTH: Final = 200
 
 FAILING: Final = 0.6
-"""So likely does a disk that has to be waited for fail."""
+"""Probability that a run whose broker waits for the disk has failing commits."""
 
 FAILURES: Final = 4
-"""So often at most; each time another broker goes on with what is there."""
+"""Maximum failing commits per run; after each, another broker continues with the stored state."""
 
 WEIGHTS: Final = {
     "connect": 2,
@@ -56,7 +58,7 @@ WEIGHTS: Final = {
     "commit": 4,
     "deliver": 5,
 }
-"""How often an operation comes; a run has its own mixture of that."""
+"""Relative frequency of each operation; every run draws its own weights from these."""
 
 COUNTED: Final = (
     "published",
@@ -75,7 +77,7 @@ COUNTED: Final = (
 
 
 def operations_of(seed: int) -> tuple[Setting, list[Operation]]:
-    """What the seed stands for."""
+    """Return the setting and the operations that the seed determines."""
     draw = random.Random(seed)
     setting = Setting(
         credit=draw.choice((1, 4, 10, 100)),
@@ -100,7 +102,7 @@ def operations_of(seed: int) -> tuple[Setting, list[Operation]]:
 
 
 def run(setting: Setting, operations: Sequence[Operation]) -> None:
-    """Do all that, then bring it to an end; Wrong, or any other error, where the broker errs."""
+    """Apply the operations, then end the run; raise Wrong, or another error, if the broker errs."""
     simulated = Run(setting)
     try:
         for each in operations:
@@ -112,7 +114,7 @@ def run(setting: Setting, operations: Sequence[Operation]) -> None:
 
 @dataclass
 class Ending:
-    """The end of a run: everything arrives, everybody leaves, and everything left is consumed."""
+    """The end of a run: deliver everything, disconnect all clients, consume what remains."""
 
     run: Run
 
@@ -128,7 +130,7 @@ class Ending:
         self._check_counters()
 
     def _calm_down(self) -> None:
-        """Until nothing moves any more, with all the time that patience may take."""
+        """Carry and commit everything, and let time pass, until nothing moves any more."""
         run, world = self.run, self.run.world
         quiet = 0
         while quiet < 3:
@@ -144,7 +146,7 @@ class Ending:
             quiet = 0 if turns else quiet + 1
 
     def _check_senders(self) -> None:
-        """Nobody is left without credit, window or outcome."""
+        """Raise Wrong if a client is left without credit, window, outcome or settlement."""
         for client in self.run.everybody():
             for session in client.live_sessions():
                 for link in session.senders():
@@ -160,7 +162,7 @@ class Ending:
                     raise Wrong(f"deliveries {served.echoes} are not settled")
 
     def _check_store(self) -> None:
-        """What is kept on disk is what is there, with its delivery-counts."""
+        """Raise Wrong unless the store has the same messages and delivery-counts as the model."""
         world = self.run.world
         lasting = [
             (address, node)
@@ -207,7 +209,7 @@ class Ending:
                 raise Wrong(f"subscription {each.identity} still has consumers or deliveries")
 
     def _consume(self) -> None:
-        """Take all that waits, expired messages last."""
+        """Consume all messages of all queues; those of the expiry queue EXP come last."""
         world = self.run.world
         session = self._enter("last")
         addresses = [address for kind, address in world.model.nodes if kind == "queue"]
@@ -218,7 +220,7 @@ class Ending:
         self.run.carry_all()
 
     def _unsubscribe(self) -> None:
-        """Take what subscriptions have kept that have no end, and end them."""
+        """Consume what subscriptions without end have kept, and unsubscribe from them."""
         for each in list(self.run.world.subscriptions.all):
             scope, name, durable = each.identity or each.key or ("", "", False)
             said = ["topic", *["shared"] * each.is_shared, *["global"] * (scope is None)]
@@ -262,7 +264,7 @@ class Ending:
         return link
 
     def _take_all(self) -> None:
-        """With all the time that patience may take."""
+        """Receive all messages, and let pass the time that delays and expiries take."""
         world = self.run.world
         self.run.carry_all()
         for _ in range(3):
@@ -319,7 +321,7 @@ class Ending:
 
 
 def failure_of(setting: Setting, operations: Sequence[Operation]) -> Exception | None:
-    """What goes wrong, if anything."""
+    """Return the error with which the run fails; None if it is correct."""
     try:
         run(setting, operations)
     except Exception as error:  # noqa: BLE001 - whatever it is, the seed shows it
@@ -328,7 +330,7 @@ def failure_of(setting: Setting, operations: Sequence[Operation]) -> Exception |
 
 
 def first_failure(seeds: Iterable[int]) -> tuple[int, Exception] | None:
-    """The first of the seeds that goes wrong, and why."""
+    """Return the first of the seeds that fails, with its error; None if none fails."""
     for seed in seeds:
         failure = failure_of(*operations_of(seed))
         if failure is not None:
@@ -337,7 +339,7 @@ def first_failure(seeds: Iterable[int]) -> tuple[int, Exception] | None:
 
 
 def main() -> int:
-    """Run so many seeds; 1 where one goes wrong."""
+    """Run the seeds below the number that the command line gives; return 1 if one fails, else 0."""
     found = first_failure(range(int(sys.argv[1])))
     if found is None:
         return 0

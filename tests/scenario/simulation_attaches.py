@@ -1,4 +1,4 @@
-"""Links of the clients of a simulated run: attached, stolen, detached, and what they ask for."""
+"""Links of the clients of a simulated run: attach, steal and detach, with random properties."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ DEFAULTS: Final = (None, None, ACCEPTED, RELEASED, Rejected(), FAILED, ELSEWHERE
 
 
 def address_for(run: Run, kind: str) -> str:
+    """Return an address of a configured, dead-letter, expiry or temporary node, at random."""
     address = run.temporary(kind) if run.draw.random() < 0.3 else None
     if address is None and kind == "queue" and run.draw.random() < 0.1:
         address = run.draw.choice(("DLQ", "EXP"))
@@ -66,7 +67,7 @@ def address_for(run: Run, kind: str) -> str:
 
 
 def _new_link(run: Run, session: ClientSession, *, sends: bool) -> ClientLink | None:
-    """A link that is not attached yet, on the first free handle."""
+    """Return a new link on the first free handle, not attached yet; None if the session has 5."""
     draw = run.draw
     handle = next(each for each in range(100) if each not in session.links)
     if len(session.links) >= 5:
@@ -91,7 +92,7 @@ def _new_link(run: Run, session: ClientSession, *, sends: bool) -> ClientLink | 
 
 
 def _give_words(run: Run, link: ClientLink) -> None:
-    """What a receiver says of its subscription, if it is for a topic, and what it wants to have."""
+    """Choose the subscription capabilities, for a topic, and the filters of a receiver."""
     draw = run.draw
     if link.kind == "topic":
         chances = {"shared": 0.5, "global": 0.3, "durable": 0.5}
@@ -104,7 +105,7 @@ def _give_words(run: Run, link: ClientLink) -> None:
 
 
 def filters_for(wish: Wish) -> list[SourceFilter]:
-    """How a client says that."""
+    """Return the source filters by which a client asks for `wish`."""
     filters = []
     if wish.selector:
         filters.append(stated("selector", SELECTOR_FILTER, wish.selector))
@@ -114,19 +115,20 @@ def filters_for(wish: Wish) -> list[SourceFilter]:
 
 
 def _policy(run: Run, link: ClientLink) -> str:
-    """An expiry-policy: mostly that which JMS clients name."""
+    """Return an expiry-policy: mostly the one that JMS clients use."""
     jms = NEVER if "durable" in link.words else LINK_DETACH
     return run.draw.choice(POLICIES) if run.draw.random() < 0.4 else jms
 
 
 def stated(key: str, descriptor: int, value: object) -> SourceFilter:
-    """A filter as a client says it."""
+    """Return a source filter as a client sends it."""
     out = BytesWriter()
     put_value(out, Described(ULong(descriptor), value))
     return SourceFilter(key=key, descriptor=descriptor, value=value, encoded=out.getvalue())
 
 
 def attach_sender(run: Run, who: int) -> None:
+    """Attach a link with a random target: a node, the relay or a dynamic node."""
     session, draw = run.session(who), run.draw
     link = None if session is None else _new_link(run, session, sends=True)
     if session is None or link is None:
@@ -156,6 +158,7 @@ def attach_sender(run: Run, who: int) -> None:
 
 
 def attach_receiver(run: Run, who: int) -> None:
+    """Attach a link with a random source, and mostly grant credit to it."""
     session, draw = run.session(who), run.draw
     link = None if session is None else _new_link(run, session, sends=False)
     if session is None or link is None:
@@ -167,8 +170,9 @@ def attach_receiver(run: Run, who: int) -> None:
     browses = draw.random() < 0.15 and link.kind == "queue" and link.address != "EXP"
     sends_settled = draw.random() < 0.15
     link.answer = draw.choice((None, None, None, None, ACCEPTED, ACCEPTED, RELEASED, FAILED))
+    # this address has no limit of attempts: the receiver would get the message for ever
     if link.answer is FAILED and link.address == "patient":
-        link.answer = None  # for ever
+        link.answer = None
     session.put(
         Attach(
             name=link.name,
@@ -195,7 +199,7 @@ def attach_receiver(run: Run, who: int) -> None:
 
 
 def sender(run: Run, who: int) -> ClientLink | None:
-    """A link of that client's to send on, attached if there is none."""
+    """Return a link on which client `who` can send, attached if it has none; None if it cannot."""
     session = run.session(who)
     if session is None:
         return None
@@ -207,7 +211,7 @@ def sender(run: Run, who: int) -> ClientLink | None:
 
 
 def receiver(run: Run, who: int) -> ClientLink | None:
-    """A link of that client's to receive on, attached if there is none."""
+    """Return a link for client `who` to receive on, attached if it has none; None if it cannot."""
     session = run.session(who)
     if session is None:
         return None
@@ -219,6 +223,7 @@ def receiver(run: Run, who: int) -> ClientLink | None:
 
 
 def grant(run: Run, who: int) -> None:
+    """Set the credit of a receiver of client `who`, perhaps with drain or echo."""
     link, draw = receiver(run, who), run.draw
     if link is not None:
         drain, echo = draw.random() < 0.2, draw.random() < 0.1
@@ -226,6 +231,7 @@ def grant(run: Run, who: int) -> None:
 
 
 def detach(run: Run, who: int) -> None:
+    """Detach or close a random link of client `who`."""
     session = run.session(who)
     links = [] if session is None else [each for each in session.links.values() if each.is_live()]
     if links:
@@ -233,7 +239,7 @@ def detach(run: Run, who: int) -> None:
 
 
 def steal(run: Run, who: int) -> None:
-    """Attach a name that another session of this container has, for the same address or not."""
+    """Attach by a link name that another session of the same container uses, at any address."""
     session = run.session(who)
     if session is None:
         return
@@ -253,7 +259,7 @@ def steal(run: Run, who: int) -> None:
 
 
 def coordinator(run: Run, who: int) -> ClientLink | None:
-    """A link of that client's to a coordinator, attached if there is none."""
+    """Return a link of client `who` to a coordinator, attached if it has none; None if none."""
     session = run.session(who)
     if session is None:
         return None
@@ -278,7 +284,7 @@ def coordinator(run: Run, who: int) -> ClientLink | None:
 
 
 def look_up(run: Run, who: int) -> None:
-    """Ask for a durable subscription, and end it or not."""
+    """Look up a durable subscription, and mostly unsubscribe from it if it is found."""
     session, draw = run.session(who), run.draw
     link = None if session is None else _new_link(run, session, sends=False)
     if session is None or link is None:

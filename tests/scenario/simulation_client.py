@@ -1,4 +1,4 @@
-"""A client of a simulated run: it knows what has reached it, and keeps to the protocol."""
+"""A client of a simulated run, which keeps to the protocol and knows only what has reached it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.frames import Body, Disposition, Frame, Header, Transfer
 
 @dataclass(eq=False, kw_only=True)
 class ClientLink:
-    """One link as its client sees it."""
+    """A link as its client sees it."""
 
     session: ClientSession
     name: str
@@ -36,7 +36,7 @@ class ClientLink:
     kind: str
     settles_second: bool = False
     answer: DeliveryState | None = None
-    "What the client says of every delivery at once, if anything."
+    "The outcome that the client gives each delivery at once; None for none."
     is_attached: bool = False
     detach_sent: bool = False
     detach_come: bool = False
@@ -44,12 +44,12 @@ class ClientLink:
     delivery_count: int = 0
     outbox: deque[list[Transfer]] = field(default_factory=deque)
     half: list[Transfer] = field(default_factory=list)
-    "The frames of a delivery whose first has been sent."
+    "The unsent frames of a delivery of which the first frame has been sent."
     is_new: bool = True
-    "No frame of the next delivery has come."
+    "True until the first frame of the next delivery is received."
     dynamic: bool = False
     words: tuple[str, ...] = ()
-    "Of `shared global durable`, what it says of its subscription."
+    "The words of `shared global durable` that describe its subscription."
     filters: list[SourceFilter] = field(default_factory=list)
     looks_up: bool = False
     coordinates: bool = False
@@ -58,11 +58,11 @@ class ClientLink:
         return self.is_attached and not self.detach_sent and not self.detach_come
 
     def has_more(self) -> bool:
-        """Whether a frame may be sent as far as this link is concerned."""
+        """Return whether this link has a frame to send and the credit for it."""
         return self.is_live() and bool(self.half or (self.outbox and self.credit > 0))
 
     def next_frame(self) -> Transfer:
-        """The next frame of what is to be sent; the first of a delivery gets its id."""
+        """Return the next frame to send; the first of a delivery gets the delivery-id."""
         if not self.half:
             self.half = self.outbox.popleft()
             self.credit -= 1
@@ -74,7 +74,7 @@ class ClientLink:
         return self.half.pop(0)
 
     def grant(self, credit: int, *, drain: bool = False, echo: bool = False) -> None:
-        """Let the broker send so many from now on."""
+        """Set the link credit that the broker has from now on."""
         self.credit = credit
         self.session.flow(
             handle=self.handle,
@@ -102,7 +102,10 @@ class ClientLink:
 
 @dataclass(eq=False, kw_only=True)
 class ClientSession:
-    """One session as its client sees it. `room` is what the broker's window takes."""
+    """A session as its client sees it.
+
+    `room` is the number of transfers that the broker's incoming window still admits.
+    """
 
     client: Client
     channel: int
@@ -116,11 +119,11 @@ class ClientSession:
     is_ending: bool = False
     links: dict[int, ClientLink] = field(default_factory=dict)
     received: dict[int, ClientLink] = field(default_factory=dict)
-    "Whole deliveries that are not settled."
+    "Unsettled deliveries that have been received in full."
     commands: dict[int, ClientLink] = field(default_factory=dict)
-    "What coordinators were told, by delivery-id."
+    "Links of the commands sent to coordinators, by delivery-id."
     to_settle: list[int] = field(default_factory=list)
-    "Outcomes that have come for our second settlement."
+    "Delivery-ids whose outcomes have been received and await settlement by this sender."
 
     def put(self, body: Body) -> None:
         self.client.edge.push(body, self.channel)
@@ -139,7 +142,7 @@ class ClientSession:
         drain: bool = False,
         echo: bool = False,
     ) -> None:
-        """A flow that tells truly where the session is; the whole window is open again."""
+        """Send a flow with the true state of the session, which opens its whole window again."""
         self.left_in = self.window
         self.put(
             Flow(
@@ -167,7 +170,7 @@ class ClientSession:
         return [link for link in links if link.is_live()]
 
     def send_on(self) -> None:
-        """Send what credit and window allow, a frame of each link in turn."""
+        """Send the frames that credit and window allow, one per link in turn."""
         while self.room > 0:
             ready = [link for link in self.links.values() if link.has_more()]
             if not ready:
@@ -178,14 +181,14 @@ class ClientSession:
                 self.put(link.next_frame())
 
     def settle(self, first: int, last: int, state: DeliveryState | None, *, settled: bool) -> None:
-        """An outcome for a range, whatever of it is left."""
+        """Send a disposition for a range; forget its unsettled deliveries if that ends them."""
         if settled or state is not None:
             for number in [each for each in self.received if first <= each <= last]:
                 del self.received[number]
         self.put(Disposition(first=first, last=last, state=state, settled=settled))
 
     def settle_second(self) -> None:
-        """Settle what the broker has given outcomes for, and leaves to us."""
+        """Settle the deliveries whose outcomes the broker has sent without settling them."""
         for number in self.to_settle:
             self.put(Disposition(role=SENDER, first=number, state=None))
         self.to_settle.clear()
@@ -201,7 +204,7 @@ class ClientSession:
             del self.received[number]
 
     def leave(self, link: ClientLink) -> None:
-        """The handle is free once both ends have detached."""
+        """Free the handle if both ends have detached."""
         if link.detach_sent and link.detach_come:
             del self.links[link.handle]
 
@@ -263,33 +266,33 @@ class ClientSession:
 
 
 def flow_limit(flow: Flow) -> int:
-    """The transfer-id up to which the peer takes transfers."""
+    """Return the transfer-id up to which the peer accepts transfers."""
     seen = 0 if flow.next_incoming_id < 0 else flow.next_incoming_id
     return int(seen + flow.incoming_window)
 
 
 class Client:
-    """One connection from the client's side."""
+    """A connection as its client sees it."""
 
     def __init__(self, edge: Edge, opening: Open) -> None:
         self.edge = edge
         self.container_id = opening.container_id
         self.sessions: dict[int, ClientSession] = {}
         self.transactions: dict[bytes, ClientLink] = {}
-        "Those that it takes for open."
+        "Links of the coordinators, by the ids of transactions that the client takes for open."
         self.is_open = False
         self.is_closing = False
         self.reads = True
-        "A client that does not is slow."
+        "False: the client is slow and reads nothing."
         edge.push(Header(AMQP_HEADER))
         edge.push(opening)
 
     def is_gone(self) -> bool:
-        """The socket is closed, and nothing is left to be read."""
+        """Return whether the broker has closed the socket and all its output has been read."""
         return self.edge.is_closed and not self.edge.unfetched
 
     def begin(self, *, window: int, first_transfer: int, first_delivery: int) -> ClientSession:
-        """A session more, on the first free channel."""
+        """Begin another session, on the first free channel."""
         channel = next(each for each in range(100) if each not in self.sessions)
         session = ClientSession(
             client=self,
@@ -311,7 +314,7 @@ class Client:
             self.edge.push(Close())
 
     def lose(self) -> None:
-        """Vanish."""
+        """Lose the connection without a close."""
         self.is_closing = True
         self.edge.unfetched.clear()
         self.edge.lose()
@@ -322,7 +325,7 @@ class Client:
         return [each for each in self.sessions.values() if each.is_begun and not each.is_ending]
 
     def took(self, found: Frame) -> None:
-        """A frame has come."""
+        """Handle a frame that has been received."""
         body = found.body
         if isinstance(body, Open):
             self.is_open = True

@@ -1,7 +1,7 @@
-"""The broker's edge: bytes of one connection on their way in and out, and what the model hears.
+"""The broker's edge: one connection's bytes in both directions, reported to the model in order.
 
-The model follows the broker, not the clients: what a client has sent counts once
-its last byte has been read, what the broker writes once it is written.
+The model follows the broker, not the clients: a client's frame counts once the broker has read its
+last byte, and a frame of the broker counts once the broker has written it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,15 @@ MARK = b"#message"
 NOTE = b"x-opt-note"
 
 CLOSE_REASONS = {RESOURCE_LOCKED, INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED}
-"""The container-id is taken, by another or by this one; or silence."""
+"""Conditions with which the broker may close a connection.
+
+The container-id is taken, by another connection or by this one (sole-connection-for-container), or
+the client was silent.
+"""
 
 
 class Edge(Transport):
-    """One connection. `capacity` is what its socket takes before the client has read it."""
+    """One connection; `capacity` is the bytes that its socket takes before the client reads."""
 
     def __init__(self, world: World, capacity: int) -> None:
         self.world = world
@@ -57,9 +61,9 @@ class Edge(Transport):
         self.unread = bytearray()
         self.unfetched: deque[Frame] = deque()
         self.is_closed = False
-        "The broker has closed the socket."
+        "True once the broker has closed the socket."
         self.is_over = False
-        "The broker serves the connection no more."
+        "True once the broker no longer serves the connection."
         self.last_fed = world.model.now
         self._unfetched_bytes = 0
         self._is_blocked = False
@@ -77,14 +81,14 @@ class Edge(Transport):
     # -- towards the broker
 
     def push(self, body: Body, channel: int = 0) -> None:
-        """The client writes a frame."""
+        """Write a frame as the client; the broker has not read it yet."""
         data = body.data if isinstance(body, Header) else frame(body, channel)
         self.unread += data
         self._written += len(data)
         self._coming.append((self._written, channel, body))
 
     def feed(self, count: int) -> None:
-        """Let so many bytes come to the broker, in one piece."""
+        """Let the broker read `count` bytes in one piece."""
         piece = bytes(self.unread[:count])
         if self._whole == self._fed:
             self._partial_since = self.world.model.now
@@ -104,7 +108,7 @@ class Edge(Transport):
         self.world.look()
 
     def lose(self) -> None:
-        """The socket is lost, with all that is under way."""
+        """Lose the socket, with all bytes that are under way."""
         if not self.is_closed:
             self.is_closed = True
             self.peer.lost()
@@ -242,7 +246,7 @@ class Edge(Transport):
         self.is_closed = True
 
     def fetch(self, count: int, take: Callable[[Frame], None]) -> None:
-        """Let the client read so many frames."""
+        """Let the client read up to `count` frames and pass each to `take`."""
         for _ in range(min(count, len(self.unfetched))):
             found = self.unfetched.popleft()
             self._unfetched_bytes -= found.size
@@ -259,7 +263,7 @@ class Edge(Transport):
         )
 
     def read(self, data: bytes) -> list[Frame]:
-        """The frames in what was written; a connection that the broker closes is over now."""
+        """Return the frames that the broker wrote; end the connection if the broker closes it."""
         frames = list(frames_in(data))
         for each in frames:
             body = each.body
@@ -281,7 +285,7 @@ class Edge(Transport):
             raise Wrong(f"the connection is closed: {close.error and close.error.description}")
 
     def judge(self, frames: list[Frame]) -> None:
-        """What the broker has written, in order."""
+        """Check frames that the broker has written, in their order."""
         for each in frames:
             self.unfetched.append(each)
             body = each.body
@@ -294,7 +298,7 @@ class Edge(Transport):
                 self._told(self._sessions[each.channel], each.channel, body)
 
     def _check_sole(self) -> None:
-        """A container-id that one connection has for itself has no other."""
+        """Raise Wrong if another open connection claims the same container-id exclusively, too."""
         if self.is_over:
             return
         mine = self._opened

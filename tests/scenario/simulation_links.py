@@ -1,4 +1,4 @@
-"""Sessions and links at the broker's edge: what the broker has read of them, and may write."""
+"""Sessions and links at the broker's edge: what the broker has read of them and may write."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ UINT = 0xFFFF_FFFF
 
 
 class State(Enum):
-    """Of a link, once the broker has read its attach."""
+    """The state of a link once the broker has read its attach."""
 
     ATTACHED = "attached"
     REFUSED = "refused"
@@ -61,20 +61,20 @@ class State(Enum):
 
 @dataclass(eq=False)
 class Awaited:
-    """A message whose sender waits for its outcome, unless its link has ended."""
+    """A delivery whose sender awaits an outcome; `is_owed` is False once its link has ended."""
 
     link: Link
     outcome: type[Accepted | Declared | Rejected]
     message: Message | None = None
     within: bytes | None = None
     transaction: Transaction | None = None
-    "What a command declares or commits."
+    "The transaction that the delivery's command declares or commits."
     is_owed: bool = True
 
 
 @dataclass(eq=False, kw_only=True)
 class Link(Consumer):
-    """Either direction; `incoming` is the broker's view."""
+    """A link in either direction; `incoming` is seen from the broker."""
 
     session: Session
     attach: Attach
@@ -85,18 +85,18 @@ class Link(Consumer):
     subscription: Subscription | None = None
     looks_up: Identity | None = None
     has_overreached: bool | None = None
-    "Whether the closing detach wanted more than may be, once it has come."
+    "True if the closing detach asked for more than is allowed; None unless it was a closing one."
     is_relay: bool = False
     delivery_count: int = 0
     credit: int = 0
     drain: bool = False
     pieces: list[bytes] | None = None
-    "Of the delivery under way, whichever its direction."
+    "Payloads of the unfinished delivery, in either direction; None if there is none."
     delivery_id: int = -1
     message: Message | None = None
     number: int = -1
     within: bytes | None = None
-    "The transaction of the delivery under way."
+    "Transaction id of the unfinished delivery."
     coordinates: bool = False
 
     @property
@@ -113,7 +113,7 @@ class Link(Consumer):
         return self.attach.rcv_settle_mode == RCV_SECOND
 
     def has_room(self) -> bool:
-        """Whether the broker may send on this link now."""
+        """Return whether the broker may send on this link now."""
         if self.incoming or self.credit <= 0 or self.pieces is not None:
             return False
         return self.state is State.ATTACHED and self.session.may_send()
@@ -127,7 +127,7 @@ class Link(Consumer):
         self.drain = flow.drain
 
     def told_flow(self, flow: Flow) -> None:
-        """The broker's flow of this link: a drain that is over, or nothing new."""
+        """Check the broker's flow for this link: it ends a drain or reports nothing new."""
         if self.incoming:
             if 0 < (int(flow.delivery_count) - self.delivery_count) & UINT < 0x8000_0000:
                 raise Wrong(f"delivery-count {flow.delivery_count} before {self.delivery_count}")
@@ -140,7 +140,10 @@ class Link(Consumer):
             raise Wrong("credit was given up without a drain")
 
     def end(self, ending: Ending) -> None:
-        """What was unsettled gets the default-outcome; a node of its own may end with it."""
+        """End the link: give unsettled deliveries the default-outcome.
+
+        Its dynamic node is deleted if its lifetime ends with this ending.
+        """
         if self.state is State.ENDED:
             return
         was_attached = self.state is State.ATTACHED
@@ -190,7 +193,7 @@ class Link(Consumer):
     # -- attach
 
     def place(self, owner: object) -> None:
-        """Find the node, and steal the name, as the broker does; or be refused."""
+        """Attach as the broker does: find the node and steal the link name, or be refused."""
         world = self.session.world
         held = world.links.get(self.key())
         if self.attach.role is RECEIVER:
@@ -238,7 +241,7 @@ class Link(Consumer):
         world.model.stats["links_attached"] += 1
 
     def _takes_place(self, node: Node | None, made: Creation | None, held: Link | None) -> bool:
-        """Whether the link has its name now, and the subscription that it means if it does."""
+        """Join the subscription, if any, and take the link name; return False if refused."""
         world = self.session.world
         if node is not None and node.kind == "topic" and not self.incoming and made is None:
             wish = wish_of(self.attach, self.session.container_id)
@@ -254,7 +257,7 @@ class Link(Consumer):
         return True
 
     def _steal(self, held: Link | None, node: Node | None = None) -> bool:
-        """Whether the link has its name now: not if `node` has ended with an earlier one."""
+        """Take the link name from `held`; return False, refused, if `node` was deleted by that."""
         world = self.session.world
         if held is not None:
             world.model.stats["links_stolen"] += 1
@@ -267,7 +270,7 @@ class Link(Consumer):
         return True
 
     def _claimed(self, node: Node | None, made: Creation | None) -> Creation | None:
-        """What an earlier link of this name and connection has made, or else `made`."""
+        """Return the creation of an earlier link of this name, if it fits; else `made`."""
         earlier = self.session.suspended.pop((self.attach.name, self.incoming), None)
         if earlier is None or earlier.node.is_deleted:
             return made
@@ -298,11 +301,14 @@ class Link(Consumer):
 
 @dataclass(eq=False, kw_only=True)
 class Session:
-    """One session at the edge, as the broker knows it. `window` is what it may still send."""
+    """A session at the edge, as the broker knows it.
+
+    `window` is the number of transfers that the broker may still send.
+    """
 
     world: World
     owner: Edge
-    "Its connection."
+    "The connection of the session."
     container_id: str
     window: int
     is_blocked: bool = False
@@ -312,11 +318,14 @@ class Session:
     next_delivery_out: int = 0
     links: dict[int, Link] = field(default_factory=dict)
     suspended: dict[tuple[str, bool], Creation] = field(default_factory=dict)
-    "By links of the connection that may come back."
+    """Dynamic nodes of detached links of the connection, by link name and direction.
+
+    A link that attaches again takes its node back.
+    """
     unsettled: dict[int, tuple[Link, Entry | None]] = field(default_factory=dict)
     awaited: dict[int, Awaited] = field(default_factory=dict)
     echoes: list[tuple[int, int]] = field(default_factory=list)
-    "Ranges whose outcome the broker is to settle after the receiver."
+    "Ranges of delivery-ids that the broker has to settle, as the receiver gave an outcome only."
 
     def may_send(self) -> bool:
         return self.window > 0 and not self.is_blocked and not self.is_over
@@ -346,7 +355,7 @@ class Session:
                 awaited.is_owed = False
 
     def took_disposition(self, told: Disposition) -> None:
-        """A receiver's word on what it got."""
+        """Apply a receiver's disposition to its unsettled deliveries."""
         last = told.first if told.last is None else told.last
         if not told.settled and (told.state is None or isinstance(told.state, Received)):
             return
@@ -368,7 +377,7 @@ class Session:
             self.echoes.append((told.first, last))
 
     def told_detach(self, link: Link, error: str | None) -> None:
-        """From now on no outcome may come for what `link` has brought."""
+        """Check the broker's detach of `link`, and expect no more outcomes for its deliveries."""
         if link.has_overreached is not None and link.has_overreached is (error is None):
             raise Wrong(f"link {link.attach.name} is closed with {error}")
         for number, awaited in list(self.awaited.items()):
@@ -376,7 +385,10 @@ class Session:
                 del self.awaited[number]
 
     def told_disposition(self, told: Disposition) -> None:
-        """The broker's outcomes for a sender; or its settlement after a receiver's outcome."""
+        """Check a disposition of the broker.
+
+        It has outcomes for a sender, or settles deliveries after a receiver's outcome.
+        """
         last = told.first if told.last is None else told.last
         if told.role is not RECEIVER:
             if not told.settled or (told.first, last) not in self.echoes:

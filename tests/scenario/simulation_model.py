@@ -1,7 +1,7 @@
-"""What a broker may do with messages: the small model that simulated runs are held to.
+"""A small model of what a broker may do with messages, against which simulated runs are checked.
 
-It is told what the broker has read, in that order, and says `Wrong` where the
-broker then writes what it must not, or does not write what it could.
+It is informed of what the broker has read, in that order, and raises `Wrong` if the broker then
+writes something that it must not, or does not write something that it could.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.scenario.simulation_records import Consumer, Entry, Message, Node, Ru
 
 
 class Model:
-    """All nodes, and what the broker ought to have counted."""
+    """All nodes, and the counters that the broker should show."""
 
     def __init__(self, rules: dict[str, Rule]) -> None:
         self.rules = rules
@@ -26,9 +26,9 @@ class Model:
         self.stats: Counter[str] = Counter()
         self.now = 0
         self.ever: dict[tuple[Node, int], Message] = {}
-        "Every message that was put into a queue, as it was put there last."
+        "Every message that was put into a queue, as it was put there last, by queue and number."
         self.given: set[tuple[Node, int]] = set()
-        "Every message of a queue that some consumer had."
+        "Every message that some consumer of a queue has received, by queue and number."
 
     def node(self, kind: str, address: str) -> Node:
         if (kind, address) not in self.nodes:
@@ -38,7 +38,10 @@ class Model:
         return self.nodes[kind, address]
 
     def put(self, node: Node, message: Message, *, limited: bool = True) -> bool:
-        """Whether the message is accepted: it is, unless the node is full."""
+        """Put `message` into `node`; return whether it is accepted, False if the node is full.
+
+        A topic puts it into the queues of its subscriptions. A `limited` call observes the limits.
+        """
         if node.kind == "topic":
             queues = [queue for queue in node.subscriptions if queue.wish.takes(message)]
             puts = [self.put(queue, message) for queue in queues]
@@ -58,7 +61,10 @@ class Model:
         return True
 
     def was_published(self, number: int) -> bool:
-        """Whether subscriptions had copies: nobody waits for those of non-durable ones."""
+        """Return whether subscriptions had copies of the message.
+
+        No producer waits until the copies of non-durable subscriptions are stored.
+        """
         return any(node.topic is not None for node, each in self.ever if each == number)
 
     def _lay_down(self, entry: Entry, until: int) -> None:
@@ -66,19 +72,22 @@ class Model:
         entry.node.lay_down(entry, until)
 
     def wake(self) -> None:
-        """What is due by now is available."""
+        """Make all entries available that are due."""
         for node in self.sleepy:
             self.stats["requeued"] += node.wake(self.now)
 
     def gave(self, consumer: Consumer, number: int, told: tuple[int, bool]) -> Entry:
-        """The entry that `consumer` has got now, with that delivery-count and first-acquirer."""
+        """Return the entry that `consumer` has received now; raise Wrong if it may not have it.
+
+        `told` is the delivery-count and first-acquirer of that delivery.
+        """
         node = consumer.node
         assert node is not None
         if node.is_loose:
             self._let_expire(node, number)
         now = self.now
         found = [each for each in node.waiting if each.message.id == number]
-        if consumer.browses:  # it may have been taken by another in the same moment
+        if consumer.browses:  # another consumer may have taken it just now
             found += [each for each in node.held if each.message.id == number]
             found = sorted(each for each in found if not consumer.has_come_past(each))
         if not found:
@@ -109,7 +118,7 @@ class Model:
         return entry
 
     def _let_expire(self, target: Node, number: int) -> None:
-        """Let the first of that number that is over move to `target`, if that is its way."""
+        """Move the first expired entry of that number to `target`, if its node expires to there."""
         for node in self.nodes.values():
             there = [*node.waiting, *node.asleep]
             for entry in there if node.rule.expiry == target.address else ():
@@ -120,7 +129,7 @@ class Model:
                     return
 
     def settle(self, entry: Entry, outcome: DeliveryState | None, *, explicit: bool) -> None:
-        """The consumer's word; or, not `explicit`, the default-outcome of one that said none."""
+        """Apply the outcome that the consumer gave; or, if not `explicit`, its default-outcome."""
         node = entry.node
         consumer = node.held.pop(entry)
         if isinstance(outcome, Accepted):
@@ -157,7 +166,10 @@ class Model:
             self.put(self.node("queue", target), entry.message, limited=False)
 
     def check_round(self, ready: Iterable[Consumer], served: Iterable[Consumer]) -> None:
-        """The order of what was given, and nothing waits for the `ready`, who have room."""
+        """Raise Wrong for deliveries out of order, or a message that a `ready` consumer could have.
+
+        `served` have received deliveries since the last call; `ready` have room for more.
+        """
         for consumer in served:
             self._check_order(consumer)
             consumer.got.clear()
@@ -169,7 +181,7 @@ class Model:
                 consumer.pass_by(consumer.node.waiting)
 
     def _has_seen(self, consumer: Consumer, entry: Entry) -> bool:
-        """A browser that has come past an entry; maybe, where some that are over were passed."""
+        """Return whether a browser has seen `entry`, or may have passed it with expired entries."""
         if not consumer.browses:
             return False
         over = any(each.message.is_over(self.now) for each in entry.node.waiting)

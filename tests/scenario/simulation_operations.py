@@ -1,8 +1,8 @@
-"""What clients of a simulated run do: every operation is three values, drawn from the seed.
+"""The operations of simulated clients, each of them three values drawn from the seed.
 
-An operation says no more than its kind, who does it, and a number from which it
-draws all else; what it needs and is not there, it makes. So any part of a list
-of operations is a list that can be run, which is what shrinking takes.
+An operation consists of its kind, its client and a number from which everything else is drawn. It
+creates what it needs and does not find. So any part of a list of operations can be run as well,
+which shrinking requires.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ NOTED: Final = Modified(delivery_failed=True, message_annotations=_note())
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that happens, and what the network does thereafter."""
+    """One thing that happens, before the network delivers part of what is under way."""
 
     kind: str
     who: int
@@ -88,7 +88,7 @@ class Operation:
 
 
 def _write(run: Run, link: ClientLink) -> list[Transfer]:
-    """The frames of a new message for `link`, in up to four pieces, the last aborted or not."""
+    """Return the frames of a new message for `link`, up to four; the last may abort it."""
     draw, world = run.draw, run.world
     number = len(world.sent)
     is_relay = link.address is None
@@ -150,6 +150,7 @@ def _frames(draw: random.Random, link: ClientLink, payload: bytes, number: int) 
 
 
 def send(run: Run, who: int) -> None:
+    """Send one to eight new messages, as far as credit and window allow now."""
     link = sender(run, who)
     if link is not None:
         for _ in range(run.draw.choice((1, 1, 3, 8))):
@@ -158,7 +159,7 @@ def send(run: Run, who: int) -> None:
 
 
 def settle(run: Run, who: int) -> None:
-    """An outcome for one delivery or a range, for some of which there may have been one before."""
+    """Send an outcome for a delivery or a range, parts of which may have had one before."""
     session, draw = run.session(who), run.draw
     if session is None or not run.has_received(session):
         return
@@ -183,7 +184,11 @@ def settle(run: Run, who: int) -> None:
 
 
 def _may_be_noted(session: ClientSession) -> bool:
-    """The size of an annotated message is not modelled, so not where sizes are limited."""
+    """Return whether the session's messages may get an annotation.
+
+    The model does not know the size of an annotated message, so none of a queue with a limit in
+    bytes may.
+    """
     return all(link.address != "narrow" for link in session.links.values())
 
 
@@ -195,6 +200,7 @@ def declare(run: Run, who: int) -> None:
 
 
 def discharge(run: Run, who: int) -> None:
+    """Discharge a random transaction of client `who`; declare one if it has none."""
     client = run.client(who)
     if not client.transactions:
         declare(run, who)
@@ -206,12 +212,13 @@ def discharge(run: Run, who: int) -> None:
 
 
 def _tell(link: ClientLink, payload: bytes) -> None:
-    """A command for the coordinator."""
+    """Send a command to the coordinator."""
     link.outbox.append([Transfer(handle=link.handle, delivery_id=None, tag=b"0", payload=payload)])
     link.session.send_on()
 
 
 def accept_all(run: Run, who: int) -> None:
+    """Accept all unsettled deliveries of a session, perhaps in a transaction."""
     session = run.session(who)
     if session is not None and run.has_received(session):
         numbers = list(session.received)
@@ -236,7 +243,7 @@ def close(run: Run, who: int) -> None:
 
 
 def crash(run: Run, who: int) -> None:
-    """The socket is lost; part of what was under way may have arrived."""
+    """Lose the socket; the broker may have read part of what was under way."""
     client = run.client(who)
     client.edge.feed(run.draw.randint(0, len(client.edge.unread)))
     client.lose()
@@ -244,6 +251,7 @@ def crash(run: Run, who: int) -> None:
 
 
 def stall(run: Run, who: int) -> None:
+    """Stop reading from the broker, or start again."""
     client = run.client(who)
     client.reads = not client.reads
 
@@ -263,12 +271,13 @@ def commit(run: Run, who: int) -> None:  # noqa: ARG001 - there is one disk
 
 
 def break_store(run: Run, who: int) -> None:  # noqa: ARG001 - there is one disk
-    """The commit under way fails, if there is one; another broker begins on what the disk has."""
+    """Fail the commit under way, if there is one, and start another broker on the stored state."""
     if run.world.fail(applied=run.draw.random() < 0.5):
         run.begin_with(reborn(run.world))
 
 
 def deliver(run: Run, who: int) -> None:  # noqa: ARG001 - everybody's
+    """Let everything that is under way arrive."""
     run.carry_all()
 
 
@@ -305,7 +314,7 @@ OPERATIONS: Final[dict[str, Callable[[Run, int], None]]] = {
 
 
 def apply(run: Run, operation: Operation) -> None:
-    """Do that, and let part of what is under way arrive."""
+    """Apply `operation`, and let part of what is under way arrive."""
     run.draw = random.Random(operation.number)
     OPERATIONS[operation.kind](run, operation.who)
     for _ in range(run.draw.choice((0, 1, 2, 4, 8))):

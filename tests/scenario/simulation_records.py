@@ -1,4 +1,4 @@
-"""What the model of a simulated run keeps: messages, nodes with their entries, consumers."""
+"""Records of the model of a simulated run: messages, nodes with their entries, consumers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from typing import Final
 
 
 class Wrong(AssertionError):  # noqa: N818 - no error of a program, but a verdict on one
-    """The broker has done what it must not."""
+    """A verdict: the broker has done something that it must not do."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """A message as its sender wrote it; `bare` is what nobody may change, `size` what is kept."""
+    """A message as its sender wrote it.
+
+    `bare` are the bytes that no broker may change; `size` is the size that counts for limits, in
+    bytes. `ttl`, `arrived` and `due` are in ms.
+    """
 
     id: int
     bare: bytes
@@ -40,12 +44,15 @@ SELECTORS: Final[dict[str, Callable[[Message], bool]]] = {
     "JMSDeliveryMode = 'PERSISTENT'": lambda message: message.durable,
     "NOT JMSDeliveryMode = 'PERSISTENT'": lambda message: not message.durable,
 }
-"""What receivers may ask for, and what that means."""
+"""Selectors of receivers, each with a function that says which messages it selects."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """Which messages a receiver wants: `excluded` is whoever's own are not among them."""
+    """The messages that a receiver asks for: those that `selector` selects.
+
+    Messages published by the container `excluded` are not among them; "" excludes none.
+    """
 
     selector: str = ""
     excluded: str = ""
@@ -60,7 +67,7 @@ EVERYTHING: Final = Wish()
 
 @dataclass(frozen=True)
 class Rule:
-    """What is configured for an address."""
+    """The configuration of an address; limits of 0 mean no limit."""
 
     limit: int = 0
     bytes_limit: int = 0
@@ -68,12 +75,12 @@ class Rule:
     dead_letter: str = "DLQ"
     expiry: str = ""
     pause: int = 0
-    "So long an entry waits that has failed."
+    "Delay in ms before the next delivery of an entry whose delivery failed."
 
 
 @dataclass(eq=False)
 class Node:
-    """A queue with its messages, or a topic with the queues of its subscribers."""
+    """A queue with its entries, or a topic with the queues of its subscriptions."""
 
     kind: str
     address: str
@@ -83,11 +90,11 @@ class Node:
     wish: Wish = EVERYTHING
     is_deleted: bool = False
     is_loose: bool = False
-    "Other queues' messages come here, at a moment that is the broker's choice."
+    "True if messages of other queues arrive here at a time that the broker chooses."
     waiting: list[Entry] = field(default_factory=list)
     held: dict[Entry, Consumer] = field(default_factory=dict)
     asleep: list[Entry] = field(default_factory=list)
-    "Not available yet, by the moment in which they will be."
+    "Entries that are not available yet, ordered by the time at which they will be."
     subscriptions: list[Node] = field(default_factory=list)
     count: int = 0
 
@@ -95,17 +102,17 @@ class Node:
         return [*self.waiting, *self.held, *self.asleep]
 
     def place(self, entry: Entry) -> None:
-        """Give `entry` the last place of its priority."""
+        """Give `entry` the last place within its priority."""
         self.count += 1
         entry.order = (9 - entry.message.priority, self.count)
 
     def lay_down(self, entry: Entry, until: int) -> None:
-        """Let `entry` wait until then."""
+        """Make `entry` unavailable until the time `until`, in ms."""
         entry.wakes = until
         insort(self.asleep, entry, key=lambda each: each.wakes)
 
     def wake(self, now: int) -> int:
-        """Make available what is due; how much of it returns after a failure."""
+        """Make due entries available; return the number that return after a failed delivery."""
         returned = 0
         while self.asleep and self.asleep[0].wakes <= now:
             entry = self.asleep.pop(0)
@@ -118,7 +125,7 @@ class Node:
 
 
 class Ending(Enum):
-    """What has ended a link: a detach, a stolen name included, or more than that."""
+    """The event that ended a link: its detach (also by a stolen name) or the end of its owner."""
 
     CLOSED = 0
     DETACHED = 1
@@ -128,12 +135,12 @@ class Ending(Enum):
 
 @dataclass(eq=False)
 class Creation:
-    """A dynamic node, and the terminus that made it: that lives until the end which it names."""
+    """A dynamic node, which lives until the event that its terminus names."""
 
     node: Node
     lives_until: Ending
     session: object = None
-    "That of the link that has ended, while another may come back."
+    "The session of the ended link, while the link may still attach again."
 
     def ends_at(self, ending: Ending) -> bool:
         return ending is Ending.CLOSED or ending.value >= self.lives_until.value
@@ -141,7 +148,7 @@ class Creation:
 
 @dataclass(eq=False)
 class Entry:
-    """A message in one queue; `order` is its place for good."""
+    """A message in one queue; `order` is its place, which a return to the queue does not change."""
 
     order: tuple[int, int]
     message: Message
@@ -150,11 +157,14 @@ class Entry:
     failures: int = 0
     is_returned: bool = False
     was_given: bool = False
-    "Some consumer had it, by this broker or an earlier one on the same store."
+    "True if a consumer has received it, from this broker or an earlier one on the same store."
     is_recovered: bool = False
-    "The store kept it for another broker, which has not given it yet."
+    "True if an earlier broker stored it and this one has not delivered it yet."
     is_from_store: bool = False
-    "So that its delivery-count may be 1 for that alone, which is not written."
+    """True if an earlier broker stored it.
+
+    Its delivery-count may then be 1 for that reason alone, and that 1 is not stored.
+    """
 
     wakes: int = 0
     refused: set[Consumer] = field(default_factory=set)
@@ -166,10 +176,9 @@ class Entry:
         return self.order < other.order
 
     def may_say(self, told: tuple[int, bool]) -> bool:
-        """Whether a delivery may have that delivery-count and first-acquirer.
+        """Return whether a delivery may have that delivery-count and first-acquirer.
 
-        What is there after a failure may say that it has been delivered before, and what
-        was has to (RCV-08).
+        After a restart an entry may claim an earlier delivery, and must if there was one (RCV-08).
         """
         if self.is_recovered:
             counts = {max(1, self.delivery_count)}
@@ -179,7 +188,7 @@ class Entry:
         return (self.delivery_count, not self.is_returned) == told
 
     def note_release(self, consumer: Consumer) -> None:
-        """One more in a row, where no attempt of that consumer has failed in between."""
+        """Count another release in a row; a failed attempt of that consumer starts the row anew."""
         if self.failures_before.get(consumer, 0) != consumer.failures:
             self.failures_before[consumer] = consumer.failures
             self.releases[consumer] = 0
@@ -193,7 +202,7 @@ class Entry:
 
 @dataclass(eq=False)
 class Consumer:
-    """Who takes from a node. `seen` is where a browser has come to, by priority."""
+    """A consumer of a node; `seen` is how far a browser has come, by priority."""
 
     node: Node | None = None
     browses: bool = False
@@ -207,7 +216,7 @@ class Consumer:
         self.seen[priority] = max(place, self.seen.get(priority, 0))
 
     def pass_by(self, entries: Iterable[Entry]) -> None:
-        """A browser leaves out what it does not want."""
+        """Mark entries as seen that the browser's selector excludes."""
         for entry in entries:
             if not self.wish.takes(entry.message):
                 self.come_past(entry)

@@ -1,7 +1,7 @@
-"""A store that fails under a simulated broker, and another broker on what it holds.
+"""A store that fails under a simulated broker, and another broker on the stored state.
 
-Whether the commit that failed was applied is not known to anybody (P2). What must hold of the
-store is said here; then the model begins anew with what is there, and the run goes on.
+Whether the failed commit was applied is unknown (P2). This module checks what must hold of the
+store; then the model starts anew with the stored state, and the run continues.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from tests.scenario.simulation_world import World
 
 
 def id_of(stored: StoredMessage) -> int:
+    """Return the number that the body of a stored message contains."""
     at = stored.encoded.index(MARK) + len(MARK)
     return int(stored.encoded[at : at + 6])
 
 
 def all_stored(world: World) -> list[StoredMessage]:
-    """Every message in the store, each queue's in its order."""
+    """Return every stored message, those of each queue in their order."""
     held: list[StoredMessage] = []
     while part := world.run(world.store.messages(int(held[-1].number) if held else 0)):
         held += part
@@ -31,7 +32,7 @@ def all_stored(world: World) -> list[StoredMessage]:
 
 
 def known_as(world: World, queue: str) -> Node | None:
-    """The model's node for a queue of the store."""
+    """Return the model's node for a queue of the store; None if it has none."""
     subscription = world.subscriptions.lasting.get(queue)
     if subscription is not None:
         return subscription.queue
@@ -41,12 +42,15 @@ def known_as(world: World, queue: str) -> Node | None:
 
 
 def was_there(world: World, node: Node, number: int) -> bool:
-    """Whether the model has put it there; what has expired the broker moves when it likes."""
+    """Return whether the model has put the message into `node`.
+
+    For a node of expired messages, any sent message counts: the broker chooses when to move it.
+    """
     return (node, number) in world.model.ever or (node.is_loose and number in world.sent)
 
 
 def find_the_short_lived(world: World) -> None:
-    """Know subscriptions that had ended, or began anew, before anybody looked."""
+    """Add stored subscriptions to `lasting` that ended or began anew before the model looked."""
     lasting = world.subscriptions.lasting
     for kept in world.run(world.store.subscriptions()):
         identity = (kept.container_id, kept.name, True)
@@ -61,7 +65,10 @@ def find_the_short_lived(world: World) -> None:
 
 
 def check_store(world: World) -> None:
-    """Nothing acknowledged is lost, nothing is there that was not sent, nothing is there twice."""
+    """Raise Wrong if an accepted message is lost, or a stored one is unknown, duplicate or gone.
+
+    "Gone" are messages whose acknowledgement in a committed transaction was confirmed.
+    """
     there: Counter[tuple[Node, int]] = Counter()
     for stored in all_stored(world):
         node, number = known_as(world, stored.queue), id_of(stored)
@@ -86,7 +93,7 @@ def check_store(world: World) -> None:
 
 
 def lasting_queues(world: World) -> list[Node]:
-    """Those whose durable messages a restart brings back."""
+    """Return the queues whose durable messages a restart restores."""
     queues = [
         node for (kind, _), node in world.model.nodes.items() if kind == "queue" and not node.owner
     ]
@@ -94,7 +101,7 @@ def lasting_queues(world: World) -> list[Node]:
 
 
 def reborn(earlier: World) -> World:
-    """Another broker on the store of one that has failed, and a model of what it begins with."""
+    """Return another broker on the store of a failed one, with a model of the stored state."""
     find_the_short_lived(earlier)
     check_store(earlier)
     world = World(earlier.setting, earlier)
@@ -112,7 +119,7 @@ def reborn(earlier: World) -> World:
 
 
 def begin_anew(world: World, earlier: World) -> None:
-    """The model has the nodes, subscriptions and messages that the store has."""
+    """Give the model the nodes, subscriptions and messages of the store."""
     for stored in world.run(world.store.nodes()):
         world.model.node(stored.kind, stored.address)
     queues: dict[str, Node] = {}
@@ -134,7 +141,10 @@ def begin_anew(world: World, earlier: World) -> None:
 
 
 def subscribe_again(world: World, before: Subscription, topic: Node) -> Subscription:
-    """The same subscription without consumers: over now, or in a while, where that is its kind."""
+    """Return the subscription as a restart restores it: with no consumers.
+
+    If its kind ends with its last connection, it is over now, or after its timeout.
+    """
     assert before.identity is not None
     subscriptions = world.subscriptions
     queue = Node("queue", topic.address, topic.rule, topic=topic, wish=before.queue.wish)
@@ -151,7 +161,7 @@ def subscribe_again(world: World, before: Subscription, topic: Node) -> Subscrip
 
 
 def put_back(world: World, node: Node, stored: StoredMessage, known: Node, earlier: World) -> None:
-    """The entry of a message that the store has kept."""
+    """Put the entry of a stored message into the model."""
     model, number = world.model, id_of(stored)
     due = int(stored.deliver_at_ms)
     moved = replace(world.sent[number].message, arrived=int(stored.arrived_ms), ttl=0, due=0)

@@ -1,4 +1,4 @@
-"""A world with its clients: who is connected, and how far what they write has come."""
+"""A world with its clients: who is connected, and how much of their output has arrived."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.scenario.simulation_world import Setting, World
 CONTAINERS: Final = ("ann", "bob", "cay", "dan")
 
 WRAP: Final = 0xFFFF_FFFE
-"""Counters that start here are soon back at zero."""
+"""Start value for counters which soon wrap to zero."""
 
 TURNS_MAX: Final = 1000
 
 
 class Run:
-    """A world with its clients, while operations are applied; `draw` is the last one's."""
+    """A world with its clients; `draw` is the random source of the operation applied last."""
 
     def __init__(self, setting: Setting) -> None:
         self.world = World(setting)
@@ -30,13 +30,13 @@ class Run:
         self.topics = setting.topics
         self.clients: dict[int, Client] = {}
         self.leaving: list[Client] = []
-        "Those that have closed, until the broker has, too."
+        "Clients that have closed, until the broker has closed, too."
         self.draw = random.Random(0)
         self.wanted: ClientLink | None = None
-        "What the next link is to steal."
+        "The link that the next attach is to steal."
 
     def begin_with(self, world: World) -> None:
-        """Another broker is there, and everybody has lost their connections."""
+        """Continue with another broker; all clients have lost their connections."""
         self.world = world
         self.clients.clear()
         self.leaving.clear()
@@ -48,7 +48,7 @@ class Run:
         return [*self.clients.values(), *self.leaving]
 
     def carry_some(self) -> None:
-        """Let part of what is under way arrive, on one connection."""
+        """Let part of what is under way on one connection arrive."""
         everybody = self.everybody()
         if everybody:
             client = self.draw.choice(everybody)
@@ -62,9 +62,9 @@ class Run:
         self._forget_the_gone()
 
     def carry_all(self) -> int:
-        """Let everything arrive, and what is answered to it, until nothing moves; in so many turns.
+        """Deliver everything, and the answers to it; return the number of turns until all is still.
 
-        None at all is 0.
+        Return 0 if nothing was under way. Raise Wrong after TURNS_MAX turns.
         """
         turns = -1
         moved = True
@@ -93,7 +93,7 @@ class Run:
     # -- what an operation needs
 
     def client(self, who: int) -> Client:
-        """The client of that number, which connects if it does not yet."""
+        """Return client `who`; connect it if it is not connected."""
         client = self.clients.get(who)
         if client is None or client.is_closing:
             if client is not None:
@@ -117,14 +117,14 @@ class Run:
         return Client(edge, opening)
 
     def let_answer(self, client: Client) -> None:
-        """An operation that needs an answer waits for it."""
+        """Let everything of `client` arrive, and let it read the answers unless it is slow."""
         edge = client.edge
         edge.feed(len(edge.unread))
         if client.reads:
             edge.fetch(len(edge.unfetched), client.took)
 
     def session(self, who: int) -> ClientSession | None:
-        """A session of that client's, begun if there is none; None where it was not let in."""
+        """Return a session of client `who`, begun if it has none; None if it could not connect."""
         client = self.client(who)
         sessions = client.live_sessions()
         may_begin = client.is_open and not client.is_closing and len(client.sessions) < 3
@@ -139,7 +139,7 @@ class Run:
         return self.draw.choice(sessions) if sessions else None
 
     def has_received(self, session: ClientSession) -> bool:
-        """Whether something is there to be settled, once what is under way has come."""
+        """Return whether a delivery can be settled; if not yet, grant credit and wait for one."""
         if not session.received:
             for link in session.receivers():
                 if link.credit == 0:
@@ -148,7 +148,7 @@ class Run:
         return bool(session.received)
 
     def temporary(self, kind: str) -> str | None:
-        """The address of a temporary node that there is, or was."""
+        """Return the address of a temporary node that exists or existed; None if there was none."""
         nodes = [
             link.address
             for client in self.everybody()

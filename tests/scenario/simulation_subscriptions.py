@@ -1,4 +1,4 @@
-"""Who gets what is published: subscriptions as the model has them, and who may join one."""
+"""Subscriptions as the model has them: which receive a message, and which links may join one."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from tests.scenario.simulation_world import World
 
 Identity = tuple[str | None, str, bool]
-"""Container-id, or None for all of them; name; whether durable."""
+"""Container-id, or None for all containers; name; whether durable."""
 
 Key = tuple[str, str, bool]
 """Container-id, name and direction of a link."""
 
 
 class Facts(NamedTuple):
-    """What an attach says of the subscription that it means (SUB-01 to SUB-12)."""
+    """The properties by which an attach names its subscription (SUB-01 to SUB-12)."""
 
     is_shared: bool = False
     is_global: bool = False
     is_durable: bool = False
 
     def identity(self, name: str, container_id: str) -> Identity | None:
-        """Which one that is; None for one that nobody else can name."""
+        """Return the identity of the subscription; None if no other link can name it."""
         if not self.is_shared and not self.is_durable:
             return None
         cut = name.split("|")[0] if self.is_shared else name
@@ -42,11 +42,11 @@ class Facts(NamedTuple):
 
 
 NO_FACTS = Facts()
-"""Of a queue's link."""
+"""The facts of a link to a queue."""
 
 
 def facts_of(attach: Attach) -> Facts:
-    """Those of a receiver's attach; one without a source looks up what is durable."""
+    """Return the facts of a receiver's attach; one without a source looks up a durable one."""
     source = attach.source
     if source is None:
         said = attach.desired_capabilities
@@ -67,7 +67,10 @@ LIVES_UNTIL = {
 
 @dataclass(frozen=True)
 class Terms:
-    """The end at which something without links is over, if any, or `timeout` ms after that."""
+    """The event at which a node or subscription without links ends, or `timeout` ms after it.
+
+    Without an event it has no end.
+    """
 
     lives_until: Ending | None = Ending.DETACHED
     timeout: int = 0
@@ -80,7 +83,7 @@ class Terms:
 
 @dataclass(eq=False)
 class Subscription:
-    """A queue of its own, from the first subscriber to the end that its kind has (SUB-25)."""
+    """A subscription's queue, from the first subscriber to the end of its kind (SUB-25)."""
 
     identity: Identity | None
     is_shared: bool
@@ -88,9 +91,9 @@ class Subscription:
     queue: Node
     terms: Terms
     key: Key | None = None
-    "Who may come back for it, where it has no name."
+    "The link that may resume the subscription, if it has no name."
     left: Session | None = None
-    "By its last consumer, in that session, whose end or whose connection's it waits for."
+    "The session of its last consumer, while its end or its connection's end is awaited."
     deadline: int | None = None
     consumers: dict[Link, None] = field(default_factory=dict)
     is_over: bool = False
@@ -103,21 +106,21 @@ class Subscription:
 
 
 class Subscriptions:
-    """All that there are, and those that have a name."""
+    """All subscriptions, and those that have a name."""
 
     def __init__(self, world: World) -> None:
         self.all: dict[Subscription, None] = {}
         self.named: dict[Identity, Subscription] = {}
         self.kept: dict[Key, Subscription] = {}
         self.lasting: dict[str, Subscription] = {}
-        "Durable ones that were there at a look, by the names that the store has for their queues."
+        "Durable subscriptions that a check has found, by the names of their queues in the store."
         self.begun: list[Subscription] = []
         self._world = world
 
     def meant(self, link: Link, topic: Node, wish: Wish) -> Subscription | None:
-        """The one that the attach of `link` means, begun now or before; None where it may not.
+        """Return the subscription that the attach of `link` means; None if it must be refused.
 
-        (SUB-21, SUB-22, SUB-38, SUB-40)
+        It may begin now. (SUB-21, SUB-22, SUB-38, SUB-40)
         """
         holder = self._world.links.get(link.key())
         held = None if holder is None else holder.subscription
@@ -139,7 +142,7 @@ class Subscriptions:
         return self._begin(link, identity, topic, wish)
 
     def private(self, link: Link, topic: Node, wish: Wish) -> Subscription:
-        """One that nobody else can name: what is kept for that link, or a new one."""
+        """Return a subscription that no other link can name, kept for this link or new."""
         kept = self.kept.get(link.key())
         if kept is not None and kept.is_for(topic, wish):
             return kept
@@ -148,7 +151,7 @@ class Subscriptions:
     def _begin(
         self, link: Link, identity: Identity | None, topic: Node, wish: Wish
     ) -> Subscription:
-        """A new one, which gets what is published from now on."""
+        """Begin a subscription, which receives what is published from now on."""
         queue = Node("queue", topic.address, topic.rule, topic.owner, topic=topic, wish=wish)
         topic.subscriptions.append(queue)
         terms = terms_of(link)
@@ -160,13 +163,16 @@ class Subscriptions:
         return begun
 
     def join(self, subscription: Subscription, link: Link) -> None:
-        """`link` takes from it, so that it goes on."""
+        """Add `link` to its consumers, so that the subscription does not end."""
         subscription.consumers[link] = None
         subscription.left = subscription.deadline = None
         self._forget(subscription)
 
     def leave(self, subscription: Subscription, link: Link, ending: Ending) -> bool:
-        """`link` takes no more from it (SUB-30 to SUB-33); whether it asked for too much."""
+        """Remove `link` from its consumers (SUB-30 to SUB-33); return whether it overreached.
+
+        A closing detach overreaches if other consumers have the durable subscription.
+        """
         subscription.consumers.pop(link, None)
         if subscription.is_over:
             return False
@@ -200,13 +206,13 @@ class Subscriptions:
                 self._reach(each, Ending.CONNECTION)
 
     def run_out(self, now: int) -> None:
-        """End those for which nobody has come back in time."""
+        """End the subscriptions whose deadline has passed."""
         for each in list(self.all):
             if each.deadline is not None and each.deadline <= now:
                 self.end(each)
 
     def give_up(self, link: Link) -> None:
-        """What is kept for that link is over: it has come, or left, with another."""
+        """End the subscription kept for `link`, which has attached, or left, with another one."""
         kept = self.kept.get(link.key())
         if kept is not None:
             self.end(kept)
@@ -217,7 +223,7 @@ class Subscriptions:
             subscription.key = None
 
     def unsubscribe(self, identity: Identity) -> bool:
-        """End that one (SUB-34); whether it cannot be, for it has consumers."""
+        """End the subscription (SUB-34); return True if consumers prevent that."""
         there = self.named.get(identity)
         if there is None:
             return False
@@ -227,7 +233,7 @@ class Subscriptions:
         return False
 
     def end(self, subscription: Subscription) -> None:
-        """It is over, with all that it has kept."""
+        """End the subscription and delete its messages."""
         subscription.is_over = True
         del self.all[subscription]
         self._forget(subscription)
@@ -244,7 +250,7 @@ class Subscriptions:
                 self.end(each)
 
     def check(self) -> None:
-        """The broker has these and no others, and in them what was published for them."""
+        """Raise Wrong unless the broker has exactly these subscriptions and their messages."""
         there = self._world.broker.router.subscriptions
         if set(there.named) != set(self.named) or len(there.of) != len(self.all):
             raise Wrong(f"subscriptions {list(there.named)}, not {list(self.named)}")
@@ -257,7 +263,7 @@ class Subscriptions:
                 raise Wrong(f"subscription {identity} has {len(queue.consumers)} consumers")
 
     def stored(self) -> list[tuple[str, Node]]:
-        """The durable ones: where the store has each, and what is there."""
+        """Return the durable subscriptions: the name of each in the store, and its queue."""
         there = self._world.broker.router.subscriptions.named
         return [
             (there[identity].queue.stored_as, each.queue)
@@ -267,7 +273,7 @@ class Subscriptions:
 
 
 def terms_of(link: Link) -> Terms:
-    """What the first subscriber says; one to a topic of its own says it of that."""
+    """Return the terms that the first subscriber sets, or those of the dynamic topic it creates."""
     source = link.attach.source
     assert source is not None
     if link.creation is not None:
@@ -276,7 +282,7 @@ def terms_of(link: Link) -> Terms:
 
 
 def wish_of(attach: Attach, container_id: str) -> Wish:
-    """What the filters of a receiver's attach let pass."""
+    """Return the wish that the filters of a receiver's attach express."""
     filters = {} if attach.source is None else {each.key: each for each in attach.source.filter}
     if not filters:
         return EVERYTHING

@@ -1,4 +1,4 @@
-"""Transactions at the broker's edge: what waits in them, and what becomes of it (RCV-06)."""
+"""Transactions at the broker's edge: their pending operations and their end (RCV-06)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAILED = Modified(delivery_failed=True)
 
 @dataclass(eq=False)
 class Transaction:
-    """What was declared on `coordinator`, and is not discharged."""
+    """A transaction declared on `coordinator` and not discharged."""
 
     coordinator: Link
     posted: list[tuple[Node, Message]] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Transaction:
     deadline: int | None = None
 
     def demands(self) -> dict[Node, tuple[int, int]]:
-        """How many messages and bytes more are to be in each queue; what leaves makes room."""
+        """Return the additional messages and bytes per queue; acknowledged messages reduce them."""
         wanted: dict[Node, tuple[int, int]] = {}
         for node, message in self.posted:
             if node.kind == "queue":
@@ -50,7 +50,7 @@ class Transaction:
 
 
 class Transactions:
-    """The open ones of one connection, by their ids."""
+    """The open transactions of one connection, by id."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -61,7 +61,7 @@ class Transactions:
         return txn_id in self._open
 
     def declare(self, coordinator: Link) -> Transaction:
-        """One more, whose id is not known yet."""
+        """Return a new transaction; the broker has not named its id yet."""
         declared = Transaction(coordinator)
         self._all[declared] = None
         return declared
@@ -70,7 +70,7 @@ class Transactions:
         self._open[txn_id] = declared
 
     def join(self, txn_id: bytes) -> Transaction | None:
-        """That one, in which something is to be done: its time runs, its operations count."""
+        """Return the open transaction and start its timeout; None if it is not open."""
         found = self._open.get(txn_id)
         limits = self._world.container.limits
         if found is not None and found.deadline is None:
@@ -83,7 +83,7 @@ class Transactions:
         found.is_doomed = found.is_doomed or found.operations > most
 
     def post(self, txn_id: bytes, link: Link) -> type[Accepted | Rejected] | None:
-        """What a sender is told of a message in a transaction; None where that is not open."""
+        """Return the outcome of a message posted in a transaction; None if that is not open."""
         found = self.join(txn_id)
         if found is None:
             return None
@@ -103,7 +103,10 @@ class Transactions:
             found.is_doomed = True
 
     def retire(self, state: TransactionalState, entry: Entry, link: Link) -> None:
-        """The outcome of `entry` waits for the end; where there is none to come, it failed."""
+        """Defer the outcome of `entry` to the end of the transaction.
+
+        Without an open transaction, return the entry to its queue and end the link.
+        """
         found = self.join(state.txn_id)
         outcome = state.outcome or link.default_outcome or RELEASED
         if found is None:
@@ -116,7 +119,7 @@ class Transactions:
     def discharge(
         self, txn_id: bytes, *, fail: bool
     ) -> tuple[type[Accepted | Rejected], Transaction | None]:
-        """End that one: the outcome, and the transaction if it was committed."""
+        """Discharge a transaction; return the outcome, and the transaction if it is committed."""
         found = self._open.pop(txn_id, None)
         if found is None:
             return Rejected, None
@@ -156,7 +159,10 @@ class Transactions:
             self._return(entry, outcome)
 
     def _return(self, entry: Entry, outcome: Outcome) -> None:
-        """Who acknowledged or refused a message has had it; who released it had not."""
+        """Return `entry` to its queue, as failed if the client had acknowledged or refused it.
+
+        A released message counts as never delivered.
+        """
         if entry.node.is_deleted:
             return
         was_tried = isinstance(outcome, Accepted | Rejected) or (
@@ -171,14 +177,14 @@ class Transactions:
         self._open = {key: each for key, each in self._open.items() if each in self._all}
 
     def run_out(self, now: int) -> None:
-        """Coordinators end whose transactions have lasted too long."""
+        """End coordinators whose transactions have exceeded their time."""
         for each in list(self._open.values()):
             if each.deadline is not None and each.deadline <= now:
                 each.coordinator.end(Ending.DETACHED)
 
 
 def command_of(payload: bytes) -> tuple[bytes, bool] | None:
-    """The id and the `fail` of a discharge; None of a declare."""
+    """Return the id and the `fail` flag of a discharge; None for a declare."""
     assert payload[2] == AMQP_VALUE
     command = read_command(payload, 0, len(payload))
     return None if isinstance(command, Declare) else (command.txn_id, command.fail)

@@ -1,4 +1,4 @@
-"""What all connections of a simulated run share: the broker, its time and store, and the model."""
+"""The world of a simulated run, common to its connections: broker, time, store and model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DEFAULT: Final = Rule()
 
 @dataclass(frozen=True)
 class Setting:
-    """How the broker of a run is configured."""
+    """The configuration of a run's broker."""
 
     credit: int = 10
     incoming_window: int = 2048
@@ -62,7 +62,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Sent:
-    """A message that a client has written. `kind` and `address` are for the relay."""
+    """A message that a client has written; `kind` and `address` are those that the relay uses."""
 
     message: Message
     payload: bytes
@@ -71,7 +71,7 @@ class Sent:
 
 
 class World:
-    """One broker, and all that is known of it."""
+    """One broker and everything that the run knows of it."""
 
     def __init__(self, setting: Setting, earlier: World | None = None) -> None:
         self.setting = setting
@@ -100,20 +100,20 @@ class World:
         self.written: list[tuple[Edge, bytes]] = []
         self.served: set[Link] = set()
         self.ended: set[Link] = set()
-        "Since the last look: the rest of a delivery may have been written before."
+        "Links ended since the last look: the rest of a delivery may have been written before."
         self.subscriptions = Subscriptions(self)
         self.sent: dict[int, Sent] = {} if earlier is None else earlier.sent
         self.accepted_ids: set[int] = set() if earlier is None else earlier.accepted_ids
         self.gone: set[tuple[Node, int]] = set()
-        "Retired by transactions that were confirmed."
+        "Entries retired by transactions whose commit was confirmed."
         self.stored: set[int] | None = set() if setting.waits_for_disk else None
         self.perhaps_expired = 0
         self._unstored: list[Message] = []
-        "Accepted since the last look, and not on disk."
+        "Messages accepted since the last look that are not stored."
         self._loop = asyncio.new_event_loop()
         self._pages_out = setting.pages_out
         self._loads = setting.pages_out or earlier is not None
-        "Contents may have to be read: what a start brings back is not in memory."
+        "True if contents may have to be read: a restart does not bring them back to memory."
         self._working: list[asyncio.Task[None]] = []
         if setting.waits_for_disk:
             after = self.container.run_round
@@ -123,13 +123,13 @@ class World:
     # -- what the edges ask
 
     def find(self, kind: str, address: str) -> Node | None:
-        """The node there, made now unless the address is a temporary one."""
+        """Return the node, created now unless the address is a temporary one."""
         if address.startswith(TEMPORARY_PREFIX):
             return self.model.nodes.get((kind, address))
         return self.model.node(kind, address)
 
     def delete(self, node: Node) -> None:
-        """A temporary node ends, and every link to it."""
+        """Delete a temporary node, and end every link to it."""
         if node.is_deleted:
             return
         self.model.nodes.pop((node.kind, node.address), None)
@@ -148,14 +148,14 @@ class World:
         node.held.clear()
 
     def arrived(self, link: Link) -> tuple[Node | None, Message]:
-        """The message that `link` has brought now, and where it is to go."""
+        """Return the message that `link` has sent now, and its node (None if there is none)."""
         sent = self.sent[link.number]
         publisher = link.session.container_id
         message = replace(sent.message, arrived=self.model.now, publisher=publisher)
         return self.find(sent.kind, sent.address) if link.is_relay else link.node, message
 
     def publish(self, link: Link) -> tuple[type[Accepted | Rejected], Message]:
-        """What must become of the message that `link` has brought."""
+        """Put the message that `link` has sent into its node; return the outcome it must have."""
         node, message = self.arrived(link)
         if node is None or not self.model.put(node, message):
             self.model.stats["unroutable"] += 1
@@ -164,33 +164,33 @@ class World:
         return Accepted, message
 
     def note(self, entry: Entry) -> None:
-        """The message has an annotation more."""
+        """Record that the message has a message-annotation more."""
         entry.message = replace(entry.message, is_noted=True)
 
     def accepted(self, link: Link, message: Message) -> None:
-        """The sender of a message that `link` has brought is told that it is accepted."""
+        """Record that the broker has reported a message of `link` as accepted."""
         sent = self.sent[message.id]
         node = self.find(sent.kind, sent.address) if link.is_relay else link.node
         if node is not None:
             self.promised(node, message)
 
     def promised(self, node: Node, message: Message) -> None:
-        """Somebody is told that a message is kept."""
+        """Record that the broker has promised to keep a message."""
         self.accepted_ids.add(message.id)
         is_stored = self.stored is None or message.id in self.stored
         if message.durable and not is_stored and node.owner is None:
             self._unstored.append(message)
 
     def confirmed(self, retired: dict[Entry, Outcome]) -> None:
-        """A client is told that a transaction is committed which has retired these."""
+        """Record that the broker has confirmed a commit which retired these entries."""
         for entry, outcome in retired.items():
             if isinstance(outcome, Accepted):
                 self.gone.add((entry.node, entry.message.id))
 
     def _check_stored(self) -> None:
-        """Durable messages are accepted once they are on disk, or gone from their queue (PRD-03).
+        """Raise Wrong if an accepted durable message is neither stored nor consumed (PRD-03).
 
-        Whatever was consumed before its batch was closed is never written.
+        A message consumed before its batch was closed is never written.
         """
         accepted, self._unstored = self._unstored, []
         for message in accepted:
@@ -205,7 +205,7 @@ class World:
     # -- rounds
 
     def look(self) -> None:
-        """Judge what the broker has written, and what it has not."""
+        """Check what the broker has written since the last look, and what it has left unwritten."""
         self._let_answers_out()
         if self._loads and self._working:
             self._step()
@@ -217,7 +217,7 @@ class World:
         self._check_stored()
         served, self.served = self.served, set()
         ready = []
-        # what may not leave before some commit waits, whoever has room
+        # a message may have to wait for a commit, whichever consumer has room
         is_idle = self.broker.journal.is_idle()
         for link in self.links.values():
             if link.has_room():
@@ -246,7 +246,7 @@ class World:
         self.subscriptions.check()
 
     def count_queue(self, name: str, queue: Queue, node: Node) -> None:
-        """The broker's queue holds as much as `node`, but for what has expired."""
+        """Raise Wrong unless the queue holds as many messages as `node`, expired ones aside."""
         if queue.acquired != len(node.held):
             raise Wrong(f"{name}: {queue.acquired} acquired, not {len(node.held)}")
         if queue.waiting != len(node.waiting):
@@ -260,7 +260,7 @@ class World:
     # -- time and disk
 
     def pass_time(self, milliseconds: int) -> None:
-        """Let time pass; what is due meanwhile happens when it is due."""
+        """Let time pass; whatever becomes due meanwhile happens when it is due."""
         clock, timer_queue = self.broker.clock, self.broker.router.timer_queue
         end = clock.now_ms() + milliseconds
         while True:
@@ -278,7 +278,10 @@ class World:
             self.look()
 
     def commit(self, *, all_of_them: bool = False) -> None:
-        """Let the oldest commit end, if one is under way; and the journal do the rest."""
+        """Let the oldest commit end, if one is under way, and let the journal continue.
+
+        With `all_of_them`, repeat this until no commit is under way.
+        """
         store = self.store
         while isinstance(store, GatedStore):
             self._step()
@@ -302,7 +305,7 @@ class World:
         self._step()
 
     def _let_answers_out(self) -> None:
-        """Have the disk done where an answer to a subscriber waits for it: the model does not."""
+        """Complete commits while an attach's answer waits for one, which the model does not."""
         store = self.store
         while isinstance(store, GatedStore) and any(edge.peer.withholds() for edge in self.edges):
             self._step()
@@ -322,7 +325,7 @@ class World:
             self._loop.run_forever()
 
     def fail(self, *, applied: bool) -> bool:
-        """Let the commit that is under way fail, though it may be `applied`; whether one is."""
+        """Fail the commit under way, which may be `applied`; return whether there was one."""
         store = self.store
         if not isinstance(store, GatedStore):
             return False
@@ -341,11 +344,11 @@ class World:
         return True
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` returns: something of the store that waits for nobody."""
+        """Return the result of `work`, an operation of the store that waits for no commit."""
         return self._loop.run_until_complete(work)
 
     def kept(self, address: str) -> list[tuple[int, int]]:
-        """The durable messages of a queue as the store has them: number and delivery-count."""
+        """Return number and delivery-count of a queue's durable messages in the store."""
         messages = self._loop.run_until_complete(stored_messages(self.store, address))
         found = []
         for each in messages:
@@ -354,7 +357,7 @@ class World:
         return found
 
     def close(self) -> None:
-        """Let go of the loop."""
+        """Cancel the tasks and close the event loop."""
         for work in self._working:
             work.cancel()
             with suppress(asyncio.CancelledError, StoreError):

@@ -1,7 +1,7 @@
-"""What the requirements SUB-01 to SUB-40 say of subscriptions, in as few words as will do.
+"""A model of subscriptions, as short as the requirements SUB-01 to SUB-40 allow.
 
-It knows nothing of the broker's code: links by container and name, subscriptions by
-identity, and for those without one by the link that may have them.
+It knows nothing of the broker's code. Links are known by container and name; subscriptions by
+identity, and those without an identity by the link that may use them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ Key = tuple[str, str]
 """Container-id and link name."""
 
 Name = tuple[str | None, str, bool] | Key
-"""Scope, name, durability of a subscription that has a name; of any other, its link."""
+"""Scope, name and durability of a named subscription; the link of any other."""
 
 LOCKED = "amqp:resource-locked"
 NOT_FOUND = "amqp:not-found"
 
 
 class End(IntEnum):
-    """How far what ends a link reaches."""
+    """The event that ends a link; a higher value reaches further."""
 
     CLOSED = 0
     LINK = 1
@@ -38,7 +38,7 @@ EXPIRES_AT = {
 
 @dataclass(frozen=True)
 class Wish:
-    """What an attach asks for; a lookup has no address."""
+    """The properties that an attach asks for; a lookup has no address."""
 
     shared: bool
     is_global: bool
@@ -53,11 +53,13 @@ class Wish:
 
 @dataclass(eq=False)
 class Subscription:
+    """A subscription with its consumers and the number of its messages."""
+
     wish: Wish
     name: Name
     consumers: set[Key] = field(default_factory=set)
     anchor: tuple[int, int] = (-1, -1)
-    "Connection and session of the last consumer, where the end of one of them is waited for."
+    "Connection and session of the last consumer, while the end of one of them is awaited."
     deadline: int | None = None
     backlog: int = 0
 
@@ -67,6 +69,8 @@ class Subscription:
 
 @dataclass(eq=False)
 class Link:
+    """An attached link, with the connection and session where it is."""
+
     wish: Wish
     place: tuple[int, int]
     name: Name
@@ -74,12 +78,14 @@ class Link:
 
 @dataclass
 class Model:
+    """All links and subscriptions at the time `now`, in ms."""
+
     now: int = 0
     links: dict[Key, Link] = field(default_factory=dict)
     subscriptions: dict[Name, Subscription] = field(default_factory=dict)
 
     def attach(self, key: Key, wish: Wish, place: tuple[int, int]) -> tuple[str, bool]:
-        """The condition of a refusal, or nothing; and whether an older link is stolen."""
+        """Attach; return the condition of a refusal, or "", and whether an older link is stolen."""
         name, holder = self._name(key, wish), self.links.get(key)
         there = self.subscriptions.get(name)
         if wish.address is None:
@@ -114,7 +120,7 @@ class Model:
         return None if wish.is_global else container, name, wish.durable or wish.address is None
 
     def leave(self, key: Key, end: End) -> str:
-        """A link ends; the condition with which its detach is answered."""
+        """End a link; return the condition with which the broker answers its detach, or ""."""
         link = self.links.pop(key)
         there = self.subscriptions.get(link.name)
         if link.wish.address is None:
@@ -142,7 +148,7 @@ class Model:
             self.advance(0)
 
     def session_ended(self, place: tuple[int, int], end: End) -> None:
-        """A session has ended, by itself or with its connection (`end`)."""
+        """End the links of a session that ended by itself or with its connection (`end`)."""
         for key in [key for key, link in self.links.items() if link.place == place]:
             self.leave(key, end)
         for there in list(self.subscriptions.values()):

@@ -1,4 +1,4 @@
-"""Addresses of the RFC012 classes as clients meet them: answers, refusals, and what ends when."""
+"""Addresses of the RFC012 classes as clients see them: answers, refusals, and lifetimes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_header_is_left_as_the_sender_wrote_it() -> None:
 
 
 def tmp(address: str = "/queue/tmp/mine") -> tuple[Broker, Client]:
-    """A broker, and the connection that has made that node, by a link to send on."""
+    """Return a broker, and a connection that has created `address` by its sender's link."""
     broker = Broker()
     owner = broker.session("owner")
     owner.attach_sender(address)
@@ -148,7 +148,7 @@ def test_a_transient_queue_keeps_what_a_lost_consumer_had() -> None:
     again.expect_deliveries(b"0", b"1")
 
 
-# -- subscribers that come back
+# -- subscribers that attach again
 
 
 CLASSES = pytest.mark.parametrize("topic", ["/topic/durable/t", "/transient/topic/t"])
@@ -157,7 +157,7 @@ CLASSES = pytest.mark.parametrize("topic", ["/topic/durable/t", "/transient/topi
 def subscriber(
     broker: Broker, topic: str, *, container_id: str = "mine", credit: int = 0
 ) -> Client:
-    """A connection with a volatile subscriber, by a link of the same name each time."""
+    """Return a connection with a volatile subscriber, whose link has the same name each time."""
     client = broker.session(container_id)
     source = Source(address=topic, expiry_policy=LINK_DETACH)
     client.attach(attach_receiver(name="subscriber", source=source))

@@ -1,4 +1,4 @@
-"""Durable messages on a store whose commits take time: nobody is told too early, or in vain."""
+"""Durable messages on a slow store: no client is answered before the commit, or after its link."""
 
 import asyncio
 from contextlib import suppress
@@ -16,7 +16,7 @@ from tests.support.subscriptions import looking_up, subscribing
 
 
 def accepted(client: Client, first: int, last: int | None = None) -> None:
-    """The next frame, and the last, says that we have accepted these deliveries."""
+    """Check that the next frame, which is the last, reports these deliveries as accepted."""
     answer = client.expect_last(Disposition)
     assert isinstance(answer.state, Accepted)
     assert (answer.role, answer.settled) == (RECEIVER, True)
@@ -36,13 +36,13 @@ class Journaled:
         )
 
     async def commit(self) -> None:
-        """Let what is under way reach the disk, and everybody be told."""
+        """Let the commit under way complete, and the clients be answered."""
         await self.work()
         self.store.let_through()
         await self.work()
 
     async def work(self) -> None:
-        """Let the journal go on as far as it can."""
+        """Let the journal continue as far as it can."""
         for _ in range(5):
             await asyncio.sleep(0)
 
@@ -53,7 +53,7 @@ class Journaled:
 
 
 async def subscribed(journaled: Journaled) -> Client:
-    """Somebody with a durable subscription that is on the disk."""
+    """Return a client with a durable subscription that is stored."""
     client = journaled.broker.session("subscriber")
     client.send(subscribing("durable"))
     await journaled.commit()
@@ -122,7 +122,7 @@ async def test_a_failing_disk_accepts_nothing() -> None:
 
 @pytest.mark.parametrize("mode", [RCV_FIRST, RCV_SECOND], ids=["settles first", "settles second"])
 async def test_a_link_that_has_gone_is_not_told_late(mode: int) -> None:
-    """Its deliveries have ended with it; nothing must be kept of them for the session either."""
+    """Deliveries end with their link; the session must keep nothing of them either."""
     journaled = Journaled()
     client = journaled.client
     client.attach_sender(name="other", handle=1, rcv_settle_mode=mode)
@@ -150,7 +150,7 @@ async def test_a_session_that_has_gone_is_not_told_late() -> None:
 
 @pytest.mark.requirement("PRD-03", "RCV-08")
 async def test_a_message_may_be_consumed_before_it_is_on_disk() -> None:
-    """Its sender is told then: nobody needs it any more, and the store never sees it."""
+    """Its sender is answered at once: the message is not needed any more, and is never stored."""
     journaled = Journaled()
     reader = journaled.broker.session("reader")
     reader.attach_receiver(credit=1)
@@ -169,7 +169,10 @@ async def test_a_message_may_be_consumed_before_it_is_on_disk() -> None:
 
 @pytest.mark.requirement("SUB-02")
 async def test_a_durable_subscriber_is_answered_once_its_subscription_is_on_disk() -> None:
-    """What is published behind the answer is for it, over a crash too; so it must be there then."""
+    """Messages published after the answer belong to the subscription, even if the broker crashes.
+
+    So the subscription must be stored before the answer.
+    """
     journaled = Journaled()
     client = journaled.broker.session("subscriber")
     client.send(subscribing("durable"))

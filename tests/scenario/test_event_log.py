@@ -1,4 +1,4 @@
-"""What the event log tells of messages that went through a real broker, socket to disk."""
+"""The event log's rows for messages that passed through a real broker, from socket to disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = dict[str, object]
 
 
 async def rows(broker: Broker) -> list[Row]:
-    """Everything that the store has, once what has been noted is committed."""
+    """Return all events in the store, after the events recorded so far are committed."""
     app = broker._app()
     await broker.until(lambda: app.journal.batch.is_empty())
     await app.store.nodes()  # waits for the commit before it
@@ -40,6 +40,7 @@ async def publish(broker: Broker, payload: bytes, *, address: str = "orders") ->
 
 
 def of(told: list[Row], message_id: str, *columns: str) -> list[tuple[object, ...]]:
+    """Return these columns of the rows about one message."""
     found = [row for row in told if row["message_id"] == message_id]
     return [tuple(row[column] for column in columns) for row in found]
 

@@ -1,4 +1,4 @@
-"""Dead letters that cannot be moved, on a store on disk: over restarts, and a long backlog."""
+"""Dead letters that cannot be moved, on a store on disk: over restarts, and in a long backlog."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ KEPT = [encoded(b"%d" % number) for number in range(COUNT) if number % 3]
 
 @asynccontextmanager
 async def running(folder: Path, *, dead_letter: str) -> AsyncIterator[App]:
-    """A broker on the store in that folder."""
+    """Run a broker on the store in `folder`."""
     settings = given_settings(
         port=0,
         users_file=folder / "users",
@@ -42,7 +42,7 @@ async def running(folder: Path, *, dead_letter: str) -> AsyncIterator[App]:
 
 
 NOWHERE = "/topic/durable/dead"
-"""No queue can have that address."""
+"""An address that no queue can have."""
 
 
 def queue_of(app: App, address: str = "q") -> Queue:
@@ -54,7 +54,7 @@ def queue_of(app: App, address: str = "q") -> Queue:
 
 
 async def settled(app: App) -> None:
-    """Everything that was done is on the disk."""
+    """Wait until everything done so far is on disk."""
     async with asyncio.timeout(30):
         while not app.journal.is_idle():
             app.container.run_round()
@@ -62,7 +62,10 @@ async def settled(app: App) -> None:
 
 
 async def consume(app: App, address: str, disposals: dict[bytes, Disposal]) -> list[bytes]:
-    """Take all there is, and dispose of it as `disposals` say: of others it is released."""
+    """Consume all messages and return their bodies.
+
+    Each is disposed of as `disposals` says; a message that is not in it is released.
+    """
     queue, consumer = queue_of(app, address), RecordingConsumer(10**6)
     queue.attach_consumer(consumer)
     queue.consumer_ready(consumer, drain=False)
@@ -81,13 +84,13 @@ async def consume(app: App, address: str, disposals: dict[bytes, Disposal]) -> l
 
 
 async def tried_again(app: App) -> None:
-    """The moves of what is held have been tried once more."""
+    """Retry the moves of held messages once, and wait until the result is on disk."""
     app.container.router.moves.retry(app.journal.batch)
     await settled(app)
 
 
 async def rejected_in_vain(folder: Path) -> None:
-    """Send COUNT messages, and reject every third one, where it cannot go anywhere."""
+    """Send COUNT messages, and reject every third one while dead letters cannot be moved."""
     async with running(folder, dead_letter=NOWHERE) as app:
         queue = queue_of(app)
         for number in range(COUNT):

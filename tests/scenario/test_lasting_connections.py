@@ -1,4 +1,4 @@
-"""A connection that lasts gathers no objects, whatever goes on on it."""
+"""A connection that lasts accumulates no objects, whatever its traffic is."""
 
 from collections.abc import Callable
 from itertools import count
@@ -26,33 +26,33 @@ BEGIN: Final = Begin(next_outgoing_id=0, incoming_window=9, outgoing_window=9)
 
 
 class Lasting:
-    """A client whose connection stays, with a sender's and a receiver's link."""
+    """A client whose connection lasts, with a sender's and a receiver's link."""
 
     def __init__(self) -> None:
         policy = AddressPolicy(max_delivery_count=1)
         self.broker = Broker(watcher=Quiet(), limits=Limits(idle_time_out_ms=0), policy=policy)
         self.client = self.broker.session(max_frame_size=512)
-        # Python keeps small numbers for ever: those would not be missed
+        # Python keeps small integers for ever: a leaked one would not be noticed
         self.ids = count(100_000)
         self.taken = 0
         self.client.attach_sender(handle=8, name="out", rcv_settle_mode=RCV_SECOND)
         self.client.attach_receiver()
 
     def send(self, **fields: object) -> int:
-        """Send a message, or part of one; its number."""
+        """Send a message, or part of one; return its delivery-id."""
         number = next(self.ids)
         given = {"handle": 8, "payload": message(), **fields}
         self.client.send(Transfer(delivery_id=number, tag=b"%d" % number, **given))  # type: ignore[arg-type]
         return number
 
     def receive(self) -> int:
-        """Take the one message that waits; its number."""
+        """Receive the one ready message; return its delivery-id."""
         self.client.flow(handle=0, credit=1, delivery_count=self.taken)
         self.taken += 1
         return self.delivered()
 
     def delivered(self) -> int:
-        """The number of the one message that has come."""
+        """Return the delivery-id of the one message that has arrived."""
         transfers = [body for body in self.client.bodies() if isinstance(body, Transfer)]
         (number,) = {transfer.delivery_id for transfer in transfers}
         assert number is not None
@@ -65,7 +65,7 @@ def send_settled(lasting: Lasting) -> None:
 
 
 def take(lasting: Lasting, state: DeliveryState | None = ACCEPTED) -> None:
-    """Receive a message, and give it an outcome."""
+    """Receive a message, and give it the outcome `state`."""
     lasting.client.send(Disposition(first=lasting.receive(), state=state))
 
 
@@ -76,6 +76,7 @@ def send_and_settle_first(lasting: Lasting) -> None:
 
 
 def send_as_an_exception(lasting: Lasting) -> None:
+    """Send one delivery with another rcv-settle-mode than its link."""
     lasting.send(rcv_settle_mode=RCV_FIRST)
     take(lasting)
 
@@ -102,7 +103,7 @@ def abort(lasting: Lasting) -> None:
 
 
 def release_and_take(lasting: Lasting) -> None:
-    """So often that the link has to wait for it, in the end."""
+    """Release a message so often that the link has to wait before it gets the message again."""
     lasting.send(settled=True)
     for _ in range(10):
         take(lasting, RELEASED)
@@ -125,7 +126,7 @@ def reject(lasting: Lasting) -> None:
 
 
 def bury(lasting: Lasting) -> None:
-    """Take the dead letter away, on a link of its own."""
+    """Consume the dead letter, on a link of its own."""
     lasting.client.send(attach_receiver("DLQ", name="bury", handle=1))
     lasting.client.flow(handle=1, credit=1, delivery_count=0)
     lasting.client.send(Disposition(first=lasting.delivered()), Detach(handle=1))
@@ -136,6 +137,7 @@ def let_expire(lasting: Lasting) -> None:
 
 
 def be_rejected(lasting: Lasting) -> None:
+    """Send a message with an invalid section, which the broker rejects."""
     lasting.send(payload=b"\x00\x53\x99\x45", rcv_settle_mode=RCV_FIRST)
 
 
@@ -145,7 +147,7 @@ def attach_and_detach(lasting: Lasting) -> None:
 
 
 def hold_and_detach(lasting: Lasting) -> None:
-    """A detach while messages are unsettled, copied and unfinished."""
+    """Detach while messages are unsettled, copied by a browser, and unfinished."""
     lasting.send(settled=True)
     sources = [Source(address="q", distribution_mode=COPY), Source(address="q")]
     for handle, source in enumerate(sources, start=1):
@@ -162,7 +164,7 @@ def hold_and_detach(lasting: Lasting) -> None:
 
 
 def hold_a_part_and_detach(lasting: Lasting) -> None:
-    """A detach while the session's window holds the rest of a message up."""
+    """Detach while the session's window holds back the rest of a message."""
     lasting.send(payload=message(b"x" * 2000), settled=True)
     lasting.client.send(attach_receiver(name="part", handle=1))
     lasting.client.flow(handle=1, credit=1, delivery_count=0, incoming_window=2)

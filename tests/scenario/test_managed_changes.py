@@ -1,4 +1,4 @@
-"""What `$management` says it has done is on the disk by then: a kill cannot make it untrue."""
+"""A change that `$management` reports is on disk before the report: a kill cannot undo it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SCHEDULED_IN_MS = 60_000
 
 
 class Managed(Journaled):
-    """A store with a message in `q`, one that is scheduled, and a subscription with a third."""
+    """A store with a message in `q`, a scheduled one, and a third in a subscription."""
 
     def __init__(self) -> None:
         super().__init__()
         self.manager = Manager(self.broker)
 
     async def fill(self) -> None:
-        """Put everything on the disk."""
+        """Create all of it, and wait until it is on disk."""
         subscriber = self.broker.session("subscriber")
         subscriber.send(subscribing("durable"))
         at = Timestamp(int(self.broker.clock.wall_ms()) + SCHEDULED_IN_MS)
@@ -43,7 +43,7 @@ class Managed(Journaled):
         self.replies()
 
     def replies(self) -> list[Reply]:
-        """What the manager has been answered since it last looked."""
+        """Return the replies that the manager has received since the last call."""
         bodies = self.manager.client.bodies()
         return [read_reply(body.payload) for body in bodies if isinstance(body, Transfer)]
 

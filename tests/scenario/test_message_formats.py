@@ -1,4 +1,4 @@
-"""Messages of other formats, and publishers, over real sockets and a restart of the broker."""
+"""Messages of other formats, and their publishers, over real sockets and a broker's restart."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tests.support.socket_client import SocketClient
 from tests.unit.links.test_filters import stated
 
 BATCH = 0x8001_3700
-"""The message-format of a batch of Azure's clients: data sections, each of them a message."""
+"""The message-format of a batch of Azure's clients: data sections, each of which is a message."""
 
 NO_LOCAL = stated("no-local", NO_LOCAL_FILTER, "NoLocalFilter{}")
 
 FRAME = 60_000
-"""Bytes of payload in a frame of a large message."""
+"""Bytes of payload in each frame of a large message."""
 
 
 def sqlite(folder: Path) -> str:
     return f"sqlite:///{folder}/store.db"
 
 
-def postgresql(folder: Path) -> str:  # noqa: ARG001 - it lies in its server
+def postgresql(folder: Path) -> str:  # noqa: ARG001 - the data is in its server
     server = postgres.server()
     return server.url(server.database())
 
@@ -41,7 +41,7 @@ STORES = pytest.mark.parametrize("store", [sqlite, postgresql], ids=["SQLite", "
 
 OPAQUE = b"\x00no section at all"
 TORN = message(b"x" * (STREAMED_FROM + 100), durable=True)[:-7]
-"""Sections up to its last bytes, which are missing."""
+"""Sections whose last bytes are missing."""
 
 PAYLOADS = {
     "an opaque payload": OPAQUE,
@@ -51,7 +51,7 @@ PAYLOADS = {
 
 
 async def publish(broker: Broker, payload: bytes, *, message_format: int, by: str = "ada") -> None:
-    """Send one message to `orders` in frames, and wait until it is accepted."""
+    """Send one message to `orders`, in frames of FRAME bytes, and wait until it is accepted."""
     async with SocketClient(port_of(broker)) as client:
         await client.open(by)
         await client.begin()
@@ -71,7 +71,7 @@ async def publish(broker: Broker, payload: bytes, *, message_format: int, by: st
 async def received(
     broker: Broker, *, by: str = "eve", wanted: Source | None = None
 ) -> list[Transfer]:
-    """Drain `orders`; the frames of what comes."""
+    """Drain `orders`; return the transfer frames of its messages."""
     frames: list[Transfer] = []
     async with SocketClient(port_of(broker)) as client:
         await client.open(by)

@@ -1,6 +1,7 @@
-"""The simulation finds deliberate bugs; one that finds nothing would pass for ever.
+"""The simulation finds deliberate bugs; a simulation that finds none would prove nothing.
 
-Interpreted, whatever is tested: a process of its own runs a copy with the bug.
+The simulation runs interpreted even if the compiled broker is tested: each bug is in a copy that
+runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def test_the_simulation_finds(mutation: Mutation) -> None:
 
 
 def test_a_bug_without_a_place_is_told() -> None:
-    """Or else a source that has changed would be tested without its bug."""
+    """A bug without its place raises an error; else changed sources would be tested without it."""
     with pytest.raises(ValueError, match="0 times"):
         mutated(MUTATIONS[0], "something else")
 

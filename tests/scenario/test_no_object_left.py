@@ -1,9 +1,9 @@
-"""However a connection ends, and in the middle of whatever, it leaves no object behind.
+"""A connection leaves no object behind, whenever and however it ends.
 
-Classes that exist per message are acyclic: once compiled, the cyclic collector does
-not see them, so an entry that a session forgot would stay for ever. Two measures:
-memory blocks over many repetitions, which holds for compiled code too, and, where
-classes are Python's, that every message is gone before the collector has run at all.
+Classes with an instance per message are acyclic: once compiled, they are invisible to the cyclic
+collector, so an entry that a session forgot would stay for ever. Two measures: the number of memory
+blocks over many repetitions, which holds for compiled code too; and, where the classes are
+Python's, that every message is freed before the collector has run at all.
 """
 
 import gc
@@ -38,9 +38,10 @@ BEGIN: Final = Begin(next_outgoing_id=0, incoming_window=9, outgoing_window=9)
 
 
 def busy_broker() -> Broker:
-    """One with messages for whoever comes, each of another connection: it keeps its publisher.
+    """Return a broker with 20 messages in `q` and a large one, each of another publisher.
 
-    Each came at a time of its own, as those will that come in place of them.
+    A message keeps its publisher's data. Each arrived at a time of its own, as their later
+    replacements will.
     """
     broker = Broker(watcher=Quiet())
     for _ in range(20):
@@ -54,12 +55,13 @@ def busy_broker() -> Broker:
 
 
 def be_busy(broker: Broker) -> Client:
-    """A client with links of all kinds, none of which has come to an end with anything."""
+    """Return a client with links of all kinds, each in the middle of its work."""
     client = broker.connect("busy", max_frame_size=4096)
     client.begin(incoming_window=20)
     begin_to_receive(client)
     begin_to_send(client)
-    # copies; a message of which the window takes a part; output that nobody takes
+    # browsed copies; a message of which the window admits a part; output that the client does not
+    # read
     client.send(
         attach_receiver(name="copies", handle=6, source=Source(address="q", distribution_mode=COPY))
     )
@@ -73,7 +75,7 @@ def be_busy(broker: Broker) -> Client:
 
 
 def begin_to_receive(client: Client) -> None:
-    """Five messages on handle 0, of which one is settled."""
+    """Receive five messages on handle 0, and settle one of them."""
     source = Source(address="q", default_outcome=Modified(delivery_failed=True))
     client.send(attach_receiver(source=source))
     client.flow(handle=0, credit=5, delivery_count=0, incoming_window=20)
@@ -81,7 +83,7 @@ def begin_to_receive(client: Client) -> None:
 
 
 def begin_to_send(client: Client) -> None:
-    """Messages in pieces, unsettled, to nodes of its own, and to itself as a subscriber."""
+    """Send unsettled messages in pieces, to nodes of its own, and to itself as a subscriber."""
     client.send(attach_sender(name="pieces", handle=1))
     client.send(Transfer(handle=1, more=True, payload=message()[:9]))
     client.send(attach_sender("other", name="second", handle=2, rcv_settle_mode=RCV_SECOND))
@@ -96,7 +98,7 @@ def begin_to_send(client: Client) -> None:
 
 
 def restore(broker: Broker) -> None:
-    """Take away what was sent, put back what was taken, and let every deadline pass."""
+    """Consume the sent messages, replace the consumed ones, and let every deadline pass."""
     cleaner = broker.session("cleaner")
     cleaner.attach_receiver("other", credit=9)
     cleaner.send(Disposition(first=0, last=9))
@@ -106,7 +108,7 @@ def restore(broker: Broker) -> None:
 
 
 def test_a_busy_client_is_in_the_middle_of_everything() -> None:
-    """Or else the tests below prove less than they say."""
+    """Without this, the tests below would prove less than they claim."""
     broker = busy_broker()
     client = be_busy(broker)
     assert broker.watcher.errors == []
@@ -139,7 +141,7 @@ def test_a_connection_leaves_nothing_behind(ending: Ending) -> None:
 @pytest.mark.incompatible_with_mypyc
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS.keys())
 def test_messages_go_without_the_collector(ending: Ending) -> None:
-    """Although the connection that held them is garbage in a cycle, and still there."""
+    """Messages are freed although their connection, garbage in a cycle, is still in memory."""
     broker = busy_broker()
     found = list[int]()
     for _ in range(4):
@@ -149,13 +151,13 @@ def test_messages_go_without_the_collector(ending: Ending) -> None:
         client.hang_up()
         restore(broker)
         found.append(objects_per_message())
-    # the first round leaves what the others only renew: what released messages went through
+    # the first round leaves objects that later rounds replace, as for released messages
     assert len(set(found[1:])) == 1
 
 
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS.keys())
 def test_deadlines_hold_on_to_no_connection(ending: Ending) -> None:
-    """Long before their time, for which they stay in the agenda."""
+    """Timers stay in the timer queue until they are due, but must not refer to the connection."""
     broker = busy_broker()
     client = be_busy(broker)
     assert engine_objects() > 15
@@ -170,7 +172,7 @@ def test_deadlines_hold_on_to_no_connection(ending: Ending) -> None:
 
 
 def be_refused(client: Client) -> None:
-    """While another connection has the container-id for itself alone."""
+    """Open while another connection claims the container-id for itself alone."""
     holder = client.broker.dial()
     holder.send_bytes(opening(desired_capabilities=["sole-connection-for-container"]))
     client.send_bytes(opening())
@@ -183,7 +185,7 @@ def log_in(client: Client, password: bytes = b"sesame") -> None:
 
 
 def ask_too_late(client: Client) -> None:
-    """The answer comes when nobody waits for it any more."""
+    """Hang up before the login is answered."""
     log_in(client)
     client.hang_up()
 

@@ -1,7 +1,7 @@
 """Transactions, subscriptions, groups and the schedule leave no object behind.
 
-As `test_no_object_left.py`, for what lives in queues and registries beside a connection, or
-outlives it: its own end takes all of it.
+Like `test_no_object_left.py`, for objects in queues and registries that accompany a connection, or
+outlive it: all of them must be gone after their own end.
 """
 
 import gc
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("heap")
 
 DELAY_MS: Final = 100_000
 RESULTS, TOPIC, LATER = 2, 7, 8
-"""Handles of the links that send."""
+"""Handles of the sending links."""
 
 
 def stated(key: str, code: int, value: object) -> SourceFilter:
@@ -43,12 +43,12 @@ NO_LOCAL: Final = stated("no-local", NO_LOCAL_FILTER, [])
 
 
 def new_broker() -> Broker:
-    """What fails waits a second before it comes again."""
+    """Return a broker that delays a message by a second after a failed delivery."""
     return Broker(watcher=Quiet(), policy=AddressPolicy(redelivery_delay_ms=1000))
 
 
 def be_engaged(broker: Broker) -> Client:
-    """A client that is in the middle of everything that a broker keeps for it."""
+    """Return a client that uses every service of the broker and has finished none of it."""
     controller = Controller(broker, "engaged")
     client = controller.client
     client.attach_sender("results", name="results", handle=RESULTS)
@@ -64,7 +64,7 @@ def be_engaged(broker: Broker) -> Client:
 
 
 def begin_groups(broker: Broker, client: Client) -> None:
-    """Two new groups of five messages; one consumer owns both, the other waits for one of them."""
+    """Begin two groups of five messages; one consumer owns both, another waits for one of them."""
     group_ids = [f"{name} of {broker.clock.now_ms()}" for name in "ab"]
     filler = broker.session("filler")
     filler.attach_sender()
@@ -80,7 +80,7 @@ def begin_groups(broker: Broker, client: Client) -> None:
 
 
 def begin_transactions(controller: Controller) -> None:
-    """One that is open, with sends and acknowledgements, one that is empty, and two that ended."""
+    """Begin an open transaction with sends and acknowledgements, an empty one, and two that end."""
     is_open = controller.declare()
     controller.post(is_open, handle=RESULTS)
     controller.post(is_open, handle=TOPIC)
@@ -97,7 +97,7 @@ def begin_transactions(controller: Controller) -> None:
 
 
 def begin_subscriptions(broker: Broker, client: Client) -> None:
-    """Durable, shared, volatile, timed, of its own; one of which another client has a part."""
+    """Subscribe: durable, shared, volatile, timed, exclusive; another client joins one of them."""
     subscribe(client, "durable", "lasting", handle=3, credit=1, filter=[SELECTOR])
     subscribe(client, "durable shared global", "common", handle=4, credit=1)
     subscribe(client, "shared", "passing", handle=5, credit=1)
@@ -109,7 +109,7 @@ def begin_subscriptions(broker: Broker, client: Client) -> None:
 
 
 def publish(broker: Broker, controller: Controller) -> None:
-    """To all of the subscriptions, now and later, and a message that is to come later."""
+    """Publish to all of the subscriptions, now and delayed, and send a delayed message."""
     due = broker.clock.wall_ms() + DELAY_MS
     delayed = message(annotations={"x-opt-delivery-time": due})
     for payload in (selectable({"x": 1}).encoded, selectable({"x": 2}).encoded) * 2:
@@ -119,7 +119,7 @@ def publish(broker: Broker, controller: Controller) -> None:
 
 
 def restore(broker: Broker) -> None:
-    """End what is to outlive its client, and take all that is left."""
+    """Unsubscribe from what outlives its client, and consume all remaining messages."""
     broker.advance(2 * DELAY_MS)
     heir = broker.session("engaged")
     assert unsubscribe(heir, "", "lasting") is None
@@ -135,7 +135,7 @@ def restore(broker: Broker) -> None:
 
 
 def left_in(broker: Broker) -> dict[str, int]:
-    """The messages of every queue that has any."""
+    """Return the number of messages of every queue that is not empty."""
     return {
         queue.address: int(queue.contents())
         for queue in broker.router.queues.values()
@@ -144,7 +144,7 @@ def left_in(broker: Broker) -> dict[str, int]:
 
 
 def test_an_engaged_client_is_in_the_middle_of_everything() -> None:
-    """Or else the tests below prove less than they say."""
+    """Without this, the tests below would prove less than they claim."""
     broker = new_broker()
     client = be_engaged(broker)
     assert broker.watcher.errors == []
@@ -194,7 +194,7 @@ def test_their_messages_go_without_the_collector(ending: Ending) -> None:
 
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS.keys())
 def test_services_hold_on_to_no_connection(ending: Ending) -> None:
-    """Subscriptions, transactions' deadlines and owned groups outlive it, without it."""
+    """Subscriptions, timeouts and owned groups outlive the connection without a reference to it."""
     broker = new_broker()
     client = be_engaged(broker)
     assert engine_objects() > 15

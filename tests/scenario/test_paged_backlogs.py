@@ -1,4 +1,4 @@
-"""A broker on SQLite whose backlogs are longer than their windows, over a restart, too."""
+"""A broker on SQLite whose backlogs are longer than their paging windows, over a restart, too."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ WINDOW = 128
 
 
 class Reader(RecordingConsumer):
-    """Settles what it gets, and tells when it has had so many."""
+    """A consumer that settles each message, and sets `served` once it has received `count`."""
 
     def __init__(self, app: App, count: int) -> None:
         super().__init__(count, settles=app.journal.batch)
@@ -40,7 +40,7 @@ def bodies(*numbers: int) -> list[bytes]:
 
 @asynccontextmanager
 async def running(folder: Path, *, memory_max: int | None = None) -> AsyncIterator[App]:
-    """A broker on the store in that folder."""
+    """Run a broker on the store in `folder`."""
     settings = Settings(
         port=0,
         users_file=folder / "users",
@@ -63,11 +63,12 @@ def queue_of(app: App) -> Queue:
 
 
 def loaded(queue: Queue) -> int:
+    """Return the number of entries of `queue` that are in memory."""
     return sum(len(each.loaded(-1, 10**6)) for each in queue.backlogs if each is not None)
 
 
 async def take(app: App, count: int) -> list[bytes]:
-    """What a consumer gets that asks for so many."""
+    """Return the bodies of the `count` messages that a new consumer receives."""
     queue, reader = queue_of(app), Reader(app, count)
     queue.attach_consumer(reader)
     queue.consumer_ready(reader, drain=False)
@@ -78,7 +79,7 @@ async def take(app: App, count: int) -> list[bytes]:
 
 
 async def fill(app: App) -> None:
-    """COUNT messages, all of them committed."""
+    """Send COUNT durable messages, and wait until all are committed."""
     queue = queue_of(app)
     for number in range(COUNT):
         queue.put(new_message(encoded(b"%d" % number), durable=True), app.journal.batch)
@@ -86,7 +87,7 @@ async def fill(app: App) -> None:
     app.container.run_round()
     async with asyncio.timeout(30):
         while app.journal.durable_up_to < last:
-            await app.store.nodes()  # behind the commits in the store's thread
+            await app.store.nodes()  # runs after the commits in the store's thread
 
 
 @pytest.mark.requirement("RCV-03", "PRD-03")

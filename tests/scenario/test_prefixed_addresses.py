@@ -1,4 +1,4 @@
-"""Addresses with a prefix as clients meet them: both spellings meet, each is answered its own."""
+"""Addresses with a prefix: both spellings name one node; each client is answered in its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Seeded runs of the whole broker: nothing lost, nothing twice, and nothing left in the end.
+"""Seeded runs of the whole broker: no message is lost, duplicated or left over at the end.
 
-The number of seeds is `--seeds`: 1000 on the compiled broker, fewer on the .py files.
-`--seed` runs one, `--operations` only those of its operations.
+The number of seeds is `--seeds`: 1000 on the compiled broker, fewer on the .py files. `--seed` runs
+one seed, `--operations` only those of its operations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COMMAND: Final = "{} tests/scenario/test_simulation.py"
 
 
 def command() -> str:
-    """What runs these tests on the broker that is tested now."""
+    """Return the command that runs these tests on the broker that is tested now."""
     is_compiled = Path(str(connection.__file__)).suffix != ".py"
     return COMMAND.format(
         ".venv/bin/pytest --compiled" if is_compiled else ".venv/bin/python -m pytest"
@@ -30,7 +30,7 @@ def command() -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test for every fifty seeds, or for the one that was asked for."""
+    """Make a test for every fifty seeds, or for the one that `--seed` names."""
     if "seeds" not in metafunc.fixturenames:
         return
     config = metafunc.config
@@ -49,7 +49,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def operations(request: pytest.FixtureRequest) -> list[int] | None:
-    """The numbers of the only operations to be run, or None for all."""
+    """Return the numbers of the only operations to run; None for all."""
     given = request.config.getoption("--operations")
     return None if given is None else [int(each) for each in given.split(",")]
 

@@ -1,4 +1,4 @@
-"""Messages that are not durable leave memory when it is short, and end with their process."""
+"""Non-durable messages leave memory when it is short, and end with their process."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from tests.support.routing import encoded, new_message
 
 BODY = bytes(20_000)
 COUNT: Final = 5000
-"""Of BODY: about 100 MB, where half of the budget is 64 MiB."""
+"""Number of messages of BODY: about 100 MB, whereas half of the memory budget is 64 MiB."""
 
 
 def running(folder: Path) -> AbstractAsyncContextManager[App]:
-    """A broker with the smallest budget on the store in that folder."""
+    """Run a broker with the smallest memory budget on the store in `folder`."""
     return running_paged(folder, memory_max=LEAST)
 
 
@@ -40,7 +40,7 @@ def temporary(app: App) -> Queue:
 
 
 def of_a_volatile_subscription(app: App) -> Queue:
-    """As a subscription makes it: no address, and nothing of it is stored."""
+    """Return a queue as a volatile subscription has it: without address, and not stored."""
     router = app.container.router
     return Queue(
         address="news", policy=router.policy_of("news"), router=router, is_subscription=True
@@ -59,7 +59,7 @@ def body(number: int) -> bytes:
 
 
 async def fill(app: App, queue: Queue, count: int = COUNT) -> None:
-    """Put so many messages into `queue`, as fast as the store takes what leaves memory."""
+    """Put `count` messages into `queue`, as fast as the store writes those that leave memory."""
     memory = app.container.router.memory
     for number in range(count):
         queue.put(new_message(body(number), durable=False), app.journal.batch)
@@ -67,7 +67,7 @@ async def fill(app: App, queue: Queue, count: int = COUNT) -> None:
             app.container.run_round()
             async with asyncio.timeout(30):
                 while memory.total() > memory.limit * 5 // 8:
-                    await app.store.nodes()  # behind the commits in the store's thread
+                    await app.store.nodes()  # runs after the commits in the store's thread
 
 
 async def take(app: App, queue: Queue, count: int) -> list[bytes]:
@@ -114,7 +114,7 @@ async def test_a_queue_that_ends_leaves_nothing_in_the_store(
         assert app.container.router.memory.total() == 0
         async with asyncio.timeout(30):
             while (await app.store.places(0)).numbers:
-                await app.store.nodes()  # behind the commits in the store's thread
+                await app.store.nodes()  # runs after the commits in the store's thread
 
 
 async def test_a_start_forgets_what_was_not_durable(tmp_path: Path) -> None:

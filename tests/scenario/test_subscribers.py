@@ -1,4 +1,4 @@
-"""Subscribers of a topic: each with a queue of its own, for as long as its link lives."""
+"""Subscribers of a topic: each has a queue of its own, for as long as its link lives."""
 
 import pytest
 

@@ -1,8 +1,8 @@
-"""Subscriptions under 10⁵ random steps, against a model of what the requirements say of them.
+"""Subscriptions under 10⁵ random steps, compared with a model of their requirements.
 
-Attach, detach, close, steal, look up, unsubscribe, end of session, close and loss of
-connections, time: each answer is the model's, and so is what the broker holds after it. In
-the end, when everybody has gone and unsubscribed, it holds nothing.
+The steps: attach, detach, close, steal, look up, unsubscribe, end of session, close and loss of
+connections, time. Each answer is the model's, and so is the broker's state after it. At the end,
+when all clients have disconnected and unsubscribed, the broker holds nothing.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ OUTCOMES: Final = {
     *("lookup ", "lookup amqp:resource-locked", "lookup amqp:not-found"),
     *("close ", "close amqp:resource-locked", "detach "),
 }
-"""What the steps must come to, or they prove less than they say."""
+"""Results that must occur during the steps; otherwise the test proves less than it claims."""
 
 
 class Connection:
-    """A client, and which of its handles on each channel is the link of which name."""
+    """A client, with the link of each of its handles by channel."""
 
     def __init__(self, broker: Broker, number: int, container: str) -> None:
         self.client = broker.connect(container)
@@ -51,7 +51,7 @@ class Connection:
             self.client.begin(channel)
 
     def stolen(self) -> list[Key]:
-        """Links that the broker has detached by itself; each is let go."""
+        """Return the links that the broker has detached as stolen, and detach each."""
         found = []
         for frame in self.client.frames():
             assert isinstance(frame.body, Detach)
@@ -63,7 +63,7 @@ class Connection:
 
 
 class World:
-    """The broker, the model, and everything that may happen next."""
+    """The broker, the model, and the random choice of the next step."""
 
     def __init__(self, seed: int) -> None:
         self.draw = Random(seed)
@@ -108,7 +108,7 @@ class World:
         )
 
     def attach(self, here: Connection, channel: int, name: str, wish: Wish) -> None:
-        """Answered as the model says, behind the detach of the link that is stolen, if any."""
+        """Attach; check the answer and the detach of a stolen link, if any, against the model."""
         key = (here.container, name)
         handles = here.handles[channel]
         handle = next(each for each in range(99) if each not in handles)
@@ -123,7 +123,7 @@ class World:
         self.seen["stolen"] += steals
 
     def answer(self, here: Connection, channel: int, handle: int) -> str:
-        """The condition with which the attach is refused; what else came is left for others."""
+        """Return the condition with which the attach is refused, or ""; put other frames back."""
         frames = here.client.frames()
         (answer,) = (each.body for each in frames if isinstance(each.body, Attach))
         rest = [each for each in frames if each.body is not answer]
@@ -181,10 +181,10 @@ class World:
         self.broker.advance(milliseconds)
         self.seen["expired"] += before - len(self.model.subscriptions)
 
-    # -- what there is
+    # -- comparison
 
     def compare(self) -> None:
-        """Everything that the broker holds is what the model holds."""
+        """Check that the broker holds exactly what the model holds."""
         router = self.broker.router
         there = self.model.subscriptions.items()
         named = {name: each for name, each in there if not each.is_private()}
@@ -218,7 +218,7 @@ class World:
     # -- the end of everything
 
     def finish(self) -> None:
-        """Everybody goes; what still lasts is taken up once more, and closed."""
+        """Disconnect all clients; then resume each remaining subscription once, and close it."""
         for here in self.connections:
             self.disconnect(here)
         self.connections.clear()

@@ -1,4 +1,4 @@
-"""Subscribers with keys and patterns, from their attach to the deliveries."""
+"""Subscribers with routing keys and patterns, from their attach to the deliveries."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.support.frames import attach_receiver
 
 
 def refused(client: Client, address: str, kind: str = "topic") -> str:
-    """The condition with which a subscriber's link is refused."""
+    """Return the condition with which a subscriber's link is refused."""
     assert client.attach(attach_receiver(address, kind=kind)).source is None
     detach = client.expect_last(Detach)
     assert detach.error is not None
@@ -97,7 +97,7 @@ def durable(address: str) -> Source:
 
 
 def leave(client: Client) -> None:
-    """Detach without closing: a durable subscription goes on collecting (SUB-30)."""
+    """Detach without closing: a durable subscription continues to collect messages (SUB-30)."""
     client.send(Detach(handle=0))
     client.expect_last(Detach)
 

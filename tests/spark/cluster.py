@@ -1,4 +1,4 @@
-"""A Spark cluster on this machine: a master and its workers, processes of Spark's own classes."""
+"""A Spark cluster on this machine: a master and workers, as processes of Spark's own classes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TASK: Final = " Executor: Running task "
 
 
 class Daemon:
-    """One process of the cluster. `found` is what its log said when it was ready."""
+    """One process of the cluster. `found` is the part of its log that showed that it was ready."""
 
     def __init__(self, folder: Path, name: str, words: list[str], ready: re.Pattern[str]) -> None:
         self.log: Final = folder / f"{name}.log"
@@ -81,13 +81,13 @@ class Daemon:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A master and where its workers keep what their executors say."""
+    """A master, and the folders in which its workers keep their executors' output."""
 
     master: str
     workers: list[Path]
 
     def tasks(self) -> list[list[int]]:
-        """By application in the order of their starts: how many tasks each worker has begun."""
+        """Return the tasks that each worker has begun, by application in order of starts."""
         names = sorted({each.name for worker in self.workers for each in worker.glob("app-*")})
         return [[_tasks_in(worker / name) for worker in self.workers] for name in names]
 
@@ -98,7 +98,7 @@ def _tasks_in(application: Path) -> int:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
-    """A master with two workers of one core each, whose files lie in `folder`, which is made."""
+    """Yield a master with two workers of one core each; make `folder` for their files."""
     folder.mkdir()
     daemons: list[Daemon] = []
     workers = [folder / f"worker-{number}" for number in range(2)]

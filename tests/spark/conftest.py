@@ -1,4 +1,4 @@
-"""One Spark for all tests of a process, brokers for it, and what a missing Java means."""
+"""One Spark for all tests of a process, brokers for it, and the treatment of a missing Java."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import pytest
 
-# Behind everything else, so that the checkout does not hide an installed wheel. tests/conftest.py
-# comes too late for this file where pytest is given this folder alone.
+# Appended at the end, so that the checkout does not hide an installed wheel. tests/conftest.py
+# comes too late for this file if pytest is given this folder alone.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from tests.interop.broker_process import BrokerProcess
@@ -26,11 +26,11 @@ DURABLE: Final = 'store = "sqlite:///store.db"\n'
 
 
 CRASH_ROW: Final = "crash row"
-"""The property of a test that is a line of the crash matrix' table."""
+"""Name of the property with which a test reports a line of the crash matrix' table."""
 
 
 def missing() -> str | None:
-    """Why no test here can run, or None."""
+    """Return why no test here can run, or None."""
     if shutil.which("java") is None:
         return "java is not installed: no test with Spark"
     if importlib.util.find_spec("pyspark") is None:
@@ -39,7 +39,7 @@ def missing() -> str | None:
 
 
 class NotCollected(pytest.Module):
-    """A module of tests that cannot be imported, for a reason to be told."""
+    """A module of tests that cannot be imported, and is skipped with the reason."""
 
     def collect(self) -> NoReturn:
         not_available(missing() or "")
@@ -55,7 +55,10 @@ def pytest_pycollect_makemodule(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave most of the crash matrix, half a minute a row, to those who ask for it."""
+    """Mark all tests as slow Spark tests; deselect most of the crash matrix without --crashes.
+
+    A row of that matrix takes half a minute.
+    """
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.spark)
@@ -86,7 +89,7 @@ def pytest_terminal_summary(
 
 @pytest.fixture(scope="session")
 def quick_drivers(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whoever starts Spark is quick from the second time on."""
+    """Make the archive of classes with which Spark starts quickly from the second time on."""
     from tests.spark.driver import archive_classes
 
     archive_classes(tmp_path_factory.mktemp("classes"))
@@ -94,7 +97,7 @@ def quick_drivers(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one session of this process of pytest. Who changes its settings puts them back."""
+    """Yield pytest's one session. A test that changes its settings restores them."""
     from tests.spark import session
 
     started = session.start(tmp_path_factory.mktemp("spark"))
@@ -104,7 +107,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """The broker that most tests share: its store is a file, everybody may enter."""
+    """Yield the broker that most tests share: its store is a file, and it needs no login."""
     process = BrokerProcess(tmp_path_factory.mktemp("broker"), settings=DURABLE)
     yield process
     assert process.running, f"the broker died, see {process.log}"
@@ -113,7 +116,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker of this test alone, which may stop it."""
+    """Yield a broker of this test alone, which may stop it."""
     folder = tmp_path / "broker"
     folder.mkdir()
     process = BrokerProcess(folder, settings=DURABLE)

@@ -1,6 +1,6 @@
-"""A queue, a stream over it into another queue, and what became of every message.
+"""A queue, a stream from it into another queue, and the fate of every message.
 
-The judge is python-qpid-proton and the broker's own figures: nothing of the pipeline counts.
+python-qpid-proton and the broker's own figures decide: nothing of the pipeline is trusted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BROKER: Final = 'store = "sqlite:///store.db"\n'
 
 @dataclass(frozen=True)
 class Count:
-    """What is true of all messages at one moment."""
+    """The numbers of messages at one moment, by their state."""
 
     acked: int
     """Gone from the queue for good."""
@@ -77,7 +77,7 @@ class Scene:
         return BrokerProcess(folder, settings=self._settings, program=[*command(), *serve])
 
     def restart_broker(self) -> None:
-        """Kill it without a warning, and start it on what it left."""
+        """Kill the broker without a warning, and start it on the store that it left."""
         self.broker.kill()
         self.broker = self._start()
 
@@ -85,7 +85,7 @@ class Scene:
         self.broker.kill()
 
     def plan(self, fault: Mapping[str, str] | None = None, **options: str) -> Plan:
-        """The stream from `in` to `out`; each driver has a folder, all have one checkpoint."""
+        """Return the stream from `in` to `out`: a folder for each driver, one checkpoint."""
         self._drivers += 1
         url = self.broker.url
         source = {
@@ -106,7 +106,7 @@ class Scene:
         )
 
     def fault(self, place: str, nth: int, action: str) -> dict[str, str]:
-        """A fault that strikes once in this scene."""
+        """Return the options of a fault that strikes once in this scene."""
         return {
             "place": place,
             "nth": str(nth),
@@ -120,7 +120,7 @@ class Scene:
         return (self.folder / "struck").exists()
 
     def wait_until_paused(self) -> None:
-        """Opening a pipe waits for the other end."""
+        """Wait until the fault pauses: opening a pipe waits for its other end."""
         self.told.read_bytes()
 
     def let_go(self) -> None:
@@ -128,7 +128,7 @@ class Scene:
         self.pipe.write_bytes(b"go")
 
     def wait_until_returned(self, messages: int) -> None:
-        """Until so many wait in `in`, which nobody holds."""
+        """Wait until `in` has that number of messages that no consumer holds."""
         with Peer(self.broker.url) as peer:
             peer.opened()
             peer.until(
@@ -137,7 +137,7 @@ class Scene:
             )
 
     def count(self) -> Count:
-        """What is there now. Takes nothing away."""
+        """Return the counts of now; consume nothing."""
         with Peer(self.broker.url) as peer:
             peer.opened()
             numbers = Counter(browsed(peer, "out"))
@@ -151,13 +151,13 @@ class Scene:
         )
 
     def left(self, queue: str) -> int:
-        """How many messages the queue has, whoever holds them."""
+        """Return the queue's number of messages, including those that consumers or leases hold."""
         told = asked(self.broker.url, "READ", "queue", queue)
         return sum(int(told[name]) for name in ("messages", "acquired", "held"))
 
 
 def asked(url: str, operation: str, kind: str, name: str) -> dict[str, Any]:
-    """The body of the broker's response to a request of management."""
+    """Return the body of the broker's response to a management request."""
     connection = BlockingConnection(url, timeout=10)
     try:
         words = {"operation": operation, "type": kind, "name": name}
@@ -171,7 +171,7 @@ def asked(url: str, operation: str, kind: str, name: str) -> dict[str, Any]:
 
 
 def browsed(peer: Peer, address: str) -> list[int]:
-    """The numbers of all messages of a queue, in order, which stay there."""
+    """Return the numbers of all messages of a queue, in order; the messages stay there."""
     receiver = peer.new_receiver(address)
     receiver.source.distribution_mode = Terminus.DIST_MODE_COPY
     peer.attach(receiver)

@@ -1,6 +1,6 @@
 """A Spark driver in a process of its own, which may be killed: `python -m tests.spark.driver PLAN`.
 
-The plan is a file of JSON (class Plan). What happens is told in lines of JSON: `started` with the
+The plan is a JSON file (class Plan). Events are printed as lines of JSON: `started` with the
 processes' ids, then `ended` with the error, or null.
 """
 
@@ -33,9 +33,9 @@ NOTHING_TOLD: Final[dict[str, Any]] = {"event": "nothing"}
 
 @dataclass(frozen=True)
 class Plan:
-    """One streaming query over all there is, from the source into the sink, and its fault.
+    """One streaming query over everything available, from the source into the sink, and its fault.
 
-    `provider` is module:class of the data source that is both; it is registered here.
+    `provider` is module:class of the data source that serves as both; it is registered here.
     """
 
     provider: str
@@ -49,7 +49,7 @@ class Plan:
 
 
 def run(plan: Plan) -> str | None:
-    """The error that the query ended with, None where it came to its end."""
+    """Run the query to its end; return the error that ended it, None if there was none."""
     folder = Path(plan.folder)
     spark = session.start(folder, master=plan.master, settings=plan.settings)
     module, _, name = plan.provider.partition(":")
@@ -78,7 +78,7 @@ def run(plan: Plan) -> str | None:
 
 
 def jvm_of(spark: SparkSession) -> int:
-    """The process that Spark's Java side runs in."""
+    """Return the id of the process that runs Spark's Java side."""
     gateway: Any = spark.sparkContext._gateway
     return int(gateway.proc.pid)
 
@@ -115,7 +115,7 @@ class Driver:
         assert self._process.stdout is not None
         with self._process.stdout as output:
             for line in output:
-                # Java's own words come here, too
+                # other lines are Java's own output
                 told: dict[str, Any] = json.loads(line) if line.startswith("{") else NOTHING_TOLD
                 if told["event"] == "started":
                     self.pids = told["pids"]
@@ -124,13 +124,13 @@ class Driver:
                     self.error = told["error"]
 
     def wait(self) -> str | None:
-        """The error it ended with, None where all is done."""
+        """Wait for the driver's end; return the error that it reported, None if all was done."""
         self._process.wait(timeout=ENDS_SECONDS)
         self._reader.join(timeout=ENDS_SECONDS)
         return self.error
 
     def started(self) -> list[int]:
-        """The ids of its two processes, once they are known."""
+        """Return the ids of its two processes, once they are known."""
         assert self._started.wait(STARTS_SECONDS), f"no Spark, see {self.log}"
         return self.pids
 
@@ -148,7 +148,7 @@ def kill_all(pids: list[int]) -> None:
 
 @contextmanager
 def running(plan: Plan) -> Iterator[Driver]:
-    """A driver that does not outlive the test."""
+    """Yield a driver, and kill it at the end."""
     driver = Driver(plan)
     try:
         yield driver
@@ -157,11 +157,11 @@ def running(plan: Plan) -> Iterator[Driver]:
 
 
 def archive_classes(folder: Path) -> None:
-    """Make the archive that lets drivers start in half the time, where there is none yet."""
+    """Make the archive with which drivers start in half the time, unless it exists."""
     archive = session.class_archive()
     archive.parent.mkdir(parents=True, exist_ok=True)
     with archive.with_suffix(".lock").open("w") as lock:
-        # it takes half a minute of both cores: one process of pytest makes it, the others wait
+        # making it takes half a minute of both cores: one process of pytest does, the others wait
         flock(lock, LOCK_EX)
         if not archive.exists():
             _archive_classes(archive, folder)
@@ -180,7 +180,7 @@ def _archive_classes(archive: Path, folder: Path) -> None:
         settings={"spark.driver.extraJavaOptions": options},
     )
     with running(plan) as driver:
-        # ends with the last process that has its output: Java, when the archive is written
+        # the driver's output ends with its last process: Java, once the archive is written
         assert driver.wait() is None, driver.log
     being_made.replace(archive)
 

@@ -1,4 +1,4 @@
-"""Journals made by hand and by a small model, as rows of the archive, for audits and reports."""
+"""Event logs made by hand and by a small model, as rows of the archive, for audits and reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = tuple[object, ...]
 
 @dataclass
 class Writer:
-    """Writes rows as the broker does: ids ascend, a millisecond apart."""
+    """Makes rows as the broker does: ids ascend, times are a millisecond apart."""
 
     boot: str = "b1"
     rows: list[Row] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Writer:
         reason: str = "",
         count: int = 0,
     ) -> int:
-        """A row about message number `message`, whose place that is; its id."""
+        """Add a row about message number `message`, at a position of its own; return its id."""
         self.id += 1
         self.now += MS
         place = (message if isinstance(message, int) else 1) * 10 + 4
@@ -54,7 +54,7 @@ class Writer:
         return self.id
 
     def restart(self) -> None:
-        """Rows of another process from now on."""
+        """Start the rows of another broker process."""
         self.boot = f"b{int(self.boot[1:]) + 1}"
 
     def frame(self, spark: SparkSession) -> DataFrame:
@@ -63,14 +63,14 @@ class Writer:
 
 @dataclass
 class Busy:
-    """A busy broker's event log, and the faults in it: which check, of which message."""
+    """The event log of a busy broker, and its faults, each as the check and the message."""
 
     told: Writer
     faults: set[tuple[str, str]]
 
 
 class Model:
-    """Queues that fill, are consumed, fail and are restarted, by chance but for what is planted."""
+    """Queues that fill, are consumed, fail and are restarted at random, with planted faults."""
 
     def __init__(self, seed: int, plant: list[str]) -> None:
         self.chance = random.Random(seed)
@@ -98,7 +98,7 @@ class Model:
         return Busy(self.told, self.faults)
 
     def wants(self, check: str) -> bool:
-        """Whether it is time for a fault of that kind."""
+        """Return whether a fault of that kind is to be planted now; if so, it is used up."""
         if check not in self.plant or self.chance.random() > 0.05:
             return False
         self.plant.remove(check)

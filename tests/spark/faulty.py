@@ -1,9 +1,9 @@
 """The data source `amqp` with a fault at a chosen place, once: `format("faulty")`.
 
-Options beside the source's own: `fault.place` (one of PLACES), `fault.nth` (its batch, counted
-from 0), `fault.action` (one of ACTIONS), `fault.once` (a file, made when it strikes),
-`fault.pids` (the driver's processes), `fault.told` and `fault.pipe` (where `pause` says that it
-is there, and waits).
+Options in addition to the source's own: `fault.place` (one of PLACES), `fault.nth` (its batch,
+counted from 0), `fault.action` (one of ACTIONS), `fault.once` (a file, made when the fault
+strikes), `fault.pids` (the driver's processes), `fault.told` and `fault.pipe` (pipes with which
+`pause` says that it has begun, and waits for its end).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ACTIONS: Final = ("kill-driver", "kill-worker", "fail", "pause")
 
 
 class Fault:
-    """What goes wrong, and where."""
+    """The fault: its place, its batch and its action."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         facts = {
@@ -48,7 +48,7 @@ class Fault:
         assert not facts or facts["action"] in ACTIONS
 
     def at(self, place: str, batch: int) -> None:
-        """Strike, if it is for this place and batch, and has not struck yet."""
+        """Strike if the fault is for this place and batch, and has not struck yet."""
         facts = self._facts
         if facts.get("place") != place or int(facts["nth"]) != batch:
             return
@@ -62,7 +62,7 @@ class Fault:
         if action == "fail":
             raise RuntimeError("a fault that the test wants")
         if action == "pause":
-            # opening a pipe waits for the other end: the test's, which then lets go
+            # opening a pipe waits for its other end, which the test opens to end the pause
             Path(self._facts["told"]).write_bytes(b"here")
             Path(self._facts["pipe"]).read_bytes()
             return
@@ -81,7 +81,7 @@ class FaultySource(DefaultSource):
     """The source under test, whose reader and writer are wrapped."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        # of the dict that Spark gives the keys are in lower case
+        # the keys of the dict that Spark passes are in lower case
         given = dict(options)
         self.fault = Fault(given)
         super().__init__({k: v for k, v in given.items() if not k.startswith(PREFIX)})
@@ -98,7 +98,7 @@ class FaultySource(DefaultSource):
 
 
 class FaultyReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Passes everything on; strikes while the driver asks, and while a task reads."""
+    """Passes every call on; strikes while the driver asks, and while a task reads."""
 
     def __init__(self, inner: Any, fault: Fault) -> None:
         self.inner = inner
@@ -141,7 +141,7 @@ class FaultyReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class FaultyWriter(DataSourceStreamArrowWriter):
-    """Passes everything on; strikes where rows are staged, and around the driver's commit."""
+    """Passes every call on; strikes after staging, and before and after the driver's commit."""
 
     def __init__(self, inner: Any, fault: Fault) -> None:
         self.inner = inner

@@ -1,4 +1,4 @@
-"""A stream that takes messages, run by the tests batch for batch."""
+"""A stream that takes messages, which the tests run batch by batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = "position BIGINT, JMSMessageID STRING, JMSXGroupID STRING, JMSXDeliver
 
 @dataclass
 class Batch:
-    """What one attempt at a batch had, with the partition and the place of each row."""
+    """The rows of one attempt at a batch, each with its partition and its place there."""
 
     number: int
     rows: list[Row]
@@ -31,12 +31,12 @@ class Batch:
 
 
 def nothing(number: int) -> None:
-    """What is done beside taking a batch, where nothing is."""
+    """Do nothing beside taking a batch."""
 
 
 @dataclass
 class Stream:
-    """A query and its checkpoint. `fail_in` is the batch whose sink fails behind its work."""
+    """A query and its checkpoint. `fail_in` is the batch whose sink fails after its work."""
 
     spark: SparkSession
     folder: Path
@@ -56,7 +56,7 @@ class Stream:
         return writer.start()
 
     def run(self) -> list[Batch]:
-        """All that is there; the batches of this run."""
+        """Process everything that is there; return the batches of this run."""
         before = len(self.batches)
         self.start().awaitTermination()
         return self.batches[before:]
@@ -71,18 +71,18 @@ class Stream:
 
     @property
     def counts(self) -> Counter[str]:
-        """How often each message has come."""
+        """Return how often each message was received."""
         return Counter(each for batch in self.batches for each in batch.ids)
 
 
 def entity(url: str, kind: str, name: str) -> dict[str, object]:
-    """What the broker tells of one."""
+    """Return what the broker's management reports about one entity."""
     with opened(read_options({"url": url, "address": "any"}, Use.SINK)) as broker:
         return dict(broker.ask("READ", kind, name))
 
 
 def leases(url: str) -> list[dict[str, object]]:
-    """All leases."""
+    """Return the records of all leases."""
     with opened(read_options({"url": url, "address": "any"}, Use.SINK)) as broker:
         told = broker.entities("lease")
     names = cast("list[str]", told["attributeNames"])
@@ -91,5 +91,5 @@ def leases(url: str) -> list[dict[str, object]]:
 
 
 def ids(address: str, numbers: range) -> list[str]:
-    """Those of `sent.texts`."""
+    """Return the ids of the messages that `sent.texts` makes."""
     return sorted(f"ID:{address}-{number}" for number in numbers)

@@ -14,7 +14,7 @@ SENT_MS = 1_700_000_000_000
 
 
 def texts(count: int, *, address: str, groups: int = 0, first: int = 0) -> Iterator[bytes]:
-    """Numbered text messages with a few properties; in `groups` groups, where there are any."""
+    """Yield numbered text messages with a few properties; in `groups` groups, unless that is 0."""
     for number in range(first, first + count):
         yield encoded(TextBody(f"text {number}"), number, address=address, groups=groups)
 
@@ -35,7 +35,7 @@ def encoded(body: Body, number: int, *, address: str, groups: int = 0) -> bytes:
 
 
 def send(url: str, address: str, messages: Iterable[bytes]) -> None:
-    """All of them are there when this returns."""
+    """Send the messages; all of them are in the queue when this returns."""
     options = read_options({"url": url, "address": address}, Use.SINK)
     with connected(options) as connection:
         publisher = Publisher(connection, address)

@@ -1,4 +1,4 @@
-"""Spark as the tests run it: small, on this machine alone, its workers finding what is tested."""
+"""Spark as the tests run it: small, on this machine, with workers that find the tested code."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.interop.broker_process import ROOT, from_checkout
 
 CACHE: Final = ROOT / ".cache" / "spark"
 NO_CONFIGURATION: Final = CACHE / "conf"
-"""An empty folder; the archive of classes is of one class path, of which it is the first part."""
+"""An empty folder. The archive of classes fits one class path only, and this is its first part."""
 
 MASTER: Final = "local[2,3]"
 """Two tasks at once; a task that fails is tried three times in all, as on a cluster."""
 
 JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC"
-"""Starts sooner and takes less memory; a test is over before the better compiler pays."""
+"""Java starts sooner and takes less memory; a test is too short for the better compiler to pay."""
 
 SMALL: Final = {
     "spark.ui.enabled": "false",
@@ -35,7 +35,7 @@ SMALL: Final = {
     "spark.driver.memory": "512m",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
-    # to write code for a dozen rows and compile it takes a fifth of the time; commands do so
+    # to generate and compile code for a dozen rows takes a fifth of the time; commands do so
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.streaming.stopTimeout": "30s",
@@ -45,10 +45,10 @@ NOTHING: Final[Mapping[str, str]] = {}
 
 
 def python_path(folder: Path) -> list[str]:
-    """Where Spark's Python processes find the code under test, and the tests' own.
+    """Return where Spark's Python processes find the code under test, and the tests' own.
 
-    Under `--compiled` the checkout would hide the installed wheel: there they get a
-    folder, made in `folder`, that has nothing but the tests.
+    Under `--compiled` the checkout would hide the installed wheel: there they get a folder, made in
+    `folder`, that has nothing but the tests.
     """
     if from_checkout():
         return [str(ROOT)]
@@ -60,43 +60,46 @@ def python_path(folder: Path) -> list[str]:
 
 
 def variables(folder: Path) -> dict[str, str]:
-    """What the environment of whoever starts Spark has to say."""
+    """Return the environment variables of a process that starts Spark."""
     return {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(python_path(folder)),
-        # what the machine's owner set for Spark of his own is not meant for this one
+        # settings of the machine's owner for another Spark do not apply to this one
         "SPARK_HOME": "",
         "SPARK_CONF_DIR": str(NO_CONFIGURATION),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        # for whatever starts a driver: a test, its driver, a command, a program of a README
+        # for every program that starts a driver: a test, its driver, a command, a README's program
         "SPARK_SUBMIT_OPTS": flags(),
     }
 
 
 def given(folder: Path) -> dict[str, str]:
-    """The same for a process whose environment has nothing of them; an empty one is none."""
+    """Return `variables` without the empty ones, for a process that has none of them set."""
     return {name: value for name, value in variables(folder).items() if value}
 
 
 @cache
 def class_archive() -> Path:
-    """Where Spark's classes lie as Java has them in memory: with it a driver starts in half the
-    time. `tests.spark.driver.archive_classes` makes it; without it all goes the slow way."""
+    """Return the path of the archive of Spark's classes as Java has them in memory.
+
+    With it, a driver starts in half the time. `tests.spark.driver.archive_classes` makes it;
+    without it, everything starts the slow way.
+    """
     told = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
     digest = sha256(f"{pyspark.__file__} {pyspark.__version__} {told}".encode()).hexdigest()
     return CACHE / f"classes-{digest[:12]}.jsa"
 
 
 def flags() -> str:
-    """What Java is told."""
+    """Return the options of Java."""
     archive = class_archive()
     return f"{JVM} -XX:SharedArchiveFile={archive}" if archive.exists() else JVM
 
 
 @contextmanager
 def changed_environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """With `changes`, of which an empty one takes a variable away; afterwards as it was."""
+    """Apply `changes` to the environment within the block; an empty value removes a variable."""
     before = {name: os.environ.get(name) for name in changes}
     for name, value in changes.items():
         _set(name, value or None)
@@ -117,13 +120,13 @@ def _set(name: str, value: str | None) -> None:
 def start(
     folder: Path, *, master: str = MASTER, settings: Mapping[str, str] = NOTHING
 ) -> SparkSession:
-    """A session whose files lie in `folder`."""
+    """Start a session whose files are in `folder`."""
     NO_CONFIGURATION.mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder.master(master).appName(folder.name)
     chosen = {
         **SMALL,
         "spark.local.dir": str(folder / "scratch"),
-        # executors of a cluster; locally the workers have it from the environment
+        # for executors of a cluster; local workers have it from the environment
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(python_path(folder)),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         **settings,

@@ -1,4 +1,4 @@
-"""The archive has each row once, wherever it should be, however often a batch is written."""
+"""The archive has each row once, in the right place, however often a batch is written."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NIGHT: Final = datetime(2026, 1, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 MORNING: Final = datetime(2026, 2, 1, tzinfo=UTC)
 
 ODD: Final = ("orders", "007", "a/b c", "ä=ö%2F", "null", "date=1")
-"""Addresses that a folder's name has to be careful with."""
+"""Addresses with characters that need care in the name of a folder."""
 
 
 def messages(
     spark: SparkSession, numbers: Sequence[int], addresses: Sequence[str] = ODD
 ) -> DataFrame:
-    """A message of each number at each address: the odd ones came in the morning."""
+    """Return a message of each number at each address; the odd numbers came in the morning."""
     rows = []
     for number in numbers:
         for address in addresses:
@@ -86,7 +86,7 @@ def test_what_was_archived_before_is_not_archived_again(
 
 
 class Incoming:
-    """A stream that a test fills: files of event log rows in a folder."""
+    """A stream that a test fills: files with event log rows in a folder."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
@@ -101,7 +101,7 @@ class Incoming:
         self.told.frame(self.spark).coalesce(1).write.mode("append").parquet(str(self.folder))
 
     def archive(self, archive: Archive) -> list[ArchivedBatch]:
-        """Run the job as `--once`; what it wrote."""
+        """Run the job as with `--once`; return the batches that it wrote."""
         schema = self.told.frame(self.spark).schema
         rows = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         told: list[ArchivedBatch] = []
@@ -123,11 +123,11 @@ def test_a_batch_that_is_written_again_replaces_itself(spark: SparkSession, tmp_
     incoming.add(5)
     assert [each.rows for each in incoming.archive(archive)] == [5, 5]
     assert ids(archive) == list(range(1, 11))
-    # as if the driver had been killed when the batch was written and Spark did not know yet
+    # as if the driver had been killed after writing the batch, before Spark recorded it
     last = archive.checkpoint("events") / "commits" / "1"
     last.unlink()
     (last.parent / ".1.crc").unlink(missing_ok=True)
-    # and as if it had got only half as far, with files that are not made this time
+    # and as if it had written only half, in a file that is not written this time
     (written,) = [file for file in archive.files(EVENTS) if "-b0000000001-" in file.name]
     stray = written.with_name(written.name.replace("-0.parquet", "-7.parquet"))
     stray.write_bytes(written.read_bytes())

@@ -1,4 +1,4 @@
-"""The audit finds exactly what is wrong in an event log; DuckDB and a model agree with it."""
+"""The audit finds exactly the faults of an event log; DuckDB and a model agree with it."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def without_an_id(told: Writer, q: str) -> None:
 
 
 def shared_by_two_from_before_the_journal(told: Writer, q: str) -> None:
-    """At a topic two subscribers without a name have one place; how they began was trimmed."""
+    """At a topic, two subscribers without names have one place; their beginnings were trimmed."""
     for kind in ("delivered", "delivered", "accepted", "accepted"):
         told.note(kind, address=q)
 
@@ -240,7 +240,7 @@ STORIES: Final[list[tuple[Story, set[str]]]] = [
 
 @pytest.mark.requirement("PIP-63")
 def test_stories(spark: SparkSession) -> None:
-    """Each story at an address of its own; whatever is open in the end is lost."""
+    """Each story has an address of its own; whatever is open in the end is lost."""
     told = Writer()
     for story, _ in STORIES:
         story(told, story.__name__)

@@ -1,4 +1,4 @@
-"""Queues as tables: what waits there is looked at, and stays."""
+"""Queues as tables: browsing shows the messages, which stay in the queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COUNT = 500
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker with five hundred messages that are looked at."""
+    """Yield a broker with five hundred messages to be browsed."""
     process = BrokerProcess(tmp_path_factory.mktemp("shown"), settings=SETTINGS)
     send(process.url, "shown", texts(COUNT, address="shown", groups=10))
     yield process
@@ -53,7 +53,7 @@ def test_each_look_shows_every_message_once(
 def test_conditions_are_judged_by_the_broker_where_that_is_wanted(
     spark: SparkSession, shown: BrokerProcess
 ) -> None:
-    """Spark has less to look at; that it gives the same rows is all that a user sees."""
+    """Spark has fewer rows to filter; a user only sees that the rows are the same."""
     name = "spark.sql.python.filterPushdown.enabled"
     spark.conf.set(name, "true")
     frame = (

@@ -28,16 +28,16 @@ event_log = true
 pattern = "out"
 event_log = true
 """
-"""Not of all: answers to requests of management go through queues, too."""
+"""Not all addresses: responses of management pass through queues, too."""
 
 
 def settings() -> dict[str, str]:
-    """Of whoever has work for the cluster."""
+    """Return the settings of a program that has work for the cluster."""
     return {
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": session.flags(),
         "spark.sql.shuffle.partitions": "2",
-        # no task begins before both are there
+        # no task begins before both workers are there
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     }
 

@@ -1,7 +1,7 @@
-"""Whatever is killed, and when: nothing is lost, and nothing comes twice while the lease lives.
+"""After any kill, nothing is lost, and nothing is duplicated while the lease lives.
 
-Each row kills for real (SIGKILL), and counts before and after the restart. The counts of all rows
-are printed as a table at the end of the run.
+Each row really kills a process (SIGKILL), and counts before and after the restart. The counts of
+all rows are printed as a table at the end of the run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.spark.driver import running
 pytestmark = [pytest.mark.requirement("PIP-71"), pytest.mark.usefixtures("quick_drivers")]
 
 ASKED_FOR = pytest.mark.whole_matrix
-"""Two drivers are started for a row: `make test` has a few of them, `make crashes` all."""
+"""Mark of rows that only `make crashes` runs: a row starts two drivers, so `make test` has few."""
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def tell(request: pytest.FixtureRequest) -> Iterator[dict[str, Count]]:
-    """Counts by the name of the moment; they go into the table."""
+    """Yield a dict for counts, by the name of the moment; they become lines of the table."""
     counts: dict[str, Count] = {}
     yield counts
     request.node.user_properties += [
@@ -41,7 +41,7 @@ def tell(request: pytest.FixtureRequest) -> Iterator[dict[str, Count]]:
 
 @dataclass(frozen=True)
 class Kill:
-    """The driver dies at a place of its third batch: what is there then."""
+    """The driver dies at a place of its third batch; the counts that are expected then."""
 
     place: str
     acked: int
@@ -71,7 +71,7 @@ def test_a_driver_killed(kill: Kill, scene: Scene, tell: dict[str, Count]) -> No
         assert driver.wait() == "it was killed"
     tell["killed"] = scene.count()
     assert tell["killed"].sink == kill.sink
-    # asking settles what is before it
+    # the question for a batch settles the batch before it
     assert tell["killed"].acked in (kill.acked, kill.acked - BATCH)
     with running(scene.plan()) as driver:
         assert driver.wait() is None
@@ -112,8 +112,10 @@ def test_a_broker_killed_between_batches(scene: Scene, tell: dict[str, Count]) -
 
 
 def test_a_lease_that_runs_out_is_not_lost(scene: Scene, tell: dict[str, Count]) -> None:
-    """At least once, from there on: what the sink had of the lost batch may come again. Where
-    that is not wanted, the query ends with an error: `test_lease_stream`."""
+    """From there on, delivery is at least once: the sink may get messages of the lost batch again.
+
+    If that is not wanted, the query ends with an error: `test_lease_stream`.
+    """
     fault = scene.fault("committed", 2, "kill-driver")
     with running(scene.plan(fault, leaseTtl="1s")) as driver:
         assert driver.wait() == "it was killed"
@@ -134,7 +136,7 @@ def test_a_lease_that_runs_out_is_not_lost(scene: Scene, tell: dict[str, Count])
     ],
 )
 def test_a_zombie_driver(place: str, scene: Scene, tell: dict[str, Count]) -> None:
-    """A driver that hangs while another takes its place finds itself shut out."""
+    """A driver that hangs while another takes its place is refused afterwards."""
     with running(scene.plan(scene.fault(place, 2, "pause"))) as zombie:
         scene.wait_until_paused()
         with running(scene.plan()) as driver:

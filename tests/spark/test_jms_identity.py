@@ -1,7 +1,7 @@
-"""What Qpid JMS sent, Qpid JMS gets back from the archive: every header, property and body.
+"""Qpid JMS gets back from the archive what it sent: every header, property and body.
 
 Its messages of all kinds go to a queue, into the archive, and from there, by the command line as a
-user types it, into another queue. `QPID_JMS_MESSAGES=10000` for more of them.
+user types it, into another queue. `QPID_JMS_MESSAGES=10000` sends more of them.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ event_log = true
 
 
 def sent_by_jms(maven: str, broker: BrokerProcess, address: str, folder: Path) -> dict[int, Facts]:
-    """What Qpid JMS says of the messages that it has sent."""
+    """Return the facts that Qpid JMS wrote of the messages that it sent."""
     return phase("sendMany", maven, broker, address, folder)
 
 
 def shown_by_jms(maven: str, broker: BrokerProcess, address: str, folder: Path) -> dict[int, Facts]:
-    """What Qpid JMS says of the messages that it takes."""
+    """Return the facts that Qpid JMS wrote of the messages that it received."""
     return phase("show", maven, broker, address, folder)
 
 
@@ -69,7 +69,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 def run(job: str, *words: str, folder: Path) -> dict[str, Any]:
-    """What a job of the pipeline tells at its end."""
+    """Run a job of the pipeline; return what it reports at its end."""
     done = subprocess.run(
         [*command(), "pipeline", job, *words, "--json"],
         cwd=folder,

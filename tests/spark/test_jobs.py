@@ -1,4 +1,4 @@
-"""The jobs against a broker that runs: archive, audit, report, replay, as the commands do it."""
+"""The jobs against a running broker: archive, audit, report, replay, as the commands run them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COUNT: Final = 40
 
 @pytest.fixture(scope="module")
 def journaling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker that keeps an event log of everything."""
+    """Yield a broker that keeps an event log of everything."""
     process = BrokerProcess(tmp_path_factory.mktemp("journaling"), settings=SETTINGS)
     yield process
     assert process.running, f"the broker died, see {process.log}"
@@ -47,7 +47,7 @@ def journaling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProce
 
 @dataclass
 class Told:
-    """What the jobs say while they run."""
+    """The lines that the jobs print while they run."""
 
     lines: list[str] = field(default_factory=list)
 
@@ -56,7 +56,7 @@ class Told:
 
 
 def fill(broker: BrokerProcess, address: str) -> None:
-    """Messages with properties of all kinds; every fourth is urgent."""
+    """Send messages with properties of all kinds; every fourth is urgent."""
     connection = BlockingConnection(broker.url, timeout=30)
     sender = connection.create_sender(address)
     for number in range(COUNT):
@@ -73,7 +73,7 @@ def fill(broker: BrokerProcess, address: str) -> None:
 
 
 def received(broker: BrokerProcess, address: str, count: int) -> list[Message]:
-    """Take so many messages."""
+    """Consume `count` messages and return them."""
     connection = BlockingConnection(broker.url, timeout=30)
     receiver = connection.create_receiver(address, credit=count)
     found = []

@@ -1,4 +1,4 @@
-"""Streams that take messages, at a running broker."""
+"""Streams that take messages from a running broker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.spark.sent import send, texts
 
 PATIENCE_S = 20
 LOOK = threading.Event()
-"""Never set: between two looks something else may run."""
+"""Never set: waiting for it lets other threads run between two looks."""
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -32,13 +32,13 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def behind_header(data: bytes) -> bytes:
-    """All sections but the header, which is the broker's to write."""
+    """Return all sections after the header, which the broker may rewrite."""
     code, at = descriptor_at(data, 0, len(data))
     return data[skip(data, at, len(data)) :] if code == HEADER else data
 
 
 def held(url: str, address: str) -> tuple[object, object]:
-    """What waits in a queue, and what somebody has of it."""
+    """Return a queue's number of ready messages, and of those held by consumers or leases."""
     told = entity(url, "queue", address)
     return told["messages"], told["acquired"]
 
@@ -47,7 +47,7 @@ def held(url: str, address: str) -> tuple[object, object]:
 def drained(
     spark: SparkSession, broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> list[list[Batch]]:
-    """Two runs over a queue, one after the other, with messages between them."""
+    """Return the batches of two runs over a queue, with messages sent between and during them."""
     folder = tmp_path_factory.mktemp("drained")
     stream = Stream(
         spark,
@@ -55,7 +55,7 @@ def drained(
         {"url": broker.url, "address": "drained", "maxMessagesPerTrigger": "400"},
     )
     send(broker.url, "drained", texts(1000, address="drained", groups=7))
-    # what comes while it runs is for the next run
+    # messages sent while it runs are for the next run
     stream.also = lambda number: (
         send(broker.url, "drained", texts(50, address="drained", first=1000, groups=7))
         if number == 0
@@ -102,7 +102,7 @@ def test_a_group_comes_in_one_partition_in_its_order(drained: list[list[Batch]])
 def test_what_is_done_is_settled_though_nothing_new_comes(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    """Spark itself would tell of the last batch only with the next."""
+    """Spark itself would report the last batch only with the next one."""
     stream = Stream(spark, tmp_path, {"url": broker.url, "address": "idle"})
     query = stream.start(available_now=False)
     try:
@@ -118,7 +118,7 @@ def test_what_is_done_is_settled_though_nothing_new_comes(
 def test_a_batch_waits_for_as_many_as_are_wanted(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    """Ten are too few; with the eleventh they come, all in one batch, and later ones by time."""
+    """Ten are too few; with the eleventh all are delivered in one batch, later ones by time."""
     options = {"url": broker.url, "address": "few", "minMessagesPerTrigger": "11"}
     stream = Stream(spark, tmp_path, {**options, "pollTimeoutMs": "50", "maxTriggerDelay": "3s"})
     send(broker.url, "few", texts(10, address="few"))
@@ -137,7 +137,7 @@ def test_a_batch_waits_for_as_many_as_are_wanted(
 def test_a_batch_that_is_repeated_has_the_messages_that_it_had(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    """The sink fails behind its work, twice; between the runs more messages come."""
+    """The sink fails after its work, twice; more messages are sent between the runs."""
     options = {"url": broker.url, "address": "again", "maxMessagesPerTrigger": "30"}
     stream = Stream(spark, tmp_path, options)
     send(broker.url, "again", texts(70, address="again"))
@@ -176,7 +176,7 @@ def test_a_lease_that_ran_out_is_loud_unless_that_is_not_wanted(
     stream.run()
     assert held(broker.url, "lost") == (0, 0)
     assert set(stream.counts) == set(ids("lost", range(50)))
-    # at least once: those of the batch that was lost came in both, and say so
+    # at least once: messages of the lost batch came in both, flagged as redelivered
     again = [row.JMSXDeliveryCount for row in stream.batches[-1].rows]
     assert again == [2] * 20
 
@@ -185,7 +185,7 @@ def test_a_lease_that_ran_out_is_loud_unless_that_is_not_wanted(
 def test_a_lease_lives_as_long_as_its_batch_takes(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    """It is renewed meanwhile, by a thread of the driver's."""
+    """A thread of the driver renews it meanwhile."""
     stream = Stream(spark, tmp_path, {"url": broker.url, "address": "slow", "leaseTtl": "2s"})
     seen = []
 
@@ -232,7 +232,7 @@ def test_a_second_driver_fences_the_first(
 def test_a_subscription_is_made_and_its_messages_are_taken(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    """With a selector, all columns, and a broker that is not there before the one that is."""
+    """With a selector, all columns, and a first URL at which there is no broker."""
     options = {
         "url": f"amqp://127.0.0.1:9,{broker.url}",
         "subscription": "audit",

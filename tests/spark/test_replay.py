@@ -1,4 +1,4 @@
-"""Which archived messages a replay means, and in which order they go."""
+"""The archived messages that a replay selects, and the order in which it sends them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ COUNT: Final = 6
 
 
 def archived(spark: SparkSession, folder: Path) -> DataFrame:
-    """Messages 0 to 5, a day apart, of two addresses in turn; archived twice, in different runs."""
+    """Return messages 0 to 5, a day apart, of two addresses in turn; some are archived twice."""
     columns = {**MESSAGE_COLUMNS}
     rows = []
     for number in range(COUNT):
         row: dict[str, object] = dict.fromkeys(columns)
         row["address"] = "even" if number % 2 == 0 else "odd"
         row["subscription"] = "durable/c/n" if number == 4 else None
-        # two of one moment: their positions decide
+        # two have the same time: their positions decide
         row["enqueuedAt"] = START + DAY * (number if number != 5 else 3)
         row["position"] = (number * 10 + 4) if number != 5 else 4
         row["JMSMessageID"] = f"ID:{number}"
@@ -79,7 +79,7 @@ def test_what_is_meant_and_in_which_order(spark: SparkSession, tmp_path: Path) -
             [2],
         ),
     ]
-    # one query for all: each case is numbered by itself
+    # one query for all cases, each numbered by itself
     parts = [
         numbered(chosen(messages, choice)).select(F.lit(name).alias("case"), NUMBER, "amqp")
         for name, choice, _ in cases
@@ -115,7 +115,7 @@ def test_a_plan_says_what_would_be_sent(spark: SparkSession, tmp_path: Path) -> 
 
 @pytest.mark.requirement("PIP-67")
 def test_the_bytes_tell_messages_apart_only_where_nothing_else_does(spark: SparkSession) -> None:
-    """The header of a message that is read twice differs: its ttl, its count of deliveries."""
+    """The header of a message that is read twice differs: in its ttl, and in its delivery count."""
     known, no_position = ("q", None, 14, START, "ID:1"), ("q", None, None, START, "ID:2")
     rows = [
         *((*known, header, 7) for header in (b"ttl 9", b"ttl 8", None)),
@@ -131,7 +131,7 @@ def test_the_bytes_tell_messages_apart_only_where_nothing_else_does(spark: Spark
 
 @pytest.mark.requirement("PIP-67")
 def test_what_is_not_staged_goes_in_one_part(spark: SparkSession) -> None:
-    """Parts are sent at the same time: two would mix."""
+    """Parts are sent at the same time: two would mix their messages."""
     rows = [("q", None, number, START, f"ID:{number}", b"") for number in (5, 2, 9, 1, 7, 3)]
     columns = ", ".join(f"{name} {MESSAGE_COLUMNS[name]}" for name in (*SAME, "amqp"))
     messages = spark.createDataFrame(rows, columns).repartition(3)

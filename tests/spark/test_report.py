@@ -17,7 +17,7 @@ from tests.spark.event_logs import START, Model, Writer
 
 
 def story() -> Writer:
-    """`a`: two messages, one of them given twice. `b`: three come, and go with their queue."""
+    """Return an event log: `a` gets two messages, one twice; `b` three, gone with the queue."""
     told = Writer()
     told.note("enqueued", 1, address="a")
     told.note("enqueued", 2, address="a")

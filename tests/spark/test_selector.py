@@ -1,4 +1,4 @@
-"""Selectors over rows select what the broker's own select over messages."""
+"""Selectors over rows select the same messages as the broker's own."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ SELECTORS: Final = [
 
 @pytest.mark.requirement("PIP-67")
 def test_rows_are_selected_like_messages(spark: SparkSession) -> None:
-    """One query asks all selectors of all messages."""
+    """One query evaluates all selectors for all messages."""
     clock = SimulatedClock()
     columns = RowMaker(list(MESSAGE_COLUMNS), address="q")
     places = range(len(MESSAGES))

@@ -1,4 +1,4 @@
-"""Writing: staged or plain, batches and streams."""
+"""Writing to queues: staged or plain, in batches and in streams."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TELLING: Final = ", ".join(
         *("bodyMap", "bodyList", "bodyJson"),
     )
 )
-"""Enough columns to tell messages apart; all of them take Spark long to compile."""
+"""Enough columns to tell messages apart; Spark takes long to compile all of them."""
 
 
 def browsed(
@@ -52,7 +52,7 @@ def browsed(
 
 
 def sinks(url: str) -> list[dict[str, object]]:
-    """What the broker keeps of sinks."""
+    """Return the broker's records of sinks."""
     options = read_options({"url": url, "address": "any"}, Use.SINK)
     with opened(options) as broker:
         body = broker.entities("sink")
@@ -66,7 +66,7 @@ def sinks(url: str) -> list[dict[str, object]]:
 def test_columns_become_the_messages_they_came_from(
     spark: SparkSession, broker: BrokerProcess
 ) -> None:
-    """All kinds of bodies, each row to the address in its column, and nothing kept of the job."""
+    """Bodies of all kinds; a row goes to the address in its column; no record of the job stays."""
     given = [encoded(body, at, address="in.all") for at, body in enumerate(BODIES)]
     send(broker.url, "in.all", given)
     rows = browsed(spark, broker.url, "in.all")
@@ -100,7 +100,7 @@ def test_raw_replay_is_exact_to_the_bit(spark: SparkSession, broker: BrokerProce
 
 
 class Files:
-    """A stream of numbered texts: each file a batch."""
+    """A stream of numbered texts; each file is a batch."""
 
     def __init__(self, spark: SparkSession, folder: Path, url: str, address: str) -> None:
         self.spark, self.folder, self.url, self.address = spark, folder, url, address
@@ -129,7 +129,7 @@ class Files:
         return query
 
     def forget_commit(self, batch: int) -> None:
-        """As if the driver had been killed between the sink's commit and Spark's own."""
+        """Make it look as if the driver was killed between the sink's commit and Spark's own."""
         for name in (f"{batch}", f".{batch}.crc"):
             (self.folder / "checkpoint" / "commits" / name).unlink()
 
@@ -172,7 +172,7 @@ def test_at_least_once_a_repeated_batch_repeats_its_messages_with_their_ids(
 
 
 def first_attempt_fails(numbers: Iterable[int]) -> Iterator[tuple[str]]:
-    """Each task hands over what it has, and fails behind it, the first time."""
+    """Yield all rows of a task, then fail on its first attempt."""
     for number in numbers:
         yield (str(number),)
     context = TaskContext.get()
@@ -185,7 +185,7 @@ def first_attempt_fails(numbers: Iterable[int]) -> Iterator[tuple[str]]:
 def test_a_task_that_is_tried_again_sends_its_messages_once(
     spark: SparkSession, broker: BrokerProcess
 ) -> None:
-    """What the first attempt had staged is dropped: batches are small, so it was much."""
+    """Rows that the first attempt had staged are dropped: with small batches, these are many."""
     numbers = spark.sparkContext.range(0, 2000, numSlices=2)
     failing = spark.createDataFrame(numbers.mapPartitions(first_attempt_fails), "value STRING")
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"

@@ -1,4 +1,4 @@
-"""The event log as a table and as a stream, by every way that leads to it."""
+"""The event log as a table and as a stream, over every way of reading it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ event_log = true
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> BrokerProcess:
-    """A broker that has seen three hundred messages come, and has an event log of that."""
+    """Return a broker that three hundred messages were sent to, with an event log of that."""
     process = BrokerProcess(tmp_path_factory.mktemp("told"), settings=SETTINGS)
     send(process.url, "told", texts(MESSAGES - 100, address="told"))
     send(process.url, "told.too", texts(100, address="told.too"))
@@ -45,7 +45,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> BrokerProcess:
 
 @pytest.fixture(scope="module")
 def store(told: BrokerProcess) -> str:
-    """Its store, when it has been stopped."""
+    """Return the URL of that broker's store; the broker has been stopped."""
     if told.running:
         assert told.stop() == 0
     return f"sqlite:///{told.log.parent / 'store.db'}"

@@ -1,4 +1,4 @@
-"""What the source and the sink take for granted of Spark, asked of Spark itself."""
+"""The behaviour of Spark that the source and the sink rely on, tested with Spark itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def registered(spark: SparkSession) -> None:
 
 
 class Toys:
-    """Queries from the toy source, their checkpoint and their notes in one folder."""
+    """Queries from the toy source, with their checkpoint and their notes in one folder."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
@@ -36,7 +36,7 @@ class Toys:
         return self.spark.readStream.format("toy").options(**self.plain, total=str(total)).load()
 
     def into_toy(self, total: int, **options: str) -> StreamingQuery:
-        """Everything there is, into the toy sink; ended when this returns."""
+        """Run a query over all numbers into the toy sink, to its end."""
         writer = self.stream(total).writeStream.format("toy").options(**self.plain, **options)
         query = (
             writer.option("checkpointLocation", str(self.checkpoint))
@@ -57,7 +57,7 @@ def toys(spark: SparkSession, tmp_path: Path) -> Toys:
 
 @pytest.fixture(scope="module")
 def three_batches(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Toys:
-    """A run over thirty numbers, ten a batch, which is over."""
+    """Return a finished run over thirty numbers, ten a batch."""
     toys = Toys(spark, tmp_path_factory.mktemp("three-batches"))
     toys.into_toy(30)
     return toys
@@ -76,7 +76,7 @@ def test_a_batch_ends_in_the_commit_log_before_the_next_is_asked_for(
 
 
 def test_available_now_asks_once_more_behind_the_last_batch(three_batches: Toys) -> None:
-    """This is where the last batch is settled, since its commit never comes."""
+    """The last batch is settled at this call, since its commit never comes."""
     last = three_batches.noted("latestOffset")[-1]
     assert last["start"]["at"] == 30
     assert [call["end"]["at"] for call in three_batches.noted("commit")] == [10, 20]

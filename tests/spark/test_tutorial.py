@@ -28,7 +28,7 @@ MINUTES: Final = 10
 
 
 def blocks(language: str) -> list[str]:
-    """The tutorial's fenced blocks in that language."""
+    """Return the tutorial's fenced blocks in that language."""
     _, _, rest = README.read_text().partition("\n## Tutorial\n")
     tutorial = re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0]
     found = [text for named, text in BLOCK.findall(tutorial) if named == language]
@@ -38,7 +38,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker with the tutorial's settings, but on ports that are free."""
+    """Yield a broker with the tutorial's settings, but on free ports."""
     (settings,) = blocks("toml")
     process = BrokerProcess(tmp_path, settings=settings.replace("port = 8161", "port = 0"))
     yield process
@@ -47,7 +47,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 def here(text: str, broker: BrokerProcess) -> str:
-    """What is printed, with this broker's addresses."""
+    """Return the printed text with this broker's addresses in it."""
     for line in broker.log.read_text().splitlines():
         if found := re.match(r"ready .* http=(\S+)", line):
             text = text.replace(PRINTED_HTTP, found[1])
@@ -56,7 +56,7 @@ def here(text: str, broker: BrokerProcess) -> str:
 
 
 def on_the_path(folder: Path) -> Path:
-    """A folder with `jms-broker` and `python` as the tests mean them."""
+    """Return a folder with `jms-broker` and `python` as the tests need them."""
     programs = folder / "bin"
     programs.mkdir()
     for name, words in (("jms-broker", command()), ("python", [sys.executable])):

@@ -1,7 +1,7 @@
-"""A source and a sink without a broker, which write down every call that Spark makes.
+"""A source and a sink without a broker, which record every call that Spark makes.
 
-The stream is the numbers from 0 on, `total` of them. Each call becomes a line of JSON
-in the file `calls`; processes of every kind append to it.
+The stream is the numbers from 0 on, `total` of them. Each call becomes a line of JSON in the file
+`calls`; processes of every kind append to it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PER_BATCH: Final = 10
 
 
 def note(options: Options, call: str, **facts: object) -> None:
-    """Append one line; a single write of a file opened for appending comes out whole."""
+    """Append one line; a single write to a file opened for appending is not mixed with others."""
     line = json.dumps({"call": call, "pid": os.getpid(), **facts}) + "\n"
     handle = os.open(options["calls"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
@@ -52,19 +52,19 @@ def note(options: Options, call: str, **facts: object) -> None:
 
 
 def calls(path: Path, *names: str) -> list[Call]:
-    """What was noted, in order; only of `names` where some are given."""
+    """Return the recorded calls in order; only those of `names`, if any are given."""
     noted: list[Call] = [json.loads(line) for line in path.read_text().splitlines()]
     return [call for call in noted if not names or call["call"] in names]
 
 
 def names_in(folder: str) -> list[int]:
-    """The numbers of the batches whose entry lies in a log of the checkpoint."""
+    """Return the numbers of the batches that have an entry in a log of the checkpoint."""
     path = Path(folder)
     return sorted(int(each.name) for each in path.iterdir() if each.name.isdigit())
 
 
 def here_and_now() -> dict[str, object]:
-    """What a task can learn of where it runs."""
+    """Return the facts that a task can learn about where it runs."""
     context = TaskContext.get()
     assert context is not None
     return {
@@ -78,14 +78,14 @@ def here_and_now() -> dict[str, object]:
 
 @dataclass
 class Numbers(InputPartition):
-    """The numbers from `first` on, below `end`."""
+    """A partition: the numbers from `first` on, below `end`."""
 
     first: int
     end: int
 
 
 class ToySource(DataSource):
-    """`format("toy")`."""
+    """The data source of `format("toy")`."""
 
     @classmethod
     def name(cls) -> str:
@@ -109,7 +109,7 @@ class ToySource(DataSource):
 
 
 class ToyReader(DataSourceReader):
-    """A batch read of ten numbers, in the columns that were asked for."""
+    """A batch read of ten numbers, in the columns of the requested schema."""
 
     def __init__(self, options: MutableMapping[str, str], schema: StructType) -> None:
         self.options = options
@@ -133,7 +133,7 @@ class PushingReader(ToyReader):
 
 
 class ToyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Ten numbers a batch. It looks at the checkpoint with each question about offsets."""
+    """Ten numbers per batch. Each question for the latest offset also reads the checkpoint."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.options = options
@@ -150,7 +150,7 @@ class ToyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"at": 0, "minted": fresh}
 
     def _beat(self) -> None:
-        """A thread of the driver's process, as one that renews a lease."""
+        """Record that a thread runs in the driver's process, like one that renews a lease."""
         note(self.options, "beat")
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -191,13 +191,16 @@ class ToyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 @dataclass
 class Written(WriterCommitMessage):
-    """How many rows a task wrote."""
+    """The number of rows that a task wrote."""
 
     rows: int
 
 
 class ToyStreamWriter(DataSourceStreamWriter):
-    """Notes what it is given. Fails as often as the option `fail` says, or returns nothing."""
+    """Records its calls. The first `failures` attempts fail; `message=none` returns None.
+
+    The commit of batch `die` fails.
+    """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.options = options

@@ -1,1 +1,1 @@
-"""Clients, clocks and builders that the suites share; fakes with behaviour, no mocks."""
+"""Clients, clocks and builders for all test suites; fakes with behaviour, no mocks."""

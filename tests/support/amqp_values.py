@@ -24,7 +24,7 @@ LONGS = st.integers(-(2**63), 2**63 - 1)
 SMALL = st.integers(-0x80, 0x7F)
 BYTES = st.integers(0, 0xFF)
 WORDS = st.integers(0, 2**32 - 1)
-# short, or just at the border of what a narrow form holds
+# short texts, and some at the size limit of the 8-bit encodings
 TEXTS = st.text(max_size=4) | st.sampled_from(["a" * 255, "a" * 256, "é" * 127, "é" * 128])
 BINARIES = st.binary(max_size=4) | st.sampled_from([bytes(255), bytes(256)])
 NAMES = st.text("ab-", max_size=3) | st.sampled_from(["a" * 255, "a" * 256])
@@ -33,7 +33,7 @@ ULONGS = st.integers(0, 2**64 - 1).map(ULong)
 DESCRIPTORS = ULONGS | SYMBOLS
 FLOATS = st.floats(width=32).map(Float)
 
-# constructor of an array, elements that it can hold
+# constructor of an array, and a strategy for the elements that it can hold
 ELEMENTS: list[tuple[int, st.SearchStrategy[object]]] = [
     (0x50, BYTES.map(UByte)),
     (0x51, SMALL.map(Byte)),
@@ -67,14 +67,14 @@ ELEMENTS: list[tuple[int, st.SearchStrategy[object]]] = [
 
 @st.composite
 def scalars(draw: st.DrawFn) -> object:
-    """A value that contains no others."""
+    """Draw a value that contains no other values."""
     _, elements = draw(st.sampled_from(ELEMENTS[:24]))
     return draw(elements)
 
 
 @st.composite
 def arrays(draw: st.DrawFn) -> Array:
-    """Values of one constructor, described or not, or any number of no width."""
+    """Draw values of one constructor, described or not, or any number of zero-width elements."""
     if draw(st.integers(0, 9)) == 0:
         return Array(draw(st.integers(0x40, 0x45)), [], zero_width_count=draw(WORDS))
     code, elements = draw(st.sampled_from(ELEMENTS))
@@ -84,7 +84,7 @@ def arrays(draw: st.DrawFn) -> Array:
 
 @st.composite
 def values(draw: st.DrawFn, depth: int = 3) -> object:
-    """A value of any type, with up to `depth` levels of others in it."""
+    """Draw a value of any type, with up to `depth` levels of nested values."""
     kind = draw(st.integers(0, 9))
     if kind == 0:
         return None

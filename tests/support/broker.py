@@ -1,4 +1,4 @@
-"""A broker without sockets on simulated time, and the clients that speak frames to it."""
+"""A broker without sockets on simulated time, and clients that exchange frames with it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CREDIT = 100
 
 
 class RecordingOutlet(Transport):
-    """Takes what a peer writes. It is never full: a test says when it is blocked."""
+    """Records what a peer writes; a test itself reports it as blocked, as it is never full."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -76,7 +76,7 @@ class RecordingOutlet(Transport):
 
 
 class Doorman(Authenticator):
-    """Knows passwords. One that is `slow` answers when `answer` is called."""
+    """An authenticator with fixed passwords; a `slow` one answers only when `answer` is called."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Doorman(Authenticator):
             self.answer()
 
     def answer(self) -> None:
-        """Judge the peer that waits longest."""
+        """Answer the peer that has waited longest."""
         peer, mechanism, response = self.waiting.pop(0)
         if mechanism == ANONYMOUS and self.anonymous:
             peer.authenticated("")
@@ -127,7 +127,7 @@ class Doorman(Authenticator):
 
 
 class RecordingWatcher(Watcher):
-    """Remembers what an operator would be told."""
+    """Records the events of which an operator would be informed."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -157,7 +157,7 @@ class RecordingWatcher(Watcher):
 
 
 class Broker:
-    """A container with everything behind it. Nothing happens but what a test makes happen."""
+    """A container with everything behind it, in which nothing happens unless a test causes it."""
 
     def __init__(
         self,
@@ -207,11 +207,11 @@ class Broker:
         self.container.service = Management(self.container)
 
     def dial(self) -> Client:
-        """A client that is connected, and has sent nothing."""
+        """Return a client that is connected and has sent nothing."""
         return Client(self)
 
     def connect(self, container_id: str = "client", **fields: object) -> Client:
-        """A client that has been let in; our open has been read."""
+        """Return a client whose connection is open on both sides."""
         client = self.dial()
         client.send_bytes(opening(container_id, **fields))
         assert client.expect(Header).data == AMQP_HEADER
@@ -220,18 +220,18 @@ class Broker:
         return client
 
     def session(self, container_id: str = "client", **fields: object) -> Client:
-        """A client with a session on channel 0."""
+        """Return a client with a session on channel 0."""
         client = self.connect(container_id, **fields)
         client.begin()
         return client
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, and do what is due."""
+        """Let time pass, and run the timers that are due."""
         self.clock.advance(milliseconds)
         self.container.tick()
 
     def queues(self) -> list[Queue]:
-        """Every queue, those of named subscriptions included."""
+        """Return all queues, including those of named subscriptions."""
         subscriptions = [each.queue for each in self.router.subscriptions.named.values()]
         return [*self.router.queues.values(), *subscriptions]
 
@@ -239,7 +239,7 @@ class Broker:
         return self.router.queues[address]
 
     def fill(self, address: str = "q", count: int = 1, *, kind: str = "queue") -> None:
-        """Put messages with the bodies `0`, `1`, … into a node, by a client of its own."""
+        """Send `count` messages with the bodies `0`, `1`, … to a node, from a client of its own."""
         sender = self.session("filler")
         sender.attach(attach_sender(address, kind=kind))
         sender.expect(Flow)
@@ -250,7 +250,7 @@ class Broker:
 
 
 class Client:
-    """The other end of a connection: frames in, and every frame that came back, in order."""
+    """The client end of a connection: sends frames, and keeps received frames in their order."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -287,12 +287,12 @@ class Client:
         return self.expect(Begin)
 
     def attach(self, attach: Attach, *, channel: int = 0) -> Attach:
-        """Attach a link; the answer, which must be an attach."""
+        """Attach a link and return the answer, which must be an attach."""
         self.send(attach, channel=channel)
         return self.expect(Attach)
 
     def attach_sender(self, address: str | None = "q", **fields: object) -> Attach:
-        """A link to send on, with its first credit."""
+        """Attach a link to send on, and receive its first credit."""
         answer = self.attach(attach_sender(address, **fields))  # type: ignore[arg-type]
         self.expect(Flow)
         return answer
@@ -300,7 +300,7 @@ class Client:
     def attach_receiver(
         self, address: str | None = "q", *, credit: int = 0, **fields: object
     ) -> Attach:
-        """A link to receive on, with credit."""
+        """Attach a link to receive on, and grant `credit`."""
         answer = self.attach(attach_receiver(address, **fields))  # type: ignore[arg-type]
         if credit:
             handle = fields.get("handle", 0)
@@ -309,7 +309,7 @@ class Client:
         return answer
 
     def flow(self, *, channel: int = 0, **fields: object) -> None:
-        """Send a flow that tells truly what was sent and has come on that session so far."""
+        """Send a flow whose transfer-ids are those of the session so far."""
         self._look()
         given: dict[str, object] = {
             "next_outgoing_id": self._transfers_out[channel],
@@ -319,7 +319,7 @@ class Client:
         self.send(flow(**given), channel=channel)  # type: ignore[arg-type]
 
     def transfer(self, number: int = 0, body: bytes = b"hello", **fields: object) -> None:
-        """Send a whole message as the delivery of that number."""
+        """Send a whole message as delivery `number`."""
         given: dict[str, object] = {
             "delivery_id": number,
             "tag": b"%d" % number,
@@ -338,22 +338,22 @@ class Client:
             self._transfers_in[each.channel] += isinstance(each.body, Transfer)
 
     def frames(self) -> list[Frame]:
-        """Every frame that has come since the last look."""
+        """Return all frames that have arrived since the last call."""
         self._look()
         frames = self._frames
         self._frames = []
         return frames
 
     def put_back(self, frames: list[Frame]) -> None:
-        """Let these be the next to come."""
+        """Put frames back, so that they are the next to be returned."""
         self._frames = [*frames, *self._frames]
 
     def bodies(self) -> list[Body | None]:
-        """As `frames`, without channels."""
+        """Return the bodies of `frames()`, without channels."""
         return [each.body for each in self.frames()]
 
     def expect_frame(self, kind: type[P]) -> tuple[int, P]:
-        """The channel and the body of the next frame, which must be of that kind."""
+        """Return channel and body of the next frame, which must be of type `kind`."""
         frames = self.frames()
         assert frames, f"{kind.__name__} was expected, nothing came"
         body = frames[0].body
@@ -362,11 +362,11 @@ class Client:
         return frames[0].channel, body
 
     def expect(self, kind: type[P]) -> P:
-        """The next frame, which must be of that kind."""
+        """Return the body of the next frame, which must be of type `kind`."""
         return self.expect_frame(kind)[1]
 
     def expect_last(self, kind: type[P]) -> P:
-        """The next frame, of that kind, behind which nothing comes."""
+        """Return the body of the next frame, which must be of type `kind` and the last."""
         body = self.expect(kind)
         self.expect_nothing()
         return body
@@ -376,7 +376,7 @@ class Client:
         assert not frames, f"nothing was expected, not {describe(frames)}"
 
     def expect_deliveries(self, *bodies: bytes) -> list[Transfer]:
-        """Whole deliveries with these bodies, and nothing behind them."""
+        """Check that the remaining frames are whole deliveries with these bodies; return them."""
         from tests.support.frames import body_of
 
         transfers = [self.expect(Transfer) for _ in bodies]
@@ -385,7 +385,7 @@ class Client:
         return transfers
 
     def expect_refusal(self, condition: str) -> Attach:
-        """An attach without the terminus that was asked for, and detach(closed) with the reason."""
+        """Return an attach without the requested terminus; a detach must close with `condition`."""
         answer = self.expect(Attach)
         assert (answer.target if answer.role else answer.source) is None
         detach = self.expect(Detach)
@@ -396,7 +396,7 @@ class Client:
         return answer
 
     def expect_detach(self, condition: str | None = None, *, handle: int = 0) -> Detach:
-        """A detach that closes the link of our handle, with that condition if any."""
+        """Return a detach that closes the link `handle`, with `condition` or without an error."""
         detach = self.expect(Detach)
         assert detach.handle == handle
         assert detach.closed
@@ -404,13 +404,13 @@ class Client:
         return detach
 
     def expect_end(self, condition: str | None = None) -> End:
-        """An end with that condition, if any, and nothing behind it."""
+        """Return an end with `condition`, or without an error, which must be the last frame."""
         end = self.expect_last(End)
         assert (end.error.condition if end.error else None) == condition
         return end
 
     def expect_close(self, condition: str) -> Close:
-        """A close with that condition and nothing behind it; the socket waits for the answer."""
+        """Return a close with `condition`, the last frame; the socket stays open for our answer."""
         close = self.expect_last(Close)
         assert close.error is not None
         assert close.error.condition == condition, close.error.description
@@ -418,12 +418,12 @@ class Client:
         return close
 
     def is_closed(self) -> bool:
-        """Whether the broker has closed the socket."""
+        """Return whether the broker has closed the socket."""
         return self.transport.closed
 
 
 def describe(frames: list[Frame]) -> str:
-    """Frames in a failed assertion."""
+    """Return a text about frames, for a failed assertion."""
     return ", ".join(
         "empty" if each.body is None else f"{type(each.body).__name__}{_facts(each.body)}"
         for each in frames

@@ -1,4 +1,4 @@
-"""Time that passes when a test says so."""
+"""Simulated time, which passes only if a test says so."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ WALL_START_MS: Final = 1_750_000_000_000
 
 
 class SimulatedClock(Clock):
-    """Both clocks start at round numbers and stand still but for `advance`."""
+    """A monotonic and a wall clock that start at round numbers and move only by `advance`."""
 
     def __init__(self) -> None:
         self._now_ms = START_MS
@@ -24,10 +24,10 @@ class SimulatedClock(Clock):
         return self._wall_ms
 
     def advance(self, milliseconds: int) -> None:
-        """Let both clocks run."""
+        """Advance both clocks."""
         self._now_ms += milliseconds
         self._wall_ms += milliseconds
 
     def set_wall(self, milliseconds: int) -> None:
-        """The operator puts the clock on the wall forward, or back."""
+        """Set the wall clock forward by `milliseconds`, or back if negative, as an operator may."""
         self._wall_ms += milliseconds

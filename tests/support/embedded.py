@@ -1,4 +1,4 @@
-"""What a test does to an embedded broker by itself, without a client library."""
+"""Operations of a test on an embedded broker, without a client library."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def put(
     durable: bool = False,
     priority: int = 4,
 ) -> None:
-    """Put messages into a node, as if a client had sent them."""
+    """Put messages into a node, as if a client had sent them; `ttl` and `delay` are in ms."""
 
     def publish(app: App) -> None:
         container = app.container
@@ -45,7 +45,7 @@ def put(
 
 
 def waiting(broker: Broker, address: str) -> list[object]:
-    """The bodies that wait at an address."""
+    """Return the bodies of the ready messages at an address."""
     return [each.body for each in broker.messages(address)]
 
 
@@ -54,7 +54,7 @@ def port_of(broker: Broker) -> int:
 
 
 async def consume(client: SocketClient, address: str, *, count: int) -> None:
-    """Open, attach and receive so many deliveries, which stay unsettled."""
+    """Open, attach and receive `count` deliveries, which stay unsettled."""
     await client.open("consumer")
     await client.begin()
     client.send(Attach(name="in", handle=0, role=RECEIVER, source=Source(address=address)))
@@ -65,5 +65,5 @@ async def consume(client: SocketClient, address: str, *, count: int) -> None:
 
 
 def settle(client: SocketClient, delivery: int, state: DeliveryState | None) -> None:
-    """Settle a delivery as its consumer."""
+    """Settle a delivery as its consumer, with the outcome `state`."""
     client.send_bytes(frame(Disposition(first=delivery, state=state)))

@@ -1,4 +1,4 @@
-"""AMQP values as hex, for tests of what bytes mean: short forms, put together by hand."""
+"""AMQP values as hex, in their short forms, to compose input for decoder tests by hand."""
 
 from typing import Final
 
@@ -6,22 +6,22 @@ NULL: Final = "40"
 TRUE: Final = "41"
 FALSE: Final = "42"
 EMPTY: Final = "45"
-"""A list of nothing, in its shortest form."""
+"""An empty list in its shortest form."""
 
 
 def section(code: int, value: str) -> str:
-    """A section, or any described value, of an encoded one."""
+    """Return a section, or any described value, with an encoded value."""
     return f"0053{code:02x}{value}"
 
 
 def listed(*fields: str) -> str:
-    """A short list of encoded fields."""
+    """Return a short list of encoded fields."""
     content = "".join(fields).replace(" ", "")
     return f"c0{len(content) // 2 + 1:02x}{len(fields):02x}{content}"
 
 
 def mapped(*keys_and_values: str) -> str:
-    """A short map."""
+    """Return a short map."""
     return "c1" + listed(*keys_and_values)[2:]
 
 

@@ -1,4 +1,4 @@
-"""The engine alone: a connection whose owner takes every link and remembers what it is told."""
+"""The engine alone: a connection whose owner accepts every link and records every call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.frames import Body, Frame, frame, frames_in, opening
 
 
 class Inbox(IncomingOwner):
-    """Keeps what comes in, and decides nothing."""
+    """The owner of an incoming link; it records deliveries and makes no decisions."""
 
     def __init__(self, link: IncomingLink) -> None:
         self.link = link
@@ -51,7 +51,7 @@ class Inbox(IncomingOwner):
 
 
 class Outbox(OutgoingOwner):
-    """Sends what a test says, and remembers what became of it."""
+    """The owner of an outgoing link; it sends what a test wants, and records the outcomes."""
 
     def __init__(self, link: OutgoingLink) -> None:
         self.link = link
@@ -84,7 +84,7 @@ class Outbox(OutgoingOwner):
         header: bytes = b"",
         message_format: int = 0,
     ) -> None:
-        """Send a message; there must be room."""
+        """Send a message; the link must have room for it."""
         assert self.link.has_room()
         delivery: Delivery | None = None
         if not settled:
@@ -94,7 +94,7 @@ class Outbox(OutgoingOwner):
 
 
 class Engine(ConnectionOwner):
-    """A connection that is open, with a session on channel 0."""
+    """An open connection with a session on channel 0."""
 
     def __init__(self, limits: Limits | None = None, **fields: object) -> None:
         self.inboxes: list[Inbox] = []
@@ -117,7 +117,7 @@ class Engine(ConnectionOwner):
         self.frames()
 
     def send(self, *bodies: Body) -> list[Body | None]:
-        """Send frames in one piece; the answers."""
+        """Send frames in one piece; return the bodies of the answers."""
         self.send_bytes(b"".join(frame(body) for body in bodies))
         return self.bodies()
 
@@ -126,17 +126,17 @@ class Engine(ConnectionOwner):
         assert self.bugs == []
 
     def frames(self) -> list[Frame]:
-        """Every frame that has come since the last look."""
+        """Return all frames that the connection has written since the last call."""
         data = b"".join(self.connection.data_to_send(0))
         self.connection.written()
         return list(frames_in(data))
 
     def bodies(self) -> list[Body | None]:
-        """As `frames`, without channels."""
+        """Return the bodies of `frames()`, without channels."""
         return [each.body for each in self.frames()]
 
     def attach_sender(self, attach: Attach, *, credit: int = 10) -> Inbox:
-        """The owner of a link that the peer sends on, which has that credit."""
+        """Attach a link on which the peer sends, grant `credit`, and return its owner."""
         self.send(attach)
         inbox = self.inboxes[-1]
         if credit:
@@ -145,7 +145,7 @@ class Engine(ConnectionOwner):
         return inbox
 
     def attach_receiver(self, attach: Attach, *then: Body) -> Outbox:
-        """The owner of a link that the peer receives on; `then` is what it sends next."""
+        """Attach a link on which the peer receives, send `then`, and return the link's owner."""
         self.send(attach, *then)
         return self.outboxes[-1]
 

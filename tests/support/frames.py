@@ -1,4 +1,4 @@
-"""Frames as a client writes and reads them: builders with defaults, and the way back from bytes."""
+"""Frames as a client writes and reads them: builders with defaults, and a decoder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NULL = b"\x40"
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame that came: `body` None is an empty one."""
+    """A received frame; `body` is None for an empty frame, `size` is in bytes."""
 
     channel: int
     body: Body | None
@@ -50,7 +50,7 @@ class Frame:
 
 
 def frames_in(data: bytes) -> Iterator[Frame]:
-    """Every protocol header and frame in `data`, which must end with a whole one."""
+    """Yield every protocol header and frame in `data`, which must end with a complete one."""
     at = 0
     while at < len(data):
         if data[at : at + 4] == b"AMQP":
@@ -68,7 +68,7 @@ def frames_in(data: bytes) -> Iterator[Frame]:
 
 
 def opening(container_id: str = "client", **fields: object) -> bytes:
-    """The AMQP header and an open."""
+    """Return the AMQP header and an open."""
     return AMQP_HEADER + frame(Open(container_id=container_id, **fields))  # type: ignore[arg-type]
 
 
@@ -82,7 +82,7 @@ def attach_sender(
     target: Target | Coordinator | None = None,
     **fields: object,
 ) -> Attach:
-    """The attach of a client that sends to `address`; None is the anonymous relay."""
+    """Return the attach of a client that sends to `address`; None is the anonymous relay."""
     return Attach(
         name=name,
         handle=handle,
@@ -104,7 +104,7 @@ def attach_receiver(
     target: Target | None = None,
     **fields: object,
 ) -> Attach:
-    """The attach of a client that receives from `address`."""
+    """Return the attach of a client that receives from `address`."""
     return Attach(
         name=name,
         handle=handle,
@@ -126,7 +126,7 @@ def flow(
     drain: bool = False,
     echo: bool = False,
 ) -> Flow:
-    """A flow; what the peer has sent so far is passed in where it matters."""
+    """Return a flow; a test passes the numbers of earlier transfers if they matter."""
     return Flow(
         next_incoming_id=-1 if next_incoming_id is None else next_incoming_id,
         incoming_window=incoming_window,
@@ -152,7 +152,7 @@ def message(
     message_id: object = None,
     properties: Mapping[str, object] | None = None,
 ) -> bytes:
-    """An encoded message with one data section."""
+    """Return an encoded message with one data section; `ttl` is in ms, -1 for none."""
     out = BytesWriter()
     if durable or priority != 4 or ttl >= 0:
         put_header(
@@ -185,13 +185,13 @@ def message(
 
 
 def body_of(payload: bytes) -> bytes:
-    """The content of the one data section at the end of a message."""
+    """Return the content of the one data section at the end of a message."""
     at = payload.index(b"\x00\x53\x75")
     return payload[at + 5 :] if payload[at + 3] == 0xA0 else payload[at + 8 :]
 
 
 def header_of(payload: bytes) -> list[object]:
-    """The fields of the header section that a message starts with, as a list."""
+    """Return the five fields of the header section with which a message starts."""
     from broker.amqp.decode import take_value
     from broker.amqp.types import Described
 

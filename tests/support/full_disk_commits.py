@@ -1,8 +1,8 @@
-"""Commits to a store on a disk that runs full, and has room again: a program that tests kill.
+"""A program that tests kill: it commits to a store on a disk that is full for a while.
 
     python -m tests.support.full_disk_commits DATABASE
 
-It says on standard output what has been committed, and what it is about to do.
+It prints to standard output what has been committed, and what it does next.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REMOVED_AT_ONCE: Final = 40
 
 
 def fill(folder: Path) -> None:
-    """Another program's file takes all that is left."""
+    """Fill the disk with a file that stands for another program's."""
     with (folder / "foreign").open("ab", buffering=0) as foreign:
         try:
             while True:
@@ -36,7 +36,7 @@ def fill(folder: Path) -> None:
 
 
 async def main(database: Path) -> None:
-    """Append while there is room, remove while there is none, and see that there is room again."""
+    """Append until the disk is full, remove messages on the full disk, then check for new room."""
     store = SqliteStore(database, ballast_bytes=BALLAST)
     await store.open()
     for first in range(1, MESSAGES, APPENDED_AT_ONCE):
@@ -54,8 +54,8 @@ async def main(database: Path) -> None:
         print("removed", first + REMOVED_AT_ONCE - 1, flush=True)
     released = (await store.facts()).ballast_releases
     (database.parent / "foreign").unlink()
-    store.free_bytes()  # looks, and takes the ballast back
-    await store.nodes()  # behind that
+    store.free_bytes()  # checks for room, and allocates the ballast again
+    await store.nodes()  # runs after that
     print("released", released, flush=True)
     print("held", (await store.facts()).ballast_bytes, flush=True)
     print("full" if store.is_full() else "roomy", flush=True)

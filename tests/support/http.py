@@ -1,4 +1,4 @@
-"""What asks a broker over HTTP: the standard library's client, and bare bytes on a socket."""
+"""HTTP clients of a broker: the standard library's, and a plain socket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE_S = 10.0
 
 @dataclass(frozen=True)
 class Answer:
-    """A response. `is_whole`: it ended as it should, and not with the connection."""
+    """A response; `is_whole` is False if the connection ended before the body did."""
 
     status: int
     headers: dict[str, str]
@@ -33,24 +33,24 @@ class Answer:
     is_whole: bool
 
     def error(self) -> str:
-        """Why it was refused."""
+        """Return the reason of a refusal."""
         told = json.loads(self.body)
         assert list(told) == ["error"]
         return str(told["error"])
 
     def table(self) -> pa.Table:
-        """What the Arrow stream has."""
+        """Return the table of the Arrow stream, which must be complete."""
         assert self.is_whole
         return pa.ipc.open_stream(self.body).read_all()
 
 
 def basic(user: str, password: str) -> dict[str, str]:
-    """The header that says who asks."""
+    """Return the headers for basic authentication."""
     return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
 async def ask(url: str, headers: dict[str, str] | None = None, method: str = "GET") -> Answer:
-    """What comes back, in a thread beside the broker's loop."""
+    """Return the answer to a request, made in a thread so that the broker's loop can run."""
     return await asyncio.to_thread(_ask, url, headers or {}, method)
 
 
@@ -75,7 +75,7 @@ def _ask(url: str, headers: dict[str, str], method: str) -> Answer:
 async def served(
     store: Store, *, broker: Broker | None = None, **settings: int
 ) -> AsyncIterator[str]:
-    """The URL of an HTTP server on a free port, of a broker without other sockets."""
+    """Run an HTTP server on a free port, for a broker without other sockets; yield its URL."""
     broker = broker or Broker()
     server = HttpServer(HttpSettings(port=0, **settings), broker.container, store)
     await server.start()
@@ -89,7 +89,7 @@ async def served(
 async def socket_to(
     url: str,
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A bare connection."""
+    """Open a plain connection."""
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=2**16)
     try:
@@ -99,14 +99,14 @@ async def socket_to(
 
 
 async def begin(path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Ask for a stream on a bare connection, and read no more than its head."""
+    """Request a stream on a plain connection, and read only the head of the response."""
     writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     head = await reader.readuntil(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 "), head
 
 
 def event(number: int, kind: str = "enqueued", address: str = "a") -> EventRow:
-    """A row of the event log."""
+    """Return a row of the event log."""
     return (
         *(number, number * 1000, kind, "", address, "", f"ID:{number}", number * 10 + 4),
         *("client", "link", "1/0", 0, 0, "", "", "boot"),
@@ -114,7 +114,7 @@ def event(number: int, kind: str = "enqueued", address: str = "a") -> EventRow:
 
 
 async def note(store: Store, *rows: EventRow) -> None:
-    """Have the store keep these rows."""
+    """Store these rows."""
     batch = Batch()
     for row in rows:
         batch.note_event(row)

@@ -1,4 +1,4 @@
-"""Messages for the JMS mapping: made of sections, taken apart into sections, and compared."""
+"""Messages for the JMS mapping: composed of sections, split into sections, and compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ATTRIBUTES: Final = (
     *("user_id", "group_id", "group_sequence", "first_acquirer", "reply_to_group_id", "subject"),
     *("time_to_live", "content_type", "content_encoding", "annotations", "properties"),
 )
-"""All that a JmsMessage carries, without what only its sender, or its reader, knows."""
+"""All attributes of a JmsMessage, except those that only its sender or its reader knows."""
 
 
 def encoded(
@@ -43,7 +43,7 @@ def encoded(
     properties: dict[str, object] | None = None,
     application: dict[str, object] | None = None,
 ) -> bytes:
-    """A message with these fields, named as the specification does, and these body sections."""
+    """Return a message with these body sections and fields, named as in the specification."""
     sections: list[tuple[int, object]] = []
     if header is not None:
         sections.append((HEADER, [header.get(name) for name in HEADER_FIELDS]))
@@ -59,7 +59,7 @@ def encoded(
 
 
 def joined(*sections: tuple[int, object]) -> bytes:
-    """Sections one behind another, in order or not."""
+    """Return encoded sections, joined in the given order."""
     out = BytesWriter()
     for code, value in sections:
         put_value(out, Described(ULong(code), value))
@@ -67,7 +67,7 @@ def joined(*sections: tuple[int, object]) -> bytes:
 
 
 def sections_of(data: bytes) -> list[tuple[int, object]]:
-    """Every section: its code and its value."""
+    """Return code and value of every section."""
     found: list[tuple[int, object]] = []
     at = 0
     while at < len(data):
@@ -86,34 +86,34 @@ def _fields(data: bytes, code: int, names: tuple[str, ...]) -> dict[str, object]
 
 
 def header_of(data: bytes) -> dict[str, object]:
-    """The fields of the header section that are not null."""
+    """Return the fields of the header section that are not null."""
     return _fields(data, HEADER, HEADER_FIELDS)
 
 
 def properties_of(data: bytes) -> dict[str, object]:
-    """The fields of the properties section that are not null."""
+    """Return the fields of the properties section that are not null."""
     return _fields(data, PROPERTIES, PROPERTIES_FIELDS)
 
 
 def annotations_of(data: bytes) -> dict[str, object]:
-    """The message annotations, whose keys are all symbols."""
+    """Return the message annotations, whose keys are all symbols."""
     held = dict(sections_of(data)).get(ANNOTATIONS, Map([]))
     assert isinstance(held, Map)
     return {str(key): value for key, value in held.pairs}
 
 
 def application_of(data: bytes) -> dict[str, object]:
-    """The application properties."""
+    """Return the application properties."""
     held = dict(sections_of(data)).get(APPLICATION, Map([]))
     assert isinstance(held, Map)
     return {str(key): value for key, value in held.pairs}
 
 
 def bodies_of(data: bytes) -> list[tuple[int, object]]:
-    """The sections of the body."""
+    """Return code and value of the body sections."""
     return [section for section in sections_of(data) if DATA <= section[0] <= VALUE]
 
 
 def told(message: JmsMessage) -> dict[str, str]:
-    """All that a message carries, as text that tells types apart, and NaN from nothing."""
+    """Return all attributes of a message as text that distinguishes types, and NaN from null."""
     return {name: repr(getattr(message, name)) for name in ATTRIBUTES}

@@ -1,7 +1,7 @@
-"""A program: compacts an archive, and is killed at its file operation number N, for each N.
+"""A program that compacts an archive and is killed at its file operation number N, for each N.
 
-`python killed_compaction.py ROOT SCRATCH` prints a line of JSON for each kill: what had been the
-next operation, and which rows a reader finds in which files.
+`python killed_compaction.py ROOT SCRATCH` prints a line of JSON for each kill: the operation that
+was prevented, and the rows that a reader finds in each file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPERATIONS: Final = frozenset(
 
 
 def read(root: Path) -> dict[str, list[int]]:
-    """The rows of each file that any reader of Parquet finds."""
+    """Return the ids of the rows of each file that a reader of Parquet finds."""
     files = sorted((root / EVENTS).glob("date=*/*.parquet"))
     return {
         f"{file.parent.name}/{file.name}": pq.read_table(file, partitioning=None)["id"].to_pylist()
@@ -37,7 +37,10 @@ def read(root: Path) -> dict[str, list[int]]:
 
 
 def killed_at(number: int, root: Path) -> str:
-    """Compact in a child that dies at that operation; which it was, empty where it got through."""
+    """Compact in a child that is killed at that file operation; return its name.
+
+    Return "" if the child finished before.
+    """
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
@@ -63,7 +66,7 @@ def killed_at(number: int, root: Path) -> str:
 
 
 def main(original: Path, scratch: Path) -> None:
-    """All kills, each on a copy of its own; afterwards it is compacted once more, in peace."""
+    """Kill at each operation, each on a new copy, and then compact that copy without a kill."""
     number, event = 0, "begin"
     while event:
         number += 1

@@ -15,14 +15,14 @@ from tests.support.frames import Transfer, message
 from tests.support.stores import GatedStore
 
 FRAME = 200_000
-"""Bytes of a large message in one frame."""
+"""Bytes of a large message per frame."""
 
 SIZE = 5 * CHUNK_SIZE + 77
-"""Bytes of a body that streams."""
+"""Size in bytes of a body that is streamed."""
 
 
 class StreamingBroker:
-    """A broker on a store whose commits end when a test lets it `work`, not before."""
+    """A broker on a store whose commits complete only while a test lets it `work`."""
 
     def __init__(
         self, policy: AddressPolicy | None = None, *, limits: Limits | None = None
@@ -53,13 +53,13 @@ class StreamingBroker:
             await self._committing
 
     async def work(self) -> None:
-        """Let the disk do everything, and whoever waits for it go on."""
+        """Let the store complete all operations, and the tasks that wait for them continue."""
         for _ in range(40):
             self.store.let_all_through()
             await asyncio.sleep(0)
 
     async def swept(self) -> int:
-        """How many chunks are left when what nobody uses has been deleted."""
+        """Delete unused large bodies; return the number of chunks that are left."""
         self.broker.container.run_round()
         await self.work()
         while await self.store.sweep():
@@ -68,14 +68,14 @@ class StreamingBroker:
 
 
 def large(size: int = SIZE, **fields: object) -> tuple[bytes, bytes]:
-    """An encoded message with a body of so many bytes, and that body."""
+    """Return an encoded message with a body of `size` bytes, and that body."""
     body = bytes(range(251)) * (size // 251 + 1)
     body = body[:size]
     return message(body, **fields), body  # type: ignore[arg-type]
 
 
 def pieces(payload: bytes, number: int = 0, **fields: object) -> list[Transfer]:
-    """The frames of a large delivery."""
+    """Return the frames of a large delivery."""
     frames: list[Transfer] = []
     for at in range(0, len(payload), FRAME):
         given: dict[str, object] = {
@@ -90,7 +90,7 @@ def pieces(payload: bytes, number: int = 0, **fields: object) -> list[Transfer]:
 
 
 async def received(streaming: StreamingBroker, client: Client) -> list[Transfer]:
-    """The frames of the next delivery, as soon as it is whole."""
+    """Return the frames of the next delivery, once it is complete."""
     found: list[Transfer] = []
     while not found or found[-1].more:
         await streaming.work()

@@ -1,4 +1,4 @@
-"""Whoever waits for batches, without a request."""
+"""Acquirers of lease batches, without an HTTP request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOUR_MS = 3_600_000
 
 
 class RecordingAcquirer(Acquirer):
-    """Remembers what it was told."""
+    """Records the batches and refusals that it receives."""
 
     def __init__(self) -> None:
         self.batches: list[LeaseBatch | None] = []
@@ -34,7 +34,7 @@ def opened(
     selector: str = "",
     ttl_ms: int = HOUR_MS,
 ) -> BatchLease:
-    """A lease, opened once more."""
+    """Return a lease opened by name; one that exists is opened again."""
     return routing.router.leases.open(
         name,
         routing.queue() if queue is None else queue,
@@ -47,7 +47,7 @@ def opened(
 def ask(
     routing: Routing, lease: BatchLease, batch_number: int = 0, **wanted: int
 ) -> RecordingAcquirer:
-    """Ask for a batch, the next one unless it is said which, and wait for nothing."""
+    """Request a batch, the lease's next one unless `batch_number` is given, and do not wait."""
     acquirer = RecordingAcquirer()
     routing.router.leases.acquire(
         lease.name,
@@ -62,7 +62,7 @@ def ask(
 def acquire(
     routing: Routing, lease: BatchLease, batch_number: int = 0, **wanted: int
 ) -> list[bytes]:
-    """What is in that batch, once queues have dispatched."""
+    """Return the bodies of that batch, after the queues have dispatched; [] without a batch."""
     acquirer = ask(routing, lease, batch_number, **wanted)
     routing.pump()
     assert len(acquirer.batches) == 1, acquirer.refusals

@@ -1,4 +1,4 @@
-"""A client of `$management` that speaks frames, and what it was told."""
+"""A client of `$management` that exchanges frames, and the replies it has received."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def request(
     to: str | None = None,
     without_body: bool = False,
 ) -> bytes:
-    """An encoded request. What is None is left out."""
+    """Return an encoded request, without the arguments that are None."""
     out = BytesWriter()
     fields = FieldWriter()
     _put(fields, message_id)
@@ -65,7 +65,7 @@ def _put(fields: FieldWriter, value: object) -> None:
 
 @dataclass(frozen=True)
 class Reply:
-    """A response, read."""
+    """A decoded response."""
 
     status: int
     description: str
@@ -82,7 +82,7 @@ class Reply:
 
     @property
     def rows(self) -> list[dict[str, object]]:
-        """What a QUERY found."""
+        """The rows that a QUERY found."""
         assert self.status == 200, self.description
         names, rows = self.map["attributeNames"], self.map["results"]
         assert isinstance(names, list)
@@ -91,7 +91,7 @@ class Reply:
 
 
 def read_reply(payload: bytes) -> Reply:
-    """The response in a transfer."""
+    """Return the response in the payload of a transfer."""
     sections = split(payload, 0, len(payload))
     told = plain(take_value(payload, sections.application_properties, len(payload))[0])
     fields = plain(take_value(payload, sections.properties, len(payload))[0])
@@ -113,7 +113,7 @@ def read_reply(payload: bytes) -> Reply:
 
 
 def plain(value: object) -> object:
-    """Maps as dicts."""
+    """Return `value` with AMQP maps converted to dicts."""
     if isinstance(value, Map):
         return {key: plain(each) for key, each in value.pairs}
     if isinstance(value, list):
@@ -122,7 +122,7 @@ def plain(value: object) -> object:
 
 
 class Manager:
-    """A client with a link to `$management` in each direction: requests, and their responses."""
+    """A client with a link to `$management` in each direction: for requests and for responses."""
 
     def __init__(self, broker: Broker, container_id: str = "manager", user: str = "") -> None:
         self.broker = broker
@@ -135,7 +135,7 @@ class Manager:
         self._sent = 0
 
     def send(self, payload: bytes, *, settled: bool = False) -> None:
-        """Send a request, and wait for nothing."""
+        """Send a request, without waiting for its response."""
         number = self._sent
         self._sent += 1
         self.client.send(
@@ -145,7 +145,7 @@ class Manager:
         )
 
     def ask_raw(self, payload: bytes) -> Reply:
-        """The response to an encoded request, which has been accepted."""
+        """Return the response to an encoded request, which must be accepted."""
         self.send(payload)
         replies = []
         for body in self.client.bodies():
@@ -165,17 +165,17 @@ class Manager:
         properties: Mapping[str, object] | None = None,
         **arguments: object,
     ) -> Reply:
-        """The response to a request with these arguments."""
+        """Return the response to a request with these arguments."""
         return self.ask_raw(request(operation, kind, name, properties=properties, body=arguments))
 
     def query(self, kind: str, *, offset: int = 0, count: int = 100, **arguments: object) -> Reply:
-        """The response to a QUERY."""
+        """Return the response to a QUERY."""
         return self.look(kind, arguments, offset=offset, count=count)
 
     def look(
         self, kind: str, arguments: Mapping[str, object], *, offset: int = 0, count: int = 100
     ) -> Reply:
-        """As `query`."""
+        """Like `query`, with the arguments in a mapping."""
         asked = {"entityType": kind, "offset": offset, "count": count}
         body = dict(arguments)
         return self.ask_raw(

@@ -1,4 +1,4 @@
-"""What is left in memory: a measure that holds for compiled code, and one for Python's classes."""
+"""Measures of leaked memory: one that holds for compiled code, and one for Python's classes."""
 
 import gc
 import sys
@@ -22,7 +22,7 @@ WARM_UP: Final = 3
 REPETITIONS: Final = 8
 
 ACYCLIC: Final = (Delivery, DeliveryHistory, Message)
-"""With QueueEntry, which is a Delivery. Compiled, the collector does not know of them."""
+"""Acyclic classes, with QueueEntry, which is a Delivery; compiled, the collector ignores them."""
 
 
 ENGINE: Final = (
@@ -38,23 +38,23 @@ ENGINE: Final = (
 
 
 class Quiet(RecordingWatcher):
-    """Remembers errors, and nothing else: its notes would count as left behind."""
+    """A watcher that records errors only: other records would count as leaked memory."""
 
     def opened(self, peer: Peer) -> None:
-        """Not noted."""
+        """Record nothing."""
 
     def refused(self, peer: Peer, reason: str) -> None:
-        """Not noted."""
+        """Record nothing."""
 
     def closed(self, peer: Peer, reason: str) -> None:
-        """Not noted."""
+        """Record nothing."""
 
     def noticed(self, notice: str) -> None:
-        """Not noted."""
+        """Record nothing."""
 
 
 def growth(act: Callable[[], None]) -> float:
-    """The memory blocks that one `act` leaves, on the average; a leak of one object is one."""
+    """Return the average number of memory blocks that one `act` leaves; a leaked object is one."""
     for _ in range(WARM_UP):
         act()
     gc.collect()
@@ -66,10 +66,10 @@ def growth(act: Callable[[], None]) -> float:
 
 
 def objects_per_message() -> int:
-    """How many there are of acyclic classes, apart from those that were frozen. Not compiled."""
+    """Return the number of unfrozen objects of acyclic classes; meaningless in compiled code."""
     return sum(isinstance(each, ACYCLIC) for each in gc.get_objects())
 
 
 def engine_objects() -> int:
-    """How many there are of the objects that a connection consists of. Compiled or not."""
+    """Return the number of objects of which connections consist, compiled or not."""
     return sum(isinstance(each, ENGINE) for each in gc.get_objects())

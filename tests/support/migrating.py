@@ -1,4 +1,4 @@
-"""Databases as earlier brokers made them."""
+"""Databases with the schemas of earlier brokers."""
 
 from alembic import command
 from alembic.config import Config
@@ -8,12 +8,12 @@ from storage.sql.schema import MIGRATIONS
 
 
 def schema_0001(connection: Connection) -> None:
-    """Make the tables of the first schema, and no others."""
+    """Create the tables of the first schema, and no others."""
     schema(connection, "0001")
 
 
 def schema(connection: Connection, version: str) -> None:
-    """Make the tables as they were at that version."""
+    """Create the tables of the schema `version`."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection

@@ -1,4 +1,4 @@
-"""The parties of a node without links: they take what they are told to, and remember it."""
+"""Consumers, producers and observers of a node without links, which record what happens."""
 
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import QueueEntry
@@ -8,9 +8,9 @@ from storage.batch import Batch
 
 
 class RecordingConsumer(Consumer):
-    """Takes as many entries as it has `credit` for, unless `held` up.
+    """A consumer that receives an entry per `credit`, except while `held`.
 
-    With `settles` its entries are accepted as they come, noted in that batch.
+    With `settles` it accepts each entry at once, recorded in that batch.
     """
 
     def __init__(self, credit: int = 0, *, settles: Batch | None = None) -> None:
@@ -51,16 +51,17 @@ class RecordingConsumer(Consumer):
         self.lost_its_node = True
 
     def dispose(self, disposal: Disposal, batch: Batch, *, index: int = 0) -> QueueEntry:
-        """End one of the acquisitions, the oldest unless `index` says otherwise."""
+        """Dispose of an acquired entry, the oldest unless `index` names another."""
         entry = self.entries.pop(index)
         entry.queue.dispose(entry, disposal, batch)
         return entry
 
 
 class RecordingProducer(Producer):
-    """Counts how often it may go on, and what credit it gets.
+    """A producer that counts its resumptions and records the credit it is granted.
 
-    It asks again, as links do, once half of that is used; and answers a recall unless told not to.
+    Like a link, it asks for more once half of the credit is used. It answers a recall if
+    `gives_back`.
     """
 
     def __init__(self, most: int = 500, *, gives_back: bool = True) -> None:
@@ -96,7 +97,7 @@ class RecordingProducer(Producer):
 
 
 class RecordingWitness(QueueObserver):
-    """Remembers how deliveries ended, and what delivery-count they had."""
+    """Records the disposal and the delivery-count of each settled entry."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[bytes, int, Disposal]] = []
@@ -105,7 +106,7 @@ class RecordingWitness(QueueObserver):
         self,
         entry: QueueEntry,
         disposal: Disposal,
-        batch: Batch,  # noqa: ARG002 - it is the test's
+        batch: Batch,  # noqa: ARG002 - a test knows it
         *,
         cause: Cause | None = None,  # noqa: ARG002
     ) -> None:

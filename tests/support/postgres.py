@@ -1,6 +1,7 @@
-"""A PostgreSQL server of the tests' own: in a folder that goes with it, on a socket in there.
+"""A PostgreSQL server for the tests, in a temporary folder, on a Unix socket in it.
 
-Started when the first test asks for it, once a process; never as root, which it refuses.
+It is started for the first test that needs it, once per process; never as root, which PostgreSQL
+refuses.
 """
 
 from __future__ import annotations
@@ -35,17 +36,20 @@ SMALL: Final = """
 shared_buffers = 32MB
 max_connections = 40
 """
-"""Several of them run beside each other in tests."""
+"""Settings with little memory, because several test processes run a server at the same time."""
 
 WATCH: Final = 'cat; "$1" -w -m immediate -D "$2/data" stop; rm -rf "$2"/*'
-"""Waits for the end of whoever holds its input."""
+"""Stops the server in folder $2 once the other end of the script's input is closed."""
 
 _running: Final[dict[str, Server]] = {}
 _names: Final = itertools.count(1)
 
 
 def binaries() -> Path | None:
-    """The folder of the newest server that is installed, on the path or where Debian has them."""
+    """Return the folder of the newest installed server, on the path or of Debian; None without.
+
+    It is at least of version OLDEST.
+    """
     debian = sorted(
         Path("/usr/lib/postgresql").glob("*/bin/initdb"),
         key=lambda path: int(path.parts[-3]),
@@ -62,7 +66,7 @@ def _version(initdb: Path) -> int:
 
 
 def unprivileged() -> str | None:
-    """The user to run a server as, where this one is root."""
+    """Return the user that runs a server if this process runs as root; else None."""
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -70,10 +74,10 @@ def unprivileged() -> str | None:
 
 
 class Server:
-    """One cluster; `database` makes a new database in it.
+    """A PostgreSQL cluster; `database` creates a new database in it.
 
-    Beyond where it listens, its configuration is PostgreSQL's own and `settings`. Its processes
-    have `variables` in their environment.
+    Apart from where it listens, it has PostgreSQL's default configuration and `settings`. Its
+    processes have `variables` in their environment.
     """
 
     def __init__(
@@ -94,7 +98,7 @@ class Server:
         with (folder / "data" / "postgresql.conf").open("a") as config:
             config.write(SETTINGS.format(folder=folder) + settings)
         self.start()
-        # whatever ends this process, a timeout too, ends the server
+        # this process stops the server however the test process ends, even by a timeout
         self._watch: Final = subprocess.Popen(
             ["/bin/sh", "-c", WATCH, "watch", str(bin_folder / "pg_ctl"), str(folder)],
             stdin=subprocess.PIPE,
@@ -106,14 +110,14 @@ class Server:
         )
 
     def _account(self) -> dict[str, Any]:
-        """Who runs its programs."""
+        """Return the user and groups to run the server's programs; {} for this process' own."""
         if self._user is None:
             return {}
         group = pwd.getpwnam(self._user).pw_gid
         return {"user": self._user, "group": group, "extra_groups": []}
 
     def remove(self) -> None:
-        """End it, with all that it holds."""
+        """Stop the server and delete its data."""
         assert self._watch.stdin is not None
         self._watch.stdin.close()
         self._watch.wait(timeout=120)
@@ -131,21 +135,21 @@ class Server:
         )
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections."""
+        """Start the server, and wait until it accepts connections."""
         self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "start")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop it: `fast` in order, `immediate` as a crash would."""
+        """Stop the server: `fast` in order, `immediate` as in a crash."""
         self._run("pg_ctl", "-w", "-m", mode, "stop")
 
     def see_to_it_that_it_runs(self) -> None:
-        """Start it again, where a test has left it stopped."""
+        """Start the server if a test has left it stopped."""
         if not (self.folder / "data" / "postmaster.pid").exists():
             self.start()
 
     @property
     def pid(self) -> int:
-        """Of the process that starts all others."""
+        """The process id of the server's main process."""
         return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
 
     @property
@@ -153,18 +157,18 @@ class Server:
         return str(self.folder / ".s.PGSQL.5432")
 
     def url(self, database: str, *, host: str = "", user: str = "postgres") -> str:
-        """Where a database is; `host` is this server's socket unless given."""
+        """Return the URL of a database; `host` is this server's socket unless given."""
         at = host or str(self.folder).replace("/", "%2F")
         return f"postgresql://{user}:{PASSWORD}@{at}/{database}"
 
     def database(self) -> str:
-        """The name of a database that is new and empty."""
+        """Create an empty database; return its name."""
         name = f"store{next(_names)}"
         in_a_thread(self.sql(f"CREATE DATABASE {name}"))
         return name
 
     async def sql(self, text: str, *arguments: object, database: str = "postgres") -> Any:
-        """The rows of a statement, run in a session of its own."""
+        """Return the rows of a statement, executed in a session of its own."""
         session = await asyncpg.connect(self.url(database))
         try:
             return await session.fetch(text, *arguments)
@@ -173,7 +177,7 @@ class Server:
 
 
 def in_a_thread(work: Coroutine[object, object, T]) -> T:
-    """What `work` returned: for callers in whose thread a loop runs that must wait for it."""
+    """Return the result of `work`, for callers whose thread runs an event loop already."""
     results: list[T] = []
 
     def run() -> None:
@@ -186,7 +190,10 @@ def in_a_thread(work: Coroutine[object, object, T]) -> T:
 
 
 def server() -> Server:
-    """The server of this process; the test is skipped where none is installed."""
+    """Return the server of this process; skip the test if no server is installed.
+
+    In CI, fail instead.
+    """
     if "server" not in _running:
         found = binaries()
         if found is None:
@@ -200,7 +207,7 @@ def server() -> Server:
 
 
 def stop_server() -> None:
-    """End the server of this process, if there is one, with all that it held."""
+    """Stop the server of this process, if there is one, and delete its data."""
     running = _running.pop("server", None)
     if running is not None:
         running.remove()

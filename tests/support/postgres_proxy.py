@@ -1,4 +1,7 @@
-"""What may happen between a broker and its database: lost answers, lost requests, cut links."""
+"""A proxy that simulates faults between a broker and its database.
+
+It loses answers or requests, and cuts connections.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from typing import Final, Self
 from tests.support.postgres import Server
 
 AUTHENTICATED: Final = b"K"
-"""The message that tells a client its session's process."""
+"""Type of the message that contains the process id of a client's session."""
 
 
 class Proxy:
-    """A port of this machine that leads to a server's socket.
+    """A local port that forwards to the server's socket.
 
-    What is to be lost is lost from the next byte on, and `lost` tells when that has come.
+    `lose_requests` and `lose_answers` apply from the next byte on; `lost` is set once a byte has
+    been lost. If it `pools`, clients see process ids that are not the server's, as with a pooler.
     """
 
     def __init__(self, server: Server, *, pools: bool = False) -> None:
@@ -27,7 +31,7 @@ class Proxy:
         self.lose_answers = False
         self.lost = asyncio.Event()
         self.connected: Final[asyncio.Queue[None]] = asyncio.Queue()
-        """One more for each connection that has come."""
+        """Contains an item for each accepted connection."""
 
     async def __aenter__(self) -> Self:
         await self.listen(0)
@@ -50,12 +54,12 @@ class Proxy:
         return self._server.url(database, host=f"127.0.0.1:{self.port}")
 
     def refuse(self) -> None:
-        """Take no more connections; those that there are stay."""
+        """Accept no more connections; existing ones stay."""
         if self._listener is not None:
             self._listener.close()
 
     def cut(self) -> None:
-        """Reset every connection, and let through again what comes on new ones."""
+        """Reset every connection; later ones are forwarded without loss again."""
         for link in self._links:
             link.transport.abort()
         self._links.clear()
@@ -96,6 +100,6 @@ async def _some(reader: asyncio.StreamReader) -> bytes:
 
 
 def _with_another_process(data: bytes) -> bytes:
-    """The greeting as a pooler's, whose sessions are not the server's."""
+    """Return the greeting with another process id, as from a pooler."""
     at = data.find(AUTHENTICATED + (12).to_bytes(4))
     return data if at < 0 else data[: at + 5] + (4711).to_bytes(4) + data[at + 9 :]

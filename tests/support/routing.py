@@ -1,4 +1,4 @@
-"""A router on simulated time with a store behind it, and messages to put into it."""
+"""A router on simulated time with a store, and messages to put into it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def new_message(
     group: str = "",
     closes_group: bool = False,
 ) -> Message:
-    """A message whose `encoded` is `body`: routing never looks into it."""
+    """Return a message whose `encoded` is `body`: routing never decodes it."""
     return Message(
         encoded=body,
         durable=durable,
@@ -64,7 +64,7 @@ def new_message(
 
 
 def encoded(body: bytes, *, group: str = "", closes_group: bool = False) -> bytes:
-    """What a client would send: a store brings nothing back that is not in the bytes."""
+    """Return a message as a client encodes it; a store restores only what is in these bytes."""
     out = BytesWriter()
     if group:
         fields = FieldWriter()
@@ -79,9 +79,9 @@ def encoded(body: bytes, *, group: str = "", closes_group: bool = False) -> byte
 
 
 class Shelf(Reader):
-    """Has read what is wanted, from the store of a routing, at once or when it is told to.
+    """A reader that loads entries from the store of a routing, at once unless it `is_slow`.
 
-    `is_slow`: loads wait in `loads` until `bring`.
+    A slow one collects them in `loads` until `bring` is called.
     """
 
     def __init__(self, routing: "Routing") -> None:
@@ -95,7 +95,7 @@ class Shelf(Reader):
             self.bring()
 
     def bring(self) -> None:
-        """Finish what has been asked for; a dispatch has to follow."""
+        """Complete the pending loads; the caller has to dispatch afterwards."""
         routing = self._routing
         while self.loads:
             load = self.loads.pop(0)
@@ -104,7 +104,7 @@ class Shelf(Reader):
 
 
 class Routing:
-    """Everything between links and store. Nothing happens but what a test makes happen."""
+    """Everything between links and store, in which nothing happens unless a test causes it."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class Routing:
         priority: int = 0,
         exclusive: bool = False,
     ) -> RecordingConsumer:
-        """A consumer, ready for as many messages as it has credit for; of a topic, a subscriber."""
+        """Return a consumer that is ready for `credit` messages; on a topic, a subscriber."""
         consumer = RecordingConsumer(settles=self.batch if settles else None)
         consumer.priority = priority
         consumer.exclusive = exclusive
@@ -194,7 +194,7 @@ class Routing:
         return consumer
 
     def subscribe(self, topic: Topic, consumer: RecordingConsumer) -> Queue:
-        """The queue of a subscription of its own for `consumer`, with its filter (SUB-01)."""
+        """Return the queue of a private subscription for `consumer`, with its filter (SUB-01)."""
         subscriptions = self.router.subscriptions
         interest = SubscriptionSpec(Address(topic.address), consumer.filter)
         consumer.filter = None
@@ -205,7 +205,7 @@ class Routing:
         return subscription.queue
 
     def unsubscribe(self, queue: Queue, consumer: RecordingConsumer) -> None:
-        """`consumer` goes, and with it its subscription. Twice is once."""
+        """Detach `consumer` and end its subscription; it may have ended already."""
         queue.detach_consumer(consumer, queue, self.batch)
         subscription = self.router.subscriptions.of.get(queue)
         if subscription is not None:
@@ -226,14 +226,14 @@ class Routing:
         self.pump()
 
     def put_grouped(self, queue: Queue, *names: str) -> None:
-        """Messages named by group and number: `a1`; with a `!` behind it, one closes its group."""
+        """Put messages named by group and number, like `a1`; a final `!` closes the group."""
         for name in names:
             message = new_message(name.encode(), group=name[0], closes_group=name[-1] == "!")
             queue.put(message, self.batch)
         self.pump()
 
     def leave(self, queue: Queue, consumer: RecordingConsumer, disposal: Disposal) -> None:
-        """`consumer` goes, as a link does: what it holds is disposed of first."""
+        """Detach `consumer` as a link does, after disposing of the entries that it holds."""
         while consumer.entries:
             consumer.dispose(disposal, self.batch)
         queue.detach_consumer(consumer, queue, self.batch)
@@ -251,30 +251,30 @@ class Routing:
         self.pump()
 
     def commit(self) -> None:
-        """Make durable what has been noted so far."""
+        """Commit the changes recorded so far."""
         self.store.commit_now(self.batch)
         self.batch = Batch()
 
     def page_out(self, keep: int = 0) -> None:
-        """Let everything that the store has leave memory, but for so many chunks of each queue."""
+        """Page out everything that the store has, except `keep` chunks of each queue."""
         self.commit()
         subscriptions = [each.queue for each in self.router.subscriptions.named.values()]
         for queue in [*self.router.queues.values(), *subscriptions]:
             page_out(queue, keep)
 
     def stored(self, address: str = "q") -> list[StoredMessage]:
-        """What the store keeps of a queue, after a commit."""
+        """Commit, and return the stored messages of a queue."""
         self.commit()
         return asyncio.run(stored_messages(self.store, address))
 
     def stored_nodes(self) -> list[tuple[str, str]]:
-        """The kind and address of every node that the store keeps, after a commit."""
+        """Commit, and return kind and address of every stored node."""
         self.commit()
         return [(node.kind, node.address) for node in asyncio.run(self.store.nodes())]
 
 
 def page_out(queue: Queue, keep: int = 0, up_to: int = 2**62) -> None:
-    """Let leave memory what the store has of `queue`, but for so many chunks."""
+    """Page out what the store has of `queue`, except `keep` chunks."""
     for backlog in queue.backlogs:
         if backlog is not None and backlog.paged is not None:
             backlog.page_out(keep, up_to)
@@ -286,7 +286,7 @@ def bodies(entries: Sequence[QueueEntry]) -> list[bytes]:
 
 
 def counts(queue: Queue) -> tuple[int, int, int]:
-    """How many entries wait, how many are acquired, and the bytes of them all."""
+    """Return the numbers of waiting and of acquired entries, and the bytes of all of them."""
     return queue.waiting, queue.acquired, queue.bytes
 
 

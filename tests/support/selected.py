@@ -1,4 +1,4 @@
-"""Messages with what selectors ask for."""
+"""Messages with the properties that selectors evaluate."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,7 +20,7 @@ def selectable(
     body: str = "x",
     **properties: object,
 ) -> Message:
-    """A message with these application properties, and fields of the properties section."""
+    """Return a message with these application properties, and fields of the properties section."""
     out = BytesWriter()
     if properties:
         put_descriptor(out, PROPERTIES)

@@ -1,4 +1,4 @@
-"""A client on a real socket that speaks raw frames: no library decides what is sent when."""
+"""A client on a real socket that sends raw frames, so that a test decides what is sent when."""
 
 import asyncio
 from types import TracebackType
@@ -56,7 +56,7 @@ PATIENCE_S = 5.0
 
 
 class SocketClient:
-    """Connected from `async with`; whatever takes longer than its patience fails the test."""
+    """A client, connected within `async with`; an operation that exceeds `patience_s` fails."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class SocketClient:
         patience_s: float = PATIENCE_S,
         local: str | None = None,
     ) -> None:
-        """`local`: the address of this machine to connect from."""
+        """Make a client of `port`; `local` is the address of this machine to connect from."""
         self._port = port
         self._read_limit = read_limit
         self._patience_s = patience_s
@@ -105,21 +105,21 @@ class SocketClient:
         return await asyncio.wait_for(self.reader.readexactly(8), self._patience_s)
 
     async def frame(self) -> bytes:
-        """The next frame, whole."""
+        """Return the next frame, complete."""
         head = await asyncio.wait_for(self.reader.readexactly(8), self._patience_s)
         size = int.from_bytes(head[:4], "big")
         rest = await asyncio.wait_for(self.reader.readexactly(size - 8), self._patience_s)
         return head + rest
 
     async def next(self) -> object:
-        """The body of the next frame; the code of its descriptor where it is a transfer's or so."""
+        """Return the next performative, or its descriptor code if there is no reader for it."""
         frame = await self.frame()
         code, at = descriptor_at(frame, body_at(frame, 0), len(frame))
         reader = READERS.get(int(code))
         return reader(frame, at, len(frame)) if reader is not None else int(code)
 
     async def open(self, container_id: str = "test", *, idle_time_out: int = -1) -> Open:
-        """Exchange headers and open, without a SASL layer."""
+        """Exchange headers and opens, without a SASL layer."""
         self.send_bytes(AMQP_HEADER)
         self.send(Open(container_id=container_id, idle_time_out=idle_time_out))
         assert await self.header() == AMQP_HEADER
@@ -134,11 +134,11 @@ class SocketClient:
         return begun
 
     async def closed(self) -> Close:
-        """The broker's close, which must be what comes next."""
+        """Return the broker's close, which must be the next frame."""
         close = await self.next()
         assert isinstance(close, Close)
         return close
 
     async def eof(self) -> bool:
-        """Whether the broker has closed the socket, and sent nothing more."""
+        """Return whether the broker closes the socket without sending anything more."""
         return await asyncio.wait_for(self.reader.read(), self._patience_s) == b""

@@ -1,4 +1,4 @@
-"""Staging and commits without links: what a sink does to a router, one call each."""
+"""Staging and commits without links: the steps of a sink on a router, one call each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def task(partition: int = 0, attempt: int = 0, *, batch: int = 0, query: str = Q
 
 
 class Staging:
-    """The senders and the driver of a query. The driver knows what each task has `sent`."""
+    """The senders and the driver of a query; the driver counts what each task has `sent`."""
 
     def __init__(
         self, routing: Routing | None = None, *, stages: StagingArea | None = None
@@ -36,7 +36,7 @@ class Staging:
     def stage(
         self, wanted: Task, address: str = "q", *, kind: str = QUEUE, origin: Origin = NOWHERE
     ) -> StagedTransaction:
-        """The stage that a link of that task would be attached to."""
+        """Return the stage to which a link of the task would be attached."""
         target = self.routing.router.resolve(
             self.routing.router.parse(address, kind), self.routing.batch
         )
@@ -54,7 +54,7 @@ class Staging:
         expires_at_ms: int = NEVER,
         deliver_at_ms: int = AT_ONCE,
     ) -> StagedTransaction:
-        """Have a task send messages, over a link that is then gone."""
+        """Send messages of a task, over a link that is detached afterwards."""
         stage = self.stage(wanted, address, kind=kind)
         sender = RecordingProducer()
         stage.join(sender)
@@ -78,9 +78,9 @@ class Staging:
         query: str = QUERY,
         counts: Sequence[int] | None = None,
     ) -> None:
-        """Commit a batch of these tasks (partition, attempt), of which the store has all.
+        """Commit a batch of these tasks (partition, attempt), which are all stored.
 
-        `counts` is what is told that each has sent; what it has, if nothing else.
+        `counts` are the reported messages per task; by default the true counts.
         """
         self.routing.commit()
         if counts is None:
@@ -93,20 +93,20 @@ class Staging:
         self.routing.pump()
 
     def waiting(self, address: str = "q") -> list[bytes]:
-        """What a browser of a queue sees."""
+        """Return the bodies that a browser of the queue sees."""
         browser = self.routing.browser(self.routing.queue(address), 1000)
         return [body_of(copy) for copy in browser.copies]
 
 
 def body_of(copy: bytes) -> bytes:
-    """What `encoded` was given."""
+    """Return the body from which `encoded` made a message."""
     return copy[copy.index(b"\x00\x53\x75") + 5 :]
 
 
 def restarted(
     before: Staging, *, policy: AddressPolicy | None = None, stage_retention_ms: int = 0
 ) -> Staging:
-    """A router with what the store has, and nothing else; its clock and the driver go on."""
+    """Return a router with the stored state only; its clock and the driver continue."""
     old = before.routing
     old.commit()
     new = Routing(store=old.store, policy=policy, stage_retention_ms=stage_retention_ms)
@@ -130,5 +130,5 @@ def restarted(
 
 
 def depth(queue: Queue) -> tuple[int, int]:
-    """How many messages `queue` has, and how many are staged for it."""
+    """Return the numbers of messages in `queue` and of those staged for it."""
     return int(queue.contents()), int(queue.staged)

@@ -1,4 +1,4 @@
-"""Files of SQLite stores for tests: filled, and then damaged."""
+"""Files of SQLite stores for tests: create, fill, damage and inspect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ QUEUE = 48
 
 
 async def filled(database: Path, count: int, *, size: int = 20, shared: int = 3) -> None:
-    """A queue `q` with messages from 1 on; the first share a body, of the others `ada` is told."""
+    """Create a store with queue `q` and `count` messages from 1 on.
+
+    The first `shared` messages have a common body; the others have the publisher `ada`.
+    """
     store = SqliteStore(database)
     await store.open()
     batch = Batch()
@@ -38,7 +41,7 @@ async def filled(database: Path, count: int, *, size: int = 20, shared: int = 3)
 
 
 def old_store(database: Path) -> None:
-    """A store as the first schema had it, with message 5 of the queue `q`."""
+    """Create a store with the first schema, and message 5 in the queue `q`."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     with engine_of(database).connect() as connection:
@@ -58,7 +61,7 @@ def old_store(database: Path) -> None:
 
 
 def garble_schema(database: Path) -> None:
-    """Damage the schema so that SQLite's message about it is no text."""
+    """Damage the schema so that SQLite's message about it is no valid text."""
     whole = database.read_bytes()
     assert b"CREATE TABLE segment" in whole
     database.write_bytes(whole.replace(b"CREATE TABLE segment", b"CRE\xc1TE TABLE segment"))
@@ -81,7 +84,7 @@ def _message(number: int, encoded: bytes, *, publisher: str) -> StoredMessage:
 
 
 def change(database: Path, *statements: str) -> None:
-    """Change rows behind the store's back."""
+    """Change rows while the store does not know of it."""
     connection = sqlite3.connect(database)
     with connection:
         for statement in statements:
@@ -90,7 +93,7 @@ def change(database: Path, *statements: str) -> None:
 
 
 def flip(database: Path, *numbers: int, record_at: int | None = None) -> None:
-    """Change a bit of messages: the first of their bytes, or one of their records."""
+    """Change a bit of the messages: of their first byte, or of their record at `record_at`."""
     connection = sqlite3.connect(database)
     with connection:
         for segment, facts in connection.execute("SELECT number, facts FROM segment").fetchall():
@@ -113,7 +116,7 @@ def _flipped(data: bytes, at: int) -> bytes:
 
 
 def rows(database: Path, statement: str) -> list[tuple[object, ...]]:
-    """What a file holds, read behind the store's back."""
+    """Return rows of the file, read without the store."""
     connection = sqlite3.connect(database)
     try:
         return connection.execute(statement).fetchall()
@@ -122,7 +125,7 @@ def rows(database: Path, statement: str) -> list[tuple[object, ...]]:
 
 
 def spoil(database: Path, holding: bytes) -> None:
-    """Overwrite the page that holds these bytes: SQLite can read nothing of it any more."""
+    """Overwrite the page that contains `holding`, so that SQLite can read nothing of it."""
     data = bytearray(database.read_bytes())
     page = data.index(holding) // PAGE * PAGE
     data[page : page + PAGE] = b"\xee" * PAGE

@@ -1,4 +1,4 @@
-"""A store whose commits are awaited and take as long as a test wants."""
+"""A store whose commits are asynchronous and take as long as a test wants."""
 
 import asyncio
 from contextlib import suppress
@@ -14,11 +14,11 @@ from storage.stages import StoredSink, StoredStage
 
 
 class GatedStore(Store):
-    """Keeps like memory, but a commit returns only when it is `let_through`.
+    """A store in memory whose commits complete only when they are `let_through`.
 
-    `commits` holds the batches whose commit has begun; one that is let through
-    with `failing` raises StoreError, and keeps nothing unless it is `applied` all the same.
-    It can be given to another broker then, as a disk can.
+    `commits` holds the batches whose commit has begun. A commit that is let through with `failing`
+    raises StoreError and keeps nothing, unless the batch is `applied` nevertheless. The store can
+    then be given to another broker, like a disk.
     """
 
     def __init__(self, *, keeps_contents: bool = False) -> None:
@@ -51,9 +51,9 @@ class GatedStore(Store):
         return 1
 
     async def open(self) -> None:
-        """There is nothing to be opened."""
+        """Do nothing."""
 
-    def commit_now(self, batch: Batch) -> None:  # noqa: ARG002 never to be called
+    def commit_now(self, batch: Batch) -> None:  # noqa: ARG002 - never called
         raise AssertionError("commits are awaited here")
 
     async def commit(self, batch: Batch) -> None:
@@ -67,7 +67,7 @@ class GatedStore(Store):
         self._memory.commit_now(batch)
 
     def let_through(self, *, failing: bool = False, applied: Batch | None = None) -> None:
-        """Let the oldest commit end; a batch that is `applied` though it fails is kept."""
+        """Complete the oldest commit; an `applied` batch is kept even if the commit fails."""
         gate = self._gates.pop(0)
         if applied is not None:
             self._memory.commit_now(applied)
@@ -77,12 +77,12 @@ class GatedStore(Store):
             gate.set_result(None)
 
     def let_all_through(self) -> None:
-        """Let every commit end that has begun."""
+        """Complete all commits that have begun."""
         while self._gates:
             self.let_through()
 
     async def chunks(self) -> int:
-        """How many chunks of contents it has."""
+        """Return the number of stored chunks of large bodies."""
         count = 0
         for batch in self.commits:
             if batch.contents is not None:
@@ -108,7 +108,7 @@ class GatedStore(Store):
         return await self._memory.places(behind)
 
     def keep(self, message: StoredMessage) -> None:
-        """Have a message from the start."""
+        """Store a message before the broker starts."""
         batch = Batch()
         batch.append(message)
         self._memory.commit_now(batch)
@@ -118,7 +118,7 @@ class GatedStore(Store):
             raise StoreError("the disk is gone")
         return await self._memory.load(numbers)
 
-    def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 never to be called
+    def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 - never called
         raise AssertionError("loads are awaited here")
 
     async def ids(self, behind: int) -> list[StoredId]:

@@ -9,7 +9,7 @@ from tests.support.frames import attach_receiver
 def subscribing(
     words: str = "", name: str = "n", *, address: str = "t", handle: int = 0, **fields: object
 ) -> Attach:
-    """The attach of a subscriber; `words` are any of `shared global durable` (SUB-01 to SUB-08)."""
+    """Return a subscriber's attach; `words` are of `shared global durable` (SUB-01 to SUB-08)."""
     durable = "durable" in words
     given: dict[str, object] = {
         "address": address,
@@ -22,7 +22,7 @@ def subscribing(
 
 
 def looking_up(words: str = "", name: str = "n", *, handle: int = 0) -> Attach:
-    """The attach of a lookup (SUB-09 to SUB-12)."""
+    """Return the attach of a lookup (SUB-09 to SUB-12)."""
     return Attach(
         name=name, handle=handle, role=RECEIVER, target=Target(), desired_capabilities=words.split()
     )
@@ -31,7 +31,7 @@ def looking_up(words: str = "", name: str = "n", *, handle: int = 0) -> Attach:
 def subscribe(
     client: Client, words: str = "", name: str = "n", *, credit: int = 0, **fields: object
 ) -> Attach:
-    """Attach a subscriber, with that credit; our answer."""
+    """Attach a subscriber with `credit`; return the broker's answer."""
     answer = client.attach(subscribing(words, name, **fields))  # type: ignore[arg-type]
     if credit:
         client.flow(handle=int(answer.handle), credit=credit, delivery_count=0)
@@ -39,7 +39,7 @@ def subscribe(
 
 
 def leave(client: Client, handle: int = 0, *, closed: bool = False) -> str | None:
-    """Detach that link; the condition that our answer complains of."""
+    """Detach the link; return the condition in the broker's answer, None if there is no error."""
     client.send(Detach(handle=handle, closed=closed))
     answer = client.expect(Detach)
     assert answer.closed is closed
@@ -47,7 +47,10 @@ def leave(client: Client, handle: int = 0, *, closed: bool = False) -> str | Non
 
 
 def unsubscribe(client: Client, words: str = "", name: str = "n") -> str | None:
-    """Look the subscription up and close the link, as JMS clients do; the condition, if any."""
+    """Look the subscription up and close the link, as JMS clients do; return the condition.
+
+    None means that the subscription has ended.
+    """
     client.send(looking_up(words, name, handle=9))
     answer = client.expect(Attach)
     if answer.source is None:
@@ -60,5 +63,5 @@ def unsubscribe(client: Client, words: str = "", name: str = "n") -> str | None:
 
 
 def names(broker: Broker) -> list[str]:
-    """The names of all named subscriptions."""
+    """Return the sorted names of all named subscriptions."""
     return sorted(identity[1] for identity in broker.router.subscriptions.named)

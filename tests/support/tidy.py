@@ -1,7 +1,7 @@
-"""The caps and habits of the house as rules over syntax trees.
+"""The size limits and conventions of this project as rules over syntax trees.
 
-Each rule takes one file and yields what is wrong in it, as `line: words`. A
-rule knows nothing of which files it is for: tests/test_tidy.py says that.
+Each rule takes one file and yields its violations, as `line: words`. A rule does not know to which
+files it applies: tests/test_tidy.py decides that.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Source:
-    """One Python file, read once."""
+    """A parsed Python file."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path: Final = path
@@ -63,7 +63,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """`broker.amqp.decode` of broker/amqp/decode.py."""
+        """The module name, like `broker.amqp.decode` for broker/amqp/decode.py."""
         return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
     def functions(self) -> Iterator[Function]:
@@ -76,12 +76,14 @@ Rule = Callable[[Source], Iterator[str]]
 
 
 def file_is_short(source: Source) -> Iterator[str]:
+    """Reject files of more than FILE_LINES_MAX lines."""
     lines = source.text.count("\n")
     if lines > FILE_LINES_MAX:
         yield f"1: {lines} lines, {FILE_LINES_MAX} at most"
 
 
 def functions_are_short(source: Source) -> Iterator[str]:
+    """Reject functions of more than FUNCTION_LINES_MAX lines."""
     for function in source.functions():
         lines = (function.end_lineno or function.lineno) - function.lineno + 1
         if lines > FUNCTION_LINES_MAX:
@@ -89,7 +91,10 @@ def functions_are_short(source: Source) -> Iterator[str]:
 
 
 def parameters_are_few_or_named(source: Source) -> Iterator[str]:
-    """More than three: keyword-only. Readers on the data path take `data, at, end` besides."""
+    """Require keyword-only parameters beyond three.
+
+    Readers on the data path take `data, at, end` in addition.
+    """
     for function in source.functions():
         names = [each.arg for each in [*function.args.posonlyargs, *function.args.args]]
         given = [name for name in names if name not in {"self", "cls"}]
@@ -100,6 +105,7 @@ def parameters_are_few_or_named(source: Source) -> Iterator[str]:
 
 
 def nesting_is_shallow(source: Source) -> Iterator[str]:
+    """Reject functions that nest more than NESTING_MAX blocks."""
     for function in source.functions():
         for line, depth in _deepest(function.body, 0):
             if depth > NESTING_MAX:
@@ -108,10 +114,10 @@ def nesting_is_shallow(source: Source) -> Iterator[str]:
 
 
 def _deepest(body: list[ast.stmt], depth: int) -> Iterator[tuple[int, int]]:
-    """Each block's line and how deep it is. An `elif` is as deep as its `if`."""
+    """Yield each block's line and nesting depth; an `elif` is as deep as its `if`."""
     for statement in body:
         if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
-            continue  # judged for itself
+            continue  # judged by itself
         inside = depth + isinstance(statement, BLOCKS)
         if isinstance(statement, BLOCKS):
             yield statement.lineno, inside
@@ -133,6 +139,7 @@ def _bodies(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def nothing_is_any(source: Source) -> Iterator[str]:
+    """Reject the type Any."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Name) and node.id == "Any":
             yield f"{node.lineno}: Any"
@@ -141,27 +148,28 @@ def nothing_is_any(source: Source) -> Iterator[str]:
 
 
 def nothing_derives_from_abc(source: Source) -> Iterator[str]:
-    """Compiled subclasses of abc.ABC share one cache of isinstance, and are taken for another."""
+    """Reject abc.ABC: its compiled subclasses share one isinstance cache, which mixes them up."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Name | ast.Attribute | ast.alias) and named(node) in ABSTRACT:
             yield f"{node.lineno}: {named(node)}"
 
 
 def named(node: ast.Name | ast.Attribute | ast.alias) -> str:
-    """The last name that a node says."""
+    """Return the last name in a node."""
     if isinstance(node, ast.Name):
         return node.id
     return node.attr if isinstance(node, ast.Attribute) else node.name
 
 
 def nothing_reflects(source: Source) -> Iterator[str]:
+    """Reject getattr and other functions of reflection."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Name) and node.id in REFLECTION:
             yield f"{node.lineno}: {node.id}"
 
 
 def globals_do_not_change(source: Source) -> Iterator[str]:
-    """What a module holds for all is Final; nobody rebinds it."""
+    """Require module-level containers to be Final, and forbid rebinding them."""
     for node in source.tree.body:
         if isinstance(node, ast.Assign) and _mutable(node.value):
             names = ", ".join(ast.unparse(target) for target in node.targets)
@@ -185,7 +193,7 @@ def _mutable(value: ast.expr | None) -> bool:
 
 
 def enums_have_one_name(enums: set[str]) -> Rule:
-    """An alias of an Enum costs sixty times as much in compiled code."""
+    """Reject aliases of an Enum, which cost sixty times as much in compiled code."""
 
     def rule(source: Source) -> Iterator[str]:
         for node in ast.walk(source.tree):
@@ -202,7 +210,7 @@ def enums_have_one_name(enums: set[str]) -> Rule:
 
 
 def enums_in(source: Source) -> set[str]:
-    """The Enum classes that the file defines."""
+    """Return the Enum classes that the file defines."""
     kinds = {"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"}
     return {
         node.name
@@ -213,12 +221,14 @@ def enums_in(source: Source) -> set[str]:
 
 
 def what_is_left_to_do_has_an_issue(source: Source) -> Iterator[str]:
+    """Reject marks of unfinished work without an issue number."""
     for number, line in enumerate(source.text.splitlines(), start=1):
         if re.search(r"\b(FIXME|XXX)\b|\bTODO\b(?!\(#\d+\))", line):
             yield f"{number}: write TODO(#issue): what"
 
 
 def names_say_something(source: Source) -> Iterator[str]:
+    """Reject modules and classes whose names do not say what they are."""
     if source.name.rpartition(".")[2] in FORBIDDEN_MODULES:
         yield "1: a module's name is a noun for one concept"
     for node in ast.walk(source.tree):
@@ -227,11 +237,13 @@ def names_say_something(source: Source) -> Iterator[str]:
 
 
 def module_says_what_it_is_for(source: Source) -> Iterator[str]:
+    """Require a docstring of every module that is not empty."""
     if source.tree.body and not ast.get_docstring(source.tree):
         yield "1: no docstring"
 
 
 def nothing_is_mocked(source: Source) -> Iterator[str]:
+    """Reject mocks."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ImportFrom) and node.module == "unittest.mock":
             yield f"{node.lineno}: a fake that behaves is better than a mock"
@@ -240,7 +252,7 @@ def nothing_is_mocked(source: Source) -> Iterator[str]:
 
 
 def nothing_sleeps(source: Source) -> Iterator[str]:
-    """Waiting for time to pass makes a suite slow and still unsure. `sleep(0)` only yields."""
+    """Reject sleeping: it makes a suite slow and unreliable. `sleep(0)` only yields."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and _sleeps(node):
             yield f"{node.lineno}: {ast.unparse(node)}"
@@ -252,7 +264,7 @@ def _sleeps(call: ast.Call) -> bool:
 
 
 def imported_modules(source: Source) -> set[str]:
-    """Every module that the file may import, with the names taken from it as submodules."""
+    """Return all modules that the file may import; names taken from them count as submodules."""
     found: set[str] = set()
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):

@@ -1,5 +1,7 @@
-"""TLS in front of a server that speaks none: a certificate of this machine's own, and what ends
-the encryption. Made by the command `openssl`, which every machine of ours has."""
+"""TLS in front of a plaintext server: a local certificate, and a proxy that ends the encryption.
+
+The command `openssl` makes the certificate; all our machines have it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from urllib.parse import urlsplit
 
 
 class Certificate:
-    """One that signs itself, for localhost and 127.0.0.1; `path` is what a client trusts."""
+    """A self-signed certificate for localhost and 127.0.0.1; `path` is the file clients trust."""
 
     def __init__(self, path: Path, key: Path) -> None:
         self.path: Final = path
@@ -23,7 +25,7 @@ class Certificate:
 
 
 def certificate(folder: Path) -> Certificate:
-    """A new one, in that folder."""
+    """Create a certificate in the new folder `folder`."""
     folder.mkdir()
     made = Certificate(folder / "certificate.pem", folder / "key.pem")
     subprocess.run(
@@ -40,7 +42,7 @@ def certificate(folder: Path) -> Certificate:
 
 @contextmanager
 def encrypted(url: str, shown: Certificate) -> Iterator[str]:
-    """The address, with https for a scheme, behind which the server at `url` is."""
+    """Yield the https URL of a TLS proxy in front of the server at `url`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(shown.path, shown.key)
     parts = urlsplit(url)
@@ -59,13 +61,13 @@ def _accept(listener: socket.socket, context: ssl.SSLContext, behind: tuple[str,
     while True:
         try:
             plain, _ = listener.accept()
-        except OSError:  # closed: the test is over
+        except OSError:  # closed, because the test is over
             return
         threading.Thread(target=_serve, args=(plain, context, behind), daemon=True).start()
 
 
 def _serve(plain: socket.socket, context: ssl.SSLContext, behind: tuple[str, int]) -> None:
-    # a client that does not trust us goes; so does one that is done
+    # a client may reject the certificate, and may disconnect at any time
     with (
         suppress(OSError),
         context.wrap_socket(plain, server_side=True) as client,
@@ -78,7 +80,7 @@ def _serve(plain: socket.socket, context: ssl.SSLContext, behind: tuple[str, int
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):  # either side may go
+    with suppress(OSError):  # either side may disconnect
         while data := source.recv(65_536):
             target.sendall(data)
     with suppress(OSError):

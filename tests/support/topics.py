@@ -1,16 +1,19 @@
-"""Keys and patterns: what they mean, told as slowly and plainly as can be, and examples of both."""
+"""Routing keys and patterns: a slow and simple matcher as a reference, and examples of both."""
 
 from hypothesis import strategies as st
 
 WORDS = st.sampled_from(["a", "b", "c", "", "*", "#", "a*"])
-"""Few, so that examples meet; wildcards within a word, and as words of a key, are plain text."""
+"""Few words, so that examples often match.
+
+Wildcards within a word, and as words of a key, are plain text.
+"""
 
 KEYS = st.lists(WORDS, max_size=6).map(".".join)
 PATTERNS = KEYS.filter(lambda text: text.split(".").count("#") <= 2)
 
 
 def stands_for(pattern: str, key: str) -> bool:
-    """Whether `pattern` matches `key`."""
+    """Return whether `pattern` matches `key`."""
     return _rest_stands_for(_words(pattern), _words(key))
 
 

@@ -1,4 +1,4 @@
-"""A client with transactions: a coordinator, and what is sent and settled within them."""
+"""A client with transactions: a coordinator, and messages sent and settled within them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COORDINATOR_HANDLE = 9
 
 
 def declare(global_id: bytes | None = None) -> bytes:
-    """The message that begins a transaction."""
+    """Return the message that begins a transaction."""
     out = BytesWriter()
     put_descriptor(out, AMQP_VALUE)
     fields = FieldWriter()
@@ -35,7 +35,7 @@ def declare(global_id: bytes | None = None) -> bytes:
 
 
 def discharge(txn_id: bytes, *, fail: bool = False) -> bytes:
-    """The message that ends a transaction."""
+    """Return the message that ends a transaction."""
     out = BytesWriter()
     put_descriptor(out, AMQP_VALUE)
     fields = FieldWriter()
@@ -46,7 +46,7 @@ def discharge(txn_id: bytes, *, fail: bool = False) -> bytes:
 
 
 class Controller:
-    """A client with a coordinator at handle 9 of channel 0, where it counts its deliveries."""
+    """A client with a coordinator at handle 9 of channel 0, where it numbers its deliveries."""
 
     def __init__(self, broker: Broker, container_id: str = "client") -> None:
         self.client: Client = broker.session(container_id)
@@ -54,7 +54,7 @@ class Controller:
         self.coordinate()
 
     def coordinate(self, *, source: Source | None = None, name: str = "coordinator") -> None:
-        """Attach the coordinator; again, once it is detached."""
+        """Attach the coordinator; call again after it has been detached."""
         wanted = Coordinator(capabilities=["amqp:local-transactions"])
         self.client.attach(
             attach_sender(name=name, handle=COORDINATOR_HANDLE, source=source, target=wanted)
@@ -62,7 +62,7 @@ class Controller:
         self.client.expect(Flow)
 
     def transfer(self, payload: bytes, handle: int = 0, **fields: object) -> int:
-        """Send a message; its delivery-id."""
+        """Send a message; return its delivery-id."""
         number = self.sent
         self.sent += 1
         self.client.send(
@@ -77,42 +77,42 @@ class Controller:
         return number
 
     def answer(self, number: int) -> DeliveryState | None:
-        """The state in which the broker settles that delivery, which is the next that it says."""
+        """Return the state with which the next frame, a disposition, settles delivery `number`."""
         told = self.client.expect(Disposition)
         assert told.role is not SENDER
         assert (told.first, told.settled) == (number, True)
         return told.state
 
     def command(self, payload: bytes) -> DeliveryState | None:
-        """What the coordinator answers."""
+        """Send a command to the coordinator; return the outcome."""
         return self.answer(self.transfer(payload, COORDINATOR_HANDLE))
 
     def declare(self) -> bytes:
-        """A transaction that was begun."""
+        """Begin a transaction; return its id."""
         state = self.command(declare())
         assert isinstance(state, Declared)
         return state.txn_id
 
     def commit(self, txn_id: bytes) -> None:
-        """Commit, with success."""
+        """Commit; it must succeed."""
         assert isinstance(self.command(discharge(txn_id)), Accepted)
 
     def fail_to_commit(self, txn_id: bytes) -> str:
-        """Commit, without success: the condition that is told."""
+        """Commit; it must fail. Return the condition."""
         return condition_of(self.command(discharge(txn_id)))
 
     def roll_back(self, txn_id: bytes) -> None:
         assert isinstance(self.command(discharge(txn_id, fail=True)), Accepted)
 
     def post(self, txn_id: bytes, body: bytes = b"x", handle: int = 0, **fields: object) -> None:
-        """Send a message within a transaction, and have it accepted."""
+        """Send a message within a transaction; it must be accepted."""
         state = self.try_to_post(txn_id, body, handle, **fields)
         assert isinstance(state, Accepted)
 
     def try_to_post(
         self, txn_id: bytes, body: bytes = b"x", handle: int = 0, **fields: object
     ) -> Outcome | None:
-        """Send a message within a transaction: the outcome that it is told."""
+        """Send a message within a transaction; return its outcome."""
         payload = message(body, **fields)  # type: ignore[arg-type]
         state = TransactionalState(txn_id=txn_id)
         told = self.answer(self.transfer(payload, handle, state=state))
@@ -135,7 +135,7 @@ class Controller:
 
 
 def condition_of(state: DeliveryState | None) -> str:
-    """Why something was rejected."""
+    """Return the condition of a rejection."""
     assert isinstance(state, Rejected)
     assert state.error is not None
     return state.error.condition

@@ -1,4 +1,4 @@
-"""What unit tests share: no setting of whoever runs them gets in."""
+"""Fixtures of all unit tests: the environment's broker settings do not reach them."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The table of address settings, and everything that is made from it."""
+"""The table of address settings, and everything that is derived from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_all_addresses_have_the_defaults_of_the_table() -> None:
 
 @pytest.mark.incompatible_with_mypyc
 def test_a_policy_has_the_settings_of_the_table_and_their_defaults() -> None:
-    """Compiled code has no signature to look at."""
+    """Compiled code has no signature to inspect."""
     parameters = inspect.signature(AddressPolicy).parameters
     assert {name: each.default for name, each in parameters.items()} == {
         name: default_of(name) for name in NAMES

@@ -1,4 +1,4 @@
-"""A broker starts and stops as a whole, with the nodes that its settings declare."""
+"""Start and stop of a whole broker, with the nodes that its settings declare."""
 
 import asyncio
 from pathlib import Path
@@ -100,7 +100,7 @@ async def test_two_brokers_live_side_by_side_in_one_loop(tmp_path: Path) -> None
 
 
 class Served(RecordingConsumer):
-    """Tells when it has got something."""
+    """A consumer that sets the event `served` when it gets a message."""
 
     def __init__(self, credit: int) -> None:
         super().__init__(credit)

@@ -1,4 +1,4 @@
-"""The machine's clocks, and the one that tests set."""
+"""The machine's clocks, and the simulated clock of tests."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What tells the compiled broker from the interpreted one."""
+"""The distinction between the compiled and the interpreted broker."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Projects that have a `broker` or `storage` of their own: what works, and what they are told."""
+"""Projects that have modules `broker` or `storage` of their own: what works, and the errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCRIPT = {"script.py": "from broker import Broker\nwith Broker() as it: print(it
 
 
 def project(folder: Path, *parts: dict[str, str]) -> Path:
-    """A folder with the files of all `parts`."""
+    """Write the files of all `parts` into `folder`; return it."""
     for part in parts:
         for name, text in part.items():
             (folder / name).parent.mkdir(exist_ok=True)
@@ -44,7 +44,7 @@ def project(folder: Path, *parts: dict[str, str]) -> Path:
 
 
 def run(folder: Path, *arguments: str, first: str = "") -> subprocess.CompletedProcess[str]:
-    """Run python in `folder`, with jms-broker and its requirements behind `first` on the path."""
+    """Run python in `folder`, with jms-broker and its requirements after `first` on the path."""
     path = [first, HOME, *(each for each in sys.path if each not in ("", HOME))]
     return subprocess.run(
         [sys.executable, *arguments],
@@ -130,7 +130,10 @@ def test_a_script_in_a_folder_of_its_own_runs(tmp_path: Path) -> None:
 # -- the command
 
 COMMAND = {"bin/jms-broker": "from jms_broker import main\nmain()\n"}
-"""What pip makes of the entry point. Its own folder comes first on the path, not the current."""
+"""The script that pip makes of the entry point.
+
+Python puts the script's folder first on its path, instead of the current folder.
+"""
 
 
 def test_the_command_works_in_such_a_folder(tmp_path: Path) -> None:

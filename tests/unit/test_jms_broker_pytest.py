@@ -1,4 +1,4 @@
-"""The pytest plugin, as a project uses it that is tested with it: a pytest of its own."""
+"""The pytest plugin in a pytest of its own, as a project uses it in its tests."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_without_a_broker():
 
 
 def run(folder: Path, test: str, *arguments: str, ini: str = "") -> str:
-    """What a pytest prints that loads the plugin, and nothing else of this project."""
+    """Run pytest with the plugin and nothing else of this project; return its output."""
     (folder / "pytest.ini").write_text(f"[pytest]\n{ini}")
     (folder / "test_it.py").write_text(test)
     done = subprocess.run(

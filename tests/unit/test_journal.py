@@ -1,4 +1,4 @@
-"""Who is told what, and when: never before it is durable, never out of order."""
+"""Notices of commits: none before the commit is durable, and all in order."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.requirement("PRD-03")
 
 
 class Told(Waiter):
-    """Notes in `log` that it was told."""
+    """A waiter that writes its name into `log` when its commit is reported."""
 
     def __init__(self, name: str, log: list[str]) -> None:
         self._name = name
@@ -49,11 +49,11 @@ async def positions(store: Store) -> list[int]:
 
 
 def nothing_follows() -> None:
-    """What a journal calls after a commit, where nobody cares."""
+    """Do nothing after a commit."""
 
 
 async def settle() -> None:
-    """Let every task go on as far as it can."""
+    """Let every task run until it waits."""
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -100,7 +100,7 @@ async def test_without_io_run_ends_when_the_journal_closes() -> None:
     await running
 
 
-# -- a store that takes its time
+# -- a store whose commits take time
 
 
 class Awaited:
@@ -114,11 +114,11 @@ class Awaited:
         self.running = asyncio.create_task(self.journal.run(self.after_commit))
 
     def after_commit(self) -> None:
-        """Do what a round would do: write what the told have to say."""
+        """Write the output of the waiters that were told, as a round would."""
         self.written += self.log[len(self.written) :]
 
     def submit(self, position: int) -> None:
-        """A change, and somebody who waits for it."""
+        """Note a change, and submit a waiter for it."""
         append(self.journal, position)
         self.journal.submit(Told(str(position), self.log))
         self.journal.flush()
@@ -230,7 +230,7 @@ async def test_without_io_what_comes_and_goes_leaves_nothing_behind() -> None:
 
 
 async def test_while_a_commit_is_under_way_the_interpreter_is_given_up() -> None:
-    """Whoever waits for it runs in between, though nothing else lets go of it."""
+    """A thread that waits for the interpreter gets it, though no other call gives it up."""
     awaited = Awaited()
     awaited.submit(1)
     await settle()

@@ -1,4 +1,4 @@
-"""What the journal holds for consumers that keep up: how long, and who is told when."""
+"""Messages that the journal holds for consumers that keep up: how long, and who is told when."""
 
 import asyncio
 from contextlib import suppress
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.requirement("PRD-03")
 
 
 HOUR_US = 3_600_000_000
-"""So long that no timer of the loop fires in a test: time passes, and `tick` comes, by hand."""
+"""An hour in µs: no timer of the loop fires in a test, which advances time and calls `tick`."""
 
 
 class Holding:
-    """A journal that holds messages for an hour, on a clock that stands still."""
+    """A journal that holds messages for an hour, on a simulated clock."""
 
     def __init__(self) -> None:
         self.store = GatedStore()
@@ -30,7 +30,7 @@ class Holding:
         self.running = asyncio.create_task(self.journal.run(nothing_follows))
 
     def send(self, name: str, copies: int = 1) -> list[int]:
-        """A message for so many queues, and its sender, who waits; its numbers."""
+        """Append a message for `copies` queues, and its waiting sender; return its numbers."""
         first = self.last + 1
         for _ in range(copies):
             self.last += 1
@@ -43,13 +43,13 @@ class Holding:
         await settle()
 
     async def pass_half(self) -> None:
-        """Half of the hold passes, and the journal looks at what it has."""
+        """Let half of the hold pass, and the journal look at its pages."""
         self.clock.advance(HOUR_US // 2000)
         self.journal.tick()
         await settle()
 
     def commits(self) -> list[list[int]]:
-        """The numbers of what each commit writes."""
+        """Return the numbers of the messages that each commit writes."""
         return [
             [int(message.number) for message in batch.appended if message is not None]
             for batch in self.store.commits
@@ -190,7 +190,7 @@ async def test_a_message_on_its_way_to_the_disk_is_removed_by_the_next_page() ->
 
 
 async def test_what_was_removed_and_not_consumed_is_told_with_the_page() -> None:
-    """It may have moved to another queue: that has to be durable first."""
+    """The message may have moved to another queue, which must be durable first."""
     held = await holding()
     held.send("a")
     append(held.journal, 2)

@@ -1,8 +1,8 @@
-"""Random work before a store whose commits end when they like: may it be killed at any moment?
+"""Random work on a store whose commits end at any time: is every moment safe for a kill?
 
-A small model knows where each message may be. After every step it asks what a kill would leave:
-what was accepted lies on the disk, or has been consumed by everybody it was for; and what may be
-delivered again will say so.
+A small model knows where each message may be. After every step it checks what a kill would leave:
+each accepted message is on the disk, or was consumed by all its consumers, and a message that may
+be delivered again is marked so.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from tests.support.routing import new_message
 from tests.support.stores import GatedStore
 
 HOUR_US: Final = 3_600_000_000
-"""The hold: no timer of the loop fires in a test, time passes by hand."""
+"""The hold, an hour in µs: no timer of the loop fires, the test advances the time."""
 
 MINUTE_MS: Final = 60_000
 
@@ -42,7 +42,7 @@ SUBSCRIBED: Final = ("s1", "s2")
 
 
 class Disk(GatedStore):
-    """Knows at any moment what a kill would leave: messages by number, and all that ever were."""
+    """A store that knows what a kill would leave: `has`, by number; `had` has all past numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class Disk(GatedStore):
 
 
 class Sender(Waiter):
-    """Notes that its message has been accepted."""
+    """A waiter that notes that its message was accepted."""
 
     def __init__(self, name: bytes, told: list[bytes]) -> None:
         self._name = name
@@ -80,7 +80,7 @@ class Sender(Waiter):
 
 
 class Committer(Waiter):
-    """Notes that what a transaction did to these is durable."""
+    """A waiter that notes that a transaction's outcomes for these messages are durable."""
 
     def __init__(self, retired: list[Copy], counted: set[Copy]) -> None:
         self._retired = retired
@@ -91,7 +91,7 @@ class Committer(Waiter):
 
 
 class Reader(RecordingConsumer):
-    """Takes everything; `early` are the entries that it got before they were on the disk."""
+    """A consumer with unlimited credit; `early` are entries it got before they were on the disk."""
 
     def __init__(self, disk: Disk) -> None:
         super().__init__(credit=1_000_000)
@@ -107,7 +107,7 @@ class Reader(RecordingConsumer):
 
 
 class World:
-    """A broker's routing and journal, and the model of what was done with them."""
+    """A broker's routing and journal, and the model of the work done with them."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -144,7 +144,7 @@ class World:
     def node(self, name: str) -> Node:
         return self.topic if name == "t" else self.queue(name)
 
-    # -- what may be done
+    # -- steps
 
     def new_name(self, where: str) -> bytes:
         name = b"%d" % len(self.sent)
@@ -156,13 +156,13 @@ class World:
         name = self.new_name(where)
         for queue in self.sent[name]:
             backlog = self.queue(queue).backlogs[4]
-            if backlog is not None:  # as if many others had been here
+            if backlog is not None:  # as if many other messages had been in the queue
                 backlog.next_position += self.random.choice([0, 0, 0, 2000, 12_000])
         self.node(where).put(new_message(name, durable=True), self.journal.batch)
         self.journal.submit_receipt(Sender(name, self.told))
 
     def taken(self) -> QueueEntry | None:
-        """An entry that a reader holds, and gives up now; the oldest as a rule."""
+        """Take an entry from a random reader, mostly its oldest; None if no reader holds any."""
         readers = [reader for reader in self.readers.values() if reader.entries]
         if not readers:
             return None
@@ -182,16 +182,18 @@ class World:
             entry.queue.dispose(entry, Disposal.COUNT, self.journal.batch)
 
     def move(self) -> None:
+        """Dead-letter an entry that a reader holds."""
         entry = self.taken()
         if entry is None:
             return
         if entry.queue.address == LETTERS:
-            self.consumed.add(copy_of(entry))  # dropped: it has nowhere else to go
+            self.consumed.add(copy_of(entry))  # dropped: no other node can take it
         else:
             self.moved.add(copy_of(entry))
         entry.queue.dispose(entry, Disposal.DEAD_LETTER, self.journal.batch)
 
     def transact(self) -> None:
+        """Commit a transaction of up to two messages and two acknowledgements."""
         work = Transaction(self.broker.router, operations_max=0, bytes_max=0)
         for _ in range(self.random.randrange(3)):
             where = self.random.choice([PLAIN, "t"])
@@ -225,14 +227,16 @@ class World:
         if self.random.random() < 0.8:
             await go_on()
 
-    # -- what has to be true
+    # -- invariants
 
     def is_safe(self, copy: Copy, disk: set[Copy]) -> bool:
+        """Return whether a kill now leaves `copy` on the disk, consumed or dead-lettered."""
         if copy in disk or copy in self.consumed:
             return True
         return copy in self.moved and self.is_safe((copy[0], LETTERS), disk)
 
     def check(self) -> None:
+        """Check that a kill now would lose no accepted message, and repeat none without a mark."""
         disk = set(self.disk.has.values())
         for name in self.told:
             for queue in self.sent[name]:
@@ -247,7 +251,7 @@ class World:
                 assert self.disk.positions[number] <= told, "a kill would deliver it again, unsaid"
 
     async def finish(self) -> None:
-        """All is written. Nothing is on the disk then but what nobody has consumed."""
+        """Write everything; check that only messages which are not consumed are on the disk."""
         self.journal.close()
         while not self.running.done():
             await go_on()
@@ -265,7 +269,7 @@ def copy_of(entry: QueueEntry) -> Copy:
 
 
 async def go_on() -> None:
-    """Let the journal go on as far as it can."""
+    """Let the journal run until it waits."""
     for _ in range(4):
         await asyncio.sleep(0)
 

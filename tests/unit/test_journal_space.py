@@ -1,4 +1,4 @@
-"""How much is on its way to the disk."""
+"""The bytes and memory of changes that are not yet on the disk."""
 
 from broker.journal import PAGE_BYTES_MAX
 from tests.unit.test_journal import Awaited, append, settle

@@ -1,11 +1,11 @@
-"""Holds on contents, and bodies that are not saved yet."""
+"""References to large bodies, and bodies that are not yet saved."""
 
 from broker.large_body import LargeBody, LargeBodyKeeper, LargeBodyRef
 from storage.records import StoredContent
 
 
 class Recorder(LargeBodyKeeper):
-    """Remembers what was let go."""
+    """A keeper that records the contents that were let go."""
 
     def __init__(self) -> None:
         self.let_go_of: list[int] = []

@@ -1,4 +1,4 @@
-"""Contents in use: numbers, reading, and the sweep of what nobody has any more."""
+"""Large bodies in use: their numbers, reading, and the sweep of unused ones."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from tests.support.stores import GatedStore
 
 
 class Running:
-    """Contents on a store whose commits end at once, with their journal."""
+    """Large bodies on a store whose commits end at once, with their journal."""
 
     def __init__(self) -> None:
         self.store = GatedStore(keeps_contents=True)

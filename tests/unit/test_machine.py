@@ -1,4 +1,4 @@
-"""How much memory the broker may have: the machine's, or a container's limit."""
+"""The memory that the broker may use: the machine's, or a container's limit."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ PHYSICAL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 NO_LIMIT_OF_VERSION_1 = 9223372036854771712
 
 MACHINES = {
-    # name: files below the mount, the process's own line, what is available
+    # name: files below the mount, the line of the process's cgroup, available bytes
     "no cgroups": ({}, "", PHYSICAL),
     "no limit": ({"memory.max": "max"}, "0::/\n", PHYSICAL),
     "a container, which sees its own group as the root": (

@@ -1,4 +1,4 @@
-"""A message inside the broker: what is kept of it, its header, its end."""
+"""A message inside the broker: its bytes, its header, its expiry."""
 
 import pytest
 
@@ -38,7 +38,7 @@ DELIVERY_ANNOTATIONS = bytes.fromhex("005371c10100")
 
 
 def header(fields: str) -> bytes:
-    """A header section with these encoded fields, in hex."""
+    """Return a header section with these encoded fields, given in hex."""
     encoded = bytes.fromhex(fields)
     return b"\x00\x53\x70\xd0" + (len(encoded) + 4).to_bytes(4) + b"\0\0\0\x05" + encoded
 
@@ -56,11 +56,11 @@ def read(data: bytes, clock: SimulatedClock | None = None) -> Message:
 
 
 def reread(message: Message, delivery_count: int, clock: SimulatedClock) -> Message:
-    """What the next broker would make of a delivery of `message`."""
+    """Return what the next broker reads from a delivery of `message`."""
     return read(message.header(delivery_count, clock) + message.encoded, clock)
 
 
-# -- what is kept
+# -- the bytes that are kept
 
 KEPT = {
     "a body alone": (BODY, BODY),
@@ -102,7 +102,7 @@ def test_of_the_header_routing_reads(section: bytes, expected: tuple[bool, int, 
     assert (message.durable, message.priority, message.ttl_ms) == expected
 
 
-# -- its header
+# -- the header
 
 
 @pytest.mark.requirement("RCV-01", "RCV-03", "DST-14")
@@ -162,7 +162,7 @@ def test_the_ttl_that_is_left(ttl_ms: int, arrived_ms: int, now_ms: int, expecte
     assert remaining_ttl(ttl_ms=ttl_ms, arrived_ms=arrived_ms, now_ms=now_ms) == expected
 
 
-# -- its end
+# -- ttl and expiry
 
 ENDS = {
     "neither": (-1, -1, NEVER),
@@ -204,7 +204,7 @@ def test_an_expired_message_that_is_kept_has_no_end_any_more() -> None:
     assert reread(kept, 0, clock).ttl_ms == -1
 
 
-# -- who sent it, and with which key
+# -- publisher and key
 
 
 @pytest.mark.requirement("RCV-05", "DST-05")
@@ -217,7 +217,7 @@ def test_a_message_knows_its_publisher_and_key_through_every_change() -> None:
     assert (read(BODY).publisher, read(BODY).key) == ("", "")
 
 
-# -- what an outcome adds
+# -- annotations that an outcome adds
 
 ADDED = bytes.fromhex("c10602a3016154 02")
 OURS = "c10602a3016154 01"
@@ -248,7 +248,7 @@ def test_a_message_without_any_section_can_be_annotated() -> None:
 
 
 def test_annotations_may_not_grow_for_ever() -> None:
-    """A peer could make a message longer at every release."""
+    """Without a limit a peer could make a message longer at every release."""
     large = b"\xd1" + (SECTIONS_BEFORE_BODY_MAX + 16).to_bytes(4) + b"\0\0\0\x02\xa3\x01a"
     large += b"\xb0" + (SECTIONS_BEFORE_BODY_MAX + 4).to_bytes(4)
     large += bytes(SECTIONS_BEFORE_BODY_MAX + 4)
@@ -325,7 +325,7 @@ def test_an_annotated_message_keeps_its_delivery_time_and_an_expired_one_has_non
 
 
 def grouped(group_id: str, group_sequence: str = "") -> bytes:
-    """Properties up to group-id, or to group-sequence; both are encoded, in hex."""
+    """Return properties up to group-id or group-sequence, which are encoded, in hex, and BODY."""
     fields = b"\x40" * 10 + bytes.fromhex(group_id + group_sequence)
     count = 12 if group_sequence else 11
     size = (len(fields) + 4).to_bytes(4)
@@ -333,7 +333,7 @@ def grouped(group_id: str, group_sequence: str = "") -> bytes:
 
 
 GROUPS = {
-    # name: message, its group, whether that ends with it
+    # name: message, its group, whether the message closes the group
     "no properties": (BODY, "", False),
     "properties that end before it": (properties(-1) + BODY, "", False),
     "null": (grouped("40"), "", False),
@@ -363,7 +363,7 @@ def test_a_group_that_is_no_string_or_has_no_number_is_refused(data: bytes) -> N
 
 
 def test_an_opaque_message_has_nothing_but_its_payload() -> None:
-    """Not even where it begins like a message: annotations and subject are not looked for."""
+    """Annotations and subject are not even read from a payload that begins like a message."""
     payload = ANNOTATIONS + bytes.fromhex("005373c0080440404040a10173") + b"?"
     message = opaque_message(payload, message_format=7, origin=Origin("ada"))
     clock = SimulatedClock()

@@ -11,7 +11,7 @@ from tests.support.stores import GatedStore
 
 
 class RoomyStore(GatedStore):
-    """A store that has so much room, whatever it is given."""
+    """A store that always has 100,000 bytes free."""
 
     def free_bytes(self) -> int:
         return 100_000
@@ -19,7 +19,7 @@ class RoomyStore(GatedStore):
 
 @pytest.mark.requirement("PIP-15")
 def test_room_for_the_commits_of_sinks_is_kept_free() -> None:
-    """They write once more what is staged."""
+    """A commit of a sink writes the staged messages once more."""
     staging = Staging()
     space = StoreSpace(RoomyStore(), Journal(MemoryStore()), staging.stages)
     assert space.free_bytes() == 100_000

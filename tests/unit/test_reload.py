@@ -1,4 +1,4 @@
-"""Settings of a broker that runs: what counts at once, what for newcomers, what does not."""
+"""Reloaded settings: which count at once, which for new connections and nodes, which not at all."""
 
 import io
 import json
@@ -58,7 +58,7 @@ def test_of_every_setting_it_is_known_whether_it_can_be_reloaded() -> None:
 
 
 APPLIED = [
-    # what is changed, what is applied, what needs a restart
+    # name, changed settings, those that are applied, those that need a restart
     ("nothing", {}, [], []),
     ("a limit of connections", {"idle_time_out_ms": 7}, ["idle_time_out_ms"], []),
     ("addresses", {"max_delivery_count": 3}, ["max_delivery_count"], []),

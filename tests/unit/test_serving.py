@@ -1,4 +1,4 @@
-"""A broker as a process: what its log tells of its start and its end, and what SIGHUP does."""
+"""A broker as a process: the log of its start and its end, and the effect of SIGHUP."""
 
 import json
 import os
@@ -22,7 +22,7 @@ PATIENCE_S = 30.0
 
 
 class Process:
-    """`jms-broker serve` with a settings file; its log is a file beside that."""
+    """A `jms-broker serve` with a settings file, and a log file beside it."""
 
     def __init__(self, folder: Path, standard_input: int) -> None:
         self.config = folder / "broker.toml"
@@ -51,11 +51,11 @@ class Process:
         assert re.match(r"^ready amqp://127\.0\.0\.1:\d+ store=memory pid=\d+$", ready), ready
 
     def events(self) -> list[dict[str, object]]:
-        """The lines of the log so far."""
+        """Return the lines of the log so far."""
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def until(self, claim: Callable[[list[str]], bool]) -> list[str]:
-        """What the log has told, once `claim` is true of it."""
+        """Wait until `claim` is true of the log's events; return their names."""
         ends = time.monotonic() + PATIENCE_S
         while not claim(told := [str(line["event"]) for line in self.events()]):
             assert time.monotonic() < ends, told
@@ -68,7 +68,7 @@ class Process:
 
 @contextmanager
 def served(folder: Path, standard_input: int = subprocess.DEVNULL) -> Iterator[Process]:
-    """A broker that is ended with the block."""
+    """Run a broker, and kill it at the end of the block."""
     running = Process(folder, standard_input)
     try:
         yield running

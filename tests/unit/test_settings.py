@@ -1,4 +1,4 @@
-"""Settings: who wins, what an operator is told, and that config/broker.toml tells the truth."""
+"""Settings: precedence of their sources, errors, and that config/broker.toml is correct."""
 
 import re
 import tomllib
@@ -24,7 +24,7 @@ CONFIG = Path(__file__).parents[2] / "config" / "broker.toml"
 WITHOUT_DEFAULT = {
     *("users_file", "allow_anonymous", "user", "password", "password_file", "memory_max"),
 }
-"""What config/broker.toml shows an example of instead, or a path in other words."""
+"""Settings for which config/broker.toml shows an example or a description, not the default."""
 
 TABLES = {"log", "http", "address", "queue", "topic"}
 
@@ -287,7 +287,7 @@ def test_settings_do_not_print_the_password() -> None:
 
 
 def uncommented() -> dict[str, object]:
-    """The file with its commented settings switched on; prose begins with `# `."""
+    """Return the settings in the file, even those commented out; prose begins with `# `."""
     text = re.sub(r"^#(?! )", "", CONFIG.read_text(), flags=re.MULTILINE)
     return tomllib.loads(text)
 
@@ -307,6 +307,7 @@ def test_the_file_shows_every_setting_and_no_other() -> None:
 
 
 def tables(shown: dict[str, object], name: str) -> dict[str, object]:
+    """Return the table `name`; of a list of tables, its only one."""
     table = shown[name]
     if isinstance(table, list):
         (table,) = table
@@ -334,7 +335,7 @@ def test_an_address_shows_what_counts_when_it_says_nothing(table: str) -> None:
         assert shown[name] == getattr(defaults, name), name
 
 
-# -- without sources
+# -- settings given by a program
 
 
 def test_given_settings_come_from_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Loads are read in turn: at once where there is no I/O, else by a task that goes on by itself."""
+"""Loads of pages, in turn: at once if the store needs no I/O, else by a task."""
 
 import asyncio
 
@@ -13,13 +13,13 @@ from tests.support.stores import GatedStore
 
 
 async def settle() -> None:
-    """Let every task go on as far as it can."""
+    """Let every task run until it waits."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
 def paged(routing: Routing, count: int = 3) -> Queue:
-    """A queue whose messages are all in the store alone."""
+    """Return a queue whose messages are all only in the store."""
     queue = routing.queue()
     for number in range(count):
         queue.put(new_message(encoded(b"%d" % number), durable=True), routing.batch)
@@ -33,7 +33,7 @@ def windows(routing: Routing, store: Store) -> Windows:
 
 
 async def gated(routing: Routing) -> GatedStore:
-    """A store that has to be waited for, with what that of `routing` has."""
+    """Return a store that has to be waited for, with the messages of `routing`'s store."""
     store = GatedStore()
     for message in await routing.store.messages(0):
         store.keep(message)

@@ -1,1 +1,1 @@
-"""Golden frames: bytes as other implementations and the specification write them."""
+"""Golden frames: the bytes that other implementations write and the specification shows."""

@@ -1,4 +1,4 @@
-"""What a golden frame is: bytes that somebody wrote, and what they mean."""
+"""The golden frame: bytes that another implementation wrote, and their meaning."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,10 @@ SPECIFICATION = "the specification"
 
 @dataclass(frozen=True)
 class Golden:
-    """A whole frame.
+    """A complete frame.
 
-    `meaning` names attributes of what is read from it, nested where they are nested.
-    `payload` counts the bytes behind the performative.
+    `meaning` maps attribute names of the decoded frame to their values, nested as they are.
+    `payload` is the number of bytes after the performative.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Golden:
     hex: str
     meaning: dict[str, object]
     payload: int = 0
-    # whether we write this frame with these very bytes
+    # whether our encoder writes this frame with exactly these bytes
     ours: bool = False
 
     @property
@@ -33,7 +33,7 @@ class Golden:
 
 
 def composite(code: int, *fields: str) -> str:
-    """A described list in the narrow form, in hex: sizes counted here, not by our codec."""
+    """Return a described list in the 8-bit form, in hex, with sizes not counted by our codec."""
     content = bytes.fromhex("".join(fields))
     if not fields:
         return f"0053{code:02x}45"
@@ -41,18 +41,18 @@ def composite(code: int, *fields: str) -> str:
 
 
 def mapping(*items: str) -> str:
-    """A map in the narrow form, in hex: keys and values in turn."""
+    """Return a map in the 8-bit form, in hex; keys and values alternate."""
     content = bytes.fromhex("".join(items))
     return f"c1{len(content) + 1:02x}{len(items):02x}{content.hex()}"
 
 
 def symbol(text: str) -> str:
-    """A symbol in the narrow form, in hex."""
+    """Return a symbol in the 8-bit form, in hex."""
     return f"a3{len(text):02x}{text.encode().hex()}"
 
 
 def form(name: str, body: str, meaning: dict[str, object], *, ours: bool = True) -> Golden:
-    """A frame made by hand after the specification's text, of which `body` is the body."""
+    """Return a frame with this body, made by hand from the specification's text."""
     raw = bytes.fromhex(body)
     frame = (len(raw) + 8).to_bytes(4, "big") + b"\x02\x00\x00\x00" + raw
     return Golden(name, SPECIFICATION, frame.hex(), meaning, ours=ours)

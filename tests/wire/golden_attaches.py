@@ -1,7 +1,7 @@
-"""Attach frames that other implementations have written.
+"""Attach frames written by other implementations.
 
-Captured from Qpid JMS 2.10.0 talking to Artemis 2.40.0, and from Qpid Proton 0.40.0
-talking to itself: our codec had no part in them.
+Captured from Qpid JMS 2.10.0 talking to Artemis 2.40.0, and from Qpid Proton 0.40.0 talking to
+itself, so our codec had no part in them.
 """
 
 from broker.amqp.types import Described, ULong

@@ -1,8 +1,9 @@
-"""Attach frames that further client libraries have written.
+"""Attach frames written by further client libraries.
 
 Captured by a relay between each client and this broker: rhea 3.0.5, go-amqp 1.6.0, pyamqp of
-azure-servicebus 7.15.0, and what those of `golden_attaches.py` lack of Qpid Proton's and Qpid
-JMS's. A broker's answers decide what a client writes next, never how: our codec had no part.
+azure-servicebus 7.15.0, and the forms of Qpid Proton and Qpid JMS that `golden_attaches.py` lacks.
+A broker's answers decide what a client writes next, but not how it encodes it: our codec had no
+part in that.
 """
 
 from broker.amqp.types import Described, ULong

@@ -1,15 +1,16 @@
-"""Transfers and dispositions that further client libraries have written.
+"""Transfers and dispositions written by further client libraries.
 
 Captured by a relay between each client and this broker: rhea 3.0.5, go-amqp 1.6.0, pyamqp of
-azure-servicebus 7.15.0, and what those of `golden_frames.py` lack of Qpid Proton's and Qpid
-JMS's. A broker's answers decide what a client writes next, never how: our codec had no part.
+azure-servicebus 7.15.0, and the forms of Qpid Proton and Qpid JMS that `golden_frames.py` lacks. A
+broker's answers decide what a client writes next, but not how it encodes it: our codec had no part
+in that.
 """
 
 from broker.amqp.outcomes import ACCEPTED, RELEASED
 from broker.amqp.types import Int
 from tests.wire.golden import GO_AMQP, JMS, PROTON, PYAMQP, RHEA, Golden
 
-# the map {x-opt-own: why} as it is encoded: with wide sizes, and narrow with a binary
+# two encodings of the map {x-opt-own: why}: with 32-bit sizes; with 8-bit sizes and a binary
 WHY_WIDE = bytes.fromhex("d10000001400000002a309782d6f70742d6f776ea103776879")
 WHY_BINARY = bytes.fromhex("c11102a309782d6f70742d6f776ea003776879")
 

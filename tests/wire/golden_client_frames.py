@@ -1,8 +1,9 @@
-"""Frames that further client libraries have written, but attaches and deliveries.
+"""Frames of further client libraries, except attaches and deliveries.
 
 Captured by a relay between each client and this broker: rhea 3.0.5, go-amqp 1.6.0, pyamqp of
-azure-servicebus 7.15.0, and what those of `golden_frames.py` lack of Qpid Proton's and Qpid
-JMS's. A broker's answers decide what a client writes next, never how: our codec had no part.
+azure-servicebus 7.15.0, and the forms of Qpid Proton and Qpid JMS that `golden_frames.py` lacks. A
+broker's answers decide what a client writes next, but not how it encodes it: our codec had no part
+in that.
 """
 
 from tests.wire.golden import GO_AMQP, PROTON, PYAMQP, RHEA, Golden

@@ -1,6 +1,6 @@
-"""Frames made by hand after the specification: defaults, fillers, forms that few send.
+"""Frames made by hand from the specification: defaults, nulls, and forms that are rarely sent.
 
-Those that are not `ours` use encodings that are legal and not the shortest.
+Frames that are not `ours` use legal encodings that are not the shortest.
 """
 
 from broker.amqp.outcomes import ACCEPTED, RELEASED

@@ -1,7 +1,7 @@
-"""Frames of every kind but attach that other implementations have written.
+"""Frames of every kind but attach, written by other implementations.
 
-Captured from Qpid JMS 2.10.0 talking to Artemis 2.40.0, and from Qpid Proton 0.40.0
-talking to itself: our codec had no part in them.
+Captured from Qpid JMS 2.10.0 talking to Artemis 2.40.0, and from Qpid Proton 0.40.0 talking to
+itself, so our codec had no part in them.
 """
 
 from broker.amqp.outcomes import ACCEPTED

@@ -1,6 +1,6 @@
-"""Messages that other implementations have written, and what routing sees in them.
+"""Messages written by other implementations, and the values that routing reads from them.
 
-Captured as the frames of `golden_frames.py` and `golden_client_frames.py` were.
+Captured like the frames of `golden_frames.py` and `golden_client_frames.py`.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from tests.wire.golden import ARTEMIS, GO_AMQP, JMS, PROTON, PYAMQP, RHEA
 
 @dataclass(frozen=True)
 class GoldenMessage:
-    """An encoded message. `body` is the descriptor of its body, `value` what is in that."""
+    """An encoded message; `body` is the descriptor code of its body, `value` the body's value."""
 
     name: str
     who: str

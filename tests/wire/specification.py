@@ -1,6 +1,6 @@
-"""The field tables of the specification (parts 2 to 5), kept as data.
+"""The field tables of the specification (parts 2 to 5) as data.
 
-A field has a name, a type and a default; a mandatory one has `MUST` for a default.
+A field has a name, a type and a default; the default of a mandatory field is `MUST`.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ EMPTY: dict[str, object] = {}
 
 @dataclass(frozen=True)
 class Field:
+    """A field of a composite type."""
+
     name: str
     type: str
     default: object
@@ -110,7 +112,7 @@ COMPOSITES: dict[str, tuple[int, list[Field]]] = {
         table(
             ("role", "boolean", MUST),
             ("first", "uint", MUST),
-            # the value of first; the table's first is 7
+            # the default is the value of `first`, which is 7 in the tests of this table
             ("last", "uint", 7),
             ("settled", "boolean", False),
             ("state", "state", None),

@@ -1,4 +1,4 @@
-"""Every composite against its table: order, defaults, nulls, missing and wrong fields (1.4)."""
+"""All composites checked by their tables: order, defaults, nulls, missing, wrong fields (1.4)."""
 
 from collections.abc import Callable
 
@@ -37,7 +37,7 @@ from tests.wire.specification import COMPOSITES, MUST, Field
 
 NULL = "40"
 
-# one value of every type that the tables name, and what is read from it
+# for every type in the tables, an encoded value and its decoded form
 SAMPLES: dict[str, tuple[str, object]] = {
     "string": ("a10173", "s"),
     "symbol": (symbol("s"), "s"),
@@ -124,7 +124,7 @@ NAMES = list(COMPOSITES)
 
 
 def read(name: str, fields: list[str]) -> tuple[bytes, object]:
-    """What is read from the composite with these fields, with more data behind."""
+    """Return the composite with these fields, encoded, and decoded with other data behind it."""
     code, _ = COMPOSITES[name]
     data = bytes.fromhex(composite(code, *fields))
     _, at = descriptor_at(data, 0, len(data))
@@ -132,12 +132,13 @@ def read(name: str, fields: list[str]) -> tuple[bytes, object]:
 
 
 def least(name: str) -> list[str]:
-    """The mandatory fields alone, nulls for the others."""
+    """Return the mandatory fields of a composite, with nulls for the others."""
     _, fields = COMPOSITES[name]
     return [SAMPLES[field.type][0] if field.default is MUST else NULL for field in fields]
 
 
 def held(data: bytes, composite_read: object, field: Field) -> object:
+    """Return the value of `field` in a composite that was decoded from `data`."""
     if isinstance(composite_read, Transfer) and field.type == "tag":
         return composite_read.tag(data)
     if isinstance(composite_read, Transfer | Disposition) and field.type == "state":
@@ -153,7 +154,7 @@ def test_every_type_has_a_sample_and_every_composite_a_reader() -> None:
 
 @pytest.mark.parametrize(("name", "index"), FIELDS)
 def test_a_field_is_at_its_place(name: str, index: int) -> None:
-    """That field alone is set, and the mandatory ones: so the order is the table's."""
+    """Only this field and the mandatory ones are set: this shows that the order is the table's."""
     field = COMPOSITES[name][1][index]
     fields = least(name)
     fields[index], expected = SAMPLES[field.type]
@@ -197,7 +198,7 @@ def test_a_mandatory_field_is_missed(name: str, index: int) -> None:
 
 
 WRONG = ["a10173", "5401", "41", mapping(NULL, NULL), "98" + "00" * 16, "5f00", "0040"]
-# what of these is right after all
+# those of WRONG that some type allows
 RIGHT = {
     ("string", "a10173"),
     ("boolean", "41"),

@@ -1,4 +1,4 @@
-"""Golden frames: whole, cut at every position, among neighbours, and written back."""
+"""Golden frames: complete, cut at every position, among other data, and encoded again."""
 
 import pytest
 
@@ -79,7 +79,7 @@ CASES = [pytest.param(golden, id=f"{golden.who}: {golden.name}") for golden in G
 
 
 def read_body(data: bytes, at: int, end: int) -> object:
-    """What the frame body at `data[at:end]` says, be it of the control or the data path."""
+    """Return the decoded frame body at `data[at:end]`, of the control or of the data path."""
     code, behind = descriptor_at(data, at, end)
     if code == TRANSFER:
         transfer = Transfer()
@@ -105,6 +105,7 @@ def check(data: bytes, read: object, meaning: dict[str, object]) -> None:
 
 
 def compare(data: bytes, actual: object, expected: object, name: str) -> None:
+    """Assert that `actual` is `expected`, which may name nested attributes."""
     if isinstance(expected, dict) and not isinstance(actual, dict):
         check(data, actual, expected)
     elif isinstance(expected, list) and isinstance(actual, list):
@@ -134,7 +135,7 @@ def test_neighbours_change_nothing(golden: Golden) -> None:
 
 @pytest.mark.parametrize("golden", CASES)
 def test_a_frame_that_is_cut_is_a_fault(golden: Golden) -> None:
-    """Wherever it is cut: where the data ends there, and where other data follows."""
+    """A frame cut anywhere is a fault, whether the data ends there or other data follows."""
     frame = golden.frame
     at = body_at(frame, 0)
     for end in range(at, len(frame) - golden.payload):
@@ -155,7 +156,7 @@ def test_a_payload_starts_behind_the_transfer(golden: Golden) -> None:
 
 
 def write(data: bytes, read: object) -> bytes:
-    """The frame that we would write for what was read from `data`."""
+    """Return the frame that our encoder writes for `read`, which was decoded from `data`."""
     out = BytesWriter()
     channel = int.from_bytes(data[6:8], "big")
     if isinstance(read, Performative):
@@ -182,7 +183,7 @@ def is_transfer(golden: Golden) -> bool:
 
 
 def written_forms() -> list[Golden]:
-    """What we write back; transfers are written by the session, not by a performative."""
+    """Return the forms that our encoder writes; transfers are left out: the session writes them."""
     return [g for g in FORMS if g.ours and not is_transfer(g)]
 
 

@@ -1,4 +1,4 @@
-"""Golden messages: what routing sees in them, wherever they lie, and nothing of them changed."""
+"""Golden messages: routing decodes them at any position, and keeps their bytes unchanged."""
 
 import pytest
 
@@ -13,6 +13,7 @@ CASES = [pytest.param(message, id=f"{message.who}: {message.name}") for message 
 
 
 def check(data: bytes, sections: Sections, golden: GoldenMessage) -> None:
+    """Assert that the sections decoded from `data` have the values of `golden`."""
     assert sections.durable == golden.durable
     assert sections.priority == golden.priority
     assert sections.ttl == golden.ttl

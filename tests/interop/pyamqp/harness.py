@@ -1,7 +1,7 @@
-"""What the cases of pyamqp are written with: clients that end with their case, and a relay.
+"""The means for the cases of pyamqp: clients that end with their case, and a relay.
 
-pyamqp speaks to any broker where its clients are made with `use_tls=False`; ANONYMOUS without
-Azure's claims needs the three lines of `Anonymous`.
+pyamqp works with any broker if its clients are made with `use_tls=False`; ANONYMOUS without Azure's
+claims needs the three lines of `Anonymous`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from azure.servicebus._pyamqp.message import Message
 from azure.servicebus._pyamqp.sasl import SASLAnonymousCredential
 
 SOON: Final = 20.0
-"""Seconds; long enough for a loaded machine."""
+"""Maximum number of seconds to wait; long enough for a loaded machine."""
 
 Case = Callable[["Scene"], None]
 CASES: Final[dict[str, Case]] = {}
@@ -38,7 +38,7 @@ PRINTING: Final = threading.Lock()
 
 
 def shows(name: str, requirements: str) -> Callable[[Case], Case]:
-    """One case: its name, the requirements that it proves, and what is done."""
+    """Register a case: its name, the requirements that it proves, and the function that runs it."""
 
     def add(body: Case) -> Case:
         CASES[name] = body
@@ -49,14 +49,14 @@ def shows(name: str, requirements: str) -> Callable[[Case], Case]:
 
 
 class Anonymous:
-    """Everybody may enter."""
+    """The credentials of a client without a login."""
 
     auth_type = "sasl_anonymous"
     sasl = SASLAnonymousCredential()
 
 
 class Inbox:
-    """A receiver whose credit and outcomes the case gives itself."""
+    """A receiver for which the case gives credit and settles messages itself."""
 
     def __init__(self, client: ReceiveClient) -> None:
         self.client = client
@@ -69,12 +69,12 @@ class Inbox:
         self.client._link.flow(link_credit=count, **flags)
 
     def turn(self) -> None:
-        """Read what is there, and give no credit: what `do_work` does besides."""
+        """Read what has arrived without giving credit, which `do_work` would do as well."""
         self.client._connection.listen(wait=0.2)
         self.client._link.get_state()
 
     def take(self) -> tuple[Any, Message]:
-        """The next transfer and its message."""
+        """Return the next transfer and its message."""
         deadline = time.monotonic() + SOON
         while self.client._received_messages.empty():
             assert time.monotonic() < deadline, "nothing came"
@@ -83,7 +83,7 @@ class Inbox:
         return transfer, message
 
     def values(self, count: int) -> list[Any]:
-        """The values of the next messages, which are accepted."""
+        """Accept the next messages; return their values."""
         found = []
         for _ in range(count):
             transfer, message = self.take()
@@ -96,7 +96,7 @@ class Inbox:
 
 
 class Scene:
-    """What one case has: an address of its own, and clients that end with it."""
+    """The means of one case: an address of its own, and clients that end with it."""
 
     def __init__(self, endings: ExitStack) -> None:
         self.endings = endings
@@ -106,7 +106,7 @@ class Scene:
         self.user = SASLPlainAuth(os.environ["BROKER_USER"], os.environ["BROKER_PASSWORD"])
 
     def sender(self, target: Any = None, **options: Any) -> SendClient:
-        # by default it asks its peer to settle second, and then ignores what such a peer answers
+        # by default it asks its peer to settle second, and then ignores the answers of such a peer
         first = {"receive_settle_mode": ReceiverSettleMode.First}
         wanted = {"hostname": self.host, "auth": Anonymous(), "use_tls": False} | first | options
         client = SendClient(target=target or self.address, **wanted)
@@ -125,7 +125,7 @@ class Scene:
             sender.send_message(Message(value=value), timeout=SOON)
 
     def rest(self) -> list[Any]:
-        """Take everything that is left: what comes before a last message."""
+        """Consume everything that is left, up to a last message that is sent for this."""
         self.fill(b"the last one")
         inbox = self.receiver()
         inbox.credit(1000)
@@ -143,7 +143,7 @@ def refused(condition: bytes) -> Iterator[None]:
 
 
 class Relay:
-    """A port that passes everything on to the broker; `cut` breaks its connections."""
+    """A port that forwards everything to the broker; `cut` breaks its connections."""
 
     def __init__(self, broker: str) -> None:
         self._broker = broker
@@ -154,7 +154,7 @@ class Relay:
         threading.Thread(target=self._run, daemon=True).start()
 
     def cut(self) -> None:
-        """Break what is connected now; what connects later works."""
+        """Break the present connections; later ones work."""
         self._cut.clear()
         self._wake.send(b"!")
         assert self._cut.wait(SOON)
@@ -187,11 +187,11 @@ class Relay:
 
 
 def problem(name: str) -> str | None:
-    """What is wrong with the broker in the case `name`."""
+    """Run the case `name`; return what is wrong with the broker, None if nothing is."""
     try:
         with ExitStack() as endings:
             CASES[name](Scene(endings))
-    except Exception:  # noqa: BLE001 - whatever it is, the case has failed
+    except Exception:  # noqa: BLE001 - any error means that the case has failed
         return traceback.format_exc()
     return None
 
@@ -203,6 +203,6 @@ def run(name: str) -> None:
 
 
 def run_all(names: list[str]) -> None:
-    """Run the cases with these names side by side, and print what became of each."""
+    """Run the cases with these names side by side, and print the result of each."""
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(run, names))

@@ -1,4 +1,4 @@
-"""What a Python program does to the broker with pyamqp, the transport of azure-servicebus.
+"""Cases for pyamqp, the transport of azure-servicebus: a Python program that uses the broker.
 
 `python -m tests.interop.pyamqp.main "a name"` runs that case.
 """
@@ -141,7 +141,7 @@ def settled(scene: Scene) -> None:
     sender.open()
     while not sender.client_ready():
         pass
-    for value in (b"a", b"b"):  # send_message waits for ever for what nobody answers
+    for value in (b"a", b"b"):  # send_message would wait for an outcome for ever
         sender._link.send_transfer(Message(value=value))
     inbox = scene.receiver()
     inbox.credit(2)
@@ -163,7 +163,7 @@ def receives_settled(scene: Scene) -> None:
 
 
 def two(scene: Scene, **options: Any) -> tuple[Inbox, Any, Any]:
-    """The first two deliveries of three, not settled."""
+    """Return a receiver and the first two deliveries of three, which are not settled."""
     scene.fill(b"a", b"b", b"c")
     inbox = scene.receiver(**options)
     inbox.credit(2)

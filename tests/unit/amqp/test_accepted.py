@@ -1,4 +1,4 @@
-"""Which accepted deliveries share a disposition."""
+"""Ranges of accepted deliveries: which of them one disposition can report together."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bodies of which only a part is at hand: the same is said of them as of whole ones."""
+"""Bodies that arrive in parts: the scanner judges them as `split` judges whole messages."""
 
 import pytest
 
@@ -97,7 +97,7 @@ def test_no_name_of_a_type_is_gathered_without_end() -> None:
 
 
 def annotations(size: int) -> bytes:
-    """Message-annotations that take so many bytes."""
+    """Return a message-annotations section of `size` bytes."""
     text = size - 3 - 9 - 3 - 5
     return (
         b"\x00\x53\x72\xd1"
@@ -130,7 +130,7 @@ def test_the_body_begins_within_so_many_bytes(size: int) -> None:
 @pytest.mark.parametrize("kind", [DATA, b"\x00\xa3\x10amqp:data:binary"], ids=["code", "name"])
 @pytest.mark.parametrize("size", range(SECTIONS_BEFORE_BODY_MAX - 3, SECTIONS_BEFORE_BODY_MAX + 3))
 def test_enough_is_enough(kind: bytes, size: int) -> None:
-    """Whether it begins too late or not can be told without more of it."""
+    """The first ENOUGH bytes suffice to decide whether the body begins too late."""
     data = (annotations(size) + kind + b"\xb0\x7f\xff\xff\xff" + bytes(1000))[:ENOUGH]
     if size <= SECTIONS_BEFORE_BODY_MAX:
         assert find_body(data, 0, len(data)) == size

@@ -1,4 +1,4 @@
-"""Channels: who uses which number, in both directions, and when one is free again."""
+"""Channel numbers: which session uses which, in both directions, and when they are free again."""
 
 import pytest
 
@@ -36,12 +36,12 @@ OF_A_SESSION = [
 
 
 def connected(*, channel_max: int = 65535) -> Client:
-    """A client that takes channels up to `channel_max`, of a broker that takes eight."""
+    """Connect a client with this `channel_max` to a broker of eight channels, 0 to CHANNEL_MAX."""
     return Broker(limits=Limits(channel_max=CHANNEL_MAX)).connect(channel_max=channel_max)
 
 
 def begin(client: Client, channel: int) -> int:
-    """Begin a session; the channel on which the broker answers."""
+    """Begin a session on `channel`; return the channel on which the broker answers."""
     client.send(BEGIN, channel=channel)
     ours, answer = client.expect_frame(Begin)
     assert answer.remote_channel == channel
@@ -50,7 +50,7 @@ def begin(client: Client, channel: int) -> int:
 
 
 def end(client: Client, channel: int) -> int:
-    """End a session; the channel on which the broker answers."""
+    """End the session on `channel`; return the channel on which the broker answers."""
     client.send(End(), channel=channel)
     ours, answer = client.expect_frame(End)
     assert answer.error is None
@@ -59,7 +59,7 @@ def end(client: Client, channel: int) -> int:
 
 
 def breaking_session(channel_max: int = 65535) -> Client:
-    """A client whose session on channel 0 the broker has ended, and who has not answered."""
+    """Return a client that has not yet answered the broker's end of its session on channel 0."""
     client = connected(channel_max=channel_max)
     begin(client, 0)
     client.send(flow(handle=5))
@@ -69,7 +69,7 @@ def breaking_session(channel_max: int = 65535) -> Client:
     return client
 
 
-# -- numbers
+# -- channel numbers
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_channel_has_one_session_at_a_time() -> None:
     ],
 )
 def test_a_channel_without_a_session(body: Body, channel: int, condition: str) -> None:
-    """Outside of the range it is a framing-error (2.7.1, channel-max)."""
+    """A channel above the broker's channel-max is a framing-error (2.7.1, channel-max)."""
     client = connected()
     begin(client, 1)
     client.send(body, channel=channel)
@@ -229,14 +229,14 @@ def test_the_answers_go_out_on_our_number() -> None:
     assert client.expect_frame(Detach)[0] == 0
 
 
-# -- sessions that we end
+# -- sessions that the broker ends
 
 
 @pytest.mark.parametrize(
     "body", [*OF_A_SESSION[:-1], pytest.param(flow(handle=5), id="the same mistake again")]
 )
 def test_until_the_peer_has_heard_of_our_end_its_frames_are_ignored(body: Body) -> None:
-    """It may have sent them before (2.5.5, end sent)."""
+    """The peer may have sent them before it received the end (2.5.5, end sent)."""
     client = breaking_session()
     client.send(body)
     client.expect_nothing()

@@ -19,7 +19,7 @@ DESCRIPTOR = 0x13
 
 
 def written(write: Callable[[FieldWriter], None]) -> str:
-    """What `write` makes of an empty composite, without its descriptor."""
+    """Return in hex what `write` writes into an empty composite, without the descriptor."""
     out = BytesWriter()
     fields = FieldWriter()
     write(fields)
@@ -175,7 +175,7 @@ def test_an_absent_field_is_its_default_or_a_fault(
             fields.close()
 
 
-# what of the wrong types is right after all
+# pairs of the values below and the fields for which their type is the right one
 RIGHT = {
     ("a10161", "string"),
     ("41", "boolean"),

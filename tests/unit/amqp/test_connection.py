@@ -1,4 +1,4 @@
-"""A connection as its peer sees it: frames in, frames out, and how it ends."""
+"""A connection as its peer sees it: frames in, frames out, and its end."""
 
 import pytest
 
@@ -208,7 +208,7 @@ def test_a_mistake_within_a_session_ends_only_that(frame_in: bytes, condition: s
 
 
 def test_deliveries_that_come_together_are_accepted_together() -> None:
-    """One disposition for a session's neighbours, all of them behind everything else."""
+    """Each session gets one disposition for its deliveries, after all other output."""
     client = Broker().session()
     client.begin(1)
     for channel in (0, 1):
@@ -308,7 +308,7 @@ def test_an_open_of_the_largest_size_is_taken() -> None:
 
 
 def test_an_open_of_ours_that_is_too_large_is_sent_without_its_properties() -> None:
-    """Nobody sees a close before an open (2.4.3)."""
+    """A peer cannot read a close that is not preceded by an open (2.4.3)."""
     client = Broker(product={"product": "x" * 600}).dial()
     client.send_bytes(opening(max_frame_size=512))
     client.expect(Header)
@@ -407,7 +407,7 @@ def test_a_socket_that_is_lost_behind_the_end_changes_nothing() -> None:
 
 
 class Careless(RecordingWatcher):
-    """Fails when a certain connection opens: the bug."""
+    """A watcher with a bug: it fails when the container "unlucky" opens its connection."""
 
     def opened(self, peer: Peer) -> None:
         if peer.container_id == "unlucky":

@@ -1,4 +1,4 @@
-"""Link credit: what a flow leaves a sender, also across the wrap of the delivery-count."""
+"""Link credit: what a flow leaves to a sender, also if the delivery-count wraps."""
 
 import pytest
 from hypothesis import given
@@ -55,7 +55,7 @@ def test_a_receiver_cannot_have_seen(seen: int, delivery_count: int) -> None:
 def test_a_sender_never_passes_what_the_receiver_granted(
     seen: int, link_credit: int, under_way: int
 ) -> None:
-    """delivery-count(rcv) + link-credit(rcv) is the limit, wherever the counts stand (2.6.7)."""
+    """The limit is delivery-count(rcv) + link-credit(rcv), for all values of the counts (2.6.7)."""
     left = credit.left(
         peer_delivery_count=seen,
         link_credit=link_credit,
@@ -67,7 +67,7 @@ def test_a_sender_never_passes_what_the_receiver_granted(
 
 @given(count=COUNTS, granted=FEW, sent=FEW)
 def test_a_drain_ends_where_the_credit_would_have(count: int, granted: int, sent: int) -> None:
-    """Whatever was sent before, the receiver finds the delivery-count that it granted."""
+    """A drain leaves the delivery-count at the granted limit, however many messages came first."""
     delivery_count = serial.add(count, min(sent, granted))
     left = credit.left(
         peer_delivery_count=count, link_credit=granted, delivery_count=delivery_count

@@ -1,4 +1,4 @@
-"""Time: idle peers, heartbeats, handshakes and frames that take too long, the wait for a close."""
+"""Deadlines: idle peers, heartbeats, slow handshakes and frames, the wait for a close."""
 
 import pytest
 
@@ -23,7 +23,10 @@ BEGUN_MS = 1000
 
 
 def opened(*, patience: int = 0, peer_idle_time_out: int = -1) -> Deadlines:
-    """The deadlines of a connection that was opened at `BEGUN_MS`, and has no others."""
+    """Return the deadlines of a connection opened at `BEGUN_MS`, without one for the handshake.
+
+    `patience` is the broker's own idle time-out in ms, 0 for none.
+    """
     times = Deadlines(Limits(idle_time_out_ms=patience), BEGUN_MS)
     times.handshake_ms = NO_DEADLINE
     times.opened(peer_idle_time_out)
@@ -327,7 +330,7 @@ def test_between_authentication_and_open_a_peer_may_take_its_time() -> None:
 
 
 def test_what_waits_for_an_authenticator_begins_when_that_answers() -> None:
-    """A frame is late from when we could have read it, not from when half of it came."""
+    """The time for a frame runs from when the broker could read it, not from its first bytes."""
     doorman = Doorman(slow=True)
     limits = Limits(handshake_timeout_ms=10_000, idle_time_out_ms=0)
     broker = Broker(limits=limits, authenticator=doorman)
@@ -343,7 +346,7 @@ def test_what_waits_for_an_authenticator_begins_when_that_answers() -> None:
     client.expect_close("amqp:resource-limit-exceeded")
 
 
-# -- our close
+# -- a close by the broker
 
 
 def test_a_peer_that_answers_our_close_is_left_at_once() -> None:
@@ -360,7 +363,7 @@ def test_a_peer_that_answers_our_close_is_left_at_once() -> None:
 
 
 def test_while_we_close_nothing_else_is_due() -> None:
-    """Neither heartbeats, nor the end of a frame, nor silence counts any more."""
+    """Heartbeats, the end of a frame and the idle time-out no longer count."""
     broker = Broker(limits=Limits(handshake_timeout_ms=1000, idle_time_out_ms=1000))
     client = broker.connect(idle_time_out=1000)
     client.send_bytes(frame(End()) + EMPTY_FRAME[:3])
@@ -400,11 +403,11 @@ def test_a_connection_that_is_over_has_no_deadlines() -> None:
     client.expect_nothing()
 
 
-# -- the agenda
+# -- the timer queue
 
 
 def test_deadlines_that_move_leave_nothing_behind_in_the_agenda() -> None:
-    """Heartbeats, echoes and cut frames set new deadlines all the time."""
+    """Heartbeats, echoes and cut frames replace deadlines; the timer queue does not grow by it."""
     broker = Broker(limits=Limits(idle_time_out_ms=60_000))
     client = broker.session(idle_time_out=20_000)
     for step in range(500):

@@ -1,4 +1,4 @@
-"""Bytes to values: every encoding is read, and nothing but a fault comes of the others."""
+"""Bytes to values: every encoding is read, and all other bytes raise a fault."""
 
 import math
 import uuid
@@ -32,7 +32,7 @@ from broker.amqp.types import (
     same,
 )
 
-# every encoding of 1.6, the long forms of small values included
+# every encoding of 1.6, including the long forms of small values
 ENCODINGS: list[tuple[str, str, object]] = [
     ("null", "40", None),
     ("true", "41", True),
@@ -205,7 +205,7 @@ def test_arrays_of_arrays_without_width_are_not_unfolded() -> None:
 
 
 def nested(depth: int, kind: str) -> bytes:
-    """`depth` levels of one kind, built without recursion."""
+    """Return a value of `depth` levels of one kind, built without recursion."""
     data = b"\x40"
     if kind == "described":
         return b"\x00\x53\x01" * depth + data
@@ -223,7 +223,10 @@ def nested(depth: int, kind: str) -> bytes:
 
 
 def heads_only(depth: int, kind: str) -> bytes:
-    """A million levels cost too much to build from within: sizes of heads that claim the rest."""
+    """Return the heads of `depth` nested values, with sizes that claim contents which are missing.
+
+    A million levels cost too much to build from within, as `nested` does.
+    """
     head = {"list": 9, "map": 10, "array": 9, "described": 3}[kind]
     if kind == "described":
         return nested(depth, kind)

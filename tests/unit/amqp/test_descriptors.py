@@ -1,4 +1,4 @@
-"""The numbers and symbols of descriptors, against the specification's tables."""
+"""The numbers and symbols of descriptors, compared with the specification's tables."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Values to bytes: the shortest form of every type, and what cannot be written."""
+"""Values to bytes: the shortest form of every type, and values that cannot be written."""
 
 import uuid
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from broker.amqp.types import (
 )
 from tests.support.amqp_values import values
 
-# the encodings of 1.6; the shortest where there are several
+# the encodings of 1.6; the shortest if there are several
 SHORTEST: list[tuple[str, object, str]] = [
     ("null", None, "40"),
     ("true", True, "41"),
@@ -142,7 +142,7 @@ ELEMENTS: list[tuple[str, int, object, str]] = [
     [pytest.param(code, value, raw, id=name) for name, code, value, raw in ELEMENTS],
 )
 def test_an_element_takes_the_form_of_its_array(code: int, value: object, expected: str) -> None:
-    size = len(expected) + 2  # two of them, two digits a byte
+    size = len(expected) + 2  # two elements; `expected` has two hex digits per byte
     raw = f"e0{size:02x}02{code:02x}{expected}{expected}"
     data = encoded(Array(code, [value, value]))
     assert data.hex() == raw
@@ -267,7 +267,7 @@ def test_depth_is_bounded_in_writing(kind: str) -> None:
 
 @pytest.mark.parametrize("code", ["45", "c00100"])
 def test_what_is_read_at_full_depth_is_written_again(code: str) -> None:
-    """An empty list counts no level in reading, at least in its shortest form."""
+    """The shortest form of an empty list does not count as a level in reading."""
     described = bytes.fromhex("005301")
     data = described * DEPTH_MAX + bytes.fromhex(code)
     if code != "45":

@@ -1,4 +1,4 @@
-"""Faults and the names of their conditions."""
+"""Faults, and the names of their error conditions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Frame headers: what is refused at once, and what is written."""
+"""Frame headers: which are refused at once, and how they are written."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a connection begins: protocol headers, in whichever state, and what our open says."""
+"""The beginning of a connection: protocol headers in every state, and the broker's open."""
 
 import pytest
 
@@ -24,12 +24,12 @@ NOT_OURS = [
 ]
 
 
-# -- which header, when
+# -- which header is expected, and when
 
 
 @pytest.mark.parametrize("state", ConnectionState, ids=lambda state: state.value)
 def test_eight_bytes_are_a_header_while(state: ConnectionState) -> None:
-    """At the very start, and once more when SASL is through (5.3.2)."""
+    """The broker expects a header at the start, and again after SASL (5.3.2)."""
     beginnings = (ConnectionState.START, ConnectionState.AUTHENTICATED)
     assert expects_header(state) is (state in beginnings)
 
@@ -162,7 +162,7 @@ def test_whatever_comes_after_the_end_is_ignored() -> None:
     client.expect_nothing()
 
 
-# -- our open
+# -- the broker's open
 
 
 def test_the_open_tells_what_we_are() -> None:
@@ -174,7 +174,7 @@ def test_the_open_tells_what_we_are() -> None:
     assert ours.container_id == "broker"
     assert ours.max_frame_size == 4096
     assert ours.channel_max == 7
-    assert ours.idle_time_out == 15_000  # half of what we bear
+    assert ours.idle_time_out == 15_000  # half of the silence that the broker tolerates
     assert {"ANONYMOUS-RELAY", "sole-connection-for-container"} <= set(ours.offered_capabilities)
     assert ours.properties == {"product": "x", "version": "1.0"}
 
@@ -188,7 +188,7 @@ def test_the_open_tells_what_we_are() -> None:
     ],
 )
 def test_the_idle_time_out_that_is_announced(patience: int, announced: int) -> None:
-    """A peer that is punctual, on its own clock, must never be late by ours (2.4.5)."""
+    """A peer that keeps the announced time by its own clock is not late by the broker's (2.4.5)."""
     ours = our_open(
         "broker",
         Limits(idle_time_out_ms=patience),

@@ -23,7 +23,7 @@ def open_inbox(limits: Limits | None = None, *, credit: int = 10) -> tuple[Engin
 
 
 def detached_with(bodies: list[Body | None]) -> str:
-    """The condition of the detach that is all that has come."""
+    """Return the error condition of the closing detach that `bodies` consists of."""
     (detach,) = bodies
     assert isinstance(detach, Detach)
     assert detach.closed
@@ -55,7 +55,7 @@ def test_credit_is_filled_up_when_half_is_used() -> None:
 
 
 def test_what_was_sent_before_its_credit_was_reduced_is_taken() -> None:
-    """The client cannot know yet: a smaller credit and its messages cross on the wire."""
+    """A reduced credit and messages that used the old one cross on the wire."""
     broker = Broker(credit=10)
     client = broker.session()
     client.attach_sender()
@@ -211,7 +211,7 @@ def test_a_settle_mode_that_may_be_said(mode: int, settled: bool | None) -> None
 
 
 def test_tags_may_repeat_and_be_empty() -> None:
-    """JMS clients have a pool of them, and none for what goes settled (contract 13.13)."""
+    """JMS clients take tags from a pool, and send settled messages without any (contract 13.13)."""
     engine, inbox = open_inbox()
     tags = [b"", b"", b"a", b"a", b"x" * 32]
     engine.send(*[Transfer(delivery_id=n, tag=tag, payload=PAYLOAD) for n, tag in enumerate(tags)])

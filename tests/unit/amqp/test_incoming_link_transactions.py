@@ -1,4 +1,4 @@
-"""Messages that come within a transaction (core 4.4.1), as the engine tells its owner of them."""
+"""Transfers within a transaction (core 4.4.1): what the engine reports to the link's owner."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The beginning of a frame, kept until the rest has come."""
+"""The input buffer, which keeps the beginning of a frame until the rest arrives."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from broker.amqp.input import Input
 
 
 def holding(data: bytes, *, wanted: int = HEAD_SIZE) -> Input:
-    """An input that has kept `data` of `wanted` bytes."""
+    """Return an input that keeps `data`, the beginning of `wanted` bytes."""
     kept = Input()
     kept.keep(data, 0)
     kept.wanted = wanted
@@ -73,7 +73,7 @@ def test_what_has_come_may_be_forgotten() -> None:
 
 @given(st.binary(min_size=9, max_size=60), st.lists(st.integers(1, 9), max_size=60))
 def test_pieces_come_out_as_they_went_in(data: bytes, cuts: list[int]) -> None:
-    """However the stream is cut, whoever takes eight bytes at a time sees all of it in order."""
+    """A reader of eight bytes at a time gets all of a stream in order, however it is cut."""
     kept = Input()
     seen = b""
     at = 0

@@ -1,4 +1,4 @@
-"""What may follow what: every state with every event, the impossible ones included."""
+"""The tables of states: every state with every event, the impossible ones included."""
 
 from itertools import product
 
@@ -17,11 +17,11 @@ from broker.amqp.lifecycle import (
     session_after,
 )
 
-# The lives that the specification draws, one path after the other. What no path
-# takes is refused: the tables are checked for having nothing else.
+# The paths through the states that the specification draws. The tables may allow no
+# other step: every step that is on none of the paths must be refused.
 
 CONNECTIONS = {
-    # core 2.4.6 and 5.3.2, as the end that was connected to; all may end by LOST
+    # core 2.4.6 and 5.3.2, at the end that accepted the connection; all may end by LOST
     "in without SASL, closed by the peer": (
         [ConnectionEvent.AMQP_HEADER_IN, ConnectionEvent.OPEN_IN, ConnectionEvent.CLOSE_IN],
         [ConnectionState.HEADERS_EXCHANGED, ConnectionState.OPENED, ConnectionState.ENDED],

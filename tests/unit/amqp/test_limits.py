@@ -1,7 +1,7 @@
-"""Every limit on peers has a test that hits it: the table below says which.
+"""Every limit on peers has a test that reaches it: the table below names the test.
 
-A limit that is not in the table fails, and so does a line whose test is gone. Those
-that are hit nowhere else, or only together, are hit here.
+A limit that is not in the table fails this module, and so does a line whose test is gone. Limits
+that no other test reaches, or only together with others, are reached here.
 """
 
 import ast
@@ -25,7 +25,7 @@ from tests.support.tidy import ROOT
 HERE: Final = "amqp/test_limits.py"
 
 HITS: Final = {
-    # what the engine fixes
+    # fixed limits of the AMQP engine
     "DEPTH_MAX": "amqp/test_decode.py::test_depth_is_bounded",
     "FIELD_VALUES_MAX": "amqp/test_composite.py::test_a_field_holds_only_so_many_values",
     "BODY_VALUES_MAX": "jms/test_bodies.py::test_only_so_many_values_are_made_of_a_body",
@@ -49,7 +49,7 @@ HITS: Final = {
     "TRANSFERS_PER_DELIVERY_MIN": f"{HERE}::test_a_delivery_has_only_so_many_frames",
     "CONTROLS_AT_ONCE": "links/test_peer.py"
     "::test_links_that_come_and_go_without_end_leave_turns_to_other_clients",
-    # what an operator sets for connections
+    # settings for connections
     "max_frame_size": "amqp/test_connection.py"
     "::test_an_impossible_frame_header_closes_the_connection",
     "channel_max": "amqp/test_channels.py"
@@ -73,7 +73,7 @@ HITS: Final = {
     "::test_a_transaction_holds_only_so_many_bytes",
     "transaction_timeout_ms": "links/test_coordinator.py"
     "::test_the_time_runs_from_the_first_operation",
-    # what an operator sets for producers and addresses
+    # settings for producers and addresses
     "credit": "links/test_incoming.py::test_more_messages_than_credit_detach",
     "pacing_backlog": f"{HERE}::test_producers_wait_beyond_the_pacing_backlog",
     "max_messages": "routing/queues/test_queue.py"
@@ -89,12 +89,12 @@ HITS: Final = {
     "stage_retention_s": "routing/batches/test_staging_area.py"
     "::test_what_nobody_commits_goes_when_it_is_old",
     "max_delivery_count": "links/test_outcome.py::test_a_message_that_fails_too_often_is_taken_out",
-    # what an operator sets for readers over HTTP
+    # settings for HTTP clients
     "http.streams_max": "http/test_streams.py::test_only_so_many_streams_are_under_way",
     "http.head_bytes_max": "http/test_connection.py::test_the_head_of_a_request_is_short",
     "http.silence_max_ms": "http/test_connection.py::test_a_peer_that_says_nothing_is_dropped",
     "auto_create_max": "routing/test_population.py::test_clients_make_so_many_nodes_and_no_more",
-    # what is fixed for them
+    # fixed limits for HTTP clients
     "CONNECTIONS_MAX": "http/test_connection.py::test_only_so_many_peers_are_connected",
     "CONNECTIONS_PER_SOURCE_MAX": "http/test_connection.py"
     "::test_half_requests_do_not_close_the_port",
@@ -130,11 +130,11 @@ NO_LIMITS: Final = {
         "event_log",
     ),
 }
-"""Settings that bound no peer."""
+"""Settings that do not limit a peer."""
 
 
 def declared() -> set[str]:
-    """Every constant of broker/amqp/limits.py, and every argument of its `Limits`."""
+    """Return the names of the constants of broker/amqp/limits.py and the arguments of `Limits`."""
     names = set[str]()
     for node in ast.walk(ast.parse((ROOT / "broker/amqp/limits.py").read_text())):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -145,7 +145,7 @@ def declared() -> set[str]:
 
 
 def of_http() -> set[str]:
-    """What is set for readers over HTTP, and the constants of broker/http/limits.py."""
+    """Return the names of all HTTP settings and all constants of broker/http/limits.py."""
     tree = ast.parse((ROOT / "broker/http/limits.py").read_text())
     fixed = {
         node.target.id
@@ -173,7 +173,7 @@ def test_the_test_that_hits_a_limit_is_there(name: str, test: str) -> None:
     assert name.rpartition(".")[2] in text
 
 
-# -- hit here
+# -- limits that are reached here
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_delivery_has_only_so_many_frames(max_message_size: int, transfers: in
 
 
 def test_producers_wait_beyond_the_pacing_backlog() -> None:
-    """The setting is the mark of broker/routing/credit/pacing.py, `pacing_backlog` in `App`."""
+    """`App` passes the setting `pacing_backlog` as the mark of broker/routing/credit/pacing.py."""
     broker = Broker(credit=2, pacing_mark=3)
     broker.session("reader").attach_receiver()
     client = broker.session()
@@ -263,7 +263,7 @@ SMALL: Final = Limits(
 
 
 def in_pieces(body: bytes, handle: int) -> list[Transfer]:
-    """A message in frames of nearly the largest size."""
+    """Return the transfers of a message in frames of nearly the largest size."""
     payload = message(body)
     step = int(SMALL.max_frame_size) - 64
     pieces = [payload[at : at + step] for at in range(0, len(payload), step)]
@@ -291,7 +291,7 @@ def in_pieces(body: bytes, handle: int) -> list[Transfer]:
     ],
 )
 def test_large_messages_in_pieces(kib: int, count: int, taken: bool) -> None:
-    """On as many links, a frame of each in turn: what is unfinished has `partial_bytes_max`."""
+    """Messages on `count` links, a frame of each in turn, share the limit `partial_bytes_max`."""
     broker = Broker(limits=SMALL)
     client = broker.session()
     bodies = [bytes([65 + handle]) * (kib * 1024) for handle in range(count)]

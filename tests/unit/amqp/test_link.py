@@ -1,4 +1,4 @@
-"""One link end (core 2.6): attach and its answer, refusal, detach from either side, re-attach."""
+"""One end of a link (core 2.6): attach and its answer, refusal, detach by both sides, re-attach."""
 
 from typing import Final
 
@@ -50,7 +50,7 @@ def test_a_sender_is_answered_by_a_receiver() -> None:
     assert isinstance(answer.target, Target)
     assert answer.target.address == "q"
     assert answer.max_message_size == 128 * 1024 * 1024
-    assert answer.initial_delivery_count == -1  # a sender's to say
+    assert answer.initial_delivery_count == -1  # absent: only a sender sets it
     assert client.expect_last(Flow).handle == 3
 
 
@@ -91,7 +91,7 @@ def test_a_receiver_gets_its_messages_settled_or_not(snd: int, told: int, rcv: i
 
 
 def test_both_roles_may_have_one_name() -> None:
-    """A link is its name and the direction, between two containers (2.6.1)."""
+    """Name and direction together identify a link between two containers (2.6.1)."""
     broker = Broker()
     client = broker.session()
     client.attach_sender(name="one")
@@ -147,7 +147,7 @@ def test_the_terminus_of_the_other_side_is_repeated() -> None:
     ],
 )
 def test_a_refusal_is_an_attach_and_a_closing_detach(attach: Attach, condition: str) -> None:
-    """Anything else leaves a JMS client waiting for ever (contract 13.1)."""
+    """After any other answer a JMS client waits for ever (contract 13.1)."""
     broker = Broker()
     client = broker.session()
     client.send(attach)
@@ -263,7 +263,7 @@ def test_an_end_is_no_close_of_a_link() -> None:
     assert outbox.ends == [(False, [0])]
 
 
-# -- detach by us
+# -- detach by the broker
 
 
 def test_our_detach_may_leave_the_link_open() -> None:
@@ -303,7 +303,7 @@ def test_what_was_accepted_is_told_before_our_detach() -> None:
 
 
 def test_both_ends_may_detach_at_once() -> None:
-    """The answer to our detach is the peer's own, and is not answered (contract 13.27)."""
+    """The peer's own detach answers the broker's, and gets no answer itself (contract 13.27)."""
     client = Broker().session()
     client.attach_sender()
     client.send(Transfer(tag=None, payload=PAYLOAD), Detach(handle=0, closed=True))
@@ -362,7 +362,7 @@ def test_a_receiver_that_attaches_again_elsewhere_steals_its_link() -> None:
 @pytest.mark.requirement("RCV-08")
 @pytest.mark.parametrize("unsettled", [None, NO_DELIVERIES, ONE_DELIVERY], ids=repr)
 def test_a_receiver_that_comes_back_resumes_nothing(unsettled: bytes | None) -> None:
-    """Our answer has no unsettled map: whatever the peer's has is new to us, and comes again."""
+    """The broker's attach has no unsettled map: all deliveries in the peer's map are sent anew."""
     broker = Broker()
     broker.fill(count=2)
     client = broker.session()

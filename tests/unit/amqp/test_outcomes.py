@@ -1,4 +1,4 @@
-"""Delivery states: what is read, what is refused, what an error becomes."""
+"""Delivery states: which are read, which are refused, and which a fault becomes."""
 
 import pytest
 

@@ -27,7 +27,7 @@ LAST: Final = 0xFFFF_FFFF
 def open_outbox(
     credit: int = 100, *, window: int = 1000, max_frame_size: int = FRAME_SIZE_MIN
 ) -> tuple[Engine, Outbox]:
-    """A link with credit, within that window of the peer and frames of that size."""
+    """Attach a receiver with this credit, incoming window and max-frame-size of the peer."""
     engine = Engine(max_frame_size=max_frame_size)
     first = flow(handle=0, credit=credit, delivery_count=0, incoming_window=window)
     outbox = engine.attach_receiver(attach_receiver(), first)
@@ -45,7 +45,7 @@ def transfers(bodies: list[Body | None]) -> list[Transfer]:
 
 
 def joined(pieces: list[Transfer]) -> bytes:
-    """The payload of a delivery whose frames are those, and complete."""
+    """Return the payload of the one complete delivery whose frames are `pieces`."""
     assert [piece.more for piece in pieces] == [True] * (len(pieces) - 1) + [False]
     assert {(piece.handle, piece.delivery_id, piece.tag) for piece in pieces} == {
         (pieces[0].handle, pieces[0].delivery_id, pieces[0].tag)
@@ -58,7 +58,7 @@ def joined(pieces: list[Transfer]) -> bytes:
 
 @pytest.mark.parametrize("settled", [False, True])
 def test_a_transfer_has_what_a_client_needs(settled: bool) -> None:
-    """Ids one after the other, a tag, a format (contract 5.6, 13.8)."""
+    """Transfers have consecutive delivery-ids, a tag and a message-format (contract 5.6, 13.8)."""
     engine, outbox = open_outbox()
     for number in range(3):
         outbox.send(b"body", settled=settled, header=b"head")
@@ -205,7 +205,7 @@ def test_a_peer_cannot_have_seen_more_deliveries_than_there_were(count: int) -> 
         outbox.send(b"")
     engine.frames()
     answer = engine.send(flow(handle=0, credit=1, delivery_count=count))
-    if count == LAST:  # a count that lags behind: all credit is on its way
+    if count == LAST:  # a count that lags behind: sent messages have used up the credit
         assert answer == []
         assert outbox.link.credit == 0
         return
@@ -230,7 +230,7 @@ def test_every_flow_is_told_to_the_owner() -> None:
 
 
 def told_credit(bodies: list[Body | None]) -> tuple[int, int, bool]:
-    """Delivery-count, credit and drain of the one flow that has come."""
+    """Return delivery-count, credit and drain of the flow that `bodies` consists of."""
     (told,) = bodies
     assert isinstance(told, Flow)
     assert told.handle == 0
@@ -240,7 +240,7 @@ def told_credit(bodies: list[Body | None]) -> tuple[int, int, bool]:
 @pytest.mark.parametrize("copies", [False, True], ids=["a consumer", "a browser"])
 @pytest.mark.parametrize(("count", "credit"), [(0, 5), (3, 5), (0, 1), (0, LAST)])
 def test_a_drain_uses_all_credit_up(copies: bool, count: int, credit: int) -> None:
-    """Clients look at the delivery-count alone (contract 5.5)."""
+    """Clients see the end of a drain by the delivery-count alone (contract 5.5)."""
     broker = Broker()
     broker.fill(count=count)
     client = broker.session()
@@ -275,7 +275,7 @@ def test_a_drain_is_answered_as_often_as_it_is_asked() -> None:
 
 
 def test_a_drain_of_credit_that_is_on_its_way_back_is_answered() -> None:
-    """The peer asked before it saw the message that used its last credit up."""
+    """The peer asked before it saw the message that used up its last credit."""
     engine, outbox = open_outbox(1)
     outbox.send(b"")
     engine.frames()
@@ -303,7 +303,7 @@ def test_a_drain_may_be_taken_back() -> None:
 
 
 def test_a_drain_waits_for_the_rest_of_a_delivery() -> None:
-    """A message that has begun is completed before credit is given up (contract 5.5)."""
+    """A message of which a part was sent is completed before credit is given up (contract 5.5)."""
     engine, outbox = open_outbox(5, window=1)
     outbox.send(bytes(1000))
     assert len(transfers(engine.bodies())) == 1
@@ -341,7 +341,7 @@ def test_a_detached_link_drains_nothing() -> None:
     assert engine.bodies() == []
 
 
-# -- the window, and output that is full
+# -- the session window, and output that is full
 
 
 def test_a_message_larger_than_the_window_goes_on_when_that_opens() -> None:
@@ -378,7 +378,7 @@ def test_a_message_under_way_comes_before_those_of_other_links() -> None:
 
 
 def test_messages_of_two_links_may_alternate() -> None:
-    """Where the output has room again before the first is told so."""
+    """They do if the second link sends before the first is told that the output has room again."""
     engine, outbox = open_outbox(window=1000, max_frame_size=65_536)
     first = flow(handle=1, credit=9, delivery_count=0)
     other = engine.attach_receiver(attach_receiver(name="b", handle=1), first)

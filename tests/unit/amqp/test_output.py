@@ -1,4 +1,4 @@
-"""Output: its order, its limits, frames that the peer does not take, and slow readers."""
+"""Output: its order, its limits, frames that are too large for the peer, and slow readers."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from tests.support.frames import Transfer, attach_receiver, body_of, frame, mess
 
 
 class Listener(ConnectionOwner):
-    """Counts how often there is something to send; nothing else can come from an output."""
+    """A connection owner that counts calls of `output_ready`; an output calls nothing else."""
 
     def __init__(self) -> None:
         self.told = 0
@@ -58,7 +58,7 @@ class Listener(ConnectionOwner):
 
 
 def split(payload: bytes, size: int) -> list[Transfer]:
-    """The frames of one settled delivery, each with at most `size` bytes of it."""
+    """Return the frames of one settled delivery, each with at most `size` bytes of `payload`."""
     ends = range(size, len(payload) + size, size)
     return [
         Transfer(settled=True, more=end < len(payload), payload=payload[end - size : end])
@@ -129,7 +129,7 @@ def test_of_writers(size: int, same: bool) -> None:
     assert output.take(0) == [b"next"]
 
 
-# -- frames that the peer does not take
+# -- frames that are too large for the peer
 
 
 def test_a_frame_as_large_as_the_peer_takes_is_written() -> None:
@@ -165,7 +165,7 @@ def test_an_answer_larger_than_the_peers_max_frame_size_is_not_sent() -> None:
 
 
 def test_our_frames_fit_into_the_least_max_frame_size() -> None:
-    """The longest texts of peers that we repeat in errors are cut."""
+    """Errors that repeat texts of a peer cut the longest of them."""
     broker = Broker()
     long = "é" * 2000
     exclusive = ["sole-connection-for-container"]
@@ -180,7 +180,7 @@ def test_our_frames_fit_into_the_least_max_frame_size() -> None:
     third.expect_refusal("amqp:not-found")
 
 
-# -- when to stop
+# -- when to stop writing
 
 
 @pytest.mark.parametrize(

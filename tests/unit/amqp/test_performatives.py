@@ -1,4 +1,4 @@
-"""What an attach carries where its ends should be; tests/wire has every field and golden frames."""
+"""Source and target of an attach; tests/wire has every field and golden frames."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""SASL: what a PLAIN response carries, and an exchange from its header to its outcome."""
+"""SASL: what a PLAIN response contains, and the exchange from its header to its outcome."""
 
 import pytest
 
@@ -26,7 +26,7 @@ MALLORY = SaslInit(mechanism=PLAIN, initial_response=b"\0alice\0guess")
 
 
 def negotiating(*, anonymous: bool = False, slow: bool = False) -> tuple[Client, Doorman]:
-    """A client that has been offered mechanisms, and who answers it."""
+    """Return a client to which mechanisms were offered, and the authenticator that answers it."""
     doorman = Doorman(PASSWORDS, anonymous=anonymous, slow=slow)
     client = Broker(authenticator=doorman).dial()
     client.send_bytes(SASL_HEADER)
@@ -137,7 +137,7 @@ def test_the_whole_exchange_may_come_in_one_piece() -> None:
     ],
 )
 def test_who_does_not_come_in(init: SaslInit) -> None:
-    """Every one sees the same: what was wrong is nobody's business (A5)."""
+    """All refused clients get the same answer, which does not reveal what was wrong (A5)."""
     client, _ = negotiating()
     client.send_bytes(sasl_frame(init) + opening())
     assert client.expect_last(SaslOutcome).code == SASL_AUTH
@@ -181,9 +181,9 @@ def test_a_peer_that_cannot_be_judged_may_try_again() -> None:
     ],
 )
 def test_nobody_comes_in_by_sending(data: bytes) -> None:
-    """The stream ends without an outcome; there is no close outside of AMQP frames (A3).
+    """The stream ends without an outcome, since no close exists outside of AMQP frames (A3).
 
-    It cannot be made good: the init behind it is not looked at.
+    A client cannot repair it: the broker does not read the init that follows.
     """
     client, doorman = negotiating(anonymous=True)
     client.send_bytes(data + sasl_frame(SaslInit(mechanism=ANONYMOUS)))
@@ -224,7 +224,7 @@ def test_a_malformed_response_ends_the_stream() -> None:
     ],
 )
 def test_nothing_of_sasl_comes_behind_the_outcome(next_frame: Body) -> None:
-    """What is not the AMQP header is answered with it (2.2)."""
+    """The broker answers anything but the AMQP header with the AMQP header, and closes (2.2)."""
     client, doorman = negotiating()
     client.send_bytes(sasl_frame(ALICE) + sasl_frame(next_frame) + opening())
     assert client.expect(SaslOutcome).code == SASL_OK
@@ -241,7 +241,7 @@ def test_sasl_is_not_begun_anew() -> None:
     assert client.is_closed()
 
 
-# -- an outcome that takes its time
+# -- a late outcome
 
 
 def test_input_waits_for_the_outcome() -> None:
@@ -310,7 +310,7 @@ def test_a_second_outcome_is_lost() -> None:
     ],
 )
 def test_little_is_kept_of_a_peer_that_is_not_authenticated(size: int) -> None:
-    """Whatever comes behind an unanswered init waits, up to 64 KiB (A2)."""
+    """Input after an init that is not yet answered is kept up to 64 KiB (A2)."""
     client, doorman = negotiating(slow=True)
     client.send_bytes(sasl_frame(ALICE))
     kept = 0

@@ -1,4 +1,4 @@
-"""The sections of a message: found in any encoding, in their order only, within their limits."""
+"""The sections of a message: found in any encoding, only in their order, within their limits."""
 
 import re
 from contextlib import suppress
@@ -39,7 +39,7 @@ NAMES = {
 }
 EXPIRY = "83 0000000000000064"
 
-# one of each kind, by the letter that stands for it where only the order matters
+# a section of each kind, by the letter that stands for it in tests of the order
 ONE = {
     "h": section(HEADER, listed(TRUE, "5007", "5264", TRUE, "5203")),
     "d": section(DELIVERY_ANNOTATIONS, mapped(symbol("z"), "5401")),
@@ -68,7 +68,7 @@ def read(raw: str) -> tuple[Sections, bytes]:
 
 
 def refused(raw: str) -> str:
-    """The condition with which a message is refused."""
+    """Return the error condition with which the message `raw` is refused."""
     data = bytes.fromhex(raw)
     with pytest.raises(LinkFault) as caught:
         split(data, 0, len(data))
@@ -80,7 +80,7 @@ def value_at(data: bytes, at: int) -> object:
 
 
 def section_at(data: bytes, at: int) -> tuple[int, object] | None:
-    """The code and the value of the section that starts at `at`."""
+    """Return the code and value of the section that starts at `at`, None if there is none."""
     if not 0 <= at < len(data):
         return None
     code, value = descriptor_at(data, at, len(data))
@@ -88,7 +88,7 @@ def section_at(data: bytes, at: int) -> tuple[int, object] | None:
 
 
 def seen(raw: str) -> dict[str, object]:
-    """All that can be asked of a message, whatever its encoding."""
+    """Return all facts that can be asked of a message; they do not depend on its encoding."""
     sections, data = read(raw)
     return {
         "durable": sections.durable,
@@ -117,7 +117,7 @@ NOTHING: dict[str, object] = {
 }
 
 
-# -- what is found
+# -- sections and fields that are found
 
 
 @pytest.mark.requirement("RCV-03", "DST-14", "PRD-04")
@@ -186,7 +186,7 @@ def test_a_descriptor_means_the_same_in_each_of_its_forms(code: int, form: str) 
 
 
 def long(short: str) -> str:
-    """A list, map or binary in its long form."""
+    """Return the long form of a list, map or binary."""
     raw = bytes.fromhex(short)
     code = f"{raw[0] | 0x10:02x}"
     if raw[0] < 0xC0:
@@ -253,7 +253,9 @@ def is_accepted(kinds: str) -> bool:
 
 
 def test_up_to_three_sections_are_accepted_in_their_order_only() -> None:
-    """All there are: nothing comes twice, or behind the body (`reliability.md` C9)."""
+    """Of all combinations, those with a repeated section, a wrong order or a section after the body
+    are refused (`reliability.md` C9).
+    """
     for length in range(4):
         for kinds in product(ONE, repeat=length):
             text = "".join(kinds)
@@ -271,7 +273,7 @@ def test_any_sections_are_accepted_in_their_order_only(kinds: str) -> None:
     assert is_accepted(kinds) == bool(ORDER.fullmatch(kinds))
 
 
-# -- what is malformed
+# -- malformed messages
 
 MALFORMED = [
     pytest.param("00", id="half a descriptor"),
@@ -348,11 +350,11 @@ def test_what_routing_reads_lies_within_so_many_bytes_of_the_start() -> None:
         split(data, 0, len(data))
 
 
-# -- whatever comes
+# -- arbitrary bytes
 
 
 def ask_everything(data: bytes) -> None:
-    """Read `data` and ask all that can be asked: nothing but LinkFault may come of it."""
+    """Read `data` and all fields of it; only a LinkFault may be raised on the way."""
     try:
         sections = split(data, 0, len(data))
     except LinkFault:

@@ -1,4 +1,4 @@
-"""The values that routing reads of sections, and the header section that it writes."""
+"""Values that routing reads from sections, and the header section that the broker writes."""
 
 import pytest
 from hypothesis import given
@@ -147,7 +147,7 @@ def test_an_annotation_contains_only_so_many_values() -> None:
         sections.annotation(data, b"xy")
 
 
-# -- the header that we write
+# -- the header that the broker writes
 
 
 def header(
@@ -158,6 +158,7 @@ def header(
     first_acquirer: bool = False,
     delivery_count: int = 0,
 ) -> bytes:
+    """Return a header section with these values, as the broker writes it."""
     out = BytesWriter()
     put_header(
         out,

@@ -1,4 +1,4 @@
-"""When a delivery was sent, from marks: exact to the grain, and never too many of them."""
+"""Send times of deliveries, from marks: exact to the grain, with few marks."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from broker.amqp.send_times import GRAIN_MS, MARKS_MAX, SendTimes
 
 CASES = [
-    # notes (deliveries below this number had been sent, at this time), a number, when it was sent
+    # notes (the number below which all deliveries were sent, and the time), a number, its time
     ("the first write", [(5, 1000)], 4, 1000),
     ("a write within the grain counts as the one before", [(5, 1000), (9, 1050)], 8, 1000),
     ("a later one has a time of its own", [(5, 1000), (9, 1100)], 5, 1100),

@@ -1,4 +1,4 @@
-"""RFC 1982 arithmetic of 32 bits."""
+"""Serial number arithmetic of 32 bits (RFC 1982)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Sessions (core 2.5): begin and end, handles, the ids of deliveries that come in.
+"""Sessions (core 2.5): begin and end, handles, the delivery-ids of incoming transfers.
 
 Windows and echoes are in `test_session_flow.py`, outcomes in `test_session_dispositions.py`.
 """
@@ -251,7 +251,7 @@ def test_our_handles_stay_within_the_peers_handle_max() -> None:
     client.begin(handle_max=1)
     assert client.attach_sender(handle=500).handle == 0
     assert client.attach_receiver(handle=0).handle == 1
-    client.send(Transfer(handle=500, tag=None))  # found by its own handle, answered with ours
+    client.send(Transfer(handle=500, tag=None))  # the peer's handle; the answer has the broker's
     client.expect_detach("amqp:invalid-field", handle=0)
     client.send(Detach(handle=500, closed=True))
     assert client.attach_sender(handle=300, name="another").handle == 0
@@ -259,7 +259,7 @@ def test_our_handles_stay_within_the_peers_handle_max() -> None:
     client.expect_end("amqp:resource-limit-exceeded")
 
 
-# -- the ids of deliveries that come in
+# -- the ids of incoming deliveries
 
 
 @pytest.mark.parametrize("first", [0, 1, 77, LAST], ids="from {:#x}".format)
@@ -299,7 +299,9 @@ def test_an_id_out_of_order_at_the_wrap_ends_the_session(number: int) -> None:
 
 
 def test_a_delivery_that_is_ignored_has_an_id_all_the_same() -> None:
-    """Sent before our detach of its link was seen (2.6.5), first and other frames."""
+    """Transfers that were sent before the broker's detach was seen count (2.6.5), whether they
+    begin a delivery or continue it.
+    """
     client = Broker().session()
     client.attach_sender()
     client.attach_sender("p", name="another", handle=1)

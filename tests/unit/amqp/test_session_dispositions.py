@@ -1,6 +1,6 @@
-"""Dispositions (core 2.6.12, 2.7.6): outcomes of what we sent, and of what we were sent.
+"""Dispositions (core 2.6.12, 2.7.6): outcomes of outgoing and of incoming deliveries.
 
-What each outcome does to a queue is decided in `broker/links/outcome.py`.
+The effect of each outcome on a queue is decided in `broker/links/outcome.py`.
 """
 
 from typing import Final
@@ -40,7 +40,7 @@ RELEASED: Final = Released()
 
 
 def received(count: int = 5, *, max_frame_size: int = 0xFFFF_FFFF) -> Client:
-    """A client that holds the deliveries 0, 1, … of as many messages."""
+    """Return a client that holds deliveries 0 to `count` - 1, unsettled."""
     broker = Broker()
     broker.fill(count=count)
     client = broker.session(max_frame_size=max_frame_size)
@@ -50,12 +50,12 @@ def received(count: int = 5, *, max_frame_size: int = 0xFFFF_FFFF) -> Client:
 
 
 def counts(client: Client) -> tuple[int, int]:
-    """How many messages wait, and how many are acquired."""
+    """Return the number of ready and the number of acquired messages in the queue."""
     queue = client.broker.queue()
     return queue.waiting, queue.acquired
 
 
-# -- outcomes of what we sent
+# -- outcomes of outgoing deliveries
 
 
 @pytest.mark.requirement("RCV-02")
@@ -230,7 +230,7 @@ def test_an_outcome_that_we_cannot_honour_detaches_and_loses_nothing(
 
 
 def test_the_node_of_a_range_may_go_with_its_link() -> None:
-    """The fault of the first delivery ends the link, and with it its temporary queue."""
+    """The fault of the first delivery ends the link, and its temporary queue with it."""
     broker = Broker()
     client = broker.session()
     answer = client.attach_receiver(
@@ -256,7 +256,7 @@ def test_the_node_of_a_range_may_go_with_its_link() -> None:
     ],
 )
 def test_dispositions_behind_a_detach_are_ignored(state: DeliveryState) -> None:
-    """JMS clients release what they had prefetched after the link is gone (contract 13.7)."""
+    """JMS clients release prefetched messages after the link is gone (contract 13.7)."""
     client = received()
     client.send(Detach(handle=0, closed=True))
     client.expect_detach()
@@ -269,7 +269,7 @@ def test_dispositions_behind_a_detach_are_ignored(state: DeliveryState) -> None:
     assert [each.delivery_id for each in deliveries] == [5, 6, 7, 8, 9]
 
 
-# -- outcomes of what we were sent
+# -- outcomes of incoming deliveries
 
 
 def test_accepted_deliveries_are_told_in_ranges() -> None:
@@ -325,7 +325,7 @@ def test_what_becomes_durable_after_its_session_has_ended_is_not_told() -> None:
 
 
 def settling(*frames: Body) -> list[Disposition]:
-    """What is told of the transfers in these frames on a link with rcv-settle-mode second."""
+    """Send `frames` on a link with rcv-settle-mode second; return the broker's dispositions."""
     client = Broker().session()
     client.attach_sender(rcv_settle_mode=RCV_SECOND)
     client.send(*frames)
@@ -395,7 +395,7 @@ def test_settled_and_unsettled_outcomes_are_not_told_in_one_range() -> None:
 
 
 def test_a_delivery_that_its_sender_has_settled_early_is_not_waited_for() -> None:
-    """It may give up before the outcome comes (2.6.12): here, before the commit."""
+    """A sender may settle before it has the outcome (2.6.12): here, before the commit."""
     told = settling(
         Transfer(payload=DURABLE), Disposition(role=SENDER, first=0, settled=True, state=None)
     )

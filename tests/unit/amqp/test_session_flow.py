@@ -1,4 +1,4 @@
-"""Flows of a session (core 2.5.6, 2.7.4): its windows both ways, and echoes."""
+"""Flows of a session (core 2.5.6, 2.7.4): windows in both directions, and echoes."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ LAST: Final = 0xFFFF_FFFF
 PAYLOAD: Final = message()
 
 
-# -- what the peer may send: our incoming window
+# -- what the peer may send: the broker's incoming window
 
 
 def test_the_window_is_opened_again_when_half_is_used_up() -> None:
@@ -72,7 +72,7 @@ def test_transfers_are_counted_over_the_wrap() -> None:
 
 
 def test_the_peer_says_where_its_transfers_stand() -> None:
-    """As after transfers that were lost to a session that both ends forgot (2.5.6)."""
+    """The announced number counts, as after transfers lost with a forgotten session (2.5.6)."""
     client = Broker().session()
     client.send(flow(next_outgoing_id=10, echo=True))
     assert client.expect_last(Flow).next_incoming_id == 10
@@ -86,11 +86,11 @@ def test_a_transfer_id_may_not_go_back() -> None:
     client.expect_end("amqp:session:window-violation")
 
 
-# -- what we may send: the peer's window
+# -- what the broker may send: the peer's window
 
 
 def windowed(window: int, *, count: int = 5, credit: int = 10) -> Client:
-    """A client that has offered that window and credit to a queue with `count` messages."""
+    """Return a client that offers this window and credit to a queue of `count` messages."""
     broker = Broker()
     broker.fill(count=count)
     client = broker.connect()
@@ -131,7 +131,7 @@ def test_transfers_on_the_wire_use_the_window_up() -> None:
     client.expect_deliveries(b"0", b"1", b"2")
     client.send(flow(next_incoming_id=1, incoming_window=3))
     client.expect_deliveries(b"3")
-    client.send(flow(next_incoming_id=1, incoming_window=1))  # less than is on the wire
+    client.send(flow(next_incoming_id=1, incoming_window=1))  # three transfers are on the wire
     client.expect_nothing()
     client.send(flow(next_incoming_id=4, incoming_window=1))
     client.expect_deliveries(b"4")
@@ -180,6 +180,7 @@ def test_a_drain_waits_for_the_window() -> None:
 
 
 def echoing() -> Client:
+    """Return a client with one sending link and two receiving links in its session."""
     client = Broker().session()
     client.attach_sender(handle=0)
     client.attach_receiver(handle=1, credit=7)
@@ -309,7 +310,7 @@ def test_an_owed_echo_ends_with_its_session() -> None:
 def test_messages_are_not_acquired_within_a_transaction(
     txn_id: bytes | None, told: str | None
 ) -> None:
-    """4.4.3, which no JMS client asks for: refused, not ignored."""
+    """No JMS client acquires messages in a transaction (4.4.3): the broker refuses it."""
     broker = Broker()
     broker.fill()
     client = broker.session()

@@ -1,4 +1,4 @@
-"""Sources and targets that are well-formed but cannot be honoured refuse their link alone."""
+"""Well-formed sources and targets that cannot be honoured refuse only their own link."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ DEFAULT_OUTCOME, FILTER = 8, 7
 
 
 def at_field(index: int, value: str) -> bytes:
-    """A terminus with one field only."""
+    """Return an encoded terminus in which only the field at `index` is set."""
     return bytes.fromhex(listed(*[NULL] * index, value))
 
 

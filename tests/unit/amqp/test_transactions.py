@@ -1,4 +1,4 @@
-"""What a coordinator is told: declare and discharge, and what is neither."""
+"""Commands to a coordinator: declare, discharge, and messages that are neither."""
 
 import pytest
 

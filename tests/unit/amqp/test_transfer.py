@@ -1,4 +1,4 @@
-"""Transfer and disposition, which are read without asking twice: nothing hostile gets through."""
+"""Transfer and disposition, which have readers of their own: hostile bytes must raise a fault."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ PAYLOAD = "005375a00161"
 
 
 def transfer(performative: str, payload: str = PAYLOAD) -> Transfer:
-    """What is read of a transfer between two neighbours."""
+    """Read a transfer that has other bytes before and after it."""
     data = bytes.fromhex("ff" + performative + payload + "ff" * 40)
     read = Transfer()
     end = len(data) - 40
@@ -120,7 +120,7 @@ def test_a_transfer_that_is_refused(performative: str, condition: str) -> None:
 def test_a_field_that_is_cut_by_the_end_of_the_data(
     kind: type[Transfer | Disposition], performative: str
 ) -> None:
-    """Fields are read past the end of their list, but never past that of the data."""
+    """A field may be read past the end of its list, but never past the end of the data."""
     data = bytes.fromhex(performative)
     with pytest.raises(ConnectionFault) as caught:
         kind().read(data, 0, len(data))
@@ -192,7 +192,7 @@ def test_accepting_one_delivery_is_the_shortest_disposition() -> None:
     assert out.getvalue().hex() == section(0x15, listed(TRUE, "5201", NULL, TRUE, STATE))
 
 
-# -- whatever comes
+# -- arbitrary bytes
 
 
 @given(st.binary(max_size=40))

@@ -1,4 +1,4 @@
-"""Value classes: what they refuse, and that types are kept apart."""
+"""Value classes: which values they refuse, and that values of different types differ."""
 
 import math
 import uuid
@@ -37,7 +37,7 @@ RANGES = [
     (Char, 0, 0x10FFFF),
 ]
 
-# one of every type, all of them 1 in some sense
+# a value of every type, each of them 1 in some sense
 ONES: list[object] = [
     True,
     1,

@@ -1,4 +1,4 @@
-"""The unsettled map: a ring that behaves as a list of ids would, over the wrap and over gaps."""
+"""The unsettled map: a ring that behaves as a list of ids, also over wraps and gaps."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ LAST: Final = 0xFFFF_FFFF
 
 
 class Owner(OutgoingOwner):
-    """Somebody that deliveries are sent to."""
+    """An owner of an outgoing link that ignores all calls."""
 
     def credit_changed(self, drain: bool) -> None: ...
 
@@ -164,7 +164,7 @@ def test_a_range_passes_over_what_is_not_held() -> None:
 
 
 def test_few_deliveries_among_many_gaps_are_found_by_range() -> None:
-    """As when all but a few of thousands have been settled one by one."""
+    """Gaps as after thousands of deliveries that were settled one at a time."""
     unsettled = holding(*range(4000))
     kept = [0, 1, 1999, 3998]
     for number in range(4000):
@@ -178,7 +178,7 @@ def test_few_deliveries_among_many_gaps_are_found_by_range() -> None:
     assert ids_of(unsettled.take_range(0, 5000)) == [4000]
 
 
-# -- those that stay long
+# -- deliveries that stay unsettled for long
 
 
 @pytest.mark.parametrize("start", [0, LAST - 10, LAST - RING_MAX], ids="from {:#x}".format)
@@ -241,7 +241,7 @@ def test_nothing_is_left_after_clear() -> None:
     assert ids_of(unsettled.take_range(0, RING_MAX * 4)) == [RING_MAX * 2 + 2]
 
 
-# -- against a list
+# -- compared with a list
 
 PUT: Final = st.tuples(st.just("put"), st.sampled_from([0, 0, 0, 0, 1, 3, 40, 700, 70_000]))
 TAKE: Final = st.tuples(st.just("take"), st.integers(-2, 40))
@@ -252,7 +252,7 @@ ALL_OF: Final = st.tuples(st.just("all of"), st.integers(0, 2))
 
 
 class Model:
-    """Deliveries in a list, and the `UnsettledDeliveries` that must do the same."""
+    """Deliveries in a list, and the `UnsettledDeliveries` that must behave like it."""
 
     def __init__(self, start: int) -> None:
         self.owners = [Owner() for _ in range(3)]
@@ -261,6 +261,7 @@ class Model:
         self.next = start
 
     def do(self, name: str, first: int, second: int = 0) -> None:
+        """Carry out one step on the map and the list, and compare them."""
         if name == "put":
             for burst in range(3):
                 self.put(first if burst == 0 else 0)
@@ -298,6 +299,7 @@ class Model:
         self.gone(gone, self.unsettled.take_range(first, last))
 
     def gone(self, gone: list[Delivery], found: list[Delivery]) -> None:
+        """Check that `found`, the result of the map, equals `gone`, that of the list."""
         assert ids_of(found) == ids_of(gone)
         assert found == gone
         self.held = [delivery for delivery in self.held if delivery not in gone]
@@ -335,7 +337,7 @@ def test_a_session_that_ends_gives_each_link_its_own_in_order() -> None:
 
 
 def test_many_links_of_a_session_that_ends_do_not_each_search_it() -> None:
-    """Thousands, since a search of all for each of them would take minutes."""
+    """Thousands of links: if each of them searched all deliveries, this would take minutes."""
     owners = [Owner() for _ in range(4000)]
     unsettled = UnsettledDeliveries()
     for number in range(60_000):

@@ -1,4 +1,4 @@
-"""Session windows: how many transfers may come and go, also across the wrap of their numbers."""
+"""Session windows: how many transfers each side may send, also if their numbers wrap."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ WINDOWS = st.integers(0, 2**32 - 1) | FEW
 
 
 def sent(count: int, *, offered: int = 2**32 - 1, start: int = 0) -> OutgoingWindow:
-    """The window of a session that has sent `count` transfers, the first with number `start`."""
+    """Return the window of a session that has sent `count` transfers, numbered from `start`."""
     window = OutgoingWindow(offered)
     window.next_id = start
     for _ in range(count):
@@ -22,7 +22,7 @@ def sent(count: int, *, offered: int = 2**32 - 1, start: int = 0) -> OutgoingWin
     return window
 
 
-# -- in
+# -- the incoming window
 
 
 def test_a_peer_may_send_as_many_transfers_as_the_window_has() -> None:
@@ -98,7 +98,7 @@ def test_the_peer_may_not_go_back(start: int, taken: int, back: int) -> None:
     assert window.next_id == serial.add(start, taken)
 
 
-# -- out
+# -- the outgoing window
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_peer_cannot_expect(start: int, count: int, seen: int) -> None:
 def test_no_transfer_goes_beyond_what_the_peer_offered(
     start: int, count: int, lost: int, room: int
 ) -> None:
-    """next-incoming-id + incoming-window is the limit, wherever the numbers stand (2.5.6)."""
+    """The limit is next-incoming-id + incoming-window, for all values of the numbers (2.5.6)."""
     ours = sent(count, start=start)
     on_the_wire = min(lost, count)
     ours.offered(serial.add(ours.next_id, -on_the_wire), room)

@@ -1,4 +1,4 @@
-"""What may be the URL of a broker, and how one is shown."""
+"""URLs of a broker: which are accepted, and how they are shown."""
 
 import pytest
 

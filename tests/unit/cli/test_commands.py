@@ -1,4 +1,4 @@
-"""The help of every command: a type only where an option takes a value."""
+"""The help of every command: a type is shown only for an option that takes a value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from broker.cli.application import application
 
 
 def paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every command and group, by the words that lead to it."""
+    """Yield the path of every command and group: the words that select it."""
     yield path
     for name, each in getattr(command, "commands", {}).items():
         yield from paths(each, (*path, name))

@@ -1,4 +1,4 @@
-"""`jms-broker embed`: the command gets the address, its status comes back, signals reach it."""
+"""`jms-broker embed`: the command gets the address, its status is returned, signals reach it."""
 
 import signal
 import subprocess

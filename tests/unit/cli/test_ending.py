@@ -1,4 +1,4 @@
-"""How a command ends."""
+"""The end of a command: an interrupt, and a missing client library."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ SECONDS = 60
 
 
 class InterruptedAtItsEnd:
-    """Its finalizer is where ^C comes: Python drops what is raised there."""
+    """An object that is interrupted by ^C in its finalizer, where Python drops the exception."""
 
     def __del__(self) -> None:
         interrupt()
@@ -23,7 +23,7 @@ class InterruptedAtItsEnd:
 
 @pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
-    """Where a shell runs the tests in the background, they would ignore an interrupt."""
+    """Let the tests be interrupted even if a shell runs them in the background, ignoring SIGINT."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

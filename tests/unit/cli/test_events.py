@@ -1,4 +1,4 @@
-"""Times as the command `events` takes and prints them, and the kinds that it knows."""
+"""Times as the command `events` accepts and prints them, and the kinds of events that it knows."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""`jms-broker healthcheck`: which broker it asks, and what counts as up."""
+"""`jms-broker healthcheck`: which broker it asks, and which answers count as up."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ FORCED = amqp(Close(error=Error(condition=CONNECTION_FORCED, description="going 
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[str]:
-    """The address of a server that says `answer` to its one client, whatever that says."""
+    """Yield the address of a server that sends `answer` to its one client, whatever it receives."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
 
         def serve() -> None:
             client, _ = server.accept()
-            with client, suppress(OSError):  # it may leave before it has read everything
+            with client, suppress(OSError):  # the client may leave before it has read all
                 client.sendall(answer)
                 client.shutdown(socket.SHUT_WR)
                 while client.recv(4096):

@@ -1,4 +1,4 @@
-"""Messages as text: JSON that says everything, bodies that a pipe can take."""
+"""Messages as text: JSON with all their facts, and bodies that can be piped."""
 
 import json
 from uuid import UUID

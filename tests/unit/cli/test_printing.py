@@ -1,4 +1,4 @@
-"""Records as people and programs read them."""
+"""Records as they are printed for people and for programs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The URL of a broker, with the user that was named beside it. The rest is in tests/interop."""
+"""The URL of a broker with the user given beside it; tests/interop has the rest."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`jms-broker serve`: which options take the short way, and what a running broker carries."""
+"""`jms-broker serve`: which options are parsed without typer, and what a running broker imports."""
 
 import inspect
 import subprocess
@@ -52,7 +52,7 @@ def test_typer_knows_the_same_options() -> None:
 
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """The command as a process of its own; the checkout or the wheel, as this one has it."""
+    """Run the command in a process of its own, from this process's checkout or wheel."""
     return subprocess.run(
         [sys.executable, "-c", "from broker.cli import main; main()", *arguments],
         env={"PYTHONPATH": ":".join(filter(None, sys.path)), "PATH": "", **variables},

@@ -1,4 +1,4 @@
-"""`jms-broker store …`: what the commands print, and their exit statuses."""
+"""`jms-broker store …`: the output of the commands, and their exit statuses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(*arguments: str | Path) -> Result:
 
 @pytest.fixture
 async def database(tmp_path: Path) -> Path:
-    """A store with five messages, of which the broker has quarantined 4 and 5."""
+    """Return the path of a store with five messages, of which 4 and 5 are quarantined."""
     await filled(tmp_path / "store.db", 5)
     flip(tmp_path / "store.db", 4, 5)
     store = SqliteStore(tmp_path / "store.db")

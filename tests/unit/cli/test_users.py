@@ -1,4 +1,4 @@
-"""`jms-broker user`: adding, listing and removing, as typed."""
+"""`jms-broker user`: adding, listing and removing users from the command line."""
 
 import asyncio
 import socket
@@ -121,7 +121,7 @@ def test_the_first_user_of_the_settings_is_not_written_to_the_file(
 
 
 async def warned_of(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What adding a user prints as a warning while a broker of `settings` runs."""
+    """Return the warning that adding a user prints while a broker with `settings` runs."""
     app = App(settings)
     await app.start()
     monkeypatch.setenv("JMS_BROKER_PORT", str(app.port))

@@ -1,4 +1,4 @@
-"""A broker from `with` to the end of the block: on its caller's loop, and on one of its own."""
+"""An embedded broker within its `with` block: on the caller's loop, and on a loop of its own."""
 
 import asyncio
 import threading

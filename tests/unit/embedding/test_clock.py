@@ -1,4 +1,4 @@
-"""Time that a test lets pass: messages expire, pauses end, and nobody is thrown out for it."""
+"""Virtual time: messages expire, pauses end, and no client is disconnected by a jump."""
 
 import time
 from collections.abc import Callable
@@ -108,7 +108,7 @@ async def test_connections_outlive_it() -> None:
 
 
 async def test_pauses_end_by_themselves_after_a_jump() -> None:
-    """The timer was set before, for a moment that is no longer so far away."""
+    """The timer was set before the jump, for a time that is now nearer."""
     async with Broker() as running, SocketClient(port_of(running)) as client:
         put(running, "orders", b"a")
         await consume(client, "orders", count=1)
@@ -118,7 +118,7 @@ async def test_pauses_end_by_themselves_after_a_jump() -> None:
 
 
 class Note(TimerCallback):
-    """Writes down when it was called."""
+    """A timer callback that records the times of its calls."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock

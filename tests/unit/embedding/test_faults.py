@@ -1,4 +1,4 @@
-"""Faults that a test asks for: what clients see of them, and what the broker makes of them."""
+"""Faults that a test injects: their effect on clients and on the broker."""
 
 from broker.embedding import Broker
 from tests.support.embedded import consume, port_of, put, waiting

@@ -1,4 +1,4 @@
-"""Where a broker runs: in which thread its functions are called, and what comes of errors."""
+"""The thread of an embedded broker: where its functions are called, and how errors are returned."""
 
 import asyncio
 import threading

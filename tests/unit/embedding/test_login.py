@@ -1,4 +1,4 @@
-"""Who may enter a broker with users: SASL on a real socket."""
+"""Login at an embedded broker with users: SASL on a real socket."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A look at an address: everything that waits there, in order, and nothing is touched by it."""
+"""A look at an address: all ready messages in order; looking changes nothing."""
 
 from broker.embedding import Broker
 from broker.embedding.look import Look

@@ -1,4 +1,4 @@
-"""A message as a test sees it: every kind of body, and Python's types in place of AMQP's."""
+"""A message as a test sees it: every kind of body, with Python's types in place of AMQP's."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""The record of settlements: what each line says, and that it forgets."""
+"""The record of settlements: what each line contains, and its limits."""
 
 import pytest
 

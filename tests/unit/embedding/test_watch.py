@@ -1,4 +1,4 @@
-"""What an embedded broker tells: everything to those who listen to its logger, else nothing."""
+"""The log of an embedded broker: only a configured logger gets it, nothing is printed."""
 
 import logging
 import subprocess

@@ -1,4 +1,4 @@
-"""Who may read over HTTP: the users of AMQP, administrators only."""
+"""Read access over HTTP: the users of AMQP, administrators only."""
 
 from base64 import b64encode
 
@@ -15,7 +15,7 @@ USERS = {"owner": "sesame", "clerk": "pencil"}
 IN = 200
 
 CASES = [
-    # authorization, users, anonymous, administrators, is_local
+    # authorization, users, anonymous, administrators, is_local; the decision
     ("an administrator", OWNER, USERS, False, ["owner"], True, IN),
     ("an administrator from elsewhere", OWNER, USERS, False, ["owner"], False, IN),
     ("another user", CLERK, USERS, False, ["owner"], True, 403),

@@ -1,4 +1,4 @@
-"""Who may connect over HTTP: the share of a source, of all, and the reserve of this machine."""
+"""Admission of HTTP connections: the share of a source, of all, and the reserve of this machine."""
 
 import pytest
 
@@ -12,7 +12,7 @@ OUT = Admission[str](admitted=False)
 
 
 def seats(count: int, source: str, *, waits: bool) -> list[Seat[str]]:
-    """So many connections of a source; each of them is older than the next."""
+    """Return `count` connections of one source, the oldest first."""
     return [
         Seat(
             connection=f"{source} {number}",
@@ -25,13 +25,13 @@ def seats(count: int, source: str, *, waits: bool) -> list[Seat[str]]:
 
 
 def crowd(count: int, *, waits: bool) -> list[Seat[str]]:
-    """So many connections, each from a source of its own."""
+    """Return `count` connections, each from a source of its own, the oldest first."""
     return [seat for n in range(count) for seat in seats(1, f"10.0.0.{n}", waits=waits)]
 
 
 FULL = CONNECTIONS_PER_SOURCE_MAX
 CASES = [
-    # who comes, who is there, what is decided
+    # the source of a new connection, the open connections, the decision
     ("nobody is there", "10.0.0.1", [], IN),
     ("a source below its share", "x", seats(FULL - 1, "x", waits=False), IN),
     ("a source with its share, all answering", "x", seats(FULL, "x", waits=False), OUT),

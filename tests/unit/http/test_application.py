@@ -1,4 +1,4 @@
-"""What is answered over HTTP: on a real socket, and each error with its text."""
+"""Answers over HTTP: on a real socket, and each error with its text."""
 
 import json
 from datetime import UTC, datetime
@@ -154,7 +154,7 @@ async def test_what_waits_in_a_subscription() -> None:
 
 
 def leased(count: int = 10) -> tuple[Broker, Driver]:
-    """A lease `l` with a batch of two slices."""
+    """Return a broker with a lease `l` that has a batch of two slices, and the lease's driver."""
     broker, lead = driver(count)
     lead.open()
     assert lead.acquire(slices=2).status == 200
@@ -202,7 +202,10 @@ async def test_a_message_is_what_a_link_gets() -> None:
 
 
 def without_delivery_annotations(payload: bytes) -> bytes:
-    """A link tells the place in delivery-annotations, a stream in columns."""
+    """Return `payload` without the delivery-annotations, which tell a message's place on a link.
+
+    A stream tells the place in columns instead.
+    """
     header = payload.index(b"\0Sq")
     return payload[:header] + payload[skip(payload, header, len(payload)) :]
 
@@ -265,7 +268,7 @@ async def test_nothing_can_be_changed() -> None:
 
 
 class LostStore(GatedStore):
-    """One whose disk is gone."""
+    """A store whose disk is gone."""
 
     async def event_bounds(self) -> tuple[int, int]:
         raise StoreError("the disk is gone")
@@ -292,7 +295,7 @@ async def test_a_broker_that_stops_says_so() -> None:
 
 @pytest.fixture
 async def strict(tmp_path: Path) -> App:
-    """A broker with an administrator and another user."""
+    """Return a broker, not yet started, with an administrator and another user."""
     users = Users(tmp_path / "users")
     users.add("owner", "sesame", administrator=True)
     users.add("clerk", "pencil")
@@ -301,6 +304,7 @@ async def strict(tmp_path: Path) -> App:
 
 
 async def asked(app: App, path: str, headers: dict[str, str] | None = None) -> Answer:
+    """Start `app`, ask for one path, and stop it; return the answer."""
     await app.start()
     assert app.http is not None
     try:
@@ -310,7 +314,7 @@ async def asked(app: App, path: str, headers: dict[str, str] | None = None) -> A
 
 
 WRONG_PATHS = {"/arrow/browse?address=q": 404, "/arrow/lease?lease=l": 400}
-"""What is wrong with these is told only to those who are let in."""
+"""Paths with mistakes; only a client with access is told these statuses."""
 
 USERS = [
     pytest.param(basic("owner", "sesame"), 200, "", id="an administrator"),

@@ -1,4 +1,4 @@
-"""What the query of a URL may say, and what is told of one that says something else."""
+"""The arguments in the query of a URL: which are read, and the errors for all others."""
 
 import pytest
 
@@ -10,7 +10,7 @@ KNOWN = ("address", "slices", "kind")
 
 
 def read(*pairs: tuple[str, str]) -> tuple[str, int, str]:
-    """The arguments of a request that knows these three."""
+    """Return the three arguments of a request, read by the rules of this test."""
     asked = Arguments(pairs, *KNOWN)
     return (
         asked.text("address"),

@@ -1,4 +1,4 @@
-"""What a peer of the HTTP server may do, and how long it is waited for: on real sockets."""
+"""Limits on clients of the HTTP server, in bytes, time and number: on real sockets."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ HEAD = b"GET /livez HTTP/1.1\r\nHost: here\r\n"
     ],
 )
 async def test_the_head_of_a_request_is_short(head: bytes, status: bytes) -> None:
-    """The setting is head_bytes_max."""
+    """The limit is the setting head_bytes_max."""
     async with (
         served(MemoryStore(), head_bytes_max=1024) as url,
         socket_to(url) as (reader, writer),
@@ -54,7 +54,7 @@ async def test_the_head_of_a_request_is_short(head: bytes, status: bytes) -> Non
     ],
 )
 async def test_a_peer_that_says_nothing_is_dropped(said: bytes) -> None:
-    """The setting is silence_max_ms."""
+    """The limit is the setting silence_max_ms."""
     async with (
         served(MemoryStore(), silence_max_ms=50) as url,
         socket_to(url) as (reader, writer),
@@ -65,7 +65,7 @@ async def test_a_peer_that_says_nothing_is_dropped(said: bytes) -> None:
             while some := await asyncio.wait_for(reader.read(1000), 5):
                 received += some
         except ConnectionResetError:
-            pass  # dropped
+            pass  # the server dropped the connection
         assert received.count(b"200 OK") == (b"\r\n\r\n" in said)
 
 
@@ -93,11 +93,11 @@ async def test_a_peer_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPa
         socket_to(url) as (reader, writer),
     ):
         await begin("/arrow/events", reader, writer)
-        # as much as is read ahead is all that is taken
+        # this client does not read; the server takes only what its buffers hold
         for _ in range(1000):
             answer = await ask(f"{url}/arrow/events?behind=60000")
             if answer.status == 200:
-                return  # the other stream is over
+                return  # the first stream has ended: the server dropped its client
             assert answer.status == 503
         pytest.fail("the stream that nobody takes goes on")
 
@@ -105,7 +105,7 @@ async def test_a_peer_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPa
 async def half_requests(
     url: str, count: int, local: str
 ) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Connections from an address of this machine, with half a head on each of them."""
+    """Open `count` connections from the address `local`, and send half a head on each."""
     port = urlsplit(url).port
     opened = []
     for _ in range(count):
@@ -170,7 +170,7 @@ async def test_a_head_has_little_time_whatever_silence_is_allowed(
 
 @pytest.mark.requirement("PIP-20")
 async def test_only_so_many_peers_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is CONNECTIONS_MAX: who answers keeps a place, who waits gives way."""
+    """The limit is CONNECTIONS_MAX: an idle connection gives way, one being answered does not."""
     monkeypatch.setattr(admission, "CONNECTIONS_MAX", 1)
     monkeypatch.setattr(events, "ROWS_AT_ONCE", 1000)
     store = MemoryStore()
@@ -180,7 +180,7 @@ async def test_only_so_many_peers_are_connected(monkeypatch: pytest.MonkeyPatch)
             await begin("/arrow/events", reader, writer)
             with pytest.raises(ConnectionError):
                 await ask(f"{url}/livez")
-        for _ in range(100):  # until the server has seen that the first one is gone
+        for _ in range(100):  # until the server has seen that the first client is gone
             with contextlib.suppress(ConnectionError):
                 assert (await ask(f"{url}/livez")).status == 200
                 break

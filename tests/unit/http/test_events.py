@@ -1,4 +1,4 @@
-"""Rows of the event log as Arrow."""
+"""Rows of the event log in Arrow's format."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""Messages of a queue as Arrow: in batches, all of them, large ones whole."""
+"""Messages of a queue in Arrow's format: in batches, complete, and with large bodies."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.requirement("PIP-18")
 
 
 def bodies(table: pa.Table) -> list[bytes]:
-    """The bodies of what the stream has; every message is whole."""
+    """Return the bodies of the messages in a stream; check that every message is complete."""
     found = []
     for message in table["message"].to_pylist():
         sections = split(message, 0, len(message))
@@ -50,7 +50,7 @@ def test_the_columns() -> None:
 
 
 async def test_a_long_backlog_comes_whole_and_stays_in_the_store(tmp_path: Path) -> None:
-    """More than the window that is in memory, on a real disk, over a real socket."""
+    """The backlog exceeds the window in memory; the disk and the socket are real."""
     sent = [b"%06d" % number + b"x" * 200 for number in range(20_000)]
     async with Broker(
         store=f"sqlite:///{tmp_path}/store.db", http={"port": 0}, paging_window=64
@@ -76,7 +76,7 @@ def in_memory(queue: object) -> int:
 BROWSE = "/arrow/browse?address=orders"
 
 LONG = [b"x" * 10_000] * 4000
-"""More than sockets take while nobody reads from them."""
+"""More bytes than socket buffers hold for a client that does not read."""
 
 
 async def test_a_peer_that_goes_away_browses_no_more() -> None:
@@ -120,14 +120,14 @@ async def test_a_broker_that_stops_does_not_wait_for_readers() -> None:
                 try:
                     assert not (await reader.read()).endswith(b"0\r\n\r\n")
                 except ConnectionError:
-                    continue  # cut off
+                    continue  # the broker cut the connection
 
 
 # -- large messages
 
 
 async def filled(streaming: StreamingBroker) -> list[bytes]:
-    """The messages that a queue has now: a small one, a large one, a small one."""
+    """Send a small, a large and a small message to the queue; return the large one's payload."""
     payload, _ = large()
     sender = streaming.broker.session("sender")
     sender.attach_sender()
@@ -141,7 +141,7 @@ async def filled(streaming: StreamingBroker) -> list[bytes]:
 
 
 async def read(streaming: StreamingBroker) -> list[bytes]:
-    """All messages of the queue, while the disk works."""
+    """Browse the queue to its end while the simulated disk works; return the messages."""
 
     async def browse() -> list[bytes]:
         reading = Reading(streaming.broker.container)

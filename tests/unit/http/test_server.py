@@ -1,4 +1,4 @@
-"""The HTTP server comes and goes with its broker, and only where it is asked for."""
+"""The HTTP server starts and stops with its broker, and is not loaded unless it is configured."""
 
 import asyncio
 import os
@@ -61,7 +61,7 @@ async def test_it_leaves_nothing_behind() -> None:
 async def test_hundreds_of_connections_may_come_before_the_broker_accepts_one() -> None:
     async with served(MemoryStore()) as url:
         port = urlsplit(url).port
-        # The event loop does not run meanwhile, so the kernel keeps them all.
+        # The event loop does not run here, so the kernel must keep all the connections.
         with ExitStack() as open_ones:
             for _ in range(400):
                 each = socket.create_connection(("127.0.0.1", port), timeout=0.5)
@@ -101,6 +101,7 @@ print(*sorted(loaded & {{"starlette", "uvicorn", "h11", "pyarrow"}}))
 
 
 def run(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program of Python in `folder`."""
     return subprocess.run(
         [sys.executable, "-c", text],
         cwd=folder,

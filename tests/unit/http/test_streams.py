@@ -1,4 +1,4 @@
-"""Streams that end as they should, and those that do not: on real sockets."""
+"""Complete and broken streams, on real sockets."""
 
 import asyncio
 
@@ -15,13 +15,13 @@ from tests.support.stores import GatedStore
 from tests.unit.http.test_events import rows_in
 
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""A message of no length: `Encapsulated message format` of Arrow's specification."""
+"""A message of length 0 (Arrow's specification, `Encapsulated message format`)."""
 
 ROWS = [event(number) for number in range(1, 7)]
 
 
 class PacedStore(GatedStore):
-    """Gives two rows of the event log at a time, each but the first two when a test lets it."""
+    """A store that reads two rows of the event log at a time, and waits before the second read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,6 +47,7 @@ def two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def store() -> PacedStore:
+    """Return a store that has the six rows."""
     paced = PacedStore()
     noting = asyncio.create_task(note(paced, *ROWS))
     await asyncio.sleep(0)
@@ -127,7 +128,7 @@ async def test_a_peer_that_goes_away_is_read_for_no_more(store: PacedStore) -> N
             await asyncio.sleep(0)
         reads = store.reads
         store.may_go_on.set()
-        # whoever asks now gets an answer, so nothing of the first one is left
+        # the server answers another request, so nothing is left of the first stream
         assert (await ask(f"{url}/livez")).status == 200
     assert store.reads <= reads + 1
     assert broker.watcher.events == []
@@ -154,7 +155,7 @@ async def test_a_stop_cuts_off_what_is_under_way(store: PacedStore) -> None:
         asking = asyncio.create_task(ask(f"{url}/arrow/events"))
         await store.is_asked.wait()
         asyncio.get_running_loop().call_later(0.01, store.may_go_on.set)
-    # the server is stopped by now
+    # the server has stopped by now
     try:
         answer = await asking
     except ConnectionError:

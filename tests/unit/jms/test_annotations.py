@@ -1,4 +1,4 @@
-"""The annotations that carry headers, as WD10 10 and EARLY list them."""
+"""Annotations that carry JMS headers, as WD10 10 and EARLY list them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def written(message: JmsMessage) -> dict[str, object]:
 
 
 def full(profile: Profile) -> JmsMessage:
+    """Return a message whose headers all have a value."""
     message = JmsMessage(TextBody("text"), profile=profile)
     message.destination = Destination("a", DestinationType.TEMPORARY_TOPIC)
     message.reply_to = Destination("b", DestinationType.TEMPORARY_QUEUE)

@@ -1,7 +1,7 @@
-"""The six kinds, row for row.
+"""The six kinds of JMS messages, row for row as in the specifications.
 
-How they are sent: EARLY 4.2.4, which WD10 3.2.4.1 to 5 are taken from, and WD10 3.2.4.6
-and 7. How they are recognized: WD10 3.3.4, EARLY 4.3.7.
+How they are sent: EARLY 4.2.4, which WD10 3.2.4.1 to 5 are taken from, and WD10 3.2.4.6 and 7. How
+they are recognized: WD10 3.3.4, EARLY 4.3.7.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def test_what_jms_has_no_type_for_is_not_sent_in_maps_and_streams(value: object)
 
 NONE: Final = BodySection.NONE
 
-# section, value, content-type; the kind in WD10, in EARLY
+# section, value, content-type; the kind of message in WD10, in EARLY
 UNANNOTATED: Final[list[tuple[BodySection, object, str | None, MessageKind, MessageKind]]] = [
     (BodySection.DATA, b"x", None, BYTES, BYTES),
     (BodySection.DATA, b"x", OCTET_STREAM, BYTES, BYTES),
@@ -246,18 +246,19 @@ def test_what_is_not_of_the_annotated_kind_is_refused(kind: MessageKind, content
 
 
 def nulls(code: int, count: int, *, before: bytes = b"", more: int = 0) -> bytes:
-    """A section with a list of so many nulls, behind `more` values that are encoded already."""
+    """Return a section with a list of `count` nulls after `more` values that `before` encodes."""
     size = 4 + len(before) + count
     sizes = size.to_bytes(4, "big") + (count + more).to_bytes(4, "big")
     return bytes([0, 0x53, code, 0xD0]) + sizes + before + b"@" * count
 
 
 def test_only_so_many_values_are_made_of_a_body() -> None:
-    """BODY_VALUES_MAX: those within others count, and those of all sequences together."""
+    """BODY_VALUES_MAX counts values within others, and those of all sequence sections together."""
     nested = BytesWriter()
     for value in (Map([("a", [1])]), Described(ULong(1), 1), Array(0x55, [1, 2])):
         put_value(nested, value)
-    # the list itself; a map, its key, a list, its number; a described one; an array of two
+    # values: the list itself; a map, its key, a list, its number; a described value; an array
+    # and its two elements
     first, made = nulls(SEQUENCE, 0, before=nested.getvalue(), more=3), 1 + 4 + 1 + 3
     data = first + nulls(SEQUENCE, BODY_VALUES_MAX - made - 1)
     assert read_content(data, 0, len(data), None).section is BodySection.SEQUENCE

@@ -9,7 +9,7 @@ import pytest
 from broker.jms import Profile
 from broker.jms.content_type import CHARSETS, charset_of, decoded, is_java_object, is_text
 
-# content-type, text in WD10, text in EARLY
+# content-type, whether it is text in WD10, whether it is text in EARLY
 TEXTUAL: Final = [
     ("text/plain", True, True),
     ("text/html", True, False),

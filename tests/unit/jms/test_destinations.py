@@ -1,4 +1,4 @@
-"""Destinations, row for row as WD10 5.1 and 5.2 and EARLY 6 have them."""
+"""Destinations, row for row as in WD10 5.1 and 5.2 and EARLY 6."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TABLE: Final = [
     (TEMPORARY_QUEUE, 2, "queue,temporary", "temporary-queue"),
     (TEMPORARY_TOPIC, 3, "topic,temporary", "temporary-topic"),
 ]
-"""Type, WD10's number, EARLY's words, the capability of a terminus."""
+"""Type, WD10's number, EARLY's words, and the capability of a terminus."""
 
 
 @pytest.mark.requirement("MAP-04")

@@ -1,4 +1,4 @@
-"""Header and properties, field for field: WD10 3.2.1, 3.2.2, 3.3.1, 3.3.2, EARLY's same, PROPS."""
+"""Header and properties, field for field: WD10 3.2.1, 3.2.2, 3.3.1, 3.3.2, EARLY alike, PROPS."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_header_is_a_field_of_properties(
     data = encoded(properties={field: sent})
     read = message()
     assert read_properties(read, data, 3, len(data), known=NOTHING) == (None, None)
-    attribute = "subject" if attribute == "type" else attribute  # whose it is, the mapping decides
+    attribute = "subject" if attribute == "type" else attribute  # read later as type or subject
     assert getattr(read, attribute) == value
 
 

@@ -1,4 +1,4 @@
-"""Identifiers, row for row as the tables of WD10 3.2.1.1 and EARLY 4.2.1.1 have them."""
+"""Identifiers, row for row as in the tables of WD10 3.2.1.1 and EARLY 4.2.1.1."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ MESSAGE_IDS: Final[list[tuple[object, str]]] = [
     (b"\xab\xcd\xef", "ID:AMQP_BINARY:ABCDEF"),
     ("ID:AMQP_ULONG:string-id", "ID:AMQP_STRING:ID:AMQP_ULONG:string-id"),
 ]
-"""WD10: what JMSMessageID is derived from a message-id."""
+"""WD10: a message-id, and the JMSMessageID derived from it."""
 
 APPLICATION_CORRELATION_IDS: Final = ["application-specific", "AMQP_ULONG:42", "AMQP_ULONG:foo"]
-"""WD10: what is sent as the string that it is."""
+"""WD10: JMSCorrelationIDs that are sent as the strings that they are."""
 
 CORRELATION_IDS: Final[list[tuple[object, str]]] = [
     ("ID:my-string-id", "ID:my-string-id"),
@@ -46,7 +46,7 @@ CORRELATION_IDS: Final[list[tuple[object, str]]] = [
     ("ID:AMQP_ULONG:string-id", "ID:AMQP_STRING:ID:AMQP_ULONG:string-id"),
     ("AMQP_ULONG:foo", "AMQP_ULONG:foo"),
 ]
-"""WD10: what JMSCorrelationID is derived from a correlation-id."""
+"""WD10: a correlation-id, and the JMSCorrelationID derived from it."""
 
 EARLY_CORRELATION_IDS: Final[list[tuple[str, object, bool]]] = [
     ("ID:foo", "foo", False),
@@ -60,7 +60,7 @@ EARLY_CORRELATION_IDS: Final[list[tuple[str, object, bool]]] = [
     (f"ID:AMQP_UUID:{SOME_TEXT}", SOME, False),
     ("ID:AMQP_BINARY:0123ABCD", b"\x01\x23\xab\xcd", False),
 ]
-"""EARLY: JMSCorrelationID, correlation-id, and whether x-opt-app-correlation-id is true."""
+"""EARLY: JMSCorrelationID, correlation-id, and the value of x-opt-app-correlation-id."""
 
 
 @pytest.mark.requirement("MAP-01")

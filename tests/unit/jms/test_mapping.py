@@ -226,6 +226,7 @@ def test_the_content_type_of_serialized_objects_is_theirs_alone() -> None:
 
 
 def unencodable() -> list[JmsMessage]:
+    """Return messages that have no encoding, each for a reason of its own."""
     long = JmsMessage(MapBody({"number": 2**63}))
     surrogate = JmsMessage(TextBody("\ud800"))
     symbol = JmsMessage(NoBody())
@@ -309,7 +310,7 @@ TYPED_IDS: Final = (
     | st.integers(0, 2**64 - 1).map("ID:AMQP_ULONG:{}".format)
     | st.binary(max_size=8).map(lambda raw: f"ID:AMQP_BINARY:{raw.hex().upper()}")
 )
-"""As a JMS client shows them: another spelling of the same identifier is told as these are."""
+"""Identifiers in the spelling that JMS clients see; other spellings are read back in this one."""
 
 ESCAPED: Final = {
     Profile.WD10: st.sampled_from(
@@ -322,7 +323,7 @@ PLAIN_IDS: Final = st.text("abc:-", max_size=6).map("ID:".__add__)
 
 @st.composite
 def messages(draw: st.DrawFn) -> JmsMessage:
-    """Any message that an application can send, or that it has received before."""
+    """Draw any message that an application can send or has received."""
     profile = draw(st.sampled_from(Profile))
     message = JmsMessage(draw(BODIES), profile=profile)
     ids = st.none() | PLAIN_IDS | TYPED_IDS | ESCAPED[profile]
@@ -348,7 +349,7 @@ def messages(draw: st.DrawFn) -> JmsMessage:
         "JMSXGroupSeq": INTS.map(Int),
         "JMS_AMQP_REPLY_TO_GROUP_ID": TEXTS,
     }
-    # without a type of its own a message of EARLY has that of its subject (MAP-03)
+    # in EARLY a message without a type takes its subject as type (MAP-03)
     if profile is Profile.EARLY and message.type is not None:
         names["JMS_AMQP_SUBJECT"] = TEXTS
     for name, value in draw(st.fixed_dictionaries({}, optional=names)).items():
@@ -374,7 +375,7 @@ def test_jms_to_amqp_to_jms_is_identity(message: JmsMessage, now_ms: int) -> Non
 def test_one_decoder_decodes_messages_as_each_alone(
     given: list[JmsMessage], order: list[int]
 ) -> None:
-    """What it keeps of one message is only taken for the next where it is the same."""
+    """A decoder reuses parts of the previous message only if the next one has the same bytes."""
     parts = [encode(given[at % len(given)]) for at in order] + [b"\x00garbage"]
     decoder = Decoder(consumer=CONSUMER)
     data = b"".join(parts)

@@ -1,4 +1,4 @@
-"""Properties by the names that JMS has for them: WD10 3.2.2 and 4, EARLY 4.2.2 and 5, PROPS."""
+"""Properties by their JMS names: WD10 3.2.2 and 4, EARLY 4.2.2 and 5, PROPS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from broker.jms import JmsMessage, MappingError, NoBody, Profile
 WD10: Final = Profile.WD10
 EARLY: Final = Profile.EARLY
 
-# name, value, the attribute that it is, its value there, in which profiles
+# name, value, the attribute that holds it, its value there, the profiles that have it
 DEFINED: Final[list[tuple[str, object, str, object, tuple[Profile, ...]]]] = [
     ("JMSXUserID", "someone", "user_id", "someone", (WD10, EARLY)),
     ("JMSXGroupID", "group", "group_id", "group", (WD10, EARLY)),

@@ -1,4 +1,4 @@
-"""What a producer sets, and WD10 6.1's rules on ttl."""
+"""Headers that a producer sets, and the rules of WD10 6.1 on ttl."""
 
 from __future__ import annotations
 

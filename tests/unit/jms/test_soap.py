@@ -1,4 +1,4 @@
-"""PROPS' table, row for row: what a SOAP-over-JMS sender may be given, and what not."""
+"""The table of PROPS, row for row: properties that a SOAP-over-JMS sender may set, and others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attach asks for, and every reason that shows in the attach itself to refuse it."""
+"""Requests in an attach, and every reason for a refusal that is visible in the attach itself."""
 
 import pytest
 
@@ -36,12 +36,12 @@ def lifetime(policy: object) -> dict[str, object]:
 
 
 def filtered(descriptor: int | str | None, value: object = "x") -> Source:
-    """A source with one filter of that descriptor."""
+    """Return a source with one filter that has this descriptor."""
     one = SourceFilter(key="any-key", descriptor=descriptor, value=value, encoded=b"")
     return Source(address="q", filter=[one])
 
 
-# -- kinds
+# -- kinds of nodes
 
 KINDS = [
     pytest.param([], "", id="nothing"),
@@ -294,7 +294,7 @@ def test_a_queue_is_what_it_is(asked: list[str], answered: list[str]) -> None:
     assert in_force(asked) == answered
 
 
-# -- filters, whose table is test_filters.py
+# -- filters; their table is in test_filters.py
 
 
 def test_the_filters_of_the_source_are_read() -> None:

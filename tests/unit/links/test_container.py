@@ -1,4 +1,4 @@
-"""What all connections share: container-ids, link names, the round of work, and the stop."""
+"""State that all connections share: container-ids, link names, the round of work, and the stop."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ Fields = dict[str, object]
 
 
 def sole(**policies: int) -> Fields:
-    """The fields of an open that wants sole use of its container-id."""
+    """Return the fields of an open that asks for sole use of its container-id."""
     properties = {f"sole-connection-{name}-policy": UInt(value) for name, value in policies.items()}
     return {"desired_capabilities": ["sole-connection-for-container"], "properties": properties}
 
@@ -38,7 +38,7 @@ STOPPING = ConnectionFault(CONNECTION_FORCED, "the broker is stopping")
 
 
 def refused(broker: Broker, container_id: str = "client", **fields: object) -> Close:
-    """The close of a connection that is not let in."""
+    """Dial with `fields`, check that the connection is refused, and return the broker's close."""
     client = broker.dial()
     client.send_bytes(opening(container_id, **fields))
     client.expect(Header)
@@ -52,7 +52,7 @@ def refused(broker: Broker, container_id: str = "client", **fields: object) -> C
 
 
 def in_use(broker: Broker, container_id: str = "client", **fields: object) -> bool:
-    """Whether a newcomer is refused because of its container-id (CON-03)."""
+    """Return whether a new connection is refused because of its container-id (CON-03)."""
     close = refused(broker, container_id, **fields)
     assert close.error is not None
     return close.error.condition == "amqp:invalid-field" and close.error.info == {
@@ -131,7 +131,7 @@ ENDS: list[object] = [
 @pytest.mark.requirement("CON-04")
 @pytest.mark.parametrize("end", ENDS)
 def test_a_container_id_is_free_once_its_holder_is(end: Callable[[Client], None]) -> None:
-    """Our close is enough: a peer that does not answer it holds nobody up."""
+    """The broker's close frees the container-id, even if the peer never answers it."""
     broker = Broker(limits=Limits(idle_time_out_ms=60_000))
     for _ in range(3):
         end(broker.connect("client", **SOLE))
@@ -234,7 +234,7 @@ def test_a_policy_that_is_none_is_refused_and_blames_no_container_id() -> None:
 
 
 def stolen(client: Client, handle: int = 0) -> None:
-    """The next frame detaches that link because another has taken its name."""
+    """Check that the next frame detaches `handle` because another link has taken its name."""
     detach = client.expect(Detach)
     assert (detach.handle, detach.closed) == (handle, True)
     assert detach.error is not None
@@ -349,7 +349,7 @@ DYNAMIC_SOURCE = Source(dynamic=True, expiry_policy=LINK_DETACH, capabilities=["
 @pytest.mark.requirement("TMP-03", "SUB-37")
 @pytest.mark.parametrize("direction", ["send", "receive"])
 def test_a_temporary_node_ends_with_its_link_though_the_thief_wants_it(direction: str) -> None:
-    """Otherwise the thief would be attached to a node that no longer is, and lose messages."""
+    """Otherwise the new link would be attached to a deleted node, and lose messages."""
     broker = Broker()
     client = broker.session()
     if direction == "send":
@@ -392,8 +392,8 @@ def test_what_comes_in_one_piece_goes_out_in_one_write() -> None:
 
 
 def test_a_round_goes_on_until_nothing_is_left() -> None:
-    """What is written first makes room for more, which may come from somebody else's message."""
-    broker = Broker(credit=70)  # so that its flows do not come between the deliveries
+    """Output that is written makes room for more, which another client's message may cause."""
+    broker = Broker(credit=70)  # enough that no flow is sent between the deliveries
     client = broker.session()
     client.attach_sender("q")
     client.attach_receiver("q", handle=1, credit=30)

@@ -1,4 +1,4 @@
-"""The coordinator: declare and discharge, and what ends a transaction without a discharge."""
+"""The coordinator: declare and discharge, and the ends of transactions without a discharge."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ ONLY_ACCEPTED = Source(outcomes=["amqp:accepted:list"])
 
 
 def sending(broker: Broker | None = None, container_id: str = "client") -> Controller:
-    """A controller with a link to `q` at handle 0."""
+    """Return a controller with a sending link to `q` at handle 0."""
     controller = Controller(broker or Broker(), container_id)
     controller.client.attach_sender()
     return controller
@@ -40,7 +40,7 @@ def waiting(controller: Controller, address: str = "q") -> tuple[int, int]:
 
 
 def receiving(broker: Broker, count: int) -> Controller:
-    """A controller that has so many messages of `q`, by a link at handle 0."""
+    """Return a controller that holds `count` messages of `q`, by a link at handle 0."""
     broker.fill(count=count)
     controller = Controller(broker)
     controller.client.attach_receiver(credit=count)
@@ -160,7 +160,7 @@ def test_another_connection_knows_nothing_of_a_transaction() -> None:
     controller.commit(txn_id)
 
 
-# -- what is not understood
+# -- commands that are refused
 
 NONSENSE = [
     pytest.param(message(b"hello"), "amqp:decode-error", id="a plain message"),
@@ -229,7 +229,7 @@ def test_a_discharge_in_the_middle_of_a_message_ends_the_coordinator() -> None:
 
 
 def test_a_commit_tells_its_first_cause_and_is_no_doubt_to_jms_clients() -> None:
-    """A rejection with transaction:rollback would be taken for "nobody knows" (10.2)."""
+    """JMS clients take a rejection with transaction:rollback for an outcome in doubt (10.2)."""
     broker = Broker(patterns=[("full", AddressPolicy(max_messages=1, full=REJECT, dead_letter=""))])
     broker.fill("full")
     controller = sending(broker)
@@ -335,7 +335,7 @@ def test_a_thief_does_not_get_what_is_acknowledged() -> None:
 
 
 def test_the_time_runs_from_the_first_operation() -> None:
-    """`transaction_timeout_ms`: a JMS session without work has a transaction open, too."""
+    """`transaction_timeout_ms` begins there: idle JMS sessions have open transactions, too."""
     broker = Broker(limits=Limits(idle_time_out_ms=0))
     controller = sending(broker)
     idle, busy = controller.declare(), controller.declare()
@@ -380,7 +380,7 @@ async def test_a_commit_is_told_once_it_is_durable() -> None:
 
 
 async def settle(journal: Journal, store: GatedStore) -> None:
-    """Let every commit end that has begun."""
+    """Let every commit that has begun end."""
     for _ in range(5):
         await asyncio.sleep(0)
         if store.commits:

@@ -1,4 +1,4 @@
-"""What a reader without a link gathers of a queue."""
+"""Copies of a queue's messages for a reader that has no link."""
 
 from itertools import chain
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.requirement("PIP-18")
 
 
 class Reader:
-    """Reads a queue to its end; `times` is how often it was told that there is something to do."""
+    """A reader of a whole queue; `times` counts the notices that there is something to do."""
 
     def __init__(self, routing: Routing, queue: Queue, **part: object) -> None:
         self.routing = routing
@@ -31,6 +31,7 @@ class Reader:
         self.times += 1
 
     def go_on(self) -> Gathered | None:
+        """Let the copies read one step further; return what they have gathered, None if nothing."""
         self.copies.go_on()
         self.queue.consumer_ready(self.copies, drain=True)
         self.routing.pump()

@@ -1,4 +1,4 @@
-"""The credit of a producer's link: by the size of its messages, where they are large."""
+"""The credit of a producer's link, which depends on the size of its messages if they are large."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.support.frames import attach_sender, message
 CREDIT = 100
 
 SIZES = {
-    # name: bytes of each message, credit that its sender gets
+    # name: size of each message in bytes, credit of its sender
     "small messages count by number alone": (1000, CREDIT),
     "as large as that may be": (LARGE_FROM - 100, CREDIT),
     "a hundred kilobytes": (100_000, BYTES_AHEAD // 100_100),
@@ -19,7 +19,7 @@ SIZES = {
 
 
 def credits_told(client: Client) -> list[int]:
-    """The credit of each flow that has come since this was asked last."""
+    """Return the credit of each flow since the last call."""
     return [body.link_credit or 0 for body in client.bodies() if isinstance(body, Flow)]
 
 

@@ -1,4 +1,4 @@
-"""The credit of links that send within transactions: it counts what these have sent."""
+"""The credit of links that send within transactions, which counts messages of open transactions."""
 
 import pytest
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("RCV-06")
 
 
 def transacted(*, limit: int) -> tuple[Broker, Controller, bytes]:
-    """A client that has a transaction open, and its link to `q`, which holds so much."""
+    """Return a client's open transaction and its link to `q`, which takes `limit` messages."""
     broker = Broker(policy=AddressPolicy(max_messages=limit))
     controller = Controller(broker)
     controller.client.attach_sender()
@@ -22,13 +22,13 @@ def transacted(*, limit: int) -> tuple[Broker, Controller, bytes]:
 
 
 def credit_in(controller: Controller) -> int:
-    """The credit that the link to `q` was granted last, 0 if it was granted none."""
+    """Return the credit that the link to `q` was last granted since the last call, 0 if none."""
     flows = [body for body in controller.client.bodies() if isinstance(body, Flow)]
     return int(flows[-1].link_credit or 0) if flows else 0
 
 
 def post(controller: Controller, txn_id: bytes | None) -> int:
-    """Send one message, which is accepted; the credit that was granted upon it."""
+    """Send one message, which must be accepted; return the credit granted after it, 0 if none."""
     state = None if txn_id is None else TransactionalState(txn_id=txn_id)
     controller.transfer(message(b"x"), state=state)
     bodies = controller.client.bodies()
@@ -99,7 +99,7 @@ def test_commits_are_not_refused_though_many_send_at_once() -> None:
 
 
 def drain_one(broker: Broker) -> None:
-    """Consume what waits, by a client of its own."""
+    """Consume one message with a client of its own."""
     receiver = broker.session("receiver")
     receiver.attach_receiver(credit=1)
     for body in receiver.bodies():
@@ -121,7 +121,7 @@ def test_a_transaction_that_is_larger_than_the_queue_is_told_and_does_not_wait()
 
 
 def test_a_transaction_that_just_fits_leaves_a_credit_that_is_honoured() -> None:
-    """It was granted for a message that never came; the next one is not rejected for it."""
+    """The credit was granted for a message that was never sent; the next one is not rejected."""
     broker, controller, txn_id = transacted(limit=2)
     assert [post(controller, txn_id) for _ in range(2)] == [1, 1]
     controller.commit(txn_id)

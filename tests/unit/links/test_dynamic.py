@@ -1,4 +1,4 @@
-"""Dynamic nodes: what the terminus that made one is answered, outlives, and may be resumed by."""
+"""Dynamic nodes: the answer to the terminus that creates one, its lifetime, and its resumption."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_lifetime_policy_is_answered(policy: DeletePolicy) -> None:
 
 
 class Made:
-    """A dynamic node, by a link with handle 0 to send or to receive on."""
+    """A dynamic node, created by a link with handle 0 that sends or receives (`direction`)."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Made:
         self.address = self.answer.address
 
     def ask(self, handle: int = 0, **fields: object) -> Source | Target:
-        """Attach the link that makes a node, or resumes it; the answered terminus."""
+        """Attach the link that creates or resumes the node; return the terminus of the answer."""
         given = {**self.fields, **fields}
         if self.direction == "target":
             target = Target(**given)  # type: ignore[arg-type]
@@ -91,11 +91,11 @@ class Made:
         return self.broker.router.find_named(self.address, "") is not None
 
     def use(self, handle: int = 1) -> None:
-        """Another link of the owner's to it."""
+        """Attach another link of the same client to the node."""
         self.client.attach_receiver(self.address, name=f"other-{handle}", handle=handle)
 
     def put(self, body: bytes = b"kept") -> None:
-        """A message of somebody else's, whose link goes at once."""
+        """Send a message from another client, which disconnects at once."""
         other = self.broker.session("other")
         other.attach_sender(self.address)
         other.send(Transfer(settled=True, payload=message(body)))
@@ -236,7 +236,7 @@ def test_a_dynamic_source_makes_a_queue_to_receive_from() -> None:
     client.expect_deliveries(b"reply")
 
 
-# -- the terminus that made it
+# -- the terminus that created the node
 
 
 @EITHER

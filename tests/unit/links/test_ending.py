@@ -1,4 +1,4 @@
-"""What ended a link: itself, its session or its connection, and how."""
+"""The cause of a link's end: the link, its session or its connection, and in which way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.frames import Transfer, attach_sender, message
 
 
 class Obituary(Inbox):
-    """Notes what ended its link."""
+    """A link owner that records the cause of its link's end."""
 
     ending: Ending | None = None
 
@@ -26,7 +26,7 @@ class Obituary(Inbox):
 
 
 def faulty(engine: Engine) -> None:
-    """Have the broker end the session."""
+    """Make the broker end the session, by an attach on a handle in use."""
     engine.send(Attach(name="again", handle=0, role=False, initial_delivery_count=0))
 
 
@@ -78,7 +78,7 @@ def test_what_ended_a_link(end: Callable[[Engine], object], expected: Ending) ->
 
 
 def test_an_answer_to_our_close_is_no_good_order() -> None:
-    """The client was closed upon: it may come back for what it had."""
+    """The broker closed the connection, so the client may resume what it had."""
     engine = Engine()
     engine.send_bytes(b"\x00\x00\x00\x00 rubbish")
     engine.send(Close())

@@ -1,4 +1,4 @@
-"""The filters of an attach: in all the forms that clients write, refused, echoed, and in force."""
+"""The filters of an attach: in all forms that clients write, refused, echoed, and in force."""
 
 import pytest
 
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.requirement("RCV-05")
 
 
 def stated(key: str, descriptor: int | str | None, value: object) -> SourceFilter:
+    """Return a filter as a client states it, described unless `descriptor` is None."""
     encoded = BytesWriter()
     if descriptor is None:
         put_value(encoded, value)
@@ -117,6 +118,7 @@ NO_LOCAL = stated("no-local", NO_LOCAL_FILTER, "NoLocalFilter{}")
 def publish(
     broker: Broker, *values: int, container_id: str = "publisher", kind: str = "queue"
 ) -> None:
+    """Send messages with the property x, one for each of `values`."""
     sender = broker.session(container_id)
     sender.attach_sender(kind=kind)
     for number, value in enumerate(values):

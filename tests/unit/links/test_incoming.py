@@ -1,4 +1,4 @@
-"""Messages in: where each goes, what its sender is told and when, and how fast it may send."""
+"""Incoming messages: where each is routed, when and how its sender is answered, and credit."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +19,7 @@ CLOSED_ADDRESSES = AddressPolicy(auto_create=False)
 
 
 def accepted(client: Client, first: int, last: int | None = None, *, settled: bool = True) -> None:
-    """The next frame, and the last, says that we have accepted these deliveries."""
+    """Check that the last frame is a disposition that accepts these deliveries."""
     answer = client.expect_last(Disposition)
     assert isinstance(answer.state, Accepted)
     assert (answer.role, answer.settled) == (RECEIVER, settled)
@@ -27,7 +27,7 @@ def accepted(client: Client, first: int, last: int | None = None, *, settled: bo
 
 
 def rejected(client: Client, number: int) -> Error:
-    """The next frame, and the last, says why we have rejected this delivery, and settled it."""
+    """Check that the last frame rejects and settles delivery `number`; return the error."""
     answer = client.expect_last(Disposition)
     assert isinstance(answer.state, Rejected)
     assert (answer.first, answer.last, answer.settled) == (number, number, True)
@@ -123,7 +123,7 @@ def test_a_sender_may_settle_by_itself(last: int | None) -> None:
 @pytest.mark.requirement("PRD-03")
 @pytest.mark.parametrize("durable", [False, True], ids=["not durable", "durable"])
 def test_without_io_durability_makes_no_difference_to_a_sender(durable: bool) -> None:
-    """What a commit that takes time does: tests/scenario/test_durable_messages.py."""
+    """tests/scenario/test_durable_messages.py shows the effect of a commit that takes time."""
     client = Broker().session()
     client.attach_sender()
     client.send(
@@ -136,7 +136,7 @@ def test_without_io_durability_makes_no_difference_to_a_sender(durable: bool) ->
 
 
 def detached_with(client: Client) -> Error:
-    """The reason in our detach for good, which is the next frame, and the last."""
+    """Check that the last frame is a closing detach; return its error."""
     detach = client.expect_last(Detach)
     assert detach.closed
     assert detach.error is not None
@@ -163,7 +163,7 @@ LATE = message(annotations={"x-opt-delivery-time": "soon"})
 def test_a_message_that_cannot_be_routed(
     address: str | None, payload: bytes, condition: str
 ) -> None:
-    """Rejected with its tag, and the link stays; a settled one detaches, or is dropped if asked."""
+    """An unsettled one is rejected with its tag; a settled one detaches, or is dropped if asked."""
     patterns = [("full", AddressPolicy(max_messages=1, full=REJECT)), ("open", AddressPolicy())]
     broker = Broker(policy=CLOSED_ADDRESSES, patterns=patterns)
     broker.fill("full")
@@ -307,7 +307,7 @@ def test_a_to_that_is_no_text_is_rejected() -> None:
 
 
 def grant(client: Client) -> tuple[int, int]:
-    """Delivery-count and credit of the flow that is next, and last, apart from outcomes."""
+    """Return delivery-count and credit of the one flow among the dispositions."""
     (flow,) = [body for body in client.bodies() if not isinstance(body, Disposition)]
     assert isinstance(flow, Flow)
     assert flow.handle == 0
@@ -340,11 +340,11 @@ def test_messages_in_pieces_use_credit_too() -> None:
     assert grant(client) == (1, 2)
 
 
-# A mark of 0: any backlog is too much, as long as there is a consumer that could take it away.
+# A mark of 0: any backlog is too long, as long as there is a consumer that could take it.
 
 
 def paced(*, credit: int = 2) -> tuple[Broker, Client, Client]:
-    """A broker with a sender, and a receiver that has no credit yet."""
+    """Return a broker, a sender, and a receiver that has no credit yet."""
     broker = Broker(credit=credit, pacing_mark=0)
     reader = broker.session("reader")
     reader.attach_receiver()
@@ -421,7 +421,7 @@ def test_more_messages_than_credit_detach() -> None:
 
 
 def test_a_sender_may_give_its_credit_up() -> None:
-    """After a drain its delivery-count has jumped by what it did not use (core 2.6.7)."""
+    """A drain advances the sender's delivery-count by its unused credit (core 2.6.7)."""
     client = Broker(credit=10).session()
     client.attach_sender()
     client.flow(handle=0, delivery_count=4)
@@ -440,7 +440,7 @@ def test_a_delivery_count_that_cannot_be_detaches(count: int) -> None:
     assert detached_with(client).condition == "amqp:invalid-field"
 
 
-# -- the end
+# -- temporary nodes, and the end of links
 
 
 @pytest.mark.requirement("TMP-01", "TMP-03")

@@ -1,4 +1,4 @@
-"""Messages that are not to be delivered yet, as clients see them."""
+"""Delayed messages, as clients see them."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Repeats of a message, as their sender meets them: on a link, by the relay, in a transaction."""
+"""Duplicates of a message, as their sender sees them: on a link, by the relay, in a transaction."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ DETECTING = AddressPolicy(duplicate_window=100)
 
 
 def outcomes(client: Client) -> list[int]:
-    """The deliveries that have been accepted since the last look."""
+    """Return the ids of the deliveries that were accepted since the last call."""
     numbers: list[int] = []
     for body in client.bodies():
         assert isinstance(body, Disposition)
@@ -96,7 +96,7 @@ async def test_a_repeat_is_accepted_no_earlier_than_the_first() -> None:
 
 
 async def settle_down() -> None:
-    """Let the journal go on as far as it can."""
+    """Let the journal run until it waits for its store."""
     for _ in range(5):
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""Messages of other formats (core 2.7.5): those made of sections, and opaque ones."""
+"""Messages of other formats (core 2.7.5): some consist of sections, others are opaque."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECTIONS = message(b"one", ttl=5000, priority=7, properties={"colour": "red"}) +
 
 
 def sent(broker: Broker, payload: bytes, address: str | None = "q") -> Client:
-    """A client that has sent a message of another format, and has not looked yet."""
+    """Return a client that has sent a message of another format, and has read no answer yet."""
     client = broker.session("ada")
     client.attach_sender(address)
     client.transfer(0, payload=payload, message_format=BATCH)
@@ -74,7 +74,7 @@ async def test_an_opaque_message_is_durable_and_goes_out_as_it_came(payload: byt
     assert (stored.encoded, stored.message_format, stored.opaque) == (payload, BATCH, True)
     assert (stored.priority, stored.ttl_ms, stored.expires_at_ms) == (4, -1, 0)
     assert (stored.durable, stored.publisher) == (True, "ada")
-    for _ in range(2):  # a delivery-count has nowhere to be told
+    for _ in range(2):  # an opaque message has no header for a delivery-count
         (came,) = taken(broker)
         assert (came.payload, came.message_format) == (payload, BATCH)
 

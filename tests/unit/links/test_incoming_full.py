@@ -1,4 +1,4 @@
-"""Producers of a node that blocks when it is full: who gets credit, and what it is worth."""
+"""Producers of a full node that blocks: which of them get credit, and the room it reserves."""
 
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED
 from broker.amqp.outcomes import ACCEPTED, Accepted, Rejected

@@ -1,4 +1,4 @@
-"""Credit of those who send durable messages to consumers: as much as lets these keep up."""
+"""Credit of producers of durable messages: as much as their consumers keep up with."""
 
 import asyncio
 from contextlib import suppress
@@ -22,7 +22,7 @@ PAYLOAD = message(durable=True)
 
 
 class Setting:
-    """A producer of durable messages and their consumer; once they are attached no commit ends."""
+    """A producer of durable messages and their consumer; after `attach` no commit ends."""
 
     def __init__(self) -> None:
         self.store = GatedStore()
@@ -34,7 +34,7 @@ class Setting:
         self.settled = 0
 
     async def attach(self, kind: str) -> None:
-        """Attach both; a durable subscription has to be stored first."""
+        """Attach both links; a durable subscription is first stored."""
         source = Source(address="q", capabilities=[kind])
         if kind == "topic":
             source = Source(address="q", capabilities=[kind], durable=2, expiry_policy="never")
@@ -59,14 +59,14 @@ class Setting:
         self.look()
 
     def look(self) -> bool:
-        """Take the newest credit that the broker has told; False if it has told none."""
+        """Take the newest credit that the broker granted; return False if there was no flow."""
         flows = [body for body in self.sender.bodies() if isinstance(body, Flow)]
         for flow in flows:
             self.credit = (flow.delivery_count or 0) + (flow.link_credit or 0) - self.sent
         return bool(flows)
 
     def settle(self, messages: int = 1) -> None:
-        """Acknowledge the oldest messages that the consumer holds."""
+        """Acknowledge the oldest `messages` messages that the consumer holds."""
         first, self.settled = self.settled, self.settled + messages
         self.receiver.send(
             Disposition(
@@ -75,7 +75,7 @@ class Setting:
         )
 
     def exchange(self, lag_ms: int, messages: int = MANY) -> None:
-        """Send messages, of which each is acknowledged so late."""
+        """Send messages, each of which is acknowledged after `lag_ms`."""
         for _ in range(messages):
             self.send()
             self.broker.advance(lag_ms)

@@ -1,4 +1,4 @@
-"""Credit while the store is behind: none for producers, until some of it is written."""
+"""Credit while the store is behind: none for producers until some of the backlog is written."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.support.frames import attach_sender, message
 from tests.support.stores import GatedStore
 
 BODY = bytes(8000)
-"""Small enough that the number of unsettled messages has no limit of its own."""
+"""A size so small that the number of unsettled messages is limited by the store alone."""
 BACK_AND_FORTH = 5
 
 
 class Setting:
-    """A broker on a store that commits when a test lets it, and a producer that never waits."""
+    """A broker whose store commits when a test lets it, and a producer that never waits."""
 
     def __init__(self) -> None:
         self.store = GatedStore()
@@ -35,7 +35,7 @@ class Setting:
             await asyncio.sleep(0)
 
     def send_while_there_is_credit(self) -> None:
-        """Send on as long as credit comes, four messages at a time."""
+        """Send four messages at a time as long as the broker grants credit."""
         while True:
             for _ in range(4):
                 self.client.transfer(self.sent, payload=message(BODY, durable=True))
@@ -50,7 +50,7 @@ class Setting:
 
 
 def has_credit(client: Client) -> bool:
-    """Whether credit has come since this was asked last."""
+    """Return whether the broker has granted credit since the last call."""
     return any(isinstance(body, Flow) for body in client.bodies())
 
 
@@ -58,7 +58,7 @@ async def test_what_waits_for_the_store_is_bounded() -> None:
     setting = Setting()
     setting.client.transfer(0, payload=message(BODY, durable=True))
     setting.sent = 1
-    await setting.work()  # the first commit has begun, and goes on
+    await setting.work()  # the first commit begins, and does not end
     setting.send_while_there_is_credit()
     taken = setting.sent * (len(BODY) + int(OVERHEAD)) / int(UNWRITTEN_MAX)
     assert 1 < taken < 1.1

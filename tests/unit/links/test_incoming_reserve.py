@@ -1,4 +1,4 @@
-"""Credit while the disk is nearly full: none for producers, and all again afterwards (P9)."""
+"""Credit while the disk is nearly full: none for producers, and all of it afterwards (P9)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.routing.credit.test_disk_guard import LEAST, Disk
 
 
 class Setting:
-    """A broker whose disk is as full as a test says."""
+    """A broker on a disk whose free space the test sets."""
 
     def __init__(self, policy: AddressPolicy | None = None) -> None:
         self.disk = Disk()
@@ -24,7 +24,7 @@ class Setting:
         guard.begin()
 
     def has_free(self, size: int) -> None:
-        """Let somebody else fill or empty the disk, and one look pass."""
+        """Set the free space of the disk in bytes, and let the broker look at it once."""
         self.disk.free = size
         self.broker.advance(LOOK_EVERY_MS)
 
@@ -41,10 +41,10 @@ def test_a_producer_gets_no_more_credit_until_there_is_room(policy: AddressPolic
     client = setting.broker.session()
     client.attach_sender()
     setting.has_free(0)
-    for number in range(4):  # what it has credit for is taken
+    for number in range(4):  # messages within the credit are accepted
         client.transfer(number)
     assert {type(body) for body in client.bodies()} == {Disposition}
-    setting.has_free(LEAST)  # not enough yet
+    setting.has_free(LEAST)  # not enough for producers to go on
     client.expect_nothing()
     setting.has_free(2 * LEAST)
     assert client.expect_last(Flow).link_credit == 4

@@ -1,4 +1,4 @@
-"""What a message brings for topics: who published it, and with which key."""
+"""Facts that a published message has for topics: its publisher, and its key."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_a_message_knows_whose_it_is() -> None:
 
 
 def subscriber(broker: Broker, address: str) -> RecordingConsumer:
-    """A consumer of what is published to an address."""
+    """Return a consumer of the messages that are published to `address`."""
     consumer = RecordingConsumer()
     queue = Queue(
         address=address, policy=AddressPolicy(), router=broker.router, is_subscription=True

@@ -1,4 +1,4 @@
-"""Messages that are sent within a transaction: what they are told, and what dooms it."""
+"""Messages sent within a transaction: their outcomes, and the causes that doom the transaction."""
 
 import pytest
 
@@ -17,7 +17,7 @@ CLOSED = AddressPolicy(auto_create=False)
 
 
 def relaying(*capabilities: str, source: Source | None = None) -> Controller:
-    """A controller with the anonymous relay at handle 0, where only `q` exists."""
+    """Return a controller with the anonymous relay at handle 0; only the address `q` exists."""
     broker = Broker(patterns=[("q", AddressPolicy())], policy=CLOSED)
     controller = Controller(broker)
     controller.client.attach_sender("q", name="first", handle=1)
@@ -167,7 +167,7 @@ def test_a_connection_without_a_coordinator_has_no_transactions() -> None:
 
 
 def test_a_message_that_breaks_its_link_dooms_its_transaction() -> None:
-    """Its sender hears of it by the detach alone; a commit must not go on without it."""
+    """The sender learns of the message by the detach alone; a commit must not leave it out."""
     controller = relaying()
     txn_id = controller.declare()
     state = TransactionalState(txn_id=txn_id)
@@ -259,7 +259,7 @@ def test_plain_messages_are_none_of_a_transactions_business() -> None:
 
 
 def test_requests_to_the_broker_are_part_of_no_transaction() -> None:
-    """They are done at once, so that no rollback could undo them."""
+    """Requests are carried out at once; a rollback could not undo them."""
     broker = Broker()
     echo = Echo(broker)
     broker.container.service = echo

@@ -1,4 +1,4 @@
-"""Large messages: through the store, byte for byte, as a whole or not at all."""
+"""Large messages: through the store, byte for byte, completely or not at all."""
 
 from __future__ import annotations
 
@@ -432,7 +432,7 @@ async def test_a_released_one_comes_again() -> None:
 @pytest.mark.requirement("RCV-06")
 @pytest.mark.parametrize("fails", [False, True], ids=["committed", "rolled back"])
 async def test_it_is_part_of_its_transaction(fails: bool) -> None:
-    """Its bytes are not in memory: they do not count for what a transaction may hold there."""
+    """Its bytes are not in memory, so they do not count for `transaction_bytes_max`."""
     limits = Limits(transaction_bytes_max=STREAMED_FROM)
     async with StreamingBroker(limits=limits) as streaming:
         controller = Controller(streaming.broker)

@@ -1,4 +1,4 @@
-"""Large messages of another format: through the store, be they made of sections or not."""
+"""Large messages of other formats through the store, whether they consist of sections or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leases over a restart: what they had, they have."""
+"""Leases after a restart: they hold the messages that they held before."""
 
 import pytest
 
@@ -12,6 +12,7 @@ pytestmark = pytest.mark.requirement("PIP-10")
 
 
 def slices(routing: Routing, batch_number: int = 1, *, count: int = 4) -> list[list[bytes]]:
+    """Return the bodies in the first `count` slices of a batch of the lease `l`."""
     leases = routing.router.leases
     fencing_token = leases.named["l"].fencing_token
     return [

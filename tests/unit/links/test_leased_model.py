@@ -1,7 +1,7 @@
-"""A lease, another consumer and restarts in any order, against a model of some lines.
+"""A lease, another consumer and restarts in any order, compared with a short model.
 
-Every message is in one place at a time: waiting, in a batch, with the other consumer, or done;
-a batch is what it was, whatever happens, until it is settled or its lease ends.
+Every message is in one place at a time: ready, in a batch, held by the other consumer, or done. A
+batch never changes until it is settled or its lease ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SLICES = 3
 
 
 class Model:
-    """The broker under test, and what is known of it."""
+    """The broker under test, and the expected places of its messages."""
 
     def __init__(self) -> None:
         self.routing = Routing(paging_window=64)
@@ -35,7 +35,7 @@ class Model:
         group = f"g{number % 4}" if number % 3 == 0 else ""
         return encoded(b"%d" % number, group=group), group
 
-    # -- what may happen
+    # -- steps
 
     def put(self, amount: int) -> None:
         for _ in range(amount * 9):
@@ -75,7 +75,7 @@ class Model:
                 self.done += [body for body, _ in part]
 
     def consume(self, amount: int) -> None:
-        """Somebody else takes some, accepts half and goes."""
+        """Let another consumer take `amount` messages, accept half of them, and detach."""
         other = self.routing.consumer(self.routing.queue(), amount)
         leased = {
             body
@@ -123,7 +123,7 @@ class Model:
         assert (found.batch_number, found.settled) == (self.lease.batch_number, self.lease.settled)
         self.lease = opened(self.routing)
 
-    # -- what must hold
+    # -- invariants
 
     def check(self) -> None:
         for number, before in self.batches.items():
@@ -134,7 +134,7 @@ class Model:
         assert len(set(self.done)) == len(self.done)
 
     def finish(self) -> None:
-        """Everything there is comes, each once."""
+        """Check that all remaining messages are delivered, each once."""
         self.settle(0)
         while True:
             upto = int(self.lease.batch_number)

@@ -1,4 +1,4 @@
-"""Lookups and unsubscribing, by frames."""
+"""Lookups of subscriptions and unsubscribing, by frames."""
 
 import pytest
 
@@ -12,7 +12,7 @@ LOCKED = "amqp:resource-locked"
 NOT_FOUND = "amqp:not-found"
 
 FINDING = [
-    # how it was made, link name, lookup, link name, found
+    # capabilities and link name of the subscriber, those of the lookup, whether it is found
     pytest.param("durable", "n", "", "n", True, id="SUB-09"),
     pytest.param("durable", "n|2", "", "n|2", True, id="SUB-09, a name with a bar"),
     pytest.param("shared durable", "n|2", "", "n", True, id="SUB-09, a shared one by its name"),
@@ -102,7 +102,7 @@ def test_unsubscribing_ends_a_subscription(words: str, lookup: str) -> None:
 
 @pytest.mark.requirement("SUB-31", "SUB-40")
 def test_a_subscription_in_use_is_found_but_not_ended() -> None:
-    """By any number of attempts; what Broker-J forgets after the first (peers.md b)."""
+    """Repeated attempts end nothing; Broker-J forgets it after the first (peers.md b)."""
     broker = Broker()
     holder = broker.session("one")
     subscribe(holder, "shared global durable", "n|global2", credit=1)

@@ -1,4 +1,4 @@
-"""The memory budget: who waits, what is rolled back, who is closed, and who does not notice."""
+"""The memory budget: which producers wait, what is rolled back, and which connection is closed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PER_MESSAGE = int(ENTRY_BYTES) + len(message(BODY))
 
 
 def granted(client: Client) -> int:
-    """The credit that the client's sender was given last; 0 if none since this was asked."""
+    """Return the credit last granted to the client's sender since the last call, 0 if none."""
     given = [body.link_credit or 0 for body in client.bodies() if isinstance(body, Flow)]
     return given[-1] if given else 0
 
 
 def send_until_no_credit_comes(client: Client, credit: int) -> int:
-    """Send while there is credit, of which the client has some; the number of messages sent."""
+    """Send while there is credit, at first `credit`; return the number of messages sent."""
     sent = 0
     while credit > 0:
         client.transfer(sent, payload=message(BODY))
@@ -42,7 +42,7 @@ def send_until_no_credit_comes(client: Client, credit: int) -> int:
 
 
 def deliveries(client: Client) -> int:
-    """How many deliveries have come since this was asked last."""
+    """Return the number of deliveries since the last call."""
     return sum(isinstance(body, Transfer) for body in client.bodies())
 
 
@@ -82,7 +82,7 @@ def test_producers_go_on_when_consumers_have_made_room() -> None:
 
 
 def test_a_client_that_holds_a_delivery_may_send_one_message_at_a_time() -> None:
-    """A client that settles what it consumed only after it has sent something must not stand."""
+    """A client that settles its delivery only after it has sent a result must not be blocked."""
     broker = small_broker()
     broker.fill("work", 1)
     worker = broker.session("worker")
@@ -226,7 +226,7 @@ def test_a_consumer_may_hold_so_many_deliveries_and_gets_more_when_it_settles() 
     client.expect(Transfer)
 
 
-# -- the whole
+# -- the whole budget
 
 
 def test_above_the_budget_the_connection_that_holds_most_is_closed() -> None:
@@ -241,7 +241,7 @@ def test_above_the_budget_the_connection_that_holds_most_is_closed() -> None:
     healthy.frames()
     for number in range(10):
         healthy.send(Transfer(handle=1, delivery_id=number, tag=b"x", payload=message(BODY)))
-    memory.output = MEMORY_MAX  # of no connection that is open
+    memory.output = MEMORY_MAX  # output that no open connection has
     broker.container.run_round()
     hoarder.expect_close(RESOURCE_LIMIT_EXCEEDED)
     assert not any(isinstance(body, Close) for body in healthy.bodies())

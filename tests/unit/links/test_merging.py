@@ -1,4 +1,4 @@
-"""What older brokers stored under addresses with a prefix, and where a start brings it to."""
+"""Addresses with a prefix that older brokers stored, and how a start merges their contents."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def app_on(folder: Path, **given: object) -> App:
 
 
 def run(folder: Path, act: Act, **given: object) -> list[str]:
-    """Start a broker on the store in `folder`, let it `act`, stop it; what it told the operator."""
+    """Start a broker on the store in `folder`, let it `act`, stop it; return its notices."""
 
     async def started() -> list[str]:
         app = app_on(folder, **given)
@@ -61,7 +61,7 @@ def run(folder: Path, act: Act, **given: object) -> list[str]:
 
 
 def old(folder: Path, act: Act, **given: object) -> None:
-    """As `run`, of a broker that understands no prefixes."""
+    """Do as `run` with a broker that understands no prefixes."""
     run(folder, act, address_prefixes=[], **given)
 
 
@@ -77,7 +77,7 @@ def sent(address: str, *texts: bytes, kind: str = "queue") -> Act:
 
 
 def stored(folder: Path) -> tuple[set[tuple[str, str]], dict[str, list[bytes]]]:
-    """The nodes in the store, and by queue its messages in their order."""
+    """Return the nodes in the store, and the bodies in each queue in their order."""
 
     async def read() -> tuple[list[StoredNode], list[StoredMessage]]:
         store = SqliteStore(folder / "store.db")
@@ -95,7 +95,7 @@ def stored(folder: Path) -> tuple[set[tuple[str, str]], dict[str, list[bytes]]]:
 
 
 def nothing(router: Router, batch: Batch) -> None:
-    """Only start and stop."""
+    """Do nothing between start and stop."""
 
 
 MERGED = [
@@ -144,7 +144,7 @@ def test_a_start_that_was_killed_on_the_way_is_finished_by_the_next(
     old(tmp_path, sent("queue://a", *texts))
 
     async def half() -> None:
-        """Commit the first portion, and nothing behind it: as if the process ended here."""
+        """Commit the first portion, and nothing after it, as if the process ended here."""
         monkeypatch.setattr(module, "MOVED_AT_ONCE", 2)
         store = SqliteStore(tmp_path / "store.db")
         await store.open()
@@ -206,7 +206,7 @@ def test_what_waits_for_its_delivery_time_goes_on_waiting(tmp_path: Path) -> Non
 
 
 def test_what_is_held_back_stays_held_back() -> None:
-    """A message that could not be dead-lettered has a place of its own kind."""
+    """A held message, which could not be dead-lettered, has a place above HELD_PLACES."""
     routing = Routing()
     node = StoredNode(address="queue://a", kind="queue")
     routing.router.bring_back(node)
@@ -226,6 +226,7 @@ def test_what_is_held_back_stays_held_back() -> None:
 
 
 def record(number: int, place: int) -> StoredMessage:
+    """Return a stored message of the queue `queue://a` at this place."""
     return StoredMessage(
         number=number,
         queue="queue://a",
@@ -272,7 +273,7 @@ def test_repeats_are_known_behind_the_merge(tmp_path: Path) -> None:
 
 
 def encoded_with_id() -> bytes:
-    """A message with the message-id `one` in its properties."""
+    """Return a message with the message-id `one` in its properties."""
     return b"\x00\x53\x73\xc0\x06\x01\xa1\x03one" + encoded(b"x")
 
 
@@ -280,6 +281,8 @@ def encoded_with_id() -> bytes:
 
 
 def subscribed(address: str, name: str = "sub") -> Act:
+    """Return an act that begins a durable subscription to `address`."""
+
     def subscribe(router: Router, batch: Batch) -> None:
         row = row_of(SubscriptionTraits(is_durable=True), link_name=name, container_id="client")
         terms = SubscriptionExpiry(durability=2, expiry_policy="never")
@@ -289,6 +292,8 @@ def subscribed(address: str, name: str = "sub") -> Act:
 
 
 def published(address: str, *texts: bytes) -> Act:
+    """Return an act that publishes messages to `address`."""
+
     def publish(router: Router, batch: Batch) -> None:
         topic = router.resolve(router.parse(address, "topic"), batch)
         for text in texts:
@@ -345,7 +350,7 @@ def test_a_declared_topic_of_that_name_stays(tmp_path: Path) -> None:
     assert stored(tmp_path)[0] == {("topic", "topic:")}
 
 
-# -- what cannot be merged
+# -- nodes that cannot be merged
 
 KEPT = [
     pytest.param("queue://$x", id="a reserved name"),

@@ -1,4 +1,4 @@
-"""What becomes of a message whose delivery has ended: by an outcome, or by the end of its link."""
+"""The effect of the end of a delivery on its message: by an outcome, or by the end of the link."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ FAILED_HERE = Modified(delivery_failed=True, undeliverable_here=True)
 ANNOTATED = Modified(message_annotations=b"\xc1\x0a\x02\xa3\x06x-opt1\x41")
 
 
-# -- the words of an outcome
+# -- outcomes and what they ask for
 
 
 @pytest.mark.requirement("RCV-02")
@@ -118,7 +118,7 @@ def test_without_an_outcome_the_default_one_counts(
 def take_one(
     broker: Broker, *, rcv_settle_mode: int = RCV_FIRST, source: Source | None = None
 ) -> Client:
-    """A client that holds the message `0`, and has credit for more."""
+    """Return a client that holds the message `0`, and has credit for more."""
     client = broker.session()
     client.attach_receiver(
         credit=10, rcv_settle_mode=rcv_settle_mode, source=source or Source(address="q")
@@ -128,7 +128,7 @@ def take_one(
 
 
 def deliveries(client: Client) -> list[int]:
-    """The delivery-counts of everything that has come, which is transfers alone."""
+    """Return the delivery-counts of all transfers received; check that nothing else came."""
     counts = []
     for body in client.bodies():
         assert isinstance(body, Transfer)
@@ -137,7 +137,7 @@ def deliveries(client: Client) -> list[int]:
 
 
 def delivery_count(transfer: Transfer) -> int:
-    """0 where the header does not say."""
+    """Return the delivery-count in the header of a transfer, 0 if the header has none."""
     field = header_of(transfer.payload)[4]
     return int(field.value) if isinstance(field, UInt) else 0
 
@@ -273,7 +273,7 @@ def test_annotations_in_modified_are_added_to_the_message() -> None:
 
 
 def again_size(transfer: Transfer) -> int:
-    """What the queue counts a message for: all but its header."""
+    """Return the size of the message as the queue counts it, in bytes without the header."""
     return len(transfer.payload) - transfer.payload.index(b"\x00\x53\x72")
 
 
@@ -447,7 +447,7 @@ def test_a_link_that_releases_a_message_ten_times_has_to_wait_for_it() -> None:
 def test_an_end_gives_every_unsettled_delivery_the_default_outcome(
     default: Outcome | None, count: int, dead: int, ending: Ending
 ) -> None:
-    """In order, with the delivery-count that it asks for, and never held against the limit."""
+    """Messages return in order with the new delivery-count; the limit on it does not apply."""
     broker = Broker(policy=AddressPolicy(max_delivery_count=1))
     broker.fill(count=3)
     client = broker.session()
@@ -481,7 +481,7 @@ def test_the_answer_repeats_the_default_outcome() -> None:
 
 
 def test_a_settled_default_outcome_needs_no_answer() -> None:
-    """Settled without a state: the default outcome, too (core 2.6.12, 3.5.3)."""
+    """Settling without a state applies the default outcome (core 2.6.12, 3.5.3)."""
     broker = Broker(policy=AddressPolicy(max_delivery_count=1))
     broker.fill()
     client = broker.session()

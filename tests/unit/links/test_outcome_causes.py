@@ -1,4 +1,4 @@
-"""What a consumer says of a message that it rejects, and where that is told."""
+"""The reason that a consumer gives for a rejection, and where it is reported."""
 
 import pytest
 

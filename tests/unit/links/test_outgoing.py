@@ -1,4 +1,4 @@
-"""Messages out: within credit, with the right header, settled or not, moved or copied."""
+"""Outgoing messages: within credit, with the right header, settled or not, moved or copied."""
 
 import pytest
 
@@ -30,7 +30,7 @@ TEMPORARY = Source(dynamic=True, expiry_policy=LINK_DETACH, capabilities=["tempo
 
 
 def publish(broker: Broker, payload: bytes, address: str = "q", *, kind: str = "queue") -> None:
-    """Put one message with any sections into a node."""
+    """Put one message with these sections into a node."""
     sender = broker.session("publisher")
     sender.attach_sender(address, kind=kind)
     sender.send(Transfer(settled=True, payload=payload))
@@ -43,7 +43,7 @@ def browser(address: str = "q", **fields: object) -> Attach:
 
 
 def fields_of(transfer: Transfer) -> list[object]:
-    """The header's fields as plain values."""
+    """Return the fields of the header as plain values."""
     header = header_of(transfer.payload)
     return [field.value if isinstance(field, Integer) else field for field in header]
 
@@ -112,7 +112,7 @@ def test_a_temporary_queue_is_its_connections_own(mode: str) -> None:
 
 
 def temporary(owner: Client) -> str:
-    """The address of a temporary queue that a receiver of `owner` has made."""
+    """Create a temporary queue with a receiver of `owner`; return its address."""
     answer = owner.attach_receiver(None, name="temporary", source=TEMPORARY)
     assert answer.source is not None
     assert answer.source.address is not None
@@ -251,7 +251,7 @@ def test_no_more_is_sent_than_there_is_credit() -> None:
 
 
 def test_credit_counts_from_where_the_receiver_stands() -> None:
-    """Two messages were under way when it granted four: two more may follow (2.6.7)."""
+    """Two messages were under way when the receiver granted four: two more may follow (2.6.7)."""
     broker = Broker()
     broker.fill(count=9)
     client = broker.session()
@@ -305,7 +305,7 @@ def test_consumers_take_turns() -> None:
 
 
 def drained(client: Client, *, delivery_count: int) -> None:
-    """The next frame, and the last: the credit is used up, to that delivery-count."""
+    """Check that the last frame is a flow that ends the drain at this delivery-count."""
     flow = client.expect_last(Flow)
     assert (flow.handle, flow.drain) == (0, True)
     assert (flow.delivery_count, flow.link_credit) == (delivery_count, 0)
@@ -329,7 +329,7 @@ def test_a_drain_brings_what_there_is_first() -> None:
 
 
 def test_a_drain_that_uses_all_credit_needs_no_flow() -> None:
-    """Its credit is gone by deliveries; asked again, we say where we stand."""
+    """Deliveries use up the credit; the broker answers a second request with its state."""
     broker = Broker()
     broker.fill(count=3)
     client = broker.session()
@@ -429,7 +429,7 @@ def test_a_browser_does_not_keep_a_consumer_from_anything() -> None:
     assert fields_of(first)[3] is True, "a browser acquires nothing"
 
 
-# -- the end
+# -- the end of a link
 
 
 @pytest.mark.requirement("TMP-02", "TMP-03")

@@ -1,4 +1,4 @@
-"""Receivers that want a node which exists already: nothing is created for them."""
+"""Receivers that ask for an existing node: the broker creates none for them."""
 
 import pytest
 

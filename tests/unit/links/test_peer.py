@@ -1,4 +1,4 @@
-"""One client from its first byte to its last: login, links, dynamic nodes, and what is left."""
+"""One client from its first to its last byte: login, links, dynamic nodes, and cleaning up."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,7 @@ WRONG = b"\0ada\0motor"
 
 
 def login(broker: Broker, mechanism: str, response: bytes | None = None) -> Client:
-    """A client that has sent the SASL header and an init; the header and mechanisms are read."""
+    """Send the SASL header and an init; return the client after it has read the mechanisms."""
     client = broker.dial()
     init = SaslInit(mechanism=mechanism, initial_response=response)
     client.send_bytes(SASL_HEADER + sasl_frame(init))
@@ -48,7 +48,7 @@ def login(broker: Broker, mechanism: str, response: bytes | None = None) -> Clie
     return client
 
 
-# -- who may enter
+# -- authentication
 
 ENTRIES = [
     pytest.param("ANONYMOUS", None, "", id="anybody"),
@@ -101,7 +101,7 @@ def test_the_sasl_layer_may_not_be_left_out_where_nobody_is_anonymous() -> None:
 
 
 class Puzzled(Doorman):
-    """Cannot find out now who anybody is."""
+    """An authenticator that cannot decide about any client."""
 
     def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:  # noqa: ARG002
         peer.undecided("the users file cannot be read")
@@ -117,7 +117,7 @@ def test_who_cannot_be_judged_now_may_try_again() -> None:
 
 
 class Broken(Doorman):
-    """Has a bug."""
+    """An authenticator with a bug."""
 
     def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:  # noqa: ARG002
         raise RuntimeError("with a secret in it")
@@ -133,13 +133,13 @@ def test_a_bug_ends_one_connection_and_is_reported() -> None:
     other.attach_sender("q")
 
 
-# -- a late answer
+# -- an authenticator that answers late
 
 
 def slow_login(
     response: bytes = RIGHT, limits: Limits | None = None
 ) -> tuple[Broker, Doorman, Client]:
-    """A client whose password is still being looked at."""
+    """Return a client whose password is still being checked, its broker and its authenticator."""
     doorman = Doorman(PASSWORDS, slow=True)
     broker = Broker(authenticator=doorman, limits=limits)
     return broker, doorman, login(broker, "PLAIN", response)
@@ -220,7 +220,7 @@ REFUSALS = [
 @pytest.mark.requirement("DST-02")
 @pytest.mark.parametrize(("attach", "condition"), REFUSALS)
 def test_a_link_is_refused(attach: Attach, condition: str) -> None:
-    """Attach without the terminus, then detach; nothing has been made, and the session lives on."""
+    """The broker attaches without the terminus and detaches; it creates nothing and goes on."""
     broker = Broker(patterns=[("closed", AddressPolicy(auto_create=False))])
     broker.router.create(broker.router.parse("a-topic", "topic"), broker.journal.batch)
     client = broker.session()
@@ -380,11 +380,11 @@ def test_nobody_else_consumes_from_a_dynamic_node() -> None:
         other.expect_refusal("amqp:resource-locked")
 
 
-# -- the end of everything
+# -- the end of a connection
 
 
 def busy(broker: Broker) -> Client:
-    """A client with links of every kind, unsettled deliveries, and half a message."""
+    """Return a client with links of every kind, unsettled deliveries, and half a message."""
     client = broker.session()
     client.attach_receiver("q", credit=2)
     client.expect_deliveries(b"0", b"1")
@@ -443,7 +443,7 @@ def test_nothing_is_left_of_a_connection(finish: Callable[[Client], None], reaso
     assert broker.router.topics["t"].subscriptions == []
     stats = broker.stats
     assert stats.connections_opened == stats.connections_closed == 2
-    assert stats.links_attached == 8  # seven, and the filler's
+    assert stats.links_attached == 8  # seven of this client, and one of the filler's
     assert broker.watcher.events[-1] == f"closed client: {reason}"
     assert broker.watcher.errors == []
     after = broker.session("client")
@@ -453,7 +453,7 @@ def test_nothing_is_left_of_a_connection(finish: Callable[[Client], None], reaso
 
 @pytest.mark.parametrize(("finish", "reason"), FINISHES)
 def test_the_end_comes_once(finish: Callable[[Client], None], reason: str) -> None:
-    """Whatever else happens to the socket or the clock afterwards is nobody's business."""
+    """Events of the socket or the clock after the end of a connection have no effect."""
     broker = Broker()
     client = broker.session()
     finish(client)

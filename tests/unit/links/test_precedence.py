@@ -1,4 +1,4 @@
-"""A consumer's priority and exclusive use, as its attach asks for them."""
+"""A consumer's priority and exclusive use, as requested in its attach."""
 
 import pytest
 

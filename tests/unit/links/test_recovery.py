@@ -1,4 +1,4 @@
-"""What a restart brings back: a second router, made of what the first one left in the store."""
+"""Recovery after a restart: a second router, built from what the first one stored."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ DATA = b"\x00\x53\x75\xa0\x01"
 
 
 def text(number: int) -> bytes:
-    """A message's bytes: a data section with one digit."""
+    """Return the bytes of a message: a data section with one digit."""
     return DATA + b"%d" % number
 
 
@@ -32,7 +32,10 @@ def put(routing: Routing, *numbers: int, priority: int = 4, deliver_at_ms: int =
 def restarted(
     old: Routing, *, delivered: int | None = None, policy: AddressPolicy | None = None
 ) -> Routing:
-    """A router with what the store of `old` has; its clock goes on."""
+    """Return a router built from the store of `old`; its clock continues from the old one's.
+
+    `delivered` is the stored delivered mark of the queue `q`, None if there is none.
+    """
     old.commit()
     new = Routing(store=old.store, policy=policy)
     new.clock.advance(old.clock.now_ms() - new.clock.now_ms())
@@ -162,7 +165,7 @@ def test_a_delivery_time_that_came_meanwhile_is_kept() -> None:
 
 
 def selector(text: str) -> bytes:
-    """The value of a selector filter, encoded."""
+    """Return the encoded value of a selector filter."""
     out = BytesWriter()
     put_descriptor(out, 0x468C00000004)
     put_value(out, text)

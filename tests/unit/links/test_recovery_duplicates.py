@@ -1,4 +1,4 @@
-"""What a restart still knows of messages that were sent before it."""
+"""Duplicate detection after a restart, of messages sent before it."""
 
 import asyncio
 

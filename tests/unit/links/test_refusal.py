@@ -1,4 +1,4 @@
-"""Every refusal of routing has its AMQP condition."""
+"""The AMQP error condition of every refusal by routing."""
 
 import pytest
 

@@ -26,7 +26,7 @@ FAILED_HERE = Modified(delivery_failed=True, undeliverable_here=True)
 
 
 def receiving(count: int = 1, *, source: Source | None = None) -> Controller:
-    """A controller that has so many messages of `q`, by a link at handle 0."""
+    """Return a controller that holds `count` messages of `q`, by a link at handle 0."""
     broker = Broker()
     broker.fill(count=count)
     controller = Controller(broker)
@@ -41,7 +41,7 @@ def counts(controller: Controller) -> tuple[int, int]:
 
 
 def delivery_count(controller: Controller) -> int:
-    """That of the one message in `q`, as a browser sees it."""
+    """Return the delivery-count of the one message in `q`, as a browser sees it."""
     browser = controller.client.broker.session("browser")
     source = Source(address="q", distribution_mode=COPY)
     browser.attach_receiver(source=source, credit=1)
@@ -110,7 +110,7 @@ def test_the_default_outcome_is_that_of_the_source() -> None:
 
 
 def test_the_choreography_of_a_jms_rollback() -> None:
-    """Two were received, two more prefetched: all of them come again in order (10.4, 13.21)."""
+    """Two messages were received and two prefetched: all are redelivered in order (10.4, 13.21)."""
     controller = receiving(4)
     client = controller.client
     txn_id = controller.declare()
@@ -170,7 +170,7 @@ def test_a_rejection_says_why_from_the_commit_on() -> None:
     [pytest.param(True, 1, id="settled"), pytest.param(False, 0, id="unsettled")],
 )
 def test_an_outcome_within_no_transaction_detaches(settled: bool, count: int) -> None:
-    """What was settled is as if it were rolled back; the rest ends with its link."""
+    """A settled delivery is treated as rolled back; an unsettled one ends with its link."""
     controller = receiving()
     txn_id = controller.declare()
     controller.commit(txn_id)
@@ -190,7 +190,7 @@ def test_a_range_within_no_transaction_detaches_once(settled: bool) -> None:
 
 
 def test_an_outcome_that_comes_too_late_dooms_its_transaction() -> None:
-    """The message has been given to somebody else: it must not count as acknowledged."""
+    """The message is back in the queue: the late outcome must not acknowledge it."""
     controller = receiving()
     txn_id = controller.declare()
     controller.client.send(Detach(handle=0, closed=True))
@@ -233,7 +233,7 @@ def test_a_commit_settles_with_the_outcome(outcome: Outcome) -> None:
 
 
 def test_a_rollback_leaves_what_was_not_settled_to_its_receiver() -> None:
-    """4.4.2: it is still acquired, and its receiver is expected to say something else."""
+    """The message stays acquired, and its receiver has to send another outcome (4.4.2)."""
     controller = receiving()
     txn_id = controller.declare()
     controller.retire(txn_id, 0, settled=False)
@@ -289,7 +289,7 @@ def test_a_receiver_may_change_its_mind_within_the_transaction(settled: bool) ->
 
 @pytest.mark.parametrize("settled", [True, False], ids=["settled", "unsettled"])
 def test_one_delivery_is_part_of_one_transaction(settled: bool) -> None:
-    """4.4.2: the coordinator whose transaction comes second ends."""
+    """The coordinator of the second transaction is detached (4.4.2)."""
     controller = receiving()
     client = controller.client
     client.attach(attach_sender(name="second", handle=8, target=Coordinator()))

@@ -1,4 +1,4 @@
-"""Links to `$management`, whatever stands behind it."""
+"""Links to `$management`, with any service behind it."""
 
 import pytest
 
@@ -22,7 +22,7 @@ MANAGEMENT = "$management"
 
 
 class Echo(Service):
-    """Sends requests back to the link that is called `here`."""
+    """A service that returns each request to the link whose target is called `here`."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker

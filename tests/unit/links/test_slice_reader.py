@@ -1,4 +1,4 @@
-"""A slice of what is leased, read by a link: any number of times, by whoever may."""
+"""A slice of a lease's batch, read by links: repeatedly, by every client that may."""
 
 import pytest
 
@@ -23,12 +23,14 @@ def attach(
     address: str = "q",
     mode: str = COPY,
 ) -> None:
+    """Attach a receiver with a lease-slice filter of these values."""
     value = said(lease=lease, fencing_token=fencing_token, batch=batch_number, slice=index)
     source = Source(address=address, distribution_mode=mode, filter=[lease_slice(value)])
     client.send(attach_receiver(source=source, name=f"slice {index}"))
 
 
 def reader(broker: Broker, *, credit: int = 100, index: int = 0, **fields: object) -> Client:
+    """Return a client that reads a slice, with credit that it drains."""
     client = broker.session(f"reader {index}")
     attach(client, index=index, **fields)  # type: ignore[arg-type]
     client.bodies()
@@ -37,7 +39,7 @@ def reader(broker: Broker, *, credit: int = 100, index: int = 0, **fields: objec
 
 
 def taken(client: Client) -> tuple[list[bytes], bool]:
-    """What came, and whether the drain is over."""
+    """Return the bodies received, and whether the drain has ended."""
     found = client.bodies()
     bodies = [body_of(each.payload) for each in found if isinstance(each, Transfer)]
     drained = any(isinstance(each, Flow) and each.link_credit == 0 for each in found)
@@ -45,6 +47,7 @@ def taken(client: Client) -> tuple[list[bytes], bool]:
 
 
 def leased(count: int = 10, **wanted: object) -> tuple[Broker, Driver]:
+    """Return a broker with a lease `l` that has a batch, and the lease's driver."""
     broker, lead = driver(count)
     lead.open()
     lead.acquire(**wanted)  # type: ignore[arg-type]

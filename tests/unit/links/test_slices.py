@@ -1,4 +1,4 @@
-"""The broker's own filters: how they are written, and what copies then tell of themselves."""
+"""The broker's own filters: their forms, and the annotations of copies that they select."""
 
 import pytest
 
@@ -127,6 +127,7 @@ def test_a_copy_tells_where_its_message_is(
 
 
 def browser(broker: Broker, value: Map, *, address: str = "q", credit: int = 100) -> Client:
+    """Return a client that browses with a browse-slice filter of `value`, and drains its credit."""
     client = broker.session("reader")
     source = Source(address=address, distribution_mode=COPY, filter=[browse_slice(value)])
     client.attach(attach_receiver(source=source))

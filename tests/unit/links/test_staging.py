@@ -1,4 +1,4 @@
-"""What an attach says of a stage, and what comes of messages on such a link."""
+"""Properties of an attach that name a stage, and the handling of messages on such a link."""
 
 import pytest
 
@@ -17,7 +17,7 @@ TARGET = Target(address="q")
 
 
 def properties(**changes: object) -> dict[str, object]:
-    """The four properties, some of them changed; None leaves one out."""
+    """Return the four stage properties with `changes`; None leaves a property out."""
     given: dict[str, object] = {QUERY: "orders", BATCH: 7, PARTITION: 3, ATTEMPT: 11}
     given |= {f"stage-{name}": value for name, value in changes.items()}
     return {name: value for name, value in given.items() if value is not None}

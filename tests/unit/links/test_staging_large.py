@@ -1,4 +1,4 @@
-"""Large messages in a stage: the body stays in the store, and is there when they are committed."""
+"""Large messages in a stage: their bodies stay in the store until they are committed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROPERTIES: dict[str, object] = {
 
 
 async def staged(streaming: StreamingBroker, *, durable: bool) -> bytes:
-    """The body of a large message that a sender, who has gone, has staged."""
+    """Stage a large message by a sender that then disconnects; return its body."""
     client = streaming.broker.session("sender")
     client.attach_sender(properties=PROPERTIES)
     payload, body = large(durable=durable)

@@ -1,4 +1,4 @@
-"""Subscribers by frames: what they are answered, who may join, what becomes of their messages."""
+"""Subscribers, by frames: the answers to them, who may join, and where their messages go."""
 
 import pytest
 
@@ -36,6 +36,7 @@ def publish(broker: Broker, *bodies: bytes, address: str = "t", durable: bool = 
 
 
 def refused(client: Client, words: str = "", name: str = "n", **fields: object) -> None:
+    """Check that the attach of a subscriber is refused because the subscription is locked."""
     client.send(subscribing(words, name, **fields))  # type: ignore[arg-type]
     client.expect_refusal(LOCKED)
     client.expect_nothing()

@@ -1,4 +1,4 @@
-"""How long a subscription lasts, as its client asked, was answered and sees (SUB-23, SUB-25)."""
+"""The lifetime of a subscription, as its client requests and observes it (SUB-23, SUB-25)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def lasting(client: Client, words: str, policy: str, timeout: int = 0) -> Source
 
 
 def end(client: Client, how: str) -> None:
+    """End the client's link by `how`: detach, end of the session, close, or loss of the socket."""
     if how == "detach":
         assert leave(client) is None
     elif how == "end":
@@ -54,7 +55,7 @@ def test_the_first_subscriber_is_right() -> None:
 
 
 ENDS = [
-    # policy, what the client does, what is left of the subscription
+    # policy, action of the client, whether the subscription is left
     pytest.param(LINK_DETACH, "detach", False, id="link-detach, detached"),
     pytest.param(LINK_DETACH, "loss", False, id="link-detach, lost"),
     pytest.param(SESSION_END, "detach", True, id="session-end, detached"),

@@ -1,4 +1,4 @@
-"""The transactions of a connection: how many, how large, and one place in the agenda for all."""
+"""The transactions of a connection: their number and size, and one timer for all of them."""
 
 import pytest
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.requirement("RCV-06")
 
 
 def sending(**limits: int) -> Controller:
-    """A controller with a link to `q` at handle 0, and other limits than by default."""
+    """Return a controller with a link to `q` at handle 0, on a broker with these limits."""
     chosen = Limits(idle_time_out_ms=0, **limits)
     controller = Controller(Broker(limits=chosen))
     controller.client.attach_sender()

@@ -1,4 +1,4 @@
-"""Who may have a container-id: what an open claims, and how claims that meet are judged."""
+"""Container-ids: the claim of an open to one, and the verdict on claims that collide."""
 
 import pytest
 
@@ -27,6 +27,7 @@ SHARING_WEAK = Claim(exclusive=False, weak=True)
 
 
 def opened(*capabilities: str, **policies: object) -> Open:
+    """Return an open with these capabilities and policies."""
     names = {"enforcement": ENFORCEMENT_POLICY, "detection": DETECTION_POLICY}
     properties = {names[name]: value for name, value in policies.items()}
     return Open(
@@ -96,7 +97,7 @@ def test_what_is_no_policy_is_refused(open_: Open) -> None:
     with pytest.raises(ConnectionFault, match="policy is 0 or 1") as refused:
         claim_of(open_)
     assert refused.value.condition == "amqp:invalid-field"
-    assert refused.value.info is None  # the container-id is not to blame
+    assert refused.value.info is None  # it does not name the container-id as the invalid field
 
 
 # -- verdicts
@@ -105,7 +106,7 @@ VERDICTS = [
     pytest.param(SHARING, [], ContainerIdVerdict.ADMIT, id="the first"),
     pytest.param(SOLE, [], ContainerIdVerdict.ADMIT, id="the first, who wants to be the only one"),
     pytest.param(SHARING, [SHARING, SHARING], ContainerIdVerdict.ADMIT, id="all of them share"),
-    # strong detection: one party that asks is enough
+    # strong detection: two claims collide if either of them asks for sole use
     pytest.param(SOLE, [SOLE], ContainerIdVerdict.REFUSE, id="two that want to be the only one"),
     pytest.param(SOLE, [SHARING], ContainerIdVerdict.REFUSE, id="the newcomer alone asks"),
     pytest.param(SHARING, [SOLE], ContainerIdVerdict.REFUSE, id="the holder alone asked"),
@@ -136,7 +137,7 @@ VERDICTS = [
         ContainerIdVerdict.ADMIT,
         id="a newcomer's policy without its capability",
     ),
-    # weak detection: whoever asks for it only meets others that ask
+    # weak detection: such a claim collides only with others that ask for sole use
     pytest.param(WEAK, [SHARING], ContainerIdVerdict.ADMIT, id="weak beside one that shares"),
     pytest.param(SHARING, [WEAK], ContainerIdVerdict.ADMIT, id="one that shares beside weak"),
     pytest.param(WEAK, [WEAK], ContainerIdVerdict.REFUSE, id="weak against weak"),
@@ -177,7 +178,7 @@ def test_it_does_not_matter_who_came_first_for_two_to_collide(one: Claim) -> Non
         assert collide(one, other) is (verdict(one, [other]) is not ContainerIdVerdict.ADMIT)
 
 
-# -- what our open says of it
+# -- the policies that the broker's open reports
 
 AGREED = [
     pytest.param(SHARING, {}, id="nothing to one that shares"),

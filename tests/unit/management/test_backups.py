@@ -1,4 +1,4 @@
-"""Backups by management: who names which file, how far one is, and how it ends."""
+"""Backups by management: who may name which file, their progress, and their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections and links as an operator sees them, and how one is closed."""
+"""Connections and links as an operator sees them, and closing a connection."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is shown of a message."""
+"""The contents of a message that management shows."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What every kind of entity tells."""
+"""Attributes that every kind of entity reports."""
 
 from dataclasses import dataclass
 

@@ -16,7 +16,7 @@ LOGGED = AddressPolicy(event_log=True)
 
 
 class Work:
-    """What is spawned is done at once; with `slow`, when a test lets it."""
+    """Runs spawned work at once; with `slow`, when a test calls `go_on`."""
 
     def __init__(self, *, slow: bool = False) -> None:
         self.slow = slow
@@ -28,7 +28,7 @@ class Work:
             self.go_on()
 
     def go_on(self) -> None:
-        """Let the oldest go on to its end: the store is in memory."""
+        """Run the oldest work to its end; with a store in memory it never waits."""
         asyncio.run(self.waiting.pop(0))
 
 
@@ -112,7 +112,7 @@ def _query() -> bytes:
 
 
 def _replies(manager: Manager) -> list[Reply]:
-    """What has been answered since the last look."""
+    """Return the replies received since the last call."""
     from tests.support.frames import Transfer
     from tests.support.management import read_reply
 

@@ -1,4 +1,4 @@
-"""What an attach would meet, and that asking changes nothing."""
+"""Explanations: what an attach would meet. Asking for one changes nothing."""
 
 import pytest
 
@@ -12,7 +12,10 @@ from tests.support.management import Manager, request
 
 @pytest.fixture
 def broker() -> Broker:
-    """A durable subscription `sub` of `client` to t, with a link; `away` without one."""
+    """Return a broker with subscriptions of `client` to t: `sub` has a link, `away` has none.
+
+    Both are durable.
+    """
     broker = Broker(patterns=[("closed.*", AddressPolicy(auto_create=False))])
     broker.fill("q")
     client = broker.session("client")
@@ -107,6 +110,7 @@ def test_what_is_told(
 
 
 def state(broker: Broker) -> object:
+    """Return the facts that an explanation must not change."""
     router = broker.router
     return (
         sorted(router.queues),

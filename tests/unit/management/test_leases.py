@@ -1,4 +1,4 @@
-"""Leases through `$management`: what is asked, what is told, and when."""
+"""Leases through `$management`: the requests, the answers, and their timing."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def told(reply: Reply) -> tuple[int, object]:
 
 
 class Driver(Manager):
-    """Who has the lease `l` of the queue `q`."""
+    """A manager that owns the lease `l` of the queue `q`."""
 
     def tell(self, operation: str, body: Mapping[str, object], name: str = "l") -> Reply:
-        """The response to a request about the lease of that name."""
+        """Send a request about the lease `name`; return the response."""
         return self.ask_raw(request(operation, "lease", name, body=body))
 
     def open(self, name: str = "l", **arguments: object) -> int:
@@ -48,7 +48,7 @@ class Driver(Manager):
         return self.ask("SETTLE", "lease", "l", fencing_token=fencing_token, batch=batch_number)
 
     def replies(self) -> list[Reply]:
-        """What has come since, unasked."""
+        """Return the late responses received since the last call."""
         found = self.client.bodies()
         return [read_reply(each.payload) for each in found if isinstance(each, Transfer)]
 

@@ -1,4 +1,4 @@
-"""Leases of durable subscriptions, and whoever else consumes from those."""
+"""Leases of durable subscriptions that also have consumers."""
 
 import pytest
 

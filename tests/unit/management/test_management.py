@@ -1,4 +1,4 @@
-"""Who may ask, how requests come in, where responses go, and what becomes of those that fail."""
+"""The management node: who may ask, how requests arrive, where responses go, failing requests."""
 
 import random
 
@@ -24,7 +24,7 @@ def manager(broker: Broker) -> Manager:
     return Manager(broker)
 
 
-# -- who
+# -- who may ask
 
 
 ANYTHING = [
@@ -194,7 +194,7 @@ def test_what_is_refused(manager: Manager, payload: bytes, status: int, told: st
 
 
 def test_no_bytes_end_the_connection(manager: Manager) -> None:
-    """Requests with bytes changed at random are answered or rejected, and serving goes on."""
+    """Requests with bytes changed at random are answered or rejected; the broker goes on."""
     chance = random.Random(5)
     whole = request("CREATE", "queue", "q", body={"if_empty": True, "x": [1, "a"]})
     for _ in range(1000):
@@ -210,7 +210,7 @@ def test_no_bytes_end_the_connection(manager: Manager) -> None:
     assert manager.broker.watcher.errors == []
 
 
-# -- what the node tells of itself
+# -- what the node reports about itself
 
 
 def test_types_attributes_and_operations(manager: Manager) -> None:

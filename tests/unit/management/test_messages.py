@@ -36,7 +36,7 @@ def send(broker: Broker, *payloads: bytes, address: str = "q") -> None:
 
 
 def bodies(broker: Broker, address: str = "q") -> list[bytes]:
-    """What waits in a queue, in order."""
+    """Return the bodies of the ready messages in a queue, in order."""
     backlogs = broker.queue(address).backlogs
     return [body_of(entry.message.encoded) for entry in peek(backlogs, -1, 10**6)]
 
@@ -47,12 +47,12 @@ def listed(manager: Manager, **arguments: object) -> list[str]:
 
 
 def done(reply: Reply) -> dict[str, object]:
-    """What a change says that it has done, without what it says of nothing."""
+    """Return the effects that a change reports, without those that are zero, empty or None."""
     assert reply.status == 200, reply.description
     return {name: value for name, value in reply.map.items() if value not in (None, [], 0)}
 
 
-# -- seen
+# -- messages as they are listed
 
 
 def test_messages_in_the_order_in_which_they_would_go(broker: Broker, manager: Manager) -> None:
@@ -128,7 +128,7 @@ def test_what_a_consumer_holds_is_not_seen(broker: Broker, manager: Manager) -> 
     assert manager.ask("READ", "message", before[0], queue="q").status == 404
 
 
-# -- changed
+# -- changes
 
 
 def test_named_messages_are_deleted(broker: Broker, manager: Manager) -> None:
@@ -221,7 +221,7 @@ def test_dead_letters_without_a_place_to_go_to_stay(broker: Broker, manager: Man
     assert broker.queue("DLQ").waiting == 2
 
 
-# -- scheduled
+# -- scheduled messages
 
 
 def later(broker: Broker, milliseconds: int) -> bytes:
@@ -263,7 +263,7 @@ def test_a_scheduled_message_is_deleted_by_its_name(broker: Broker, manager: Man
     assert manager.ask("READ", "queue", "q").map["held"] == 0
 
 
-# -- refused
+# -- refused requests
 
 
 REFUSED = [

@@ -19,7 +19,10 @@ NO_QUEUE = AddressPolicy(
 
 @pytest.fixture
 def broker() -> Broker:
-    """One with `q`: of the messages 0 to 8 the first and every second one was rejected in vain."""
+    """Return a broker whose queue `q` has the messages 0 to 8.
+
+    Those with even numbers were rejected, and could not be moved to a dead-letter node.
+    """
     broker = Broker(patterns=[("q", NO_QUEUE)])
     broker.fill(count=9)
     client = broker.session("rejecting")

@@ -1,4 +1,4 @@
-"""An operator sees and changes messages that are not in memory: they are loaded for that."""
+"""Messages that are not in memory: they are loaded if an operator lists or changes them."""
 
 import pytest
 
@@ -12,7 +12,7 @@ COUNT = 200
 
 @pytest.fixture
 def broker() -> Broker:
-    """One whose queue `q` has durable messages, all of them in the store alone."""
+    """Return a broker whose queue `q` has COUNT durable messages, all of them only in the store."""
     broker = Broker(credit=1000)
     sender = broker.session("filler")
     sender.attach(attach_sender("q"))
@@ -35,7 +35,7 @@ def loaded(broker: Broker) -> int:
 
 
 def identities(manager: Manager, **arguments: object) -> list[str]:
-    """What a list has, page after page."""
+    """Return the identities that a list has on all its pages."""
     found: list[str] = []
     following: object = None
     while True:

@@ -1,4 +1,4 @@
-"""Which part of a long list is told."""
+"""The page of a long list that a request selects."""
 
 import pytest
 

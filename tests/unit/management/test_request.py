@@ -1,4 +1,4 @@
-"""What requests ask for, and how those that cannot be read are told so."""
+"""Management requests: what they ask for, and the errors for those that cannot be read."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a response is written."""
+"""Management responses as messages."""
 
 from broker.clock import SystemClock
 from broker.management.request import Envelope

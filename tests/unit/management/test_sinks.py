@@ -1,4 +1,4 @@
-"""Sinks by `$management`: commits that wait for the disk and read from it, and what ends them."""
+"""Sinks by `$management`: commits that wait for the disk and read from it, and their ends."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.support.stores import GatedStore
 
 
 class Setting:
-    """A broker that commits for a driver, and tasks that send. What has to wait does until `go_on`.
+    """A broker that commits for a driver, and tasks that send, each on a connection of its own.
 
-    Each task is a connection.
+    Work that has to wait for the store does so until `go_on`.
     """
 
     def __init__(self, store: GatedStore | None = None) -> None:
@@ -35,6 +35,7 @@ class Setting:
     def send(
         self, *bodies: bytes, partition: int = 0, attempt: int = 0, batch: int = 0, query: str = "o"
     ) -> None:
+        """Send durable messages to a stage on a connection of their own, which then ends."""
         client = self.broker.session(f"{query}-{batch}-{partition}-{attempt}")
         properties: dict[str, object] = {
             "stage-query": query,
@@ -48,14 +49,14 @@ class Setting:
         client.hang_up()
 
     def ask(self, operation: str, query: str | None = "o", **arguments: object) -> Reply:
-        """The response, whether it comes at once or not."""
+        """Send a request, let its work end, and return the response."""
         self.manager.send(request(operation, "sink", query, body=arguments))
         self.go_on()
         (reply,) = self.replies()
         return reply
 
     def go_on(self) -> None:
-        """Let everything end that waits."""
+        """Run all waiting work to its end."""
         while self.waiting:
             asyncio.run(_done(self.waiting.pop(0)))
 
@@ -67,7 +68,7 @@ class Setting:
         return self.ask("COMMIT", query, **named(*tasks, batch=batch))
 
     def bodies(self) -> list[bytes]:
-        """What waits in the queue."""
+        """Return the bodies of the messages in the queue."""
         client = self.broker.session("browser")
         client.attach_receiver(credit=100, source=Source(address="q", distribution_mode=COPY))
         found = [body for body in client.bodies() if isinstance(body, Transfer)]
@@ -84,7 +85,7 @@ async def _done(work: Coroutine[None, None, None]) -> None:
 
 
 def named(*tasks: tuple[int, int, int], batch: int = 0) -> dict[str, object]:
-    """The body of a COMMIT of these tasks: partition, attempt, count."""
+    """Return the body of a COMMIT of these tasks, each a (partition, attempt, count)."""
     return {
         "batch": batch,
         "partitions": [Int(partition) for partition, _, _ in tasks],
@@ -195,9 +196,9 @@ async def test_a_commit_waits_for_what_is_staged_and_its_answer_for_the_commit()
 
 
 async def settle(store: GatedStore | None = None, until: asyncio.Task[None] | None = None) -> None:
-    """Let everything go on as far as it can; with a store, let its commits through as they come.
+    """Let all tasks run until they wait, and let the commits of `store`, if given, through.
 
-    Or up to the end of a task: what it has noted then is not let through.
+    Stop as soon as the task `until` is done: commits that it has begun are not let through.
     """
     for _ in range(50):
         if until is not None and until.done():

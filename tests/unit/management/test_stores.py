@@ -1,4 +1,4 @@
-"""The store as an operator sees it: answers that are waited for."""
+"""The store as an operator sees it: answers that have to wait for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.stored_files import filled, flip
 
 
 class Setting:
-    """A broker whose management asks a store of its own. What it waits for, `settle` does."""
+    """A broker whose management uses the given store; work for it waits until `settle`."""
 
     def __init__(self, store: Store) -> None:
         self.broker = Broker()
@@ -34,7 +34,7 @@ class Setting:
             await self.beside.pop(0)
 
     async def ask(self, operation: str, kind: str, name: str, **body: object) -> Reply:
-        """The response to a request that has to wait."""
+        """Send a request that has to wait for the store; return the response."""
         self.manager.send(request(operation, kind, name, body=body))
         return await self.reply()
 
@@ -54,7 +54,7 @@ class Setting:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> SqliteStore:
-    """With five messages, of which 4 and 5 are quarantined."""
+    """Return a store with five messages, of which 4 and 5 are quarantined."""
     await filled(tmp_path / "store.db", 5)
     flip(tmp_path / "store.db", 4, 5)
     store = SqliteStore(tmp_path / "store.db")

@@ -22,7 +22,7 @@ def manager(broker: Broker) -> Manager:
 def subscribe(
     broker: Broker, name: str = "sub", client: str = "client", *, capabilities: tuple[str, ...] = ()
 ) -> Client:
-    """A client with a durable subscription to the topic t, on handle 0."""
+    """Return a client with a durable subscription to the topic t, on handle 0."""
     found = broker.session(client)
     source = Source(
         address="t",

@@ -1,4 +1,4 @@
-"""Users by management: who adds and removes them, what is refused, and what is never told."""
+"""Users by management: who may add and remove them, refusals, and what is never revealed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.management import Manager, Reply, read_reply, request
 
 
 class UsersOnly(Doorman):
-    """Administrators are those whom the file marks."""
+    """An authenticator whose administrators are those marked in the users file."""
 
     def __init__(self, users: Users) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class UsersOnly(Doorman):
 
 
 class Setting:
-    """A broker with a users file, and `alice`, an administrator, connected to it."""
+    """A broker with a users file, and a connection of `user`; `alice` is an administrator."""
 
     def __init__(self, file: Path, *, anonymous: bool = False, user: str = "alice") -> None:
         self.users = Users(file, first=("first", "one"))

@@ -11,7 +11,7 @@ from broker.settings import MEMORY, Settings
 
 @pytest.fixture
 def stall_timeout_ms() -> int:
-    """So long that no test is cut off because the machine is busy."""
+    """Return a time-out in ms that does not cut off any test because the machine is busy."""
     return 60_000
 
 

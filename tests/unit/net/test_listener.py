@@ -1,4 +1,4 @@
-"""What a client on a real socket sees of start, stop and silence."""
+"""Start, stop and idle times of the broker, as a client on a real socket sees them."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ async def test_a_client_that_ignores_our_close_is_cut_off(app: App) -> None:
 
 
 async def test_whoever_comes_while_the_broker_stops_is_cut_off(app: App) -> None:
-    """The loop may hand a connection over that it accepted before the socket was closed."""
+    """The loop may hand over a connection that it accepted before the socket was closed."""
     app.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
     reader, writer = await asyncio.open_connection("127.0.0.1", app.port)
     assert await reader.read() == b""

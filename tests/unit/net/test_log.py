@@ -1,4 +1,4 @@
-"""The log: a line a connection, and no line that a peer could forge."""
+"""The log: a line for each event of a connection, and no line that a peer could forge."""
 
 import errno
 import io
@@ -54,7 +54,7 @@ async def test_a_connection_leaves_two_lines(lines: io.StringIO, app: App) -> No
 
 
 class Terminal(io.StringIO):
-    """A stream that may be closed for a while."""
+    """A stream whose flush fails with EIO while it is closed."""
 
     is_closed = False
 

@@ -1,4 +1,4 @@
-"""Who may enter: SASL on a real socket against a users file (core 5.3)."""
+"""Login: SASL on a real socket against a users file (core 5.3)."""
 
 import asyncio
 from collections import Counter
@@ -75,7 +75,7 @@ async def test_leaving_the_sasl_layer_out_does_not_get_around_it(app: App) -> No
 
 
 async def attempt(app: App, password: str, local: str) -> int:
-    """Log in as ada from the address `local`: the SASL code."""
+    """Log in as ada from the address `local`; return the SASL outcome code."""
     async with SocketClient(app.port, local=local, patience_s=30) as client:
         client.login("PLAIN", b"\0ada\0" + password.encode())
         assert await client.header() == SASL_HEADER
@@ -89,7 +89,7 @@ FLOOD = 400
 
 
 async def test_wrong_passwords_of_one_source_do_not_delay_another(app: App) -> None:
-    """Issue: 400 wrong passwords locked a good login out for seven seconds."""
+    """Issue: 400 wrong passwords delayed a correct login by seven seconds."""
     flood = [asyncio.create_task(attempt(app, f"{n}", "127.0.0.2")) for n in range(FLOOD)]
     await until_one_is_done(flood)
     assert await attempt(app, "engine", "127.0.0.3") == SASL_OK
@@ -118,7 +118,7 @@ async def test_a_password_that_was_right_is_not_hashed_again(app: App, settings:
 
 @pytest.fixture
 async def open_app(tmp_path: Path) -> AsyncIterator[App]:
-    """A broker that anybody may enter, without users."""
+    """Start a broker without users, which any client may enter."""
     running = App(Settings(port=0, users_file=tmp_path / "none", store=MEMORY))
     await running.start()
     yield running

@@ -1,4 +1,4 @@
-"""The one timer of the loop follows the earliest deadline of the agenda."""
+"""The event loop's one timer follows the earliest deadline of the timer queue."""
 
 import asyncio
 
@@ -8,13 +8,13 @@ from broker.routing.timer_queue import TimerCallback
 
 
 class Bell(TimerCallback):
-    """Says when it was rung, in the order of its bells."""
+    """A timer callback that puts its name into a queue when it is called."""
 
     def __init__(self, rung: "asyncio.Queue[str]", name: str) -> None:
         self.rung = rung
         self.name = name
 
-    def due(self, now_ms: int) -> None:  # noqa: ARG002 - the agenda tells
+    def due(self, now_ms: int) -> None:  # noqa: ARG002 - the timer queue passes it
         self.rung.put_nowait(self.name)
 
 

@@ -1,4 +1,4 @@
-"""Password checks in threads: which come first, which are one, and what is told of the others."""
+"""Password checks in threads: their order, shared checks, and answers without a check."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ RIGHT = "sesame"
 
 
 class Verifier:
-    """Compares passwords, and begins to when it is let go; remembers what it was asked."""
+    """Compares passwords after `go` is set, and records its arguments."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
@@ -36,7 +36,7 @@ class Verifier:
 
 
 class Gone(PendingLogin):
-    """A login whose client has hung up."""
+    """A login whose client has hung up; it must not be told a verdict."""
 
     def is_gone(self) -> bool:
         return True
@@ -90,7 +90,7 @@ async def test_a_good_login_waits_for_one_turn_of_each_other_source(verifier: Ve
     good = login(checks, "ada", RIGHT, "home")
     verifier.go.set()
     assert await told(good) == [PasswordVerdict.RIGHT]
-    # behind those that ran already, and one whose turn came before
+    # after the checks that already ran, and one of the other source
     assert verifier.asked.index(("ada", RIGHT)) <= checks_at_once() + 1
     assert set(await told(*bad)) == {PasswordVerdict.WRONG}
 

@@ -1,4 +1,4 @@
-"""A peer that does not read: deliveries to it stop, memory stays, and in the end it is cut off."""
+"""A peer that does not read: its deliveries stop, memory does not grow, it is finally cut off."""
 
 import asyncio
 import io
@@ -21,7 +21,7 @@ BODY = b"x" * 900_000
 
 
 def message(number: int) -> bytes:
-    """A transfer frame with one settled message of nearly a megabyte."""
+    """Return a transfer frame with one settled message of nearly a megabyte."""
     fields = BytesWriter()
     put_uint(fields, 0)
     put_uint(fields, number)
@@ -40,6 +40,7 @@ def message(number: int) -> bytes:
 
 
 async def fill_link(sender: SocketClient) -> None:
+    """Open a connection, and attach a sender to `q`."""
     await sender.open("writer")
     await sender.begin()
     sender.send(Attach(name="out", handle=0, role=SENDER, target=Target(address="q")))
@@ -48,6 +49,7 @@ async def fill_link(sender: SocketClient) -> None:
 
 
 async def fill(sender: SocketClient) -> None:
+    """Send COUNT large messages to `q`."""
     await fill_link(sender)
     for number in range(COUNT):
         sender.send_bytes(message(number))
@@ -62,13 +64,14 @@ def lines() -> io.StringIO:
 
 
 async def until(claim: Callable[[], bool]) -> None:
-    """Let the broker, which runs in this very loop, work until `claim` is true."""
+    """Let the broker, which runs in this event loop, work until `claim` is true."""
     async with asyncio.timeout(PATIENCE_S):
-        while not claim():  # noqa: ASYNC110 - it gives way, and waits for nothing
+        while not claim():  # noqa: ASYNC110 - sleep(0) only lets the broker run
             await asyncio.sleep(0)
 
 
 async def attach_reader(reader: SocketClient) -> None:
+    """Attach a receiver with credit for all messages, but read no transfers."""
     await reader.open("reader")
     await reader.begin()
     reader.send(

@@ -1,4 +1,4 @@
-"""When a broker gives freed memory back: once it was busy, and is quiet."""
+"""Memory is given back to the system when a broker that was busy is quiet."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from broker.net.trim import QUIET, WORTH_TRIMMING, Trimmer, trim_function
 from broker.stats import Stats
 
 MOMENTS = {
-    # name: bytes that came since the last time, messages since the last look, whether it trims
+    # name: bytes received since the last trim, messages since the last look, whether it trims
     "nothing has come": (0, 0, False),
     "little has come": (WORTH_TRIMMING - 1, 0, False),
     "much has come, and it is quiet": (WORTH_TRIMMING, 0, True),

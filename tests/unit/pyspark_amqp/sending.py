@@ -1,4 +1,4 @@
-"""Messages of all kinds, put into a queue as bytes."""
+"""Encoded messages of all kinds, and a function that sends them to a queue."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BODIES: Final[list[Body]] = [
 
 
 def message(number: int, address: str = "orders") -> bytes:
-    """One of three groups, of any priority."""
+    """Return the encoded message `number`: one of three groups, of any priority."""
     made = JmsMessage(BODIES[number % len(BODIES)], properties={"number": number})
     stamp(made, now_ms=1000 + number, message_id=f"ID:{number}", destination=Destination(address))
     made.group_id = f"g{number % 3}"
@@ -43,7 +43,7 @@ def message(number: int, address: str = "orders") -> bytes:
 
 
 def send(url: str, address: str, messages: list[bytes]) -> None:
-    """All of them are there when this returns."""
+    """Send all messages; they are in the queue when this returns."""
     with connected(read_options({"url": url, "address": address}, Use.SINK)) as connection:
         publisher = Publisher(connection, address)
         for data in messages:

@@ -1,4 +1,4 @@
-"""`jms-broker pipeline`: help, and what is told before Spark is started."""
+"""`jms-broker pipeline`: its help, and errors that it reports before Spark starts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from pyspark_amqp.jobs.audit import CHECKS, LOSS, Bounds, Verdict
 from pyspark_amqp.jobs.running import cause_of, pairs, size_of
 
 NOBODY: Final = "amqp://127.0.0.1:1"
-"""Where no broker is."""
+"""A URL at which no broker listens."""
 
 JOBS: Final = ("archive", "compact", "audit", "report", "replay")
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    """Exit status and standard error, or output, in one line."""
+    """Return the exit status, and standard error or output in one line."""
     done = CliRunner().invoke(application, ["pipeline", *arguments])
     text = re.sub(r"[│╭╮╰╯─\s]+", " ", done.output)
     return done.exit_code, text
@@ -34,7 +34,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An archive with messages and an event log, as far as can be told without reading it."""
+    """Return an archive that seems to have messages and an event log until its files are read."""
     for name in ("messages/date=2026-01-31/address=q", "events/date=2026-01-31"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "part-x.parquet").touch()

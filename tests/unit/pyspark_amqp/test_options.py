@@ -1,4 +1,4 @@
-"""The options: what may be said, and what is said of what may not."""
+"""The options: the allowed values, and the errors for all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker process is spared."""
+"""Objects that the garbage collector of a worker process skips."""
 
 import gc
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Whether several messages have room together."""
+"""Room in queues for several messages together."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The refusals of routing have one root, which links translate."""
+"""The refusals of routing have one base class, which links translate."""
 
 import pytest
 

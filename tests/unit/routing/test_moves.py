@@ -1,4 +1,4 @@
-"""What belongs in a dead-letter or expiry node gets there, or is kept, whatever state it is in."""
+"""Moves to dead-letter and expiry nodes: the message is moved, or held until it can be."""
 
 import asyncio
 
@@ -23,13 +23,13 @@ from tests.unit.routing.credit.test_disk_guard import LEAST, Disk
 pytestmark = pytest.mark.requirement("RCV-02")
 
 NO_QUEUE = AddressPolicy(dead_letter="/topic/durable/dead", expiry="/topic/durable/late")
-"""Where a message can never be moved to: a class of topics."""
+"""Nodes to which no message can be moved: a class of topics."""
 
 CONSUMED_SOON = WALL_START_MS + 10
 
 
 def reject(routing: Routing, queue: Queue, *names: bytes, durable: bool = True) -> None:
-    """Send messages to `queue`, and have a consumer reject them."""
+    """Send messages to `queue`, and let a consumer reject them."""
     for name in names:
         queue.put(new_message(name, durable=durable), routing.batch)
     consumer = routing.consumer(queue, len(names))
@@ -41,14 +41,14 @@ def reject(routing: Routing, queue: Queue, *names: bytes, durable: bool = True) 
 
 
 def full_nodes() -> tuple[Routing, Queue]:
-    """A broker that may have no more nodes: one for messages, and one that can be deleted."""
+    """Return a broker with all nodes it may have: this queue, and `other`, which can be deleted."""
     routing = Routing(nodes_max=2)
     routing.queue("other")
     return routing, routing.queue()
 
 
 def make_room(routing: Routing) -> None:
-    """Let there be one more node, and let that be noticed."""
+    """Delete the node `other`, and let the next attempt to move messages run."""
     routing.router.delete(routing.queue("other"), routing.batch)
     routing.advance(RETRY_EVERY_MS)
 
@@ -88,7 +88,7 @@ def test_a_full_expiry_node_takes_what_expires() -> None:
     assert (routing.stats.expired, routing.stats.moved_over_limit) == (2, 1)
 
 
-# -- held back
+# -- messages that are held
 
 
 def test_what_cannot_be_moved_stays_and_is_delivered_to_nobody() -> None:
@@ -235,7 +235,7 @@ def test_what_a_subscription_cannot_move_is_held_there_and_ends_with_it() -> Non
 
 
 def test_a_topic_is_no_dead_letter_node() -> None:
-    """Whatever topics there are, a queue of that name is made: nobody has to subscribe."""
+    """A queue of that name is created, whatever topics exist: a topic may have no subscriber."""
     routing = Routing()
     routing.topic("DLQ")
     reject(routing, routing.queue(), b"bad")
@@ -277,7 +277,7 @@ def test_so_many_are_moved_at_a_time() -> None:
     assert queue.held() == 0
 
 
-# -- dropped on purpose
+# -- messages that are dropped on purpose
 
 DISCARDED = {
     "no dead-letter node": (AddressPolicy(dead_letter=""), "q", "dead_letter is not set for it"),
@@ -313,15 +313,16 @@ def test_a_message_that_expires_without_an_expiry_node_is_counted_alone() -> Non
 
 
 def restarted(earlier: Routing, *, policy: AddressPolicy, nodes_max: int = 100_000) -> Routing:
-    """Another broker on what the store of `earlier` has."""
+    """Return another broker on the store of `earlier`."""
     earlier.commit()
     routing = Routing(policy=policy, nodes_max=nodes_max, store=earlier.store)
     asyncio.run(restore(routing.store, routing.router, routing.batch))
-    routing.router.number_from(1000)  # a store in memory does not know which it has given
+    routing.router.number_from(1000)  # a store in memory does not know the numbers in use
     return routing
 
 
 def rejected_in_vain() -> Routing:
+    """Return routing with a queue of two messages, a held one that was rejected and a ready one."""
     routing = Routing(policy=NO_QUEUE)
     queue = routing.queue()
     consumer = routing.consumer(queue, 1)
@@ -359,7 +360,7 @@ def test_a_restart_with_another_node_moves_it_there() -> None:
 
 
 def consume_all(routing: Routing) -> None:
-    """Whatever is left is consumed, and no memory is counted any more."""
+    """Consume all remaining messages; check that none counts in memory any more."""
     for queue in routing.router.queues.values():
         for consumer in list(queue.consumers):
             assert isinstance(consumer, RecordingConsumer)
@@ -397,7 +398,7 @@ NO_ROOM = {
 
 @pytest.mark.parametrize("content", NO_ROOM.values(), ids=NO_ROOM.keys())
 def test_a_message_with_annotations_is_held_after_a_restart(content: bytes) -> None:
-    """Why it is, is lost then."""
+    """The reason for its rejection is lost, since its annotations have no room for it."""
     earlier = Routing(policy=NO_QUEUE)
     reject(earlier, earlier.queue(), content)
     (stored,) = earlier.stored()
@@ -407,7 +408,7 @@ def test_a_message_with_annotations_is_held_after_a_restart(content: bytes) -> N
 
 
 def test_a_message_that_only_says_so_of_itself_is_delivered() -> None:
-    """A client may send any annotation: it means nothing."""
+    """A client may send any annotation: it does not make the message a held one."""
     (_, stored) = rejected_in_vain().stored()
     assert b"x-opt-dead-letter-held" in stored.encoded
     other = Routing(policy=NO_QUEUE)

@@ -1,4 +1,4 @@
-"""Which nodes there may be, and when an unused one that a client made is deleted."""
+"""Limits on nodes, and the deletion of unused nodes that clients created."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DELETING = AddressPolicy(auto_delete_after_ms=AFTER_MS)
 
 
 def made(routing: Routing, address: str = "a", kind: str = "queue") -> Node:
-    """A node that a client makes by naming it."""
+    """Return a node that a client creates by naming it."""
     return routing.router.resolve(routing.router.parse(address, kind), routing.batch)
 
 
 def wait(routing: Routing, milliseconds: int) -> None:
-    """Let time pass, second by second, as the agenda's timer does."""
+    """Let time pass, second by second, and run the timer queue each time."""
     for _ in range(milliseconds // 1000):
         routing.clock.advance(1000)
         routing.router.timer_queue.tick(routing.clock.now_ms())
@@ -131,7 +131,7 @@ def browser(routing: Routing, queue: Queue) -> None:
     routing.browser(queue)
 
 
-def producer(routing: Routing, queue: Queue) -> None:  # noqa: ARG001 - as the others
+def producer(routing: Routing, queue: Queue) -> None:  # noqa: ARG001 - signature of all uses
     queue.producers.append(RecordingProducer())
 
 
@@ -149,7 +149,7 @@ def scheduled(routing: Routing, queue: Queue) -> None:
     queue.put(new_message(deliver_at_ms=routing.clock.wall_ms() + 10**9), routing.batch)
 
 
-def staged(routing: Routing, queue: Queue) -> None:  # noqa: ARG001 - as the others
+def staged(routing: Routing, queue: Queue) -> None:  # noqa: ARG001 - signature of all uses
     queue.staged += 1
 
 
@@ -205,7 +205,7 @@ def test_remembered_ids_keep_a_node() -> None:
 
 
 def with_id() -> bytes:
-    """Properties with the message-id `one`, and a body."""
+    """Return a message with the message-id `one` in its properties, and a body."""
     return b"\x00\x53\x73\xc0\x06\x01\xa1\x03one\x00\x53\x75\xa0\x01x"
 
 
@@ -225,7 +225,7 @@ def test_a_topic_with_a_subscription_is_not_deleted() -> None:
 
 
 def pass_a_message(routing: Routing, queue: Queue) -> None:
-    """Somebody sends through the relay to a consumer that comes and goes."""
+    """Deliver a message, as from the relay, to a consumer that then leaves."""
     routing.put(queue, b"x")
     taker = routing.consumer(queue, 1, settles=True)
     queue.detach_consumer(taker, queue, routing.batch)

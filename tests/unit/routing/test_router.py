@@ -1,4 +1,4 @@
-"""From an address to a node."""
+"""The router: nodes by address, temporary nodes, rounds, and the ends of messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Topics by address: with a key, by a pattern, and what comes and goes meanwhile."""
+"""Topics by address: with a key, by a pattern, and while topics are created and deleted."""
 
 import pytest
 
@@ -11,7 +11,7 @@ CLOSED = AddressPolicy(auto_create=False)
 
 
 def subscribe(routing: Routing, address: str) -> Queue:
-    """A subscription to what a subscriber's address names."""
+    """Return the queue of a subscription to `address`."""
     queue = Queue(
         address=address, policy=AddressPolicy(), router=routing.router, is_subscription=True
     )
@@ -20,7 +20,7 @@ def subscribe(routing: Routing, address: str) -> Queue:
 
 
 def publish(routing: Routing, address: str) -> None:
-    """A message to an address, as a sender to topics gives it."""
+    """Publish a message to `address` as a sending link does."""
     node = routing.router.resolve(routing.router.parse(address, "topic"), routing.batch)
     key = routing.router.publishing_key(routing.router.parse(address), node)
     node.put(new_message(address.encode(), key=key), routing.batch)

@@ -1,10 +1,10 @@
-"""Deadlines: never early, in order, and no limit to how many."""
+"""Deadlines: never early, in order, and without a limit to their number."""
 
 from broker.routing.timer_queue import NOTHING, TimerCallback, TimerDriver, TimerQueue
 
 
 class Diary(TimerCallback):
-    """Notes when it was called; may ask to be called again."""
+    """A timer callback that records its calls, and may ask to be called again once."""
 
     def __init__(self, name: str, timer_queue: TimerQueue, again_at: int | None = None) -> None:
         self.calls: list[int] = []
@@ -73,7 +73,7 @@ def test_what_is_asked_for_meanwhile_has_the_next_turn_though_it_is_due() -> Non
 
 
 class Alarm(TimerDriver):
-    """Notes for when it was set."""
+    """A timer driver that records the deadlines it is set for."""
 
     def __init__(self) -> None:
         self.set_for: list[int] = []

@@ -1,4 +1,4 @@
-"""Staged work: all of it at one moment, or nothing of it."""
+"""Transactions: all of their work takes effect at one moment, or none of it."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ def begun(routing: Routing, *, operations: int = 0, size: int = 0) -> Transactio
 
 
 def taken(routing: Routing, queue: Queue, number: int = 1) -> RecordingConsumer:
-    """A consumer that has acquired so many messages of the queue."""
+    """Return a consumer that has acquired `number` messages of the queue."""
     consumer = routing.consumer(queue, credit=number)
     assert len(consumer.entries) == number
     return consumer
@@ -38,13 +38,13 @@ def is_doomed(transaction: Transaction) -> bool:
 
 
 def rest(routing: Routing, queue: Queue) -> list[bytes]:
-    """Everything that waits, in order."""
+    """Return the bodies of all ready messages, in order."""
     consumer = routing.consumer(queue, credit=100)
     return consumer.taken
 
 
 class Recording(RetirementListener):
-    """Remembers what became of the deliveries that it holds."""
+    """A listener that records the end of the deliveries it holds."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -56,7 +56,7 @@ class Recording(RetirementListener):
         self.told.append(f"rolled back {entry.message.encoded.decode()}")
 
 
-# -- what is sent
+# -- messages that are posted
 
 
 def test_what_was_posted_is_there_after_the_commit_in_its_order() -> None:
@@ -115,7 +115,7 @@ def test_a_topic_is_met_with_the_subscribers_of_the_commit() -> None:
     assert (early.taken, late.taken) == ([], [b"1"])
 
 
-# -- what is retired
+# -- deliveries that are retired
 
 COMMITTED = [
     pytest.param(Disposal.REMOVE, True, id="accepted"),
@@ -141,7 +141,7 @@ def test_an_outcome_counts_once_it_is_committed(outcome: Disposal, gone: bool) -
 
 
 ROLLED_BACK = [
-    # delivery-count and failures
+    # the disposal, then the delivery-count and failures of the returned message
     pytest.param(Disposal.REMOVE, (1, 1), id="accepted"),
     pytest.param(Disposal.DEAD_LETTER, (1, 1), id="rejected"),
     pytest.param(Disposal.FAIL, (1, 1), id="failed"),
@@ -263,7 +263,7 @@ def test_a_delivery_that_is_held_is_over_after_a_commit() -> None:
     assert counts(queue) == (0, 0, 0)
 
 
-# -- what stands against a commit
+# -- causes for which a commit fails
 
 
 def test_a_commit_that_finds_a_full_queue_changes_nothing() -> None:
@@ -355,7 +355,7 @@ def test_a_doomed_transaction_tells_the_first_cause() -> None:
 
 
 def test_a_transaction_has_only_so_many_operations() -> None:
-    """`transaction_operations_max`: what was posted is let go at once, what was retired is not."""
+    """`transaction_operations_max`: posted messages are freed at once, retired ones are not."""
     routing = Routing()
     queue = routing.queue()
     routing.put(queue, b"1", b"2")
@@ -373,7 +373,7 @@ def test_a_transaction_has_only_so_many_operations() -> None:
 
 
 def test_a_transaction_holds_only_so_many_bytes() -> None:
-    """`transaction_bytes_max`"""
+    """The limit is `transaction_bytes_max`."""
     routing = Routing()
     queue = routing.queue()
     transaction = begun(routing, size=5)
@@ -411,7 +411,7 @@ def test_a_message_has_its_room_from_the_moment_at_which_it_is_posted() -> None:
 
 
 def test_bytes_have_their_room_too() -> None:
-    """Twice the limit, as of all that comes of credit."""
+    """The bytes may reach twice the limit, as those of all messages sent with credit."""
     routing = Routing(policy=AddressPolicy(max_bytes=10))
     queue = routing.queue()
     transaction = begun(routing)
@@ -427,7 +427,7 @@ def roll_back(transaction: Transaction, routing: Routing) -> None:
     transaction.roll_back(routing.batch)
 
 
-def doom(transaction: Transaction, routing: Routing) -> None:  # noqa: ARG001 - as the other
+def doom(transaction: Transaction, routing: Routing) -> None:  # noqa: ARG001 - like roll_back
     transaction.doom(LinkFault("no"))
 
 

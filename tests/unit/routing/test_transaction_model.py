@@ -1,4 +1,4 @@
-"""Two transactions and plain work in any order, against a model: all or nothing, in place."""
+"""Two transactions and plain work in any order, compared with a model: all or nothing, in place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GONE: Final = (Disposal.REMOVE, Disposal.DEAD_LETTER)
 
 @dataclass
 class Expected:
-    """What is true of one message: its place, and how often an attempt has failed."""
+    """A message's place, and the number of its failed attempts."""
 
     place: int
     failed: int = 0
@@ -29,14 +29,14 @@ class Expected:
 
 @dataclass
 class Staged:
-    """What one transaction will do."""
+    """The work of one transaction."""
 
     sent: list[bytes] = field(default_factory=list)
     retired: list[tuple[bytes, Disposal]] = field(default_factory=list)
 
 
 class World:
-    """The real queue beside the model of it. Transactions are `None` (plain work), 0 and 1."""
+    """The real queue, and the model of it. Transactions are `None` (plain work), 0 and 1."""
 
     def __init__(self) -> None:
         policy = AddressPolicy(max_delivery_count=0, dead_letter="")
@@ -55,6 +55,7 @@ class World:
         return Transaction(self.routing.router, operations_max=0, bytes_max=0)
 
     def send(self, number: int | None) -> None:
+        """Send a message in transaction `number`, or as plain work if it is None."""
         self.bodies += 1
         body = b"%d" % self.bodies
         message = new_message(body, durable=True)
@@ -70,7 +71,7 @@ class World:
         self.waiting[body] = Expected(self.places)
 
     def receive(self) -> None:
-        """The first message that waits comes, with its count."""
+        """Check that the consumer gets the first ready message, with its delivery-count."""
         self.routing.advance(int(PAUSE_MAX_MS))
         before = len(self.consumer.entries)
         self.routing.give(self.queue, self.consumer, 1)
@@ -85,6 +86,7 @@ class World:
         self.held[body] = (entry, self.waiting.pop(body))
 
     def settle(self, number: int | None, index: int, outcome: Disposal) -> None:
+        """Settle a held message in transaction `number`, or as plain work if it is None."""
         if not self.held:
             return
         body = list(self.held)[index % len(self.held)]
@@ -104,6 +106,7 @@ class World:
         self.waiting[body] = expected
 
     def discharge(self, number: int, *, fail: bool) -> None:
+        """Commit or roll back transaction `number`, in reality and in the model."""
         work, staged = self.real[number], self.staged[number]
         self.real[number], self.staged[number] = self._begun(), Staged()
         if fail:
@@ -118,7 +121,7 @@ class World:
             self._ends(body, self.locked.pop(body), outcome)
 
     def check(self) -> None:
-        """What waits, what is acquired, and what is stored is what it should be."""
+        """Check which messages are ready, acquired and stored."""
         assert int(self.queue.waiting) == len(self.waiting)
         assert int(self.queue.acquired) == len(self.held) + len(self.locked)
         there = {**self.waiting, **self.locked, **{body: it[1] for body, it in self.held.items()}}

@@ -1,4 +1,4 @@
-"""Users: what is in the file, who gets in, and when strangers may."""
+"""Users: the contents of the file, who may log in, and when anonymous clients may."""
 
 import stat
 import threading
@@ -234,7 +234,7 @@ def test_a_bad_name_or_password_is_not_written(file: Path) -> None:
     assert not file.exists()
 
 
-# ---- the first user, and strangers ----------------------------------------------------------
+# ---- the first user, and anonymous clients --------------------------------------------------
 
 
 def test_the_first_user_may_have_the_password_in_a_file(tmp_path: Path, file: Path) -> None:
@@ -281,7 +281,7 @@ def test_what_only_this_machine_reaches(bind: str, own: bool) -> None:
 REFUSED = "refused to start"
 
 STRANGERS = [
-    # bind, allow_anonymous, users exist: may strangers enter?
+    # bind, allow_anonymous, users exist, whether anonymous clients may enter
     pytest.param("127.0.0.1", None, False, True, id="here, nobody known: yes"),
     pytest.param("127.0.0.1", None, True, False, id="here, users known: no"),
     pytest.param("127.0.0.1", True, True, True, id="here, users known, opened knowingly: yes"),

@@ -1,4 +1,4 @@
-"""Which users may manage the broker."""
+"""Administrators: the users that may manage the broker."""
 
 from pathlib import Path
 

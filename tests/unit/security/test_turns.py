@@ -1,4 +1,4 @@
-"""Whose password is checked next: sources in turn, names in turn, and room for each source."""
+"""The order of password checks: sources in turn, names in turn, and room for each source."""
 
 from collections import Counter
 
@@ -34,7 +34,7 @@ def drain(turns: Turns[str]) -> str:
 
 
 ORDERS = [
-    # what comes: source, name, item
+    # logins, each a source, a name and an item; the order of their items
     ("one source and name: as it comes", "xaA xaB xaC", "ABC"),
     ("sources in turn", "xaA xaB xaC yaD", "ADBC"),
     ("names of a source in turn", "xaA xaB xaC xbD", "ADBC"),
@@ -61,7 +61,7 @@ def test_a_source_that_has_had_its_turn_waits_for_the_others() -> None:
 
 
 ROOM = [
-    # limits, what comes, who is displaced by the last, what is left
+    # limits, logins, the item that the last login displaces, the items that are left
     ("a full source loses the oldest of its busiest name", (3, 9), "xaA xbB xbC xcD", "B", "ACD"),
     ("names that have equally many: the oldest", (2, 9), "xaA xbB xcC", "A", "BC"),
     ("another source is not touched", (2, 9), "yaA xbB xbC xbD", "B", "ACD"),

@@ -1,4 +1,4 @@
-"""Changes on their way to a store."""
+"""Batches of changes for a store: changes that cancel out, and refused numbers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who uses which content."""
+"""Uses of contents: which messages refer to which content."""
 
 from storage.contents import ContentUses
 

@@ -1,4 +1,4 @@
-"""Which rows of the event log a query takes, and which a trim removes."""
+"""The rows of the event log that a query selects, and those that a trim removes."""
 
 import pytest
 

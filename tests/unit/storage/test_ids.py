@@ -1,4 +1,4 @@
-"""Ids on their way to a store: what comes and goes in one batch leaves no trace."""
+"""Changes to remembered ids in a batch: an id added and removed in one batch leaves no trace."""
 
 import pytest
 

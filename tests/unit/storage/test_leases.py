@@ -1,4 +1,4 @@
-"""What one batch does to leases: what is noted last counts."""
+"""Changes to leases in a batch: the last one counts."""
 
 import pytest
 

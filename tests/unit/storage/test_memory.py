@@ -1,4 +1,4 @@
-"""What only the store in memory does; `tests/contract` has what every store does."""
+"""Behaviour of the memory store alone; `tests/contract` has what all stores share."""
 
 from storage.batch import Batch
 from storage.memory import MemoryStore

@@ -1,4 +1,4 @@
-"""What a store keeps."""
+"""The records that a store keeps."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Stages on their way to a store: what comes and goes in one batch leaves no trace."""
+"""Changes to stages in a batch: a stage added and removed in one batch leaves no trace."""
 
 from storage.stages import StageChanges, StoredSink, StoredStage
 

@@ -1,4 +1,4 @@
-"""Which options each of an archive job's sources is given."""
+"""The options that each source of an archive job gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a verdict beside the table."""
+"""Facts that an audit reports beside its table of verdicts."""
 
 from __future__ import annotations
 

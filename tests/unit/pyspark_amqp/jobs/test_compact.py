@@ -1,4 +1,4 @@
-"""Compaction keeps every row, and is seen as a whole or not at all, wherever it is killed."""
+"""Compaction keeps every row, and takes effect completely or not at all, wherever it is killed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA: Final = schema_of(EVENT_LOG_COLUMNS)
 
 
 def put(archive: Archive, day: int, name: str, ids: range, schema: pa.Schema = SCHEMA) -> Path:
-    """A file with event log rows of those ids."""
+    """Write a file with event log rows that have these ids."""
     folder = archive.data(EVENTS) / f"date=2026-01-{day:02}"
     folder.mkdir(parents=True, exist_ok=True)
     rows = [dict.fromkeys(schema.names) | {"id": id_, "kind": f"ä{id_}", "at": AT} for id_ in ids]
@@ -34,7 +34,7 @@ def put(archive: Archive, day: int, name: str, ids: range, schema: pa.Schema = S
 
 
 def small_archive(root: Path) -> Archive:
-    """Two days of two queries: the last batch of each is to be left alone."""
+    """Return an archive with two days of two queries; the last batch of each must be left alone."""
     archive = Archive(root)
     for batch in range(4):
         put(archive, 30, file_name("a", batch, 0), range(batch * 3, batch * 3 + 3))
@@ -71,7 +71,7 @@ def test_small_files_become_one(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("PIP-62")
 def test_batches_that_come_meanwhile_stay_as_they_are(tmp_path: Path) -> None:
-    """Whoever is killed behind such a batch writes it again, and finds its files by their names."""
+    """A job killed after such a batch writes it again, and finds its files by their names."""
     archive = Archive(tmp_path)
     for batch in range(4):
         put(archive, 30, file_name("a", batch, 0), range(batch * 3, batch * 3 + 3))

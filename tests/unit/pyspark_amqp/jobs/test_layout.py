@@ -1,4 +1,4 @@
-"""What an archive says of jobs that work in it, or were killed."""
+"""An archive's record of jobs that work in it, or were killed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, STALE_S, Archive, Archive
 
 @pytest.mark.requirement("PIP-60")
 def test_a_query_has_begun_when_it_knows_where_it_is(tmp_path: Path) -> None:
-    """Spark makes the checkpoint, and its folders, before the first offset is in it."""
+    """Spark creates the checkpoint and its folders before the first offset is in it."""
     archive = Archive(tmp_path)
     assert not archive.has_begun("events")
     offsets = archive.checkpoint("events") / "offsets"
     offsets.mkdir(parents=True)
     (offsets / ".0.crc").touch()
     assert not archive.has_begun("events")
-    # the first ones are removed in the end
+    # Spark removes old offsets, so the first may be missing
     (offsets / "117").touch()
     assert archive.has_begun("events")
 

@@ -1,4 +1,4 @@
-"""When a replay with a rate sends what, and what it says where it breaks off."""
+"""Replays with a rate: the time of each slice, and the error that tells where one broke off."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_slices(total: int, rate: float, skip: int, expected: list[tuple[float, 
 
 
 class Clock:
-    """Time that passes while somebody waits, or sends."""
+    """A clock in seconds that advances while a replay waits or sends."""
 
     def __init__(self, sending_s: float) -> None:
         self.now = 100.0

@@ -1,4 +1,4 @@
-"""What a job tells of a failure of Spark's."""
+"""The cause that a job reports if Spark fails."""
 
 from __future__ import annotations
 

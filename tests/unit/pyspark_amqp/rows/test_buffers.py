@@ -1,4 +1,4 @@
-"""Values and maps of them in Arrow's buffers: from what is encoded as from what is decoded."""
+"""Values and maps of values in Arrow's buffers: the same from encoded and from decoded values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_encoded_values_are_held_like_decoded_ones(given: list[object]) -> None:
         added.add(value)
     array = struct_array(taken)
     array.validate(full=True)
-    # by their buffers: NaN is not equal to itself
+    # compared by their buffers, since NaN is not equal to itself
     assert same(values_of(array), given)
     assert array.to_pylist().__repr__() == struct_array(added).to_pylist().__repr__()
 

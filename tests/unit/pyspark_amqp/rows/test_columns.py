@@ -1,4 +1,4 @@
-"""Messages as rows of Arrow, there and back."""
+"""Messages as Arrow rows, in both directions."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ BODIES: Final = {
 
 
 def message_of(body: Body) -> JmsMessage:
-    """A message that has something in every column."""
+    """Return a message that has a value in every column."""
     message = JmsMessage(body, properties=dict(JMS_VALUES))
     message.time_to_live = 60_000
     stamp(
@@ -108,6 +108,7 @@ def message_of(body: Body) -> JmsMessage:
 def rows_of(
     messages: Sequence[bytes], names: Sequence[str] = ALL, **more: object
 ) -> pa.RecordBatch:
+    """Return the columns `names` of these encoded messages, as the source makes them."""
     maker = RowMaker(names, address="here", **more)  # type: ignore[arg-type]
     places = range(len(messages))
     told = told_of(messages, positions=places, enqueued_us=[NOW_US + at for at in places])
@@ -194,7 +195,7 @@ def test_a_message_of_each_kind_comes_back_byte_for_byte_from_its_columns(kind: 
     batch = rows_of([data])
     assert batch.column("bodyType").to_pylist() == [kind]
     assert batch.column("amqp").to_pylist() == [None]
-    # what a destination is, is said by where it is sent
+    # the destination is the address to which the message is sent
     columns = batch.drop_columns(["address"])
     maker = MessageMaker(name="q/1/0", address="orders", now_ms=lambda: NOW)
     [sent] = maker.messages(columns)
@@ -204,7 +205,7 @@ def test_a_message_of_each_kind_comes_back_byte_for_byte_from_its_columns(kind: 
 @pytest.mark.requirement("PIP-53")
 @pytest.mark.parametrize("first", range(len(BODIES)))
 def test_a_part_of_a_batch_has_the_messages_of_that_part(first: int) -> None:
-    """Arrow's slices share what they are cut from."""
+    """A slice of an Arrow batch shares the buffers of the whole batch."""
     data = [encode(message_of(body)) for body in BODIES.values()]
     part = rows_of(data).slice(first, 2)
     maker = MessageMaker(name="q", address="orders", now_ms=lambda: NOW)
@@ -239,7 +240,7 @@ def test_a_serialized_object_is_bytes() -> None:
 
 @pytest.mark.requirement("PIP-31")
 def test_what_is_not_asked_for_is_not_decoded() -> None:
-    """Bytes that are no message show it: nobody has looked at them."""
+    """Bytes that are no message raise no error if no column of their contents is asked for."""
     batch = rows_of([b"\x00no message"], ["position", "amqp", "address"], include_raw=True)
     assert batch.to_pylist() == [{"position": 0, "amqp": b"\x00no message", "address": "here"}]
 
@@ -256,7 +257,7 @@ def test_without_bodies_their_columns_are_null() -> None:
 
 
 def test_what_is_no_message_is_a_row_with_its_bytes_and_the_reason() -> None:
-    """Between others, which it leaves as they are."""
+    """The rows before and after it are not affected."""
     good = encode(message_of(MapBody({"a": 1})))
     batch = rows_of([good, b"\x00garbage", good])
     first, bad, last = batch.to_pylist()
@@ -392,7 +393,7 @@ def _sent(batch: pa.RecordBatch) -> list[bytes]:
 
 @pytest.mark.requirement("PIP-53")
 def test_properties_are_the_same_however_a_row_has_them() -> None:
-    """As a map of V, of structs with some of its fields, or a struct of either."""
+    """They may be a map of V, a map of structs with some of its fields, or a struct of either."""
     entries: dict[str, object] = {"colour": "red", "size": "xl"}
     some = {name: {"type": "string", "string": value} for name, value in entries.items()}
     part = pa.map_(pa.string(), pa.struct([("type", pa.string()), ("string", pa.string())]))
@@ -443,7 +444,7 @@ def test_another_message_format_is_not_sent_as_the_usual_one(raw: bool) -> None:
 
 
 def test_plain_columns_are_enough_and_ids_come_again() -> None:
-    """As Kafka's sink: a value, and properties without struct."""
+    """As for Kafka's sink, a value and properties without structs are enough."""
     batch = pa.RecordBatch.from_pylist(
         [{"value": "x", "properties": [("colour", "red")]}, {"value": "y", "properties": None}],
         schema=pa.schema(

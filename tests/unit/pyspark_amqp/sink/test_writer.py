@@ -1,5 +1,4 @@
-"""The sink without Spark: what its writers ask of a broker that runs, and what they make of the
-answers."""
+"""The sink's writers without Spark, with a running broker: their requests, and its answers."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ JOB: Final = "a-query"
 
 
 class OneTask(Writing):
-    """Writes a batch of a query in one task."""
+    """A writer that writes a batch of a query in one task."""
 
     def __init__(self, options: Options, batch: int, *, attempt: int = 7) -> None:
         super().__init__(options)
@@ -53,7 +52,7 @@ def write(broker: Broker, batch: int, *texts: str) -> None:
 
 @pytest.mark.requirement("PIP-52")
 def test_a_batch_behind_which_another_was_shown_is_not_lost_silently(broker: Broker) -> None:
-    """As by a checkpoint that was restored from a backup."""
+    """A checkpoint that was restored from a backup repeats such a batch."""
     for batch, text in enumerate(("a", "b")):
         write(broker, batch, text)
     write(broker, 1, "b")
@@ -68,8 +67,7 @@ def test_a_batch_behind_which_another_was_shown_is_not_lost_silently(broker: Bro
 def test_a_task_may_pause_between_batches_for_longer_than_a_connection_lives(
     broker: Broker,
 ) -> None:
-    """What comes behind the pause comes by another connection, into the same stage, behind what
-    there is."""
+    """Rows after the pause come by another connection, and follow the others in one stage."""
 
     def paused() -> Iterator[pa.RecordBatch]:
         yield rows("a", "b")
@@ -98,7 +96,7 @@ DROPPING = [
 def test_what_was_dropped_between_two_connections_of_a_task_is_told(
     broker: Broker, drop: Callable[[Management], object]
 ) -> None:
-    """Nothing is shown, and the batch can be done again."""
+    """No message is shown, and the batch can be repeated."""
 
     def dropped() -> Iterator[pa.RecordBatch]:
         yield rows("a", "b")
@@ -128,7 +126,7 @@ def test_a_batch_for_which_there_is_no_room_is_told_with_what_helps(broker: Brok
 def test_a_broker_that_is_lost_when_all_is_shown_fails_no_write(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nobody listens on the port 9 of this machine."""
+    """No program listens on port 9 of this machine."""
     writer = SinkBatchWriter(options("amqp://127.0.0.1:9", **{"amqp.timeout": "1s"}))
     with caplog.at_level(logging.WARNING):
         writer.commit([])  # there is nothing to show

@@ -1,4 +1,4 @@
-"""The event log's stream without Spark: what of it is lost is told, and nothing is skipped."""
+"""The stream of the event log without Spark: lost rows are reported, and none is skipped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.pyspark_amqp.sending import message, send
 
 KEPT: Final = 50
 SOME: Final = 1000
-"""So many rows are kept at most, and so many make the broker trim."""
+"""Rows that make the broker trim its event log; it then keeps KEPT rows at most."""
 
 WAYS: Final = ("amqp", "http")
 
@@ -43,8 +43,10 @@ def at(number: int) -> dict[str, int]:
 @pytest.mark.parametrize("careful", ["true", "false"])
 @pytest.mark.parametrize("way", WAYS)
 def test_ids_that_went_back_end_the_query(way: str, careful: str) -> None:
-    """As with a checkpoint of another store: by the first look of a process, by a later one, and
-    by a batch that was planned before."""
+    """A checkpoint of another store has such ids.
+
+    The first look of a process ends the query, and so do a later look and a batch planned before.
+    """
     with kept() as broker:
         add(broker, 5)
         for begun in (False, True):

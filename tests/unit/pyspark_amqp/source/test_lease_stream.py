@@ -1,4 +1,4 @@
-"""The stream that takes messages without Spark: what is told where something is not there."""
+"""The stream that takes messages, without Spark: the errors if a node or lease is missing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_queue_that_is_not_there_is_no_lost_lease() -> None:
 @pytest.mark.requirement("PIP-42")
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_batch_whose_lease_is_lost_fails_or_comes_again(broker: Broker, fails: bool) -> None:
-    """Of a batch of two batches the first is not known to this process any more."""
+    """Spark's batch consists of two batches of the lease; this process knows only the second."""
     address = f"lost-{fails}"
     send(broker.url, address, [message(at, address) for at in range(COUNT)])
     given = options(broker, address=address, failOnLeaseLoss=str(fails))

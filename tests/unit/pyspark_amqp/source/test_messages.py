@@ -1,4 +1,4 @@
-"""What the broker tells beside a message, and which of a queue's messages are read."""
+"""Facts that the broker adds to a message, and the messages of a queue that a part reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions of Spark as selectors: each is one that the broker's own parser takes."""
+"""Spark's conditions as selectors, all of which the broker's own parser accepts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
         (LessThanOrEqual(("JMSTimestamp",), MOMENT), "JMSTimestamp <= 1704067200000"),
         (In(("JMSXGroupID",), ("a", "b", None)), "JMSXGroupID IN ('a', 'b')"),
         (StringStartsWith(("JMSType",), "a_b%!"), "JMSType LIKE 'a!_b!%!!%' ESCAPE '!'"),
-        # what a selector says otherwise than SQL, or not at all, is Spark's alone
+        # conditions that a selector lacks, or evaluates differently, are left to Spark
         (GreaterThan(("JMSType",), "a"), None),
         (LessThanOrEqual(("JMSTimestamp",), MOMENT.replace(microsecond=1)), None),
         (EqualTo(("JMSDeliveryMode",), 2), None),

@@ -1,4 +1,4 @@
-"""The source's ways to a broker that runs, without Spark: the same rows by AMQP and by HTTP."""
+"""The source's ways to a running broker, without Spark: the same rows by AMQP and by HTTP."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COUNT: Final = 40
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """With forty messages of all kinds in `orders`, in three groups."""
+    """Run a broker with forty messages of all kinds in `orders`, in three groups."""
     with Broker(http={"port": 0}, address=[{"pattern": "orders", "event_log": True}]) as running:
         send(running.url, "orders", [message(at) for at in range(COUNT)])
         yield running
@@ -53,7 +53,7 @@ def source(url: str, use: Use = Use.BATCH, /, **given: str) -> Options:
 
 
 def both(broker: Broker, use: Use = Use.BATCH, /, **given: str) -> list[Options]:
-    """The same, by AMQP and by HTTP."""
+    """Return equal options, for AMQP and for HTTP."""
     return [
         source(broker.url, use, **given),
         source(broker.url, use, managementUrl=broker.http_url, **given),
@@ -94,7 +94,7 @@ def test_a_schema_that_names_the_encoded_message_gets_it(broker: Broker) -> None
 
 
 def test_both_ways_tell_the_message_format(broker: Broker) -> None:
-    """Of a message that is made of sections, and of one that is not."""
+    """One message consists of sections, another one does not."""
 
     def publish(app: App) -> None:
         batch = app.container.journal.batch
@@ -147,7 +147,7 @@ def test_slices_of_a_lease_are_the_same_by_both_ways_and_again(broker: Broker) -
         assert tables[0].num_rows == count
         seen += tables[0].column("JMSMessageID").to_pylist()
     assert len(set(seen)) == 25
-    # another process opens the same lease: it has the batch, this one has nothing any more
+    # another process opens the same lease: it gets the batch, and this one has lost it
     heir = Lease(amqp, "by-both", place)
     assert (heir.batch_number, heir.settled) == (1, 0)
     assert heir.acquire(1, **limits) == lease_batch
@@ -201,7 +201,7 @@ def test_rows_that_are_gone_are_told_of(start: int | None, behind: int | None) -
 
 @pytest.mark.requirement("PIP-46")
 def test_the_first_broker_that_answers_is_taken(broker: Broker) -> None:
-    """Nobody listens on the port 9 of this machine."""
+    """No program listens on port 9 of this machine."""
     with opened(source(f"amqp://127.0.0.1:9,{broker.url}", address="orders")) as asked:
         assert asked.ask("READ", "queue", "orders")["messages"] == COUNT
     nowhere = {"amqp.timeout": "1s"}
@@ -269,7 +269,7 @@ def test_what_the_broker_does_not_take_is_told(broker: Broker) -> None:
 
 @pytest.mark.requirement("PIP-47")
 def test_who_vouches_for_the_broker_is_asked(broker: Broker, tmp_path: Path) -> None:
-    """The broker behind something that ends TLS, as in most places."""
+    """The broker runs behind a proxy that ends TLS, as it usually does."""
     ours, other = (certificate(tmp_path / name) for name in ("ours", "other"))
     part = part_of_queue(QUEUE, 0, 1, selector=None, until_ms=0)
     with encrypted(broker.url, ours) as amqps, encrypted(broker.http_url, ours) as https:

@@ -1,4 +1,4 @@
-"""A connection of the pipeline: how it is kept, and what one is told when it ends."""
+"""A connection of the pipeline: how it is kept open, and the errors when it ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IDLE_MS: Final = 1000
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """It ends connections on which nobody says anything for a second."""
+    """Run a broker that closes connections which are silent for IDLE_MS, a second."""
     small = {"name": "small", "max_messages": 3, "full": "block"}
     closed = {"pattern": "closed", "auto_create": False}
     with Broker(queue=[small], address=[closed], idle_time_out_ms=IDLE_MS) as running:
@@ -124,7 +124,7 @@ def test_who_is_not_let_in_is_told_at_once() -> None:
 
 
 def _greet(listener: socket.socket) -> None:
-    """Open one connection, and say no more."""
+    """Open one connection, then send nothing more."""
     wire, _ = listener.accept()
     engine, transport = proton.Connection(), Transport(Transport.SERVER)
     transport.sasl().allowed_mechs("ANONYMOUS")
@@ -160,7 +160,7 @@ def test_who_waits_for_longer_than_a_connection_may_rest_keeps_it(broker: Broker
 
 
 def test_connections_leave_nothing_behind(broker: Broker) -> None:
-    """Proton keeps what its C library refers to until that says that it is free."""
+    """Proton keeps objects that its C library refers to until the library reports them as free."""
 
     def use() -> int:
         with opened(options(broker.url)) as asked:

@@ -1,4 +1,4 @@
-"""The event log out of the store itself: the rows that the broker tells."""
+"""The event log read from the store itself: the same rows as from the broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def options(**given: str) -> Options:
 @pytest.mark.requirement("PIP-36")
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_the_store_has_the_rows_that_the_broker_tells(kind: str, tmp_path: Path) -> None:
-    """A PostgreSQL while its broker runs, an SQLite file when it has stopped."""
+    """PostgreSQL is read while its broker runs, an SQLite file after the broker has stopped."""
     server = postgres.server() if kind == "postgresql" else None
     store = server.url(server.database()) if server else f"sqlite:///{tmp_path / 'store.db'}"
     with Broker(store=store, http={"port": 0}, address=LOGGED) as running:

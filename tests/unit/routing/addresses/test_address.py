@@ -1,4 +1,4 @@
-"""Which texts are addresses."""
+"""Addresses: which texts are valid, and the parts of each."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def test_a_node_can_be_made(name: str, kind: str, owner: int, told: str | None) 
         address.check_node(address.Address(name, kind), owner=owner)
 
 
-# text, name, key, words, begins
+# text, name, key, words, beginning
 PARTS = [
     pytest.param("news", "news", "", "news", "", id="a name"),
     pytest.param("news/eu.gold", "news", "eu.gold", "news", "", id="a topic and a key"),

@@ -1,4 +1,4 @@
-"""The six classes of RFC012: how they are written, which nodes they name, what these promise."""
+"""The six classes of RFC012: their spelling, the nodes they name, and what these guarantee."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_pattern_stands_for_topics_of_its_own_class() -> None:
     }
 
 
-# -- what they promise
+# -- what the nodes guarantee
 
 
 @pytest.mark.requirement("DST-11", "DST-12", "DST-14")

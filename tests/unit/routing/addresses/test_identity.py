@@ -1,4 +1,4 @@
-"""The identity of a subscription in one text."""
+"""The identity of a subscription as one text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words, wildcards, and what a pattern stands for."""
+"""Words, wildcards, and the keys that a pattern matches."""
 
 import pytest
 from hypothesis import given

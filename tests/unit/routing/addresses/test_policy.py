@@ -1,4 +1,4 @@
-"""Which pattern an address falls under."""
+"""The policy of an address: the settings of the first pattern that matches it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Prefixes of addresses: which kind they mean, what they name, and what is refused."""
+"""Prefixes of addresses: the kind that each means, the node it names, and refusals."""
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_refused(address: str, kind: str, error: type[RoutingError], told: str) 
 
 @pytest.mark.parametrize("name", ["a", "temp-queue://a"])
 def test_a_temporary_prefix_names_no_other_node(name: str) -> None:
-    """A queue that is there is not a temporary one, whatever it is called."""
+    """An existing queue that is not temporary is not found by such a prefix, whatever its name."""
     routing = Routing()
     routing.queue("a")
     with pytest.raises(NoSuchNode):

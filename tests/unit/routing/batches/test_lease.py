@@ -1,4 +1,4 @@
-"""A lease as a consumer: it takes part in its queue like any other."""
+"""A lease as a consumer: its queue treats it like any other."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a batch is cut into slices."""
+"""The slices of a lease's batch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""All leases: what is noted of them, how they end, and how many there may be."""
+"""All leases: what is stored of them, how they end, and how many there may be."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""One stage: what it keeps, what it promises room for, and what becomes of it."""
+"""One stage: its messages, the room it reserves for them, and its end."""
 
 import pytest
 
@@ -162,7 +162,7 @@ def test_the_lifecycle_journal_tells_of_a_message_when_it_is_committed() -> None
 
 
 def kinds(routing: Routing) -> list[object]:
-    """What the journal has been told since the last commit."""
+    """Return the kinds of the events logged since the last commit."""
     events = routing.batch.events
     return [] if events is None else [row[2] for row in events.rows]
 
@@ -288,7 +288,7 @@ def test_a_sender_to_a_stage_gets_the_credit_that_the_target_has_room_for() -> N
 @pytest.mark.requirement("PIP-15")
 @pytest.mark.parametrize("kind", [QUEUE, TOPIC])
 def test_a_batch_that_can_never_fit_is_refused_and_waits_for_nobody(kind: str) -> None:
-    """No consumer can make room: all senders would wait, and no commit would come."""
+    """No consumer can make room: all senders would wait for ever, and no commit would follow."""
     staging = Staging(Routing(policy=AddressPolicy(max_messages=8)))
     if kind == TOPIC:
         staging.routing.consumer(staging.routing.topic("q"))
@@ -309,7 +309,7 @@ def test_a_batch_that_can_never_fit_is_refused_and_waits_for_nobody(kind: str) -
 def _send_with_credit(
     staging: Staging, stage: StagedTransaction, sender: RecordingProducer
 ) -> None:
-    """Send one message, as a link does that has credit for it, and asks for more."""
+    """Send one message as a link does that has credit, and ask for more credit."""
     assert stage.credit_pool is not None
     assert sender.credit > 0, "it waits for ever"
     sender.credit -= 1

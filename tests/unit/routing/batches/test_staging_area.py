@@ -1,4 +1,4 @@
-"""All stages of a broker: commits, what ends with them, limits, and what a restart finds."""
+"""All stages of a broker: commits, what they end, limits, and recovery after a restart."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from tests.support.staging import Staging, depth, restarted, task
 
 
 def stored(staging: Staging) -> int:
-    """How many staged messages the store has, once it has all that was noted."""
+    """Return the number of staged messages in the store after a commit."""
     staging.routing.commit()
     found = staging.routing.store.load_now(list(range(1, 1000)))
     return len([each for each in found if each.queue == STAGED])
@@ -128,7 +128,7 @@ def too_old(staging: Staging) -> Staging:
 
 
 def damaged(number: int) -> Callable[[Staging], Staging]:
-    """As a start finds it that cannot read one of the messages."""
+    """Return a function that restarts a broker which cannot read the message `number`."""
 
     def begin_again(staging: Staging) -> Staging:
         staging.routing.commit()
@@ -153,7 +153,7 @@ DROPPED = [
 def test_what_is_dropped_while_it_is_staged_is_not_half_committed(
     drop: Callable[[Staging], Staging], left: int
 ) -> None:
-    """A task goes on behind what was dropped, as by a connection of its own it can."""
+    """The task goes on sending after the drop, which it can by a connection of its own."""
     staging = Staging(Routing(stage_retention_ms=LOOK_EVERY_MS))
     staging.send(task(), b"a", b"b")
     staging.send(task(), b"c", address="r")
@@ -264,7 +264,7 @@ def test_a_sink_that_is_forgotten_begins_anew() -> None:
 
 @pytest.mark.requirement("PIP-14")
 def test_what_nobody_commits_goes_when_it_is_old() -> None:
-    """The setting stage_retention_s."""
+    """The limit is the setting stage_retention_s."""
     staging = Staging(Routing(stage_retention_ms=100_000))
     staging.send(task(0), b"a")
     staging.routing.advance(60_000)

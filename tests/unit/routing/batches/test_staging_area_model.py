@@ -1,7 +1,7 @@
-"""Stages against the simplest thing that could mean the same: dictionaries, and lists of bodies.
+"""Stages compared with the simplest model of them: dictionaries and lists of bodies.
 
-Whatever order sends, commits, aborts, deletions and restarts come in: what can be seen, what is
-staged, what it takes of the room, and what the store has, are as the model says.
+After sends, commits, aborts, deletions and restarts in any order, the visible messages, the staged
+ones, the room that they take, and the contents of the store are as the model says.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tests.support.staging import Staging, restarted, task
 
 QUERIES = st.sampled_from(["a", "b"])
 AHEAD = st.integers(0, 2)
-"""Of the last batch that was committed: 0 is done again."""
+"""Distance of a batch from the last committed batch; 0 repeats that batch."""
 EVERY_TASK = [(partition, attempt) for partition in (0, 1) for attempt in (0, 1)]
 ADDRESSES = st.sampled_from(["q", "r"])
 
 Key = tuple[str, int, int, int, str]
-"""query, batch, partition, attempt, address"""
+"""Query, batch, partition, attempt and address of a stage."""
 
 
 class Stages(RuleBasedStateMachine):
-    """The router on one side, three dictionaries on the other."""
+    """The router, and a model of it in three dictionaries."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,6 +58,7 @@ class Stages(RuleBasedStateMachine):
             self.staged.setdefault((query, batch, *of, address), []).extend(bodies)
 
     def batch_of(self, query: str, ahead: int) -> int:
+        """Return the batch of `query` that is `ahead` of the last committed one, at least 0."""
         return max(0, self.watermarks.get(query, -1) + ahead)
 
     @rule(
@@ -70,7 +71,7 @@ class Stages(RuleBasedStateMachine):
     def commit(
         self, query: str, ahead: int, tasks: list[tuple[int, int]], most: int, off: int
     ) -> None:
-        """Of some tasks; mostly the first of them has sent what is staged."""
+        """Commit some tasks; `off` is the error in the first one's count of messages, mostly 0."""
         batch = self.batch_of(query, ahead)
         named = tasks[:most]
         counts = [self.count(query, batch, each) for each in named]
@@ -97,7 +98,7 @@ class Stages(RuleBasedStateMachine):
         return [key for key in self.staged if key[:4] == (query, batch, *of)]
 
     def count(self, query: str, batch: int, of: tuple[int, int]) -> int:
-        """How many messages a task has staged."""
+        """Return the number of messages that a task has staged."""
         return sum(len(self.staged[key]) for key in self.of_task(query, batch, of))
 
     def drop(self, is_gone: Callable[[Key], bool]) -> None:
@@ -155,7 +156,7 @@ class Stages(RuleBasedStateMachine):
         assert self.staging.stages.bytes == sum(int(sink.bytes()) for sink in sinks.values())
 
     def given(self) -> list[int]:
-        """Every number that a message may have."""
+        """Return all numbers that a message may have."""
         return list(range(1, int(self.staging.routing.router.next_stored_number())))
 
 

@@ -1,4 +1,4 @@
-"""When writing waits for consumers: decided by what was measured, on a clock that the test sets."""
+"""The decision whether writing waits for consumers, by measured latencies on a simulated clock."""
 
 from collections.abc import Iterable
 
@@ -9,11 +9,11 @@ from broker.routing.credit.commit_delay import PATIENCE, CommitDelay
 
 HOLD_US = 2000
 ENOUGH = 12
-"""Settlements after which what they have in common decides."""
+"""Settlements after which the latency that they have in common decides."""
 
 
 class Timed:
-    """A queue's promptness, and messages one after the other, each in a batch of its own."""
+    """The acknowledgement latency of a queue, and messages in turn, each in a batch of its own."""
 
     def __init__(self) -> None:
         self.ack_latency = AckLatency(CommitDelay(HOLD_US))
@@ -26,7 +26,7 @@ class Timed:
         return self.number
 
     def settle(self, lag_us: int) -> None:
-        """A message comes, and is consumed so long after that."""
+        """Let a message arrive, and be settled after `lag_us` microseconds."""
         number = self.arrive()
         self.now_us += lag_us
         assert self.ack_latency.timed == number
@@ -73,7 +73,7 @@ def test_what_settlements_prove(lags_us: list[int], is_prompt: bool) -> None:
 
 
 def test_a_prompt_queue_that_slows_down_a_little_stays_prompt() -> None:
-    """What is held is still gone in time; a limit that is met and missed in turn helps nobody."""
+    """Held messages are still settled in time; a state that keeps changing helps no client."""
     timed = prompt()
     timed.settle_all([HOLD_US * 3 // 4] * 40)
     assert timed.ack_latency.is_prompt

@@ -1,11 +1,11 @@
-"""Producers that wait for the same thing."""
+"""Producers that wait for the same condition."""
 
 from broker.routing.credit.blocked_producers import BlockedProducers
 from tests.support.parties import RecordingProducer
 
 
 class Insistent(RecordingProducer):
-    """Waits again as soon as it may go on."""
+    """A producer that waits again as soon as it is resumed."""
 
     def __init__(self, waiting: BlockedProducers) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How long messages wait for their consumers, by the time of commits."""
+"""The time for which messages are held for their consumers, derived from the time of commits."""
 
 import pytest
 
@@ -8,7 +8,7 @@ LEAST_US = 2000
 MANY = 50
 
 COMMITS = {
-    # name: the setting, the time of each of many commits, and of the hold
+    # name: the setting, the time of each of many commits, the resulting hold; all in µs
     "quick commits": (LEAST_US, 500, LEAST_US),
     "commits as long as the setting": (LEAST_US, LEAST_US, LEAST_US),
     "slow commits": (LEAST_US, 5 * LEAST_US, 5 * LEAST_US),

@@ -1,4 +1,4 @@
-"""Credit of producers of a node that blocks when it is full: never more than room, fairly."""
+"""Credit of producers of a node that blocks when it is full: fair, and never more than its room."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.support.parties import RecordingProducer
 from tests.support.routing import Routing, new_message
 
 ROOM = {
-    # name: max_messages, max_bytes, messages, size, granted, left
+    # name: max_messages, max_bytes, messages, size, granted, room left
     "no limits": (0, 0, 10**6, 10**9, 10**6, UNLIMITED),
     "an empty queue": (10, 0, 0, 0, 0, 10),
     "what is there and what is granted are taken": (10, 0, 3, 999, 4, 3),
@@ -50,7 +50,7 @@ def test_the_room_left_for(
 
 
 PORTIONS = {
-    # name: room, how many wait, how much one may have, how much it gets
+    # name: room, number of waiting producers, most that one may have, what it gets
     "one alone leaves three quarters": (100, 1, 500, 25),
     "of many each gets less": (100, 47, 500, 2),
     "one at least": (3, 50, 500, 1),
@@ -66,7 +66,7 @@ def test_a_portion_for(left: int, waiting: int, most: int, expected: int) -> Non
 
 
 class Shop:
-    """A node that blocks when it is full, and the producers that it has."""
+    """A node that blocks when it is full, and its producers."""
 
     def __init__(self, node: Queue | Topic, routing: Routing) -> None:
         assert node.credit_pool is not None
@@ -76,6 +76,7 @@ class Shop:
         self.producers: list[RecordingProducer] = []
 
     def come(self, count: int = 1, *, gives_back: bool = True) -> list[RecordingProducer]:
+        """Add `count` producers that ask for credit; return them."""
         new = [RecordingProducer(gives_back=gives_back) for _ in range(count)]
         for producer in new:
             self.producers.append(producer)
@@ -84,7 +85,7 @@ class Shop:
         return new
 
     def send(self, producer: RecordingProducer, count: int = 1) -> int:
-        """Put up to so many messages, as far as there is credit; how many that were."""
+        """Put up to `count` messages as far as there is credit; return their number."""
         sent = 0
         while sent < count and producer.credit > 0:
             producer.credit -= 1
@@ -96,7 +97,7 @@ class Shop:
         return sent
 
     def look(self) -> None:
-        """Let time pass until one looks whose credit lies idle; who gave back asks again."""
+        """Advance to the next check for idle credit; producers that returned theirs ask again."""
         self.routing.advance(int(LOOK_EVERY_MS))
         for producer in self.producers:
             if producer.is_recalled and producer.credit == 0:

@@ -1,4 +1,4 @@
-"""When the disk counts as nearly full, and who waits for it."""
+"""Disks that count as nearly full, and the producers that wait for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.routing import Routing
 LEAST = 16 * MEBIBYTE
 
 SHORTAGES = {
-    # name: free, short now, expected
+    # name: free bytes, short before, short now
     "more than enough": (LEAST * 10, False, False),
     "just enough": (LEAST, False, False),
     "too little": (LEAST - 1, False, True),
@@ -45,7 +45,7 @@ def test_a_large_reserve_does_not_want_a_large_disk() -> None:
 
 
 class Disk(Space):
-    """So much is free as a test says."""
+    """A disk whose free space and failures are set by a test."""
 
     def __init__(self) -> None:
         self.free = LEAST
@@ -65,7 +65,7 @@ class Disk(Space):
 
 
 class Setting:
-    """A reserve that has begun, on a disk with just enough."""
+    """A disk guard that has begun, on a disk with just enough room."""
 
     def __init__(self) -> None:
         self.routing = Routing()
@@ -75,11 +75,11 @@ class Setting:
         self.disk_guard.begin()
 
     def looked(self) -> tuple[int, bool]:
-        """How often one has looked, and whether there is too little."""
+        """Return the number of looks at the disk, and whether there is too little room."""
         return self.disk.looks, self.disk_guard.is_short
 
     def second(self) -> None:
-        """Let the next look come."""
+        """Let the time of the next look come."""
         self.routing.clock.advance(LOOK_EVERY_MS)
         self.router.timer_queue.tick(self.routing.clock.now_ms())
 
@@ -138,7 +138,7 @@ def test_a_store_that_is_away_is_not_called_a_full_disk() -> None:
 
 
 def test_a_full_disk_is_told_each_way() -> None:
-    """However much room there seems to be."""
+    """A disk that reports itself as full counts as full however many bytes are free."""
     setting = Setting()
     setting.disk.free = LEAST * 2
     setting.disk.full = True

@@ -1,4 +1,4 @@
-"""What messages in queues count for in the memory budget, from their arrival to their end."""
+"""The bytes that queued messages count for in the memory budget, from arrival to end."""
 
 from collections.abc import Callable
 from typing import Final

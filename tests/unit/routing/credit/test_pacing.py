@@ -1,4 +1,4 @@
-"""When producers are held back, and for how long."""
+"""Pacing: the conditions under which producers are held back, and for how long."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""How many messages producers may have under way, by what was measured on a simulated clock."""
+"""The number of messages that producers may have under way, measured on a simulated clock."""
 
 import pytest
 
@@ -16,13 +16,13 @@ from broker.routing.credit.producer_window import (
 
 HOLD_US = 2000
 EVERY_US = 1000
-"""So often a message is timed under load."""
+"""Interval between two timed messages under load, in µs."""
 
 SLOW = 10 * HOLD_US
 
 
 class Measured:
-    """The headway of a queue under load, where one message after the other is timed."""
+    """The producer window of a queue under load, where one message at a time is timed."""
 
     def __init__(self) -> None:
         self.hold = CommitDelay(HOLD_US)
@@ -30,7 +30,7 @@ class Measured:
         self.now_us = 1_000_000
 
     def measure(self, lag_us: int, times: int = 1) -> int:
-        """Let so many messages be settled after `lag_us` each; the window after that."""
+        """Let `times` messages be settled after `lag_us` each; return the window after that."""
         for _ in range(times):
             self.now_us += max(EVERY_US, lag_us)
             self.producer_window.measured(lag_us, self.now_us)
@@ -38,7 +38,7 @@ class Measured:
 
 
 HISTORIES = {
-    # name: (lag in microseconds, how many messages) in turn, the window of a producer
+    # name: (lag in µs, number of messages) in turn, the resulting window of a producer
     "consumers are new": ([], FIRST),
     "a message was consumed soon": ([(100, 1)], FIRST + FIRST // 16),
     "consumers keep up for long": ([(100, 100)], WIDEST),

@@ -1,4 +1,4 @@
-"""When the store counts as behind, and who waits for it."""
+"""Stores that count as behind, and the producers that wait for them."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from broker.routing.credit.store_backpressure import UNWRITTEN_MAX, StoreBackpre
 from tests.support.parties import RecordingProducer
 
 SHARES = {
-    # name: bytes that are not written, behind
+    # name: bytes that are not yet written, whether the store is behind
     "nothing is to be written": (0, False),
     "as much as may be": (UNWRITTEN_MAX, False),
     "more than that": (UNWRITTEN_MAX + 1, True),

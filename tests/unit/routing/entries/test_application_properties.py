@@ -1,4 +1,4 @@
-"""Application-properties put into encoded messages, and taken out."""
+"""Application-properties added to encoded messages, and removed from them."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_senders_own_stay_but_for_those_of_the_same_names() -> None:
 
 
 def test_a_message_without_a_body_at_hand() -> None:
-    """Of a large message the body is elsewhere."""
+    """The body of a large message is stored elsewhere."""
     encoded = message(to="q")
     before = split(encoded, 0, len(encoded)).body
     changed = with_properties(encoded[:before], [("a", "x")], without=NONE)

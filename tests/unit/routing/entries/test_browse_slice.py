@@ -1,4 +1,4 @@
-"""Which messages are of a part."""
+"""The messages that belong to a part of a queue."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a message says of its move to a dead-letter or expiry node, and what stays as it was."""
+"""Messages moved to a dead-letter or expiry node: their annotations, and what does not change."""
 
 import asyncio
 
@@ -35,32 +35,32 @@ SOLD_OUT = Cause("rejected", "shop:sold-out", "no more of these")
 
 
 def annotated(**pairs: object) -> bytes:
-    """An encoded message with these annotations; `_` in a key stands for `-`."""
+    """Return an encoded message with these annotations; `_` in a key stands for `-`."""
     annotations = {key.replace("_", "-"): value for key, value in pairs.items()}
     return encoded_message(b"hello", to="q", annotations=annotations)
 
 
 def facts(message: Message) -> dict[str, object]:
-    """The annotations by their keys."""
+    """Return the annotations of a message by their keys."""
     return {str(key): value for key, value in message.annotations().pairs}
 
 
 def failing(
     queue: Queue, routing: Routing, encoded: bytes = BARE, *, durable: bool = False
 ) -> QueueEntry:
-    """An entry that a consumer of `queue` has."""
+    """Put a message into `queue`; return its entry, which a consumer holds."""
     queue.put(new_message(encoded, durable=durable), routing.batch)
     return routing.consumer(queue, 1).entries[0]
 
 
 def only(queue: Queue, routing: Routing) -> Message:
-    """The one message that waits in `queue`."""
+    """Return the only ready message in `queue`."""
     consumer = routing.consumer(queue, 2)
     assert len(consumer.entries) == 1
     return consumer.entries[0].message
 
 
-# -- why and where from
+# -- cause and origin
 
 CAUSES = {
     "rejected, and said why": (
@@ -145,7 +145,7 @@ def test_a_message_is_moved_as_it_is_with_annotations(encoded: bytes) -> None:
     assert departed(entry, EXPIRED, WALL_START_MS).encoded == encoded
 
 
-# -- by which way
+# -- how messages are moved
 
 
 @pytest.mark.requirement("RCV-02")
@@ -186,7 +186,7 @@ def test_a_dead_letter_still_expires() -> None:
 
 @pytest.mark.requirement("DLY-01")
 def test_a_dead_letter_has_no_delivery_time() -> None:
-    """It was due once; a clock that is put back must not hide it."""
+    """The message was due once; a wall clock that is set back must not hide it."""
     routing = Routing()
     queue = routing.queue()
     queue.put(new_message(BARE, deliver_at_ms=WALL_START_MS + 10), routing.batch)
@@ -220,7 +220,7 @@ TELLING = AddressPolicy(dead_letter_properties=True)
 
 
 def properties(message: Message) -> dict[str, object]:
-    """The application properties, each as its type has it."""
+    """Return the application-properties of a message as AMQP values."""
     encoded = message.encoded
     at = split(encoded, 0, len(encoded)).application_properties
     if at < 0:
@@ -308,7 +308,7 @@ def test_a_message_has_annotations_alone_with_properties(encoded: bytes) -> None
 
 @pytest.mark.requirement("PRD-03")
 def test_a_dead_letter_with_much_before_its_body_can_be_read_again() -> None:
-    """Annotations and properties share the room: what is beyond it no store gives back."""
+    """Annotations for which properties leave no room are left out: a store could not read them."""
     content = encoded_message(b"a", properties={"own": bytes(SECTIONS_BEFORE_BODY_MAX - 50)})
     split(content, 0, len(content))
     routing = Routing()

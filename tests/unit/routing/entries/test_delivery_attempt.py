@@ -1,4 +1,4 @@
-"""What is counted of an attempt, and what a release loop costs."""
+"""The record of an unsuccessful delivery attempt, and the cost of a release loop."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_an_entry_released_ten_times_waits_for_that_link_and_for_no_other() -> N
 
 @pytest.mark.requirement("RCV-06", "RCV-08")
 def test_what_is_released_behind_a_failure_keeps_its_place_however_often() -> None:
-    """A JMS client that rolls back a message releases what it had prefetched behind it."""
+    """A JMS client that rolls back a message releases the messages prefetched after it."""
     routing = Routing(policy=AddressPolicy(max_delivery_count=0))
     queue = routing.queue()
     routing.put(queue, b"failing", b"prefetched")

@@ -1,4 +1,4 @@
-"""What an entry remembers of the consumers that had it."""
+"""The history of a queue entry with the consumers that held it."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ NOW_MS = 1000
 
 
 def consumers(count: int) -> list[Consumer]:
-    """Consumers with the numbers 1, 2, …"""
+    """Return consumers with the numbers 1 to `count`."""
     made: list[Consumer] = []
     for number in range(1, count + 1):
         consumer = RecordingConsumer()
@@ -28,7 +28,7 @@ def new_entry() -> QueueEntry:
 
 
 def release(entry: QueueEntry, number: int, present: list[Consumer]) -> int:
-    """Have the consumer of that number give `entry` back at NOW_MS; for how long it must wait."""
+    """Let consumer `number` release `entry` at NOW_MS; return its pause in ms."""
     history = entry.history_with(number, present)
     pause = history.release(0)
     history.paused_until_ms = NOW_MS + pause
@@ -36,7 +36,7 @@ def release(entry: QueueEntry, number: int, present: list[Consumer]) -> int:
 
 
 def depth(entry: QueueEntry) -> int:
-    """How many consumers the entry remembers."""
+    """Return the number of consumers that the entry remembers."""
     count, history = 0, entry.history
     while history is not None:
         count, history = count + 1, history.next
@@ -96,7 +96,7 @@ def test_consumers_that_have_left_are_forgotten_when_another_one_comes() -> None
 
 
 class Crowd(list[Consumer]):
-    """Consumers, and how often somebody looked through them."""
+    """Consumers, and the number of searches through them."""
 
     looks = 0
 
@@ -108,7 +108,7 @@ class Crowd(list[Consumer]):
 def test_the_consumers_of_a_queue_are_not_looked_through_for_each_that_gives_an_entry_back() -> (
     None
 ):
-    """A thousand consumers that go together return a message many times between them."""
+    """A thousand consumers that leave together return a message many times."""
     entry, present = new_entry(), Crowd(consumers(100))
     for number in (7, 100, 1, 101, 50):
         entry.history_with(number, present).refused = True

@@ -1,4 +1,4 @@
-"""When a message's life is over."""
+"""The expiry of a message."""
 
 import pytest
 

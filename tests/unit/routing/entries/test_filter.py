@@ -1,4 +1,4 @@
-"""What a receiver's filter lets pass, and which filters are the same."""
+"""The messages that a receiver's filter accepts, and the equality of filters."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Message groups: whose they are, when they move, what is remembered of them."""
+"""Message groups: their owners, their moves to other consumers, and which are remembered."""
 
 import pytest
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.requirement("RCV-07")
 OWNER, OTHER = 1, 2
 
 TAKERS = {
-    # name: owner, moves, held, who asks, whether it may
+    # name: owner, moves, held, the consumer that asks, whether it may
     "a new group goes to anybody": (NOBODY, False, 0, OTHER, True),
     "more of it goes to its owner": (OWNER, False, 3, OWNER, True),
     "and to nobody else": (OWNER, False, 0, OTHER, False),
@@ -81,7 +81,7 @@ def test_when_its_consumer_goes_a_group_moves_in_its_order() -> None:
 
 @pytest.mark.parametrize("outcome", [Disposal.RELEASE, Disposal.REMOVE])
 def test_nothing_overtakes_what_a_consumer_that_left_still_holds(outcome: Disposal) -> None:
-    """As a transaction does: its deliveries outlive the link."""
+    """The deliveries of a transaction outlive their link in this way."""
     routing = Routing()
     queue = routing.queue()
     one, other = routing.consumer(queue, 2), routing.consumer(queue, 9)
@@ -199,7 +199,7 @@ def test_a_browser_sees_groups_in_the_order_of_the_queue() -> None:
     assert routing.browser(queue, 9).copies == [b"b1", b"a2", b"b2"]
 
 
-# -- what is remembered
+# -- groups that are remembered
 
 
 def test_a_group_is_forgotten_with_its_consumer_when_nothing_of_it_is_there() -> None:
@@ -252,11 +252,11 @@ def test_a_deleted_queue_knows_no_groups() -> None:
     assert groups_of(queue).size() == 0
 
 
-# -- what it costs
+# -- cost
 
 
 def test_a_consumer_goes_past_the_groups_of_others_once() -> None:
-    """Thousands, since looking at all of them for each message would take minutes."""
+    """Thousands of messages: looking at all of them for each delivery would take minutes."""
     routing = Routing()
     queue = routing.queue()
     count = 3000

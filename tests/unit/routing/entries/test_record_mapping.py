@@ -1,4 +1,4 @@
-"""What the store keeps of a queue's entries, where, and for how long."""
+"""Queue entries as records in the store: which are kept, where, and for how long."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_the_store_keeps_what_is_durable_until_it_is_consumed() -> None:
 
 @pytest.mark.requirement("RCV-05")
 def test_the_store_keeps_the_publisher_and_brings_it_back() -> None:
-    """Messages of one publisher share one object for it, as they did when they came."""
+    """Messages of one publisher share one object for it, before and after they are stored."""
     routing = Routing()
     queue = routing.queue()
     publishers = ["ada", "ada", "bob", ""]

@@ -1,4 +1,4 @@
-"""Attempt limits, and pauses for release loops."""
+"""Limits on delivery attempts, and pauses for release loops."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_attempts_are_limited(failures: int, limit: int, expected: bool) -> None
 
 
 DELAYS = {
-    # failures, first_ms, factor, at_most_ms
+    # name: (failures, first_ms, factor, at_most_ms), the delay in ms
     "none is configured": ((3, 0, 2.0, 0), 0),
     "the first failure": ((1, 1000, 2.0, 0), 1000),
     "the second one": ((2, 1000, 2.0, 0), 2000),

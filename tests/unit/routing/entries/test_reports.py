@@ -1,4 +1,4 @@
-"""Lines of the log that may come in floods."""
+"""Log lines that may be numerous, and are therefore summed up."""
 
 from broker.routing.entries.reports import REPORT_EVERY_MS, REPORTS_MAX, Reports
 from broker.routing.timer_queue import NOTHING
@@ -6,7 +6,7 @@ from tests.support.routing import Routing
 
 
 def later(routing: Routing) -> list[str]:
-    """What is told at the end of the interval, and only then."""
+    """Return the notices at the end of the interval; check that none comes before."""
     routing.router.notices.clear()
     routing.advance(REPORT_EVERY_MS - 1)
     assert routing.router.notices == []

@@ -1,4 +1,4 @@
-"""What is looked at once more: entries that came back, and stretches that were paused."""
+"""Entries that are examined once more: those that returned, and stretches that were paused."""
 
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.rescan import RETURNED_MAX, RescanSet
@@ -11,6 +11,7 @@ def entries(*positions: int, priority: int = 4) -> list[QueueEntry]:
 
 
 def rest(rescan: RescanSet, priority: int = 4) -> list[int]:
+    """Take all entries of a priority; return their positions."""
     found: list[int] = []
     entry = rescan.first(priority)
     while entry is not None:

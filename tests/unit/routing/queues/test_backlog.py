@@ -1,4 +1,4 @@
-"""The order of waiting entries, against a sorted list."""
+"""The order of ready entries, compared with a sorted list."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +16,7 @@ def new_entry(position: int) -> QueueEntry:
 
 
 def filled(count: int) -> tuple[Backlog, list[QueueEntry]]:
+    """Return a backlog of `count` entries, and the entries in order."""
     backlog = Backlog()
     entries = [new_entry(position) for position in range(count)]
     for entry in entries:
@@ -24,12 +25,12 @@ def filled(count: int) -> tuple[Backlog, list[QueueEntry]]:
 
 
 def chunks(backlog: Backlog) -> int:
-    """How many chunks there are: what the backlog costs."""
+    """Return the number of chunks, which is the cost of the backlog."""
     return len(backlog._chunks)
 
 
 def drained(backlog: Backlog) -> list[int]:
-    """The positions of all entries, which are taken away in their order."""
+    """Remove all entries in their order; return their positions."""
     positions = []
     while (entry := backlog.first()) is not None:
         backlog.remove(entry)
@@ -142,7 +143,7 @@ def test_entries_after_a_position_come_in_order_up_to_the_limit() -> None:
 
 
 def test_a_deep_backlog_that_one_consumer_took_comes_back_in_order() -> None:
-    """No step may look at all entries, or this test takes minutes."""
+    """If a step looked at all entries, this test would take minutes."""
     count = 20_000
     backlog, entries = filled(count)
     for entry in entries:
@@ -165,7 +166,7 @@ STEPS = st.lists(
 
 
 class Model:
-    """A backlog, and sorted lists that say what must be in it."""
+    """A backlog, and the entries that must be in it."""
 
     def __init__(self) -> None:
         self.backlog = Backlog()
@@ -173,6 +174,7 @@ class Model:
         self.taken: list[QueueEntry] = []
 
     def step(self, action: str, number: int) -> None:
+        """Carry out one step on the backlog and the model."""
         match action:
             case "append":
                 for _ in range(number):

@@ -1,4 +1,4 @@
-"""What browsers see."""
+"""Browsers: which messages they see."""
 
 import pytest
 

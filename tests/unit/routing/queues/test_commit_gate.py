@@ -1,4 +1,4 @@
-"""No durable message leaves without the store knowing that it may have left (RCV-08)."""
+"""Commit gates: no durable message is delivered before the store knows that it may be (RCV-08)."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.requirement("RCV-08")
 
 
 class Marked(Routing):
-    """A queue before a store whose commits take time, and a consumer with room for everything."""
+    """A queue on a store whose commits take time, and a consumer for it."""
 
     def __init__(self) -> None:
         super().__init__(commits_take_time=True)
@@ -34,14 +34,14 @@ class Marked(Routing):
         self.give(self.q, self.reader, credit)
 
     def turn(self) -> Batch:
-        """A commit begins."""
+        """Begin a commit; return its batch."""
         begun = self.batch
         self.pages += 1
         self.batch = Batch(self.pages)
         return begun
 
     def written(self, batch: Batch) -> None:
-        """It has ended."""
+        """End the commit of `batch`."""
         self.known.update(batch.delivered)
         self.router.gates.lift(batch.last_number(), batch.page)
         self.pump()
@@ -58,7 +58,7 @@ class Marked(Routing):
 
 
 def place(position: int) -> int:
-    """That position of the highest priority, as the store counts."""
+    """Return the place in the store of a position with the highest priority."""
     return position * 10 + 9
 
 
@@ -121,7 +121,7 @@ def test_it_is_raised_ahead_of_need_and_once_a_block() -> None:
 
 
 def raises(marked: Marked) -> Iterator[int]:
-    """Where the position is raised to while the reader takes 100 messages between commits."""
+    """Yield the raised marks, while the reader takes 100 messages between commits."""
     while len(marked.reader.taken) < 3 * int(BLOCK):
         yield from marked.batch.delivered.values()
         marked.commit_all()
@@ -181,7 +181,7 @@ def test_a_store_that_commits_at_once_has_nothing_to_know() -> None:
 
 
 def test_a_drain_does_not_end_while_a_message_waits_for_a_commit() -> None:
-    """Who asks once for what is there gets it: it has been accepted before."""
+    """A consumer that asks once for what there is gets the message: it was accepted before."""
     marked = Marked()
     marked.send()
     marked.commit_all()

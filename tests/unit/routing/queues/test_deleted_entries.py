@@ -1,4 +1,4 @@
-"""Messages of deleted queues leave memory some at a time, so that other clients have turns."""
+"""Messages of deleted queues leave memory in portions, so that other clients have turns."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ MANY: Final = int(LET_GO_AT_ONCE) * 2 + 100
 
 
 def filled(routing: Routing, name: str, count: int) -> Queue:
-    """A queue with so many messages."""
+    """Return a queue with `count` messages."""
     queue = routing.queue(name)
     routing.put(queue, *[b"x"] * count)
     return queue

@@ -1,4 +1,4 @@
-"""Whose turn it is."""
+"""Dispatch: the order in which consumers and queues have their turns."""
 
 from itertools import permutations
 
@@ -10,7 +10,7 @@ from tests.support.routing import Routing, counts
 
 
 def taken(turn: RoundRobin, count: int) -> list[RecordingConsumer | None]:
-    """Who comes next, so many times; each time costs a credit."""
+    """Return the next `count` consumers in turn, each of which uses up a credit."""
     order: list[RecordingConsumer | None] = []
     for _ in range(count):
         consumer = turn.next()
@@ -114,14 +114,14 @@ def test_leaving_a_round_that_one_is_not_in_changes_nothing() -> None:
     assert taken(turn, 1) == [a]
 
 
-# -- a queue rests
+# -- a queue that rests between two turns
 
 
 BODIES = [b"%d" % number for number in range(int(DELIVERED_AT_ONCE) * 2 + 100)]
 
 
 def resting(*, drain: bool = False) -> tuple[Routing, Queue, RecordingConsumer]:
-    """A queue with more than it delivers at once, and a consumer that wants it all."""
+    """Return a queue with more than it delivers at once, and a consumer with credit for it all."""
     routing = Routing()
     queue = routing.queue()
     routing.put(queue, *BODIES)
@@ -163,7 +163,7 @@ def test_a_drain_ends_once_a_queue_that_rests_has_delivered_all() -> None:
 
 
 def test_consumers_that_leave_in_one_turn_do_not_pass_all_on_to_each_other() -> None:
-    """What one returns, the next would get just to return it, too: each time all that there is."""
+    """Else each of them would return all messages, and the next one would get them to return."""
     routing = Routing()
     queue = routing.queue()
     routing.put(queue, *BODIES)

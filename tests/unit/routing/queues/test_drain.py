@@ -1,4 +1,4 @@
-"""Drains: when a consumer hears that nothing more waits."""
+"""Drains: when a consumer is told that no more messages are ready for it."""
 
 from broker.routing.entries.redelivery import Disposal
 from tests.support.routing import Routing

@@ -1,4 +1,4 @@
-"""Duplicate detection: what a repeat is, how long that is known, and what it may cost."""
+"""Duplicate detection: which messages are duplicates, how long ids are kept, and their cost."""
 
 import tracemalloc
 from uuid import UUID
@@ -37,7 +37,7 @@ def sent(
     key: object = None,
     durable: bool = False,
 ) -> Message:
-    """A message as it comes from a client; `key` is its application property."""
+    """Return a message as it is read from a client; `key` is its application property NAME."""
     properties = {} if key is None else {NAME: key}
     data = message(body, durable=durable, message_id=message_id, properties=properties)
     return read_message(split(data, 0, len(data)), data, SimulatedClock())
@@ -46,6 +46,7 @@ def sent(
 def detecting(
     window: int = 3, age_ms: int = 0, *, max_messages: int = 0, full: str = REJECT
 ) -> Routing:
+    """Return routing in which all addresses detect duplicates; `age_ms` 0 keeps ids of any age."""
     return Routing(
         policy=AddressPolicy(
             duplicate_window=window,
@@ -62,14 +63,14 @@ def window_of(node: Node) -> DuplicateWindow:
 
 
 def send(routing: Routing, *ids: object, node: Node | None = None, durable: bool = False) -> None:
-    """Send messages with these ids, whose bodies are their texts."""
+    """Send messages with these ids, the texts of which are their bodies."""
     for each in ids:
         given = sent(each, str(each).encode(), durable=durable)
         window_of(node or routing.queue()).put(given, routing.batch)
 
 
 def held(routing: Routing, queue: Queue | None = None) -> list[bytes]:
-    """What waits in a queue."""
+    """Return the bodies of the ready messages in a queue."""
     waiting = routing.consumer(queue or routing.queue(), 1000).entries
     return [body_of(encoded) for encoded in bodies(waiting)]
 
@@ -254,7 +255,7 @@ def test_a_message_of_a_transaction_that_is_rolled_back_never_was() -> None:
 
 
 def remembered(batch: Batch) -> tuple[list[int], list[int]]:
-    """The numbers of the ids that a batch stores, and of those that it takes out."""
+    """Return the numbers of the ids that a batch stores, and of those that it removes."""
     if batch.ids is None:
         return [], []
     kept = [int(each.number) for each in batch.ids.remembered if each is not None]

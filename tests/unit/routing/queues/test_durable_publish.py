@@ -1,4 +1,4 @@
-"""Which messages wait for their commit, and which commits wait for their consumers."""
+"""Messages that wait for their commit, and commits that wait for consumers."""
 
 import pytest
 
@@ -15,7 +15,7 @@ HOLD_US = 2000
 
 
 class Kept(Routing):
-    """Routing before a store whose commits take time. `written` says when one has ended."""
+    """Routing on a store whose commits take time; `written` ends one."""
 
     def __init__(self, *, policy: AddressPolicy | None = None) -> None:
         super().__init__(policy=policy, hold_us=HOLD_US, commits_take_time=True)
@@ -23,14 +23,14 @@ class Kept(Routing):
         self.batch = Batch(self.batches)
 
     def next_batch(self) -> Batch:
-        """A commit begins; what comes from now on is for the next one."""
+        """Begin a commit, and return its batch; later changes belong to the next one."""
         begun = self.batch
         self.batches += 1
         self.batch = Batch(self.batches)
         return begun
 
     def written(self, batch: Batch) -> None:
-        """The commit of `batch` has ended."""
+        """End the commit of `batch`."""
         self.router.gates.lift(batch.last_number(), batch.page)
         self.pump()
 
@@ -46,7 +46,7 @@ class Kept(Routing):
         self.pump()
 
     def make_prompt(self, queue: Queue, consumer: RecordingConsumer) -> None:
-        """Let `consumer` acknowledge promptly so often that it counts."""
+        """Let `consumer` acknowledge promptly until the queue counts as prompt."""
         for _ in range(12):
             self.next_batch()
             self.send(queue, b"early")
@@ -55,7 +55,7 @@ class Kept(Routing):
         assert queue.ack_latency.is_prompt
 
 
-# -- what waits for its commit
+# -- messages that wait for their commit
 
 
 @pytest.mark.requirement("PRD-03")
@@ -163,7 +163,7 @@ def test_a_queue_that_is_deleted_meanwhile_is_forgotten() -> None:
 
 @pytest.mark.requirement("RCV-02")
 def test_a_dead_letter_is_delivered_when_its_move_is_durable() -> None:
-    """Before, it might be in both queues after a crash: where it was, and consumed here."""
+    """Else, after a crash, it might be in its old queue although it was consumed from this one."""
     kept = Kept()
     queue = kept.queue()
     consumer = kept.consumer(queue, credit=1)
@@ -177,7 +177,7 @@ def test_a_dead_letter_is_delivered_when_its_move_is_durable() -> None:
     assert len(letters.taken) == 1
 
 
-# -- what is written at once
+# -- messages that are written at once
 
 
 def test_a_queue_that_is_not_known_to_be_prompt_is_written_at_once() -> None:

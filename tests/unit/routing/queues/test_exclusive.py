@@ -1,4 +1,4 @@
-"""Exclusive use of a queue: who has it, and who gets it next."""
+"""Exclusive use of a queue: the consumer that has it, and its successor."""
 
 import pytest
 
@@ -22,7 +22,7 @@ SOLE, NEXT = asking(exclusive=True), asking(exclusive=True)
 URGENT = asking(priority=1, exclusive=True)
 
 SUCCESSORS = {
-    # name: consumers as they came, whether the address is exclusive, who has the queue
+    # name: consumers in order of arrival, whether the address is exclusive, the one served
     "nobody is there": ([], True, None),
     "of an exclusive address, who came first": ([PLAIN, OTHER], True, PLAIN),
     "of an exclusive address, the highest priority": ([PLAIN, HIGH, OTHER], True, HIGH),

@@ -1,4 +1,4 @@
-"""How much a queue may hold back before it delivers nothing more."""
+"""Held entries, which could not be moved, and the limit beyond which their queue stops."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_what_is_held_has_a_limit(count: int, body: bytes) -> None:
 
 
 def filled(routing: Routing) -> Queue:
-    """A queue that holds as much back as it may: rejected messages that have nowhere to go."""
+    """Return a queue that holds as much as it may: rejected messages that cannot be moved."""
     queue = routing.queue()
     for _ in range(4):
         routing.put(queue, bytes(HELD_BYTES_MAX // 4))

@@ -1,4 +1,4 @@
-"""The event log: which rows a message leaves, in whose batch, and how long they stay."""
+"""The event log: the rows that a message leaves, their batch, and how long they are kept."""
 
 import pytest
 
@@ -30,21 +30,21 @@ LOGGED = AddressPolicy(event_log=True)
 
 
 class KnownConsumer(RecordingConsumer):
-    """One that an operator knows by name."""
+    """A consumer with a label for operators."""
 
     def label(self) -> Label:
         return Label("shop", "orders\0in", "7/1")
 
 
 def events(batch: Batch) -> list[dict[str, object]]:
-    """The rows that are noted in a batch, with the names of their columns."""
+    """Return the rows noted in a batch, by the names of their columns."""
     if batch.events is None:
         return []
     return [dict(zip(EVENT_COLUMNS, row, strict=True)) for row in batch.events.rows]
 
 
 def told(routing: Routing, *columns: str) -> list[tuple[object, ...]]:
-    """Kind and reason of each event since the last commit, or other columns."""
+    """Return kind and reason, or other columns, of each event since the last commit."""
     names = columns or ("kind", "reason")
     found = [tuple(event[name] for name in names) for event in events(routing.batch)]
     routing.commit()
@@ -291,11 +291,11 @@ def test_texts_are_bounded_and_without_nul(text: str, expected: str) -> None:
     assert shown(text) == expected
 
 
-# -- what is kept
+# -- rows that are kept
 
 
 def trim_in(routing: Routing) -> Trim | None:
-    """What is to be removed with the batch at hand."""
+    """Return the trim of the log that the current batch contains, None if there is none."""
     changes = routing.batch.events
     return None if changes is None else changes.trim
 

@@ -1,4 +1,4 @@
-"""What queues and topics have in common: producers, and holding them back."""
+"""Common behaviour of queues and topics: producers, and holding them back."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ MARK = 10
 
 
 def held_back(routing: Routing, node: Node) -> RecordingProducer:
-    """A producer of `node` that was not granted credit."""
+    """Return a producer of `node` that was not granted credit."""
     producer = RecordingProducer()
     node.producers.append(producer)
     assert not node.may_grant(producer, routing.router)
@@ -25,7 +25,7 @@ Slow = tuple[Routing, Node, RecordingConsumer, Queue]
 
 
 def slow_queue() -> Slow:
-    """A queue above the mark, and the consumer that is behind."""
+    """Return a queue above the mark, and the consumer that is behind."""
     routing = Routing(pacing_mark=MARK)
     queue = routing.queue()
     consumer = routing.consumer(queue)
@@ -34,7 +34,7 @@ def slow_queue() -> Slow:
 
 
 def slow_topic() -> Slow:
-    """A topic with a fast subscriber, and one whose queue is above the mark."""
+    """Return a topic with a fast subscriber, and one whose queue is above the mark."""
     routing = Routing(pacing_mark=MARK)
     topic = routing.topic()
     fast, slow = RecordingConsumer(), RecordingConsumer()

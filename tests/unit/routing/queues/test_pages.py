@@ -1,11 +1,11 @@
-"""Pages of a backlog: found by number, taken in portions, dropped as wholes."""
+"""Pages of a backlog: found by number, loaded in portions, dropped as a whole."""
 
 from broker.message import NOWHERE, Origin
 from broker.routing.queues.pages import FAR, PAGE, PagedEntries, Pages
 
 
 def filled(*counts: int) -> Pages:
-    """Pages from number 0 on with so many messages each, of 10 bytes."""
+    """Return pages from number 0 on with these counts of messages, of 10 bytes each."""
     pages = Pages()
     for number, count in enumerate(counts):
         for slot in range(count):

@@ -1,4 +1,4 @@
-"""Long backlogs leave memory and come back ahead of need; nobody notices but who measures."""
+"""Long backlogs leave memory and are loaded ahead of need, without an effect on clients."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def texts(*numbers: int) -> list[bytes]:
 
 
 def put(routing: Routing, count: int, *, durable: bool = True, expires_at_ms: int = 0) -> Queue:
-    """The queue with so many messages more, all of them stored."""
+    """Put `count` messages into the queue, commit, and return the queue."""
     queue = routing.queue()
     for number in range(count):
         message = new_message(text(number), durable=durable, expires_at_ms=expires_at_ms)
@@ -36,11 +36,12 @@ def put(routing: Routing, count: int, *, durable: bool = True, expires_at_ms: in
 
 
 def loaded(queue: Queue) -> int:
-    """How many waiting messages are in memory."""
+    """Return the number of ready messages in memory."""
     return sum(len(b.loaded(-1, 10**6)) for b in queue.backlogs if b is not None)
 
 
 def shorten(routing: Routing, up_to: int = 10**6) -> None:
+    """Page out messages beyond the window, up to the store number `up_to`."""
     routing.router.paging.resume()
     routing.router.paging.page_out(up_to)
 
@@ -303,6 +304,8 @@ def test_groups_keep_their_consumer_while_their_messages_are_not_in_memory(
 
 
 class Waiting(Parked):
+    """A request that waits for messages to be loaded, which must not happen."""
+
     def loaded(self) -> None:
         raise AssertionError("nothing has been loaded")
 

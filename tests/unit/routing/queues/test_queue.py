@@ -1,4 +1,4 @@
-"""A queue: order, turns, limits, the end."""
+"""A queue: order, turns, limits, and its deletion."""
 
 import pytest
 
@@ -102,7 +102,7 @@ def test_a_queue_takes_no_more_bytes_than_its_limit() -> None:
     assert queue.bytes == 5
 
 
-# -- the end
+# -- deletion
 
 
 @pytest.mark.requirement("TMP-03")
@@ -129,7 +129,7 @@ def test_an_entry_of_a_deleted_queue_ends_whatever_its_outcome(disposal: Disposa
 
 
 class LeavingConsumer(RecordingConsumer):
-    """Does as links do: hands everything back and detaches as soon as its node is gone."""
+    """A consumer that, like a link, releases all entries and detaches when its node is deleted."""
 
     def __init__(self, routing: Routing, queue: Queue) -> None:
         super().__init__()

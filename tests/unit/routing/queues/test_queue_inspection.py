@@ -1,4 +1,4 @@
-"""What an operator is shown of a queue, and in which order."""
+"""The entries of a queue that an operator is shown, and their order."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.support.routing import Routing, new_message
 
 @pytest.fixture
 def queue() -> Queue:
-    """Bodies a to e, of which b and d have priority 9, and e has 0."""
+    """Return a queue of the bodies a to e, of which b and d have priority 9, and e has 0."""
     routing = Routing()
     queue = routing.queue()
     for body, priority in ((b"a", 4), (b"b", 9), (b"c", 4), (b"d", 9), (b"e", 0)):
@@ -23,6 +23,7 @@ def bodies(queue: Queue, after: int, at_most: int) -> bytes:
 
 
 def number(queue: Queue, body: bytes) -> int:
+    """Return the stored position of the entry with this body."""
     return next(
         int(stored_position(entry))
         for entry in peek(queue.backlogs, -1, 99)

@@ -1,4 +1,4 @@
-"""A queue at its limits: what is refused, and what makes room."""
+"""A queue at its limits: which messages are refused, and which are dropped to make room."""
 
 import pytest
 
@@ -107,7 +107,7 @@ def test_a_browser_sees_what_is_left() -> None:
     ("full", "room"), [pytest.param(BLOCK, 2, id="block"), pytest.param(REJECT, 1, id="reject")]
 )
 def test_credit_may_use_the_bytes_twice(full: str, room: int) -> None:
-    """Nobody knows how large the messages will be for which there is credit."""
+    """The size of messages for which there is credit is not known in advance."""
     routing = Routing(policy=AddressPolicy(max_bytes=10, full=full))
     queue = routing.queue()
     for _ in range(room):

@@ -1,7 +1,7 @@
-"""Whatever consumers do, a queue behaves as a few lines say: nothing is lost, the order holds.
+"""A queue compared with a short model: nothing is lost, and the order holds.
 
-Messages may be of a group, and consumers differ in priority. What waits may leave memory at any
-time, and comes back when somebody looks for it.
+Messages may be of a group, and consumers differ in priority. Ready messages may leave memory at any
+time, and are loaded when a consumer or browser needs them.
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ REFUSED: Final = (Disposal.ELSEWHERE, Disposal.FAIL_ELSEWHERE)
 
 
 class Circle:
-    """What the model knows of a group."""
+    """A message group as the model knows it."""
 
     def __init__(self) -> None:
         self.owner: RecordingConsumer | None = None
@@ -38,7 +38,7 @@ class Circle:
         return self.owner is consumer and not self.moves
 
     def drop(self) -> None:
-        """One less is held: what moves is then free, if that was the last."""
+        """Count one message less as held; after the last one, a group that moves is free."""
         self.held -= 1
         if self.moves and self.held == 0:
             self.moves = False
@@ -46,7 +46,7 @@ class Circle:
 
 
 class Item:
-    """What the model knows of a message. Items are numbered as they come."""
+    """A message as the model knows it; items are numbered in order of arrival."""
 
     def __init__(self, number: int, priority: int, *, group: str, closes: bool) -> None:
         self.group = group
@@ -85,6 +85,7 @@ class QueueMachine(RuleBasedStateMachine):
         closes=st.booleans(),
     )
     def put(self, priority: int, how_many: int, groups: list[str], closes: bool) -> None:
+        """Put messages of one priority, with `groups` in turn; the last may close its group."""
         for number in range(how_many):
             ends = closes and number + 1 == how_many
             group = groups[number % len(groups)]
@@ -103,7 +104,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def look(self) -> None:
-        """A browser sees everything once, in its order."""
+        """Check that a browser sees every ready message once, in order."""
         browser = self.routing.browser(self.queue, 10**6)
         self.waiting.sort(key=lambda item: item.order)
         assert browser.copies == [item.body for item in self.waiting]
@@ -120,7 +121,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.consumers)
     @rule(which=st.integers(0, CONSUMERS - 1), credit=st.integers(1, 100), drain=st.booleans())
     def take(self, which: int, credit: int, drain: bool) -> None:
-        """The first ones that may go there, in their order."""
+        """Check that a consumer gets the first messages that it may have, in order."""
         consumer = self.consumers[which % len(self.consumers)]
         expected = self.expected(consumer, credit)
         before = len(consumer.entries)
@@ -133,7 +134,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.consumers) > 1)
     @rule(credit=st.integers(1, 40))
     def take_together(self, credit: int) -> None:
-        """Whoever has a higher priority takes all it can before the next gets anything."""
+        """Check that each consumer takes all it can before one of lower priority gets anything."""
         if len({consumer.priority for consumer in self.consumers}) < len(self.consumers):
             return
         before = {consumer: len(consumer.entries) for consumer in self.consumers}
@@ -149,7 +150,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.routing.give(self.queue, consumer, 0)
 
     def expected(self, consumer: RecordingConsumer, credit: int) -> list[Item]:
-        """What `consumer` gets for that credit, and then holds."""
+        """Move the items that `consumer` gets for `credit` to those it holds, and return them."""
         self.waiting.sort(key=lambda item: item.order)
         taken: list[Item] = []
         for item in list(self.waiting):
@@ -167,7 +168,7 @@ class QueueMachine(RuleBasedStateMachine):
         return taken
 
     def may_go_to(self, item: Item, consumer: RecordingConsumer) -> bool:
-        """An item that came back goes before all behind it in its group."""
+        """Return whether `consumer` may get `item`; returned items of a group go first."""
         if consumer in item.refused_by:
             return False
         if not item.group:
@@ -182,6 +183,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(self.held.values()))
     @rule(which=st.integers(0, 999), disposal=st.sampled_from(Disposal), all_of_them=st.booleans())
     def dispose(self, which: int, disposal: Disposal, all_of_them: bool) -> None:
+        """Let a consumer dispose of one or all of the entries that it holds."""
         holders = [consumer for consumer in self.consumers if self.held[consumer]]
         consumer = holders[which % len(holders)]
         for _ in range(len(self.held[consumer]) if all_of_them else 1):
@@ -189,6 +191,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.routing.advance(5000)
 
     def dispose_one(self, consumer: RecordingConsumer, disposal: Disposal, index: int) -> None:
+        """Dispose of an entry in the model and the queue, and compare its counts."""
         item = self.held[consumer].pop(index)
         item.delivery_count += disposal in COUNTED
         item.failures += disposal in FAILED
@@ -239,7 +242,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.routing.stats.dead_lettered == self.dead
 
     def teardown(self) -> None:
-        """In the end everything is taken by somebody who refuses nothing."""
+        """Check that a last consumer, which refuses nothing, gets all messages."""
         for consumer in self.consumers:
             for _ in range(len(self.held[consumer])):
                 self.dispose_one(consumer, Disposal.RELEASE, -1)

@@ -1,4 +1,4 @@
-"""What becomes of an entry that a consumer had: gone, back in its place, or dead-lettered."""
+"""Outcomes of an entry that a consumer held: removed, back in its place, or dead-lettered."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from broker.routing.entries.redelivery import Disposal
 from tests.support.routing import Routing, bodies, counts
 
 OUTCOMES = {
-    # disposal: waiting afterwards, delivery-count, failures, acknowledged, requeued
+    # name: disposal, ready afterwards, delivery-count, failures, acknowledged, requeued
     "accepted": (Disposal.REMOVE, 0, 0, 0, 1, 0),
     "released": (Disposal.RELEASE, 1, 0, 0, 0, 1),
     "lost with the link": (Disposal.COUNT, 1, 1, 0, 0, 1),

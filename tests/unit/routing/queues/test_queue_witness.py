@@ -1,4 +1,4 @@
-"""Who looks on hears of every end of a delivery once, before anything has changed."""
+"""A queue's observer is informed of the end of each delivery once, before anything changes."""
 
 import pytest
 

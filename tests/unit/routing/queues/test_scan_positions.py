@@ -1,4 +1,4 @@
-"""Going past what may not go to a consumer: nothing is missed, nothing is looked at twice."""
+"""Searches past entries that may not go to a consumer: none is missed, none examined twice."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_what_another_hands_back_is_met_by_one_who_has_refused_all_around_it() -
 
 
 def test_a_consumer_that_refuses_everything_meets_every_entry_once() -> None:
-    """Thousands, since looking at all that was refused for each entry would take minutes."""
+    """Thousands: if each search examined all refused entries, this would take minutes."""
     routing = Routing()
     queue = routing.queue()
     count = 3000
@@ -44,7 +44,7 @@ def test_a_consumer_that_refuses_everything_meets_every_entry_once() -> None:
 
 
 def test_what_came_back_is_taken_from_the_front_without_a_search() -> None:
-    """A search looks at a run of entries for each that it finds, and goes on doing so."""
+    """A search examines a run of entries for each that it finds, and would go on doing so."""
     routing = Routing()
     queue = routing.queue()
     routing.put(queue, b"a", b"b", b"c")
@@ -57,7 +57,7 @@ def test_what_came_back_is_taken_from_the_front_without_a_search() -> None:
 
 
 def test_a_search_begins_in_front_of_what_was_found_last() -> None:
-    """The places of messages that have gone are not looked at again for each that follows."""
+    """The places of delivered messages are not examined again for each later message."""
     routing = Routing()
     queue = routing.queue()
     routing.put_grouped(queue, *(f"a{number}" for number in range(200)))

@@ -1,4 +1,4 @@
-"""What a queue holds back, until when, and in which order it comes."""
+"""Scheduled and paused entries of a queue: until when they wait, and in which order they follow."""
 
 import gc
 import weakref
@@ -24,7 +24,7 @@ FAR: Final = 2**63 - 1
 def put_later(
     routing: Routing, queue: Queue, body: bytes, delay_ms: int, *, priority: int = 4
 ) -> None:
-    """A message that is due so long after the start."""
+    """Put a message that is due `delay_ms` after the start."""
     due = WALL_START_MS + delay_ms
     queue.put(new_message(body, priority=priority, deliver_at_ms=due), routing.batch)
 
@@ -206,7 +206,7 @@ def test_a_hundred_thousand_messages_wait_in_any_order() -> None:
     assert consumer.taken == expected
 
 
-# -- the end of a message
+# -- messages that expire
 
 
 @pytest.mark.requirement("DLY-05")
@@ -314,7 +314,7 @@ def test_a_deleted_queue_takes_what_it_held_back_with_it() -> None:
 
 
 def failing(**settings: float) -> Routing:
-    """A router whose queues make failed entries wait 1000 ms, unless `settings` say otherwise."""
+    """Return a router whose queues pause failed entries for 1000 ms, unless `settings` differ."""
     chosen = {"redelivery_delay_ms": 1000, **settings}
     return Routing(policy=AddressPolicy(**chosen))  # type: ignore[arg-type]
 

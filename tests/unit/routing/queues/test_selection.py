@@ -1,4 +1,4 @@
-"""Consumers and browsers with filters: they get what they want, and each entry is judged once."""
+"""Consumers and browsers with filters: they get what matches, and judge each entry once."""
 
 import random
 
@@ -34,6 +34,7 @@ def put(routing: Routing, queue: Queue, *messages: Message) -> None:
 def selective(
     routing: Routing, queue: Queue, text: str, credit: int = 0, *, settles: bool = False
 ) -> RecordingConsumer:
+    """Return a consumer of `queue` with the selector `text`; `settles` if it settles at once."""
     consumer = RecordingConsumer(settles=routing.batch if settles else None)
     consumer.filter = ConsumerFilter(parse_selector(text))
     queue.attach_consumer(consumer)
@@ -59,12 +60,12 @@ def numbers(consumer: RecordingConsumer) -> list[int]:
 
 
 def look_on(routing: Routing, times: int) -> None:
-    """Let as many further dispatches follow as ask for it."""
+    """Let up to `times` further dispatches run."""
     for _ in range(times):
         routing.advance(0)
 
 
-# -- who gets what
+# -- delivery to matching consumers
 
 
 def test_a_consumer_gets_what_it_wants_and_leaves_the_rest() -> None:
@@ -271,7 +272,7 @@ def test_a_browser_of_a_long_queue_goes_on_later() -> None:
     assert judged(queue) == JUDGED_AT_ONCE + 1
 
 
-# -- work
+# -- cost
 
 
 def test_each_entry_is_judged_once_by_each_consumer() -> None:
@@ -408,7 +409,7 @@ def test_a_queue_that_is_deleted_is_not_looked_at_any_more() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_that_is_wanted_waits_while_who_wants_it_has_room(seed: int) -> None:
-    """Random arrivals, credit, outcomes and comings and goings, against the queue's own content."""
+    """Random arrivals, credit, outcomes, attaches and detaches, checked against the content."""
     chance = random.Random(seed)
     routing = Routing()
     queue = routing.queue()
@@ -440,6 +441,7 @@ def test_nothing_that_is_wanted_waits_while_who_wants_it_has_room(seed: int) -> 
 
 
 def check(queue: Queue, consumers: list[RecordingConsumer]) -> None:
+    """Check that consumers have only matching messages, and that none with room waits for one."""
     waiting = [
         entry.message
         for backlog in queue.backlogs
@@ -455,7 +457,7 @@ def check(queue: Queue, consumers: list[RecordingConsumer]) -> None:
 
 
 def test_a_search_begins_in_front_of_what_was_found_last() -> None:
-    """Places that are empty, or were judged, are not looked at again for each that follows."""
+    """Empty places and judged entries are not examined again for each later message."""
     routing = Routing()
     queue = routing.queue()
     put(routing, queue, *(colored("red", number) for number in range(200)))

@@ -42,7 +42,7 @@ def test_a_group_that_is_another_s_is_met_again_once_it_is_free() -> None:
 
 
 def close_group(routing: Routing, queue: Queue, owner: RecordingConsumer) -> None:
-    """The owner gets the closing message of the group, and settles it."""
+    """Put the closing message of the group, which its owner gets, and settle it."""
     closing = grouped("red", 8, closes=True)
     put(routing, queue, closing)
     while owner.entries:
@@ -60,7 +60,7 @@ def leave(routing: Routing, queue: Queue, owner: RecordingConsumer) -> None:
 def test_a_message_that_its_group_s_owner_does_not_select_waits_for_the_group(
     end: Callable[[Routing, Queue, RecordingConsumer], None], selects_all: bool
 ) -> None:
-    """One consumer for each group comes before throughput: others who select it do not get it."""
+    """A group's single consumer takes precedence over throughput: no other consumer gets it."""
     routing = Routing()
     queue = routing.queue()
     owner = selective(routing, queue, RED, 10)

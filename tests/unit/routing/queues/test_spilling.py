@@ -1,4 +1,4 @@
-"""What the store knows messages by that leave memory without being durable."""
+"""Records of messages that are not durable but leave memory: names and numbers in the store."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.support.routing import encoded, new_message
 
 
 def spilled(broker: Broker, queue: Queue) -> QueueEntry:
-    """An entry of `queue` that has just been noted for the store."""
+    """Put a message into `queue`, spill it to the store, and return its entry."""
     queue.put(new_message(encoded(b"x")), broker.journal.batch)
     backlog = queue.backlogs[4]
     assert backlog is not None

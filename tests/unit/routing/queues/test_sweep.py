@@ -1,4 +1,4 @@
-"""Messages of a queue whose time is over: at the moment of delivery, and swept while they wait."""
+"""Expired messages of a queue: removed at the moment of delivery, and by sweeps."""
 
 import pytest
 

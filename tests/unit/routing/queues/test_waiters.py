@@ -1,4 +1,4 @@
-"""A queue looks after those who wait for something to end, and only while there are any."""
+"""A queue attends to producers and successors that wait, and only while there are any."""
 
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.entries.redelivery import Disposal

@@ -1,4 +1,4 @@
-"""What a message is asked, and what it answers: values, three-valued logic, SQLite's opinion."""
+"""Selectors evaluated on messages: values, three-valued logic, and the results of SQLite."""
 
 import sqlite3
 
@@ -125,7 +125,7 @@ def test_what_does_not_depend_on_the_unknown_is_known(text: str) -> None:
     assert parse_selector(text).matches(CAR)
 
 
-# -- against SQLite, where the two languages agree
+# -- compared with SQLite as far as the two languages agree
 
 NUMBERS = st.sampled_from(["i", "j", "n", "0", "1", "-2", "7"])
 STRINGS = st.sampled_from(["s", "t", "m"])
@@ -137,6 +137,7 @@ def quoted(text: str) -> str:
 
 
 def sums() -> st.SearchStrategy[str]:
+    """Generate arithmetic expressions."""
     return st.recursive(
         NUMBERS,
         lambda inner: st.one_of(
@@ -148,12 +149,13 @@ def sums() -> st.SearchStrategy[str]:
 
 
 def patterns() -> st.SearchStrategy[str]:
-    """A pattern whose escape character has something to escape."""
+    """Generate patterns in which the escape character escapes a wildcard."""
     return TEXTS.map(lambda text: text.replace("!", "!_"))
 
 
 @st.composite
 def predicates(draw: st.DrawFn) -> str:
+    """Draw a predicate that SQL and selectors evaluate alike."""
     no = draw(st.sampled_from(["", "NOT "]))
     name = draw(STRINGS)
     match draw(st.integers(0, 5)):
@@ -174,6 +176,7 @@ def predicates(draw: st.DrawFn) -> str:
 
 
 def conditions() -> st.SearchStrategy[str]:
+    """Generate conditions of predicates with AND, OR, NOT and parentheses."""
     return st.recursive(
         predicates(),
         lambda inner: st.one_of(
@@ -219,7 +222,7 @@ TRUTHS = st.sampled_from(["1 = 1", "1 = 2", "x = 1", "flag", "NOT x", "y IS NULL
 
 
 def answer(text: str) -> bool | None:
-    """What `text` is for a message: unknown where neither it nor its contrary takes the message."""
+    """Return the value of `text` for a message, None if neither it nor NOT `text` matches."""
     message = selectable({"flag": True, "z": 1})
     if parse_selector(text).matches(message):
         return True

@@ -1,4 +1,4 @@
-"""What identifiers find in a message: headers of JMS, JMSX, application properties of all types."""
+"""Values of identifiers in a message: JMS headers, JMSX, application properties of all types."""
 
 import math
 import uuid
@@ -134,7 +134,7 @@ def test_a_name_longer_than_255_bytes_is_found() -> None:
     assert parse_selector(f"{name} = 1").matches(selectable({name: 1}))
 
 
-# -- work
+# -- cost
 
 MANY = selectable({f"p{number}": number for number in range(1000)})
 

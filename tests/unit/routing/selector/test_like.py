@@ -1,4 +1,4 @@
-"""LIKE: what a pattern matches, and that matching reads a text no more than once."""
+"""LIKE: which texts a pattern matches, and that matching reads a text no more than once."""
 
 import re
 
@@ -66,7 +66,7 @@ def test_patterns_match_what_regular_expressions_do(pattern: str, value: str) ->
     assert matches(pattern, value) is expected
 
 
-# -- work: reliability.md S1
+# -- cost: reliability.md S1
 
 LONG = [
     pytest.param("%a" * 1000 + "%", True, id="a thousand times anything and a"),

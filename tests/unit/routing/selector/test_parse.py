@@ -1,4 +1,4 @@
-"""What a selector may say, what it may not, and where it says it (JMS 2.0, 3.8.1.1)."""
+"""Valid and invalid selectors, and the position of an error in them (JMS 2.0, 3.8.1.1)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which subscriptions get a message: by key and filter, each once."""
+"""Bindings: which subscriptions get a message, by key and filter, each once."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Subscriptions without a name whose subscribers may come back: which, how many, how long."""
+"""Unnamed subscriptions whose subscribers may return: which are kept, how many, how long."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_lost_subscriber_has_grace(
 
 
 class Waiting:
-    """Subscriptions that wait for their subscribers, at most two of them."""
+    """At most two subscriptions that wait for their subscribers."""
 
     def __init__(self, grace_ms: int = 1000) -> None:
         self.routing = Routing()
@@ -59,7 +59,7 @@ class Waiting:
         ending: Ending = Ending.CONNECTION_LOST,
         policy: str = LINK_DETACH,
     ) -> Subscription:
-        """A subscriber comes and goes, in a session that goes on where it can."""
+        """Let a subscriber join and leave; its session goes on if `ending` allows that."""
         wanted = SubscriptionSpec(Address("/topic/transient/t"))
         subscription = self.subscriptions.begin(
             AttachRule(1, SubscriptionKind.PRIVATE, None),

@@ -1,4 +1,4 @@
-"""Dynamic nodes: what each lifetime policy waits for, once the link that made a node has gone."""
+"""Dynamic nodes: the end of a node after its creating link, by lifetime policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_LINKS = DeletePolicy.ON_NO_LINKS
 NO_MESSAGES = DeletePolicy.ON_NO_MESSAGES
 NEITHER = DeletePolicy.ON_NO_LINKS_OR_MESSAGES
 
-#          policy, over with: nothing, links, messages, both
+# policy, and whether the node is over if it has: nothing, links, messages, both
 OVER = [
     (ON_CLOSE, (True, True, True, True)),
     (NO_LINKS, (True, False, True, False)),

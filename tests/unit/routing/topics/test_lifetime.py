@@ -1,4 +1,4 @@
-"""Lifetimes: which end counts under which policy, how long after, and what a re-attach cancels."""
+"""Lifetimes: the ends that count by policy, the time until expiry, and cancelling by re-attach."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_how_long_something_goes_on(terms: ExpiryPolicy, ending: Ending, expecte
 
 
 class Thing(Expiring):
-    """Counts how often it has ended."""
+    """An expiring object that counts its ends."""
 
     def __init__(self) -> None:
         self.ends = 0
@@ -85,7 +85,7 @@ class Thing(Expiring):
 
 
 class World:
-    """Lifetimes on simulated time, and what a container would do with them."""
+    """Expiries on simulated time, and the calls that a container would make."""
 
     def __init__(self) -> None:
         self.clock = SimulatedClock()
@@ -98,7 +98,7 @@ class World:
         return Expiry(thing, ExpiryPolicy(policy, timeout_s=timeout_s, grace_ms=grace_ms)), thing
 
     def link(self, expiry: Expiry, ending: Ending, session: int = 0) -> None:
-        """The link of `expiry` ends, in that session of connection 1."""
+        """End the link of `expiry`, in the given session of connection 1."""
         self.expiries.link_ended(expiry, ending, self.batch, connection=1, session=session)
 
     def session(self, session: int = 0, connection: int = 1) -> None:

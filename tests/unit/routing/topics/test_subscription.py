@@ -1,4 +1,4 @@
-"""The table of SUB-01 to SUB-12, and the rules of who may share or change a subscription."""
+"""The table of SUB-01 to SUB-12, and the rules for sharing or changing a subscription."""
 
 from itertools import product
 
@@ -27,7 +27,7 @@ LINK = "n|x"
 
 
 def facts(words: str, *, has_source: bool = True) -> SubscriptionTraits:
-    """Facts in the words of the table: `shared global durable`, any of them."""
+    """Return the traits that the words of the table name: any of `shared global durable`."""
     return SubscriptionTraits(
         has_source=has_source,
         is_shared="shared" in words,
@@ -182,7 +182,7 @@ def there(**more: object) -> SubscriptionState:
 
 
 JUDGED = [
-    # a lookup
+    # lookups
     pytest.param(LOOKUP, SubscriptionState(), AttachVerdict.MISSING, id="a lookup of nothing"),
     pytest.param(LOOKUP, there(), AttachVerdict.FOUND, id="a lookup"),
     pytest.param(LOOKUP, there(consumers=3), AttachVerdict.FOUND, id="a lookup of one in use"),
@@ -205,7 +205,7 @@ JUDGED = [
         AttachVerdict.MISSING,
         id="a lookup of nothing by a name that a live link has",
     ),
-    # a link of the same name
+    # links of the same name
     pytest.param(
         DURABLE,
         SubscriptionState(link=SHARED),
@@ -291,7 +291,7 @@ JUDGED = [
     pytest.param(
         SHARED, there(is_shared=True, consumers=9), AttachVerdict.RESUME, id="the tenth that shares"
     ),
-    # use
+    # subscriptions in use
     pytest.param(DURABLE, there(), AttachVerdict.RESUME, id="an unshared one that comes back"),
     pytest.param(
         DURABLE, there(consumers=1), AttachVerdict.CONSUMED_BY_ANOTHER, id="an unshared one in use"
@@ -302,7 +302,7 @@ JUDGED = [
         AttachVerdict.CONSUMED_BY_ANOTHER,
         id="an unshared one in use, to another topic",
     ),
-    # change
+    # changes
     pytest.param(
         DURABLE,
         there(wants_the_same=False),
@@ -337,7 +337,7 @@ def test_every_verdict_can_be_reached() -> None:
     assert set(REFUSALS) < set(AttachVerdict)
 
 
-# -- what it wants
+# -- what a subscription wants
 
 
 SELECTIVE = ConsumerFilter(parse_selector("x = 1"))

@@ -1,4 +1,4 @@
-"""The registry of subscriptions: what begins and ends there, and what is left of it."""
+"""The registry of subscriptions: how they begin and end, and what is stored of them."""
 
 import asyncio
 
@@ -36,6 +36,7 @@ def row(facts: SubscriptionTraits, name: str = "n", container_id: str = "client"
 def begin(
     routing: Routing, facts: SubscriptionTraits = DURABLE, name: str = "n", *, address: str = "t"
 ) -> Subscription:
+    """Begin a subscription with these traits; a durable one never expires."""
     return begin_subscription(
         routing.router,
         row(facts, name),
@@ -169,7 +170,7 @@ def test_there_is_a_limit_to_named_subscriptions() -> None:
     assert len(routing.router.subscriptions.named) == 2
 
 
-# -- anew
+# -- subscriptions that begin anew
 
 
 @pytest.mark.requirement("SUB-21")
@@ -202,7 +203,7 @@ def test_nothing_is_said_of_an_empty_backlog() -> None:
 def leave(
     routing: Routing, subscription: Subscription, consumer: RecordingConsumer, *, closed: bool
 ) -> bool:
-    """Whether it could leave as it wanted."""
+    """Let the consumer leave; return whether the subscription allows it."""
     try:
         routing.router.subscriptions.leave(
             subscription,
@@ -221,7 +222,7 @@ def leave(
 
 
 LEAVING = [
-    # facts, closed, others -> leaves in peace, is over
+    # facts, closed, others, (whether it may leave, whether the subscription is over)
     pytest.param(SubscriptionTraits(), False, False, (True, True), id="private, detached"),
     pytest.param(SubscriptionTraits(), True, False, (True, True), id="private, closed"),
     pytest.param(DURABLE, False, False, (True, False), id="durable, detached"),

@@ -1,4 +1,4 @@
-"""How long subscriptions without consumers go on, by policy, ending and timeout (SUB-25)."""
+"""Lifetimes of subscriptions without consumers, by policy, ending and timeout (SUB-25)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GONE = Ending.CONNECTION_CLOSED
 LOST = Ending.CONNECTION_LOST
 
 TABLE = [
-    # the endings that are its end, and those that are not
+    # policy, the endings that end the subscription, and those that do not
     ("link-detach", [CLOSED, DETACHED, ENDED, GONE, LOST], []),
     ("session-end", [CLOSED, ENDED, GONE, LOST], [DETACHED]),
     ("connection-close", [CLOSED, GONE, LOST], [DETACHED, ENDED]),
@@ -69,7 +69,7 @@ class World:
         return consumer
 
     def leave(self, consumer: RecordingConsumer, ending: Ending) -> None:
-        """Its link ends, and with it whatever the ending names."""
+        """End the consumer's link, and with it the session or connection that `ending` names."""
         how = ConsumerDetach(ending, connection=7, session=3, key=("client", "n"))
         self.subscriptions.leave(self.subscription, consumer, self.routing.batch, how=how)
         if ending in (GONE, LOST):

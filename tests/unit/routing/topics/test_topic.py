@@ -1,4 +1,4 @@
-"""One message for every subscription of the moment."""
+"""Topics: one message for every subscription that exists when it is published."""
 
 import pytest
 

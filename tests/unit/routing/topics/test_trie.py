@@ -1,4 +1,4 @@
-"""Which patterns stand for a key, and how much is looked at to find them."""
+"""The patterns that match a key, and the number of nodes visited to find them."""
 
 import pytest
 from hypothesis import given
@@ -58,7 +58,7 @@ def test_what_is_not_there_can_be_taken_out(queue: Queue) -> None:
 
 @pytest.mark.parametrize("others", [1000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_patterns_that_do_not_match_cost_nothing(queue: Queue, others: int) -> None:
-    """What is looked at is as if there were only the two that match."""
+    """The number of nodes visited is the same as with only the two patterns that match."""
     kept = ["stock.eu.*", "#.x"]
     trie, _ = filled(queue, *kept)
     assert found(trie, "stock.eu.x") == ["stock.eu.*", "#.x"]
@@ -72,7 +72,7 @@ def test_patterns_that_do_not_match_cost_nothing(queue: Queue, others: int) -> N
 
 
 def test_hashes_on_a_long_key_are_bounded(queue: Queue) -> None:
-    """The worst that two `#` can do: each node once a word, never a word's rest once more."""
+    """The worst case of two `#`: each node is visited once per word, never per rest of the key."""
     patterns = [f"#.a.{'*.' * stars}#.z" for stars in range(14)]
     trie, _ = filled(queue, *patterns)
     nodes = sum(len(words_of(each)) for each in patterns)

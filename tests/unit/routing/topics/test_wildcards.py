@@ -1,4 +1,4 @@
-"""Who subscribes by pattern, and to which topics."""
+"""Subscriptions by pattern, and the topics that each of them is bound to."""
 
 import pytest
 from hypothesis import given

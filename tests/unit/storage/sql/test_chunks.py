@@ -1,4 +1,4 @@
-"""Large messages in SQL: damage, and how much a sweep does at a time."""
+"""Large messages in SQL: damage, and the size of a sweep's steps."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is read back at a start."""
+"""The rows that a start reads."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -40,6 +40,7 @@ def write(connection: Connection, index: Index, batch: Batch) -> None:
 
 
 def numbers(connection: Connection, behind: int) -> list[int]:
+    """Return the numbers of all stored messages after `behind`."""
     index = load(connection)
     texts = Texts(connection.dialect)
     sound, damaged = contents.messages(connection, texts, index, behind=behind)
@@ -66,7 +67,7 @@ def test_ids_continue_behind_those_of_a_broker_that_had_no_mark(connection: Conn
 
 def test_what_belongs_to_no_queue_is_deleted(connection: Connection) -> None:
     batch = Batch()
-    for number in (1, 2):  # they share a body
+    for number in (1, 2):  # two messages that share a body
         batch.append(stored(number))
     write(connection, load(connection), batch)
     assert numbers(connection, 0) == [1, 2]

@@ -1,4 +1,4 @@
-"""What a SQLite store tells of deliveries after a kill, and after a stop."""
+"""Delivered marks of a SQLite store after a kill, and after a stop."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.requirement("RCV-08")
 
 
 def copy_of(folder: Path, name: str) -> Path:
-    """The store in `folder` as a kill would leave it now."""
+    """Copy the store in `folder` as a kill would leave it now; return the path of the copy."""
     copied = folder / name
     copied.mkdir()
     for file in (folder / "data").iterdir():
@@ -21,7 +21,7 @@ def copy_of(folder: Path, name: str) -> Path:
 
 
 async def told(database: Path) -> dict[str, int]:
-    """What the next broker is told."""
+    """Return the delivered marks that the next broker loads."""
     store = SqliteStore(database)
     await store.open()
     try:
@@ -46,7 +46,7 @@ async def test_positions_outlive_a_kill_and_end_with_a_stop(tmp_path: Path) -> N
 
 
 async def test_a_second_kill_forgets_nothing(tmp_path: Path) -> None:
-    """What the first broker may have delivered still says so, where the second never got to it."""
+    """Deliveries of the first broker stay marked, even if the second never got to them."""
     first = SqliteStore(tmp_path / "data" / "store.db")
     await first.open()
     batch = Batch()

@@ -1,4 +1,4 @@
-"""The event log in SQL: over a restart, and how much one query looks at."""
+"""The event log in SQL: over a restart, and the number of rows that one query examines."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Remembered ids in SQL: over a restart, page by page, and of nodes that have gone."""
+"""Remembered ids in SQL: over a restart, page by page, and of deleted nodes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a batch becomes by what is known of the store."""
+"""The rows that a batch becomes, depending on what the store holds."""
 
 from storage.batch import Batch
 from storage.records import StoredNode

@@ -1,4 +1,4 @@
-"""How batches lie in rows; what the statements do is said in tests/contract."""
+"""Batches of leases in rows; tests/contract shows the effect of the statements."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Damaged rows: found when they are loaded, quarantined once, and everything else is served."""
+"""Damaged rows: found when they are loaded, and quarantined once; all others are served."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_what_is_damaged_is_quarantined(
     database = tmp_path / "store.db"
     await filled(database, 6)
     damage(database)
-    for _ in range(2):  # found once, and not again
+    for _ in range(2):  # the damage is found at the first start only
         store = SqliteStore(database)
         await store.open()
         served = [int(message.number) for message in await stored_messages(store, "q")]
@@ -94,7 +94,7 @@ async def test_what_is_quarantined_goes_with_its_queue(tmp_path: Path) -> None:
 
 
 async def test_filters_that_cannot_be_read_stop_the_start(tmp_path: Path) -> None:
-    """Without its filter a subscription would get what it never asked for."""
+    """Without its filter a subscription would get messages that it never asked for."""
     database = tmp_path / "store.db"
     store = SqliteStore(database)
     await store.open()
@@ -124,7 +124,7 @@ async def test_filters_that_cannot_be_read_stop_the_start(tmp_path: Path) -> Non
 
 
 async def quarantined_store(database: Path) -> None:
-    """Message 2 with a record that is damaged, 4 and 5 with other bytes than were stored."""
+    """Make a store of six messages; 2 has a damaged record, 4 and 5 have damaged bytes."""
     await filled(database, 6)
     flip(database, 2, record_at=POSITION)
     flip(database, 4, 5)

@@ -1,4 +1,4 @@
-"""Reading by parts, and what a damaged message does to it."""
+"""Reading in parts, and the effect of a damaged message on it."""
 
 import sqlite3
 from pathlib import Path

@@ -72,7 +72,7 @@ async def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_row
 
 
 def test_a_migration_is_done_whole_or_not_at_all(tmp_path: Path) -> None:
-    """Whatever ends it, a kill or an error: half a schema would never open again."""
+    """After a kill or an error, half a schema could never be opened again."""
     with engine_of(tmp_path / "store.db").connect() as made:
         connection = made.execution_options(isolation_level="AUTOCOMMIT")
         prepare(connection)

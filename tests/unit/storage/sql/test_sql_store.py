@@ -1,4 +1,4 @@
-"""What both stores in SQL refuse before they are open, and at any time."""
+"""Calls that both SQL stores refuse, before they are open or at any time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from storage.sql.sqlite.store import SqliteStore
 
 @pytest.fixture(params=["SQLite", "PostgreSQL"])
 async def closed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlStore]:
-    """A store that has not been opened."""
+    """Yield a store that has not been opened."""
     store: SqlStore = PostgresStore("postgresql://nobody@localhost:1/none")
     if request.param == "SQLite":
         store = SqliteStore(tmp_path / "store.db")

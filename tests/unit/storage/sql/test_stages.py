@@ -1,4 +1,4 @@
-"""Stages in SQL: over a restart, and in a store that had none."""
+"""Stages in SQL: over a restart, and in a store from before they existed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL is asked, what is refused, and what its errors mean."""
+"""PostgreSQL: its required settings, refusals, and the meaning of its errors."""
 
 import asyncpg
 import pytest

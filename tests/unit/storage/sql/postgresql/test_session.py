@@ -1,4 +1,4 @@
-"""Sessions with a server: who has the lock, and what is known of a commit."""
+"""Sessions with a server: the lock of a store, and knowledge of a commit."""
 
 from collections.abc import AsyncIterator
 

@@ -62,11 +62,13 @@ async def numbers(store: PostgresStore) -> list[int]:
 
 
 async def held(server: Server, database: str) -> list[int]:
+    """Return the numbers of all messages in the database."""
     rows = await server.sql("SELECT * FROM segment ORDER BY number", database=database)
     return [number for row in rows for number in numbers_of(segment_of(row))]
 
 
 async def end_sessions(server: Server, database: str) -> None:
+    """End all sessions of brokers with this database."""
     await server.sql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = $1 AND application_name LIKE 'jms-broker%'",
@@ -75,7 +77,7 @@ async def end_sessions(server: Server, database: str) -> None:
 
 
 async def committing_in_vain(store: PostgresStore, proxy: Proxy) -> asyncio.Task[None]:
-    """Commit one batch, and begin another that never arrives."""
+    """Commit one batch; return the task that commits another one, which never arrives."""
     await store.commit(batch_of(1))
     proxy.lose_requests = True
     committing = asyncio.create_task(store.commit(batch_of(2)))
@@ -106,7 +108,7 @@ async def test_what_was_committed_is_there_after_a_restart(server: Server, datab
     batch = batch_of(4)
     batch.mark_delivered("q", 30)
     await third.commit(batch)
-    third._closing = True  # as if it had been killed
+    third._closing = True  # as if its broker had been killed
     third._ready().drop()
     killed = await opened(url)
     assert await killed.delivered() == {"q": 30}
@@ -130,7 +132,7 @@ async def test_a_second_broker_is_refused_and_the_first_unharmed(
     began = loop.time()
     with pytest.raises(StoreError, match="in use by jms-broker") as refused:
         await opened(server.url(database))
-    assert loop.time() - began < 5  # two seconds on a machine that has time
+    assert loop.time() - began < 5  # two seconds on an idle machine
     assert postgres.PASSWORD not in f"{refused.value} {store.name}"
     await store.commit(batch_of(1))
     assert await numbers(store) == [1]
@@ -147,7 +149,7 @@ async def test_a_batch_whose_answer_was_lost_is_not_written_again(
 ) -> None:
     store = await opened(proxy.url(database))
     await store.commit(batch_of(1))
-    await store.commit(batch_of(2))  # which prepares the statement
+    await store.commit(batch_of(2))  # this prepares the statement
     proxy.lose_answers = True
     committing = asyncio.create_task(store.commit(batch_of(3)))
     await proxy.lost.wait()
@@ -175,7 +177,7 @@ async def test_a_batch_that_never_arrived_is_written_again(
 async def test_a_link_that_only_swallows_is_given_up(
     server: Server, database: str, proxy: Proxy
 ) -> None:
-    """The last session still holds the lock on the server: the next one ends it."""
+    """The previous session still holds the lock on the server: the next session ends it."""
     store = await opened(proxy.url(database), grace_ms=1500)
     committing = await committing_in_vain(store, proxy)
     proxy.lose_requests = False
@@ -303,7 +305,7 @@ async def test_a_segment_goes_with_its_last_message(server: Server, database: st
 
 
 async def test_many_messages_here_and_there_are_found(server: Server, database: str) -> None:
-    """Their segments are asked for in one statement."""
+    """One statement loads all their segments."""
     store = await opened(server.url(database))
     for first in range(1, 600, 30):
         await store.commit(batch_of(*range(first, first + 30)))

@@ -1,4 +1,4 @@
-"""Labels: what messages of a segment have besides their records."""
+"""Labels: facts of messages in a segment that their records do not hold."""
 
 import pytest
 

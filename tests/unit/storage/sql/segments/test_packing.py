@@ -12,7 +12,7 @@ IDS = {"q": 7, "r": 8}
 
 
 def own(number: int, size: int = 1, queue: str = "q") -> StoredMessage:
-    """A message with bytes of its own."""
+    """Return a message with bytes of its own."""
     return stored(number, queue).with_bytes(number.to_bytes(8) + bytes(size))
 
 
@@ -47,7 +47,7 @@ def test_a_message_comes_back_as_it_went() -> None:
 
 
 def labelled(number: int, publisher: str) -> StoredMessage:
-    """A message with bytes and a publisher."""
+    """Return a message with bytes and a publisher."""
     return StoredMessage(
         number=number,
         queue="q",

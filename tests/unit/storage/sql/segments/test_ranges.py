@@ -1,4 +1,4 @@
-"""Numbers that ascend, and ranges of them."""
+"""Ascending numbers, and ranges of them."""
 
 import pytest
 

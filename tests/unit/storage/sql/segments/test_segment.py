@@ -1,4 +1,4 @@
-"""Records of segments, and what becomes of them."""
+"""Records of segments, and how they change."""
 
 from storage.records import StoredMessage
 from storage.sql.segments.packing import Sifting, numbers_of, segments_of

@@ -1,4 +1,4 @@
-"""Which segments a batch makes, changes and removes."""
+"""The segments that a batch creates, changes and removes."""
 
 from storage.batch import Batch
 from storage.sql.segments.packing import numbers_of
@@ -24,7 +24,7 @@ def removing(*numbers: int) -> Batch:
 
 
 def left(changes: SegmentChanges) -> list[list[int]]:
-    """The numbers that are left in segments that change."""
+    """Return the numbers that are left in each segment that changes."""
     return [numbers_of(Segment(n, size, facts)) for size, facts, n in changes.changed]
 
 

@@ -19,18 +19,18 @@ from tests.unit.storage.test_batch import stored
 
 
 def files(folder: Path) -> list[Path]:
-    """What there is of the copy."""
+    """Return the files of the copy."""
     return [path for path in folder.iterdir() if path.name.startswith("copy")]
 
 
 def ignored(done: int, total: int) -> None:
-    """How far it has come does not matter."""
+    """Ignore the progress."""
 
 
 async def test_what_was_committed_before_is_in_the_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And nothing of what comes meanwhile, though there are many steps."""
+    """The copy has nothing of later commits, though it takes many steps."""
     monkeypatch.setattr(backup, "STEP_PAGES", 1)
     database, target = tmp_path / "store.db", tmp_path / "copy.db"
     await filled(database, 200, size=3000)

@@ -1,4 +1,4 @@
-"""The file that keeps room for a full disk, and what is done once more with that room."""
+"""The ballast: a file that reserves room for a full disk, and the retry with that room."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def cut_short(file: Path) -> None:
 
 
 def make_sparse(file: Path) -> None:
-    """As some programs copy a file of zeros."""
+    """Make the file sparse, as some programs do when they copy a file of zeros."""
     os.truncate(file, 0)
     os.truncate(file, SIZE)
 
@@ -110,7 +110,7 @@ def test_who_wants_none_has_none(tmp_path: Path) -> None:
 
 
 async def test_half_of_what_is_released_goes_to_the_log(tmp_path: Path) -> None:
-    """So no other program takes it, and the store reads back what it had."""
+    """Then no other program takes that room, and the store can read its contents back."""
     database = tmp_path / "store.db"
     store = SqliteStore(database, ballast_bytes=SIZE)
     await store.open()
@@ -132,11 +132,11 @@ async def test_half_of_what_is_released_goes_to_the_log(tmp_path: Path) -> None:
     await again.close()
 
 
-# ---- a database that may have so many pages stands for a full disk
+# ---- a database with a limit on its pages stands for a full disk
 
 
 class Limited:
-    """A database in which no page more can be used until `make_room` is called."""
+    """A database that can use no further page until `make_room` is called."""
 
     def __init__(self, database: Path) -> None:
         self.connection = engine_of(database).connect()
@@ -168,7 +168,7 @@ def limited(tmp_path: Path) -> Limited:
 
 
 def insert(limited: Limited) -> None:
-    """A transaction as those of `write`: rows that do not fit."""
+    """Insert rows that do not fit in a transaction like those of `write`."""
     rows = [(f"row {number}", bytes(3000)) for number in range(20)]
     limited.driver.execute("BEGIN IMMEDIATE")
     try:
@@ -207,7 +207,7 @@ def test_it_is_not_done_again_without_room(limited: Limited) -> None:
 
 
 def test_another_error_ends_it(limited: Limited) -> None:
-    """Of what a disk that fails has written nothing is known."""
+    """After any other error of the disk it is unknown what was written."""
 
     def fail() -> None:
         error = sqlite3.OperationalError("disk I/O error")

@@ -1,4 +1,4 @@
-"""When the log is moved, and what is learnt from how long it was."""
+"""Checkpoints: when the log is moved into the file, and the estimate that its size improves."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def consumed() -> Batch:
 
 
 def commits_until_due(checkpoints: Checkpoints, make: Callable[[], Batch]) -> int:
+    """Return the number of commits until a checkpoint is due."""
     count = 0
     while not checkpoints.is_due():
         checkpoints.written(make())

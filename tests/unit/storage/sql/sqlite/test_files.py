@@ -1,4 +1,4 @@
-"""Where the files of a store lie, who may read them, and what is told if they cannot be used."""
+"""The files of a store: their paths, their modes, and the errors if they cannot be used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from storage.sql.sqlite.files import (
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """A file in a folder of its own, both as the broker makes them."""
+    """Return a file in a folder of its own, both with the modes that the broker gives them."""
     folder = tmp_path / "data"
     folder.mkdir(0o700)
     (folder / "store.db").touch(0o600)

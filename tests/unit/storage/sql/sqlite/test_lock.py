@@ -1,4 +1,4 @@
-"""One process per store, by whatever path, and SQLite's own locks stay."""
+"""A store is open in one process at a time, by any path, and SQLite's own locks stay."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FULL: Final = """
 import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 """
-"""No file can grow, as on a full disk."""
+"""Code that makes every file unable to grow, as on a full disk."""
 
 
 def test_a_lock_is_held_though_no_room_is_left_to_name_its_holder(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_reader_makes_no_database(tmp_path: Path) -> None:
 
 
 def test_a_process_opens_a_database_once(tmp_path: Path) -> None:
-    """Though another path leads to it: closing a second descriptor would drop SQLite's locks."""
+    """Closing a second descriptor, even by another path, would drop SQLite's locks."""
     database, other = tmp_path / "store.db", tmp_path / "other.db"
     database.touch()
     other.hardlink_to(database)
@@ -108,7 +108,7 @@ def test_a_process_opens_a_database_once(tmp_path: Path) -> None:
     HELD.close(HELD.open(other, os.O_RDONLY))
 
 
-# -- what becomes of SQLite's own locks
+# -- SQLite's own locks
 
 TAKE: Final = """
 import sqlite3, sys
@@ -117,7 +117,7 @@ try:
 except sqlite3.OperationalError as error:
     print(error)
 """
-"""What SQLite refuses for as long as another process has the database open, by its own locks."""
+"""A program that SQLite refuses while another process holds its locks on the database."""
 
 
 def is_locked(database: Path) -> bool:
@@ -146,7 +146,7 @@ async def test_sqlite_keeps_its_locks_whatever_else_this_process_does(tmp_path: 
 
 
 def test_closing_another_descriptor_drops_them(tmp_path: Path) -> None:
-    """What `is_locked` is to notice, and what nothing of ours may do."""
+    """`is_locked` notices this mistake, which the store must not make."""
     connection = sqlite3.connect(tmp_path / "store.db")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("CREATE TABLE t (n)")

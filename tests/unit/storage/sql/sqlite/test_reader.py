@@ -1,4 +1,4 @@
-"""The connection that only reads."""
+"""The read-only connection to a store."""
 
 from __future__ import annotations
 

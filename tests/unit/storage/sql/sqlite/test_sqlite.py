@@ -1,4 +1,4 @@
-"""How SQLite's file is opened, and what its errors tell an operator."""
+"""SQLite's settings for the file, and the error messages for an operator."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A store in SQLite over restarts, and when its file or its disk is not what it should be."""
+"""A store in SQLite over restarts, and with a damaged file or a failing disk."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def test_the_log_does_not_grow_with_what_is_written(tmp_path: Path) -> Non
     batch = Batch()
     batch.content_changes().held.append(1)
     sizes = []
-    for index in range(40):  # 10 MiB, as two and a half times 1,000 pages
+    for index in range(40):  # 10 MiB, two and a half times 1,000 pages
         batch.content_changes().write(1, index, bytes(CHUNK_SIZE))
         await store.commit(batch)
         batch = Batch()

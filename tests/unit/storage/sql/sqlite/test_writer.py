@@ -1,4 +1,4 @@
-"""The thread that uses a store's connection."""
+"""The thread that owns a store's connection, and runs all work on it in order."""
 
 import asyncio
 import threading

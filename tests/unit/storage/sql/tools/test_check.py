@@ -1,4 +1,4 @@
-"""What a check finds in sound, damaged and unreadable stores."""
+"""Findings of a check in sound, damaged and unreadable stores."""
 
 import sqlite3
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.support.stored_files import change, filled, flip, garble_schema, spoi
 
 
 def look(database: Path) -> tuple[Findings, int]:
-    """The findings, and how many messages were told to have been looked at."""
+    """Return the findings, and the number of messages that were reported as checked."""
     seen: list[int] = []
     with reading(database) as connection:
         found = check(connection, seen.append)

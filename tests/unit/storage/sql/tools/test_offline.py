@@ -1,4 +1,4 @@
-"""Stores that commands open: by which name, and not while a broker has them."""
+"""Stores that commands open: their names, and the refusal while a broker uses them."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Everything that can be read of a damaged file is in the new store."""
+"""Salvage: everything that can be read from a damaged file is in the new store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.stored_files import (
 )
 
 SIZE = 700
-"""Five messages a page."""
+"""Size of a message in bytes, such that five fit on a page."""
 
 
 def saved(folder: Path) -> Salvaged:
@@ -38,6 +38,7 @@ def saved(folder: Path) -> Salvaged:
 
 
 async def served(database: Path, queue: str = "q") -> list[StoredMessage]:
+    """Return the messages of a queue as a broker loads them."""
     store = SqliteStore(database)
     await store.open()
     try:
@@ -92,7 +93,7 @@ async def test_only_segments_with_a_damaged_page_lose_messages(
 
 
 async def test_a_store_that_was_killed_is_read_with_its_log(tmp_path: Path) -> None:
-    """The file alone has nothing of what the last commits wrote."""
+    """The changes of the last commits are only in the log, not in the file."""
     (tmp_path / "running").mkdir()
     store = SqliteStore(tmp_path / "running" / "store.db")
     await store.open()
@@ -136,7 +137,7 @@ async def test_messages_whose_queue_was_lost_find_another(tmp_path: Path) -> Non
 
 @pytest.mark.requirement("PIP-12")
 async def test_what_is_staged_stays_so_though_nodes_were_lost(tmp_path: Path) -> None:
-    """Found in a queue of its own it would be seen, committed or not."""
+    """In a queue of its own a staged message would be visible, whether committed or not."""
     database = tmp_path / "store.db"
     store = SqliteStore(database)
     await store.open()
