@@ -124,7 +124,7 @@ MUTATIONS: Final = (
         "what is to end with its link goes on without it",
         "broker/routing/topics/lifetime.py",
         "if policy == LINK_DETACH:\n        return ExpiryDecision.EXPIRES",
-        "if policy == LINK_DETACH:\n        return Fate.STAYS",
+        "if policy == LINK_DETACH:\n        return ExpiryDecision.STAYS",
     ),
     Mutation(
         "a subscriber gets what its selector does not want",
