@@ -301,6 +301,7 @@ def trim_in(routing: Routing) -> Trim | None:
 
 
 def limited(*, max_events: int = 0, max_age_ms: int = 0) -> Routing:
+    """Return routing with the limits `event_log_max_events` and `event_log_max_age_ms`."""
     limits = EventLogLimits(max_events=max_events, max_age_ms=max_age_ms)
     return Routing(policy=LOGGED, event_log_limits=limits)
 
