@@ -118,7 +118,7 @@ def _print_findings(database: Path, size: int, found: Findings) -> None:
     if found.complaints:
         typer.echo("`jms-broker store salvage` copies what can be read into a new store")
     else:
-        typer.echo("a broker that starts sets them aside, and serves the others")
+        typer.echo("a broker that starts quarantines them, and serves the others")
 
 
 @store.command()

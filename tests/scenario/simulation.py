@@ -297,7 +297,7 @@ class Ending:
             raise Wrong("bindings or leases are left")
         world.pass_time(400_000)
         if world.broker.router.timer_queue.next_deadline_ms() != NOTHING:
-            raise Wrong("the agenda is not empty")
+            raise Wrong("the timer queue is not empty")
         if world.container.peer_count() or world.container.touched:
             raise Wrong("somebody is left")
 

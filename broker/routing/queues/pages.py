@@ -29,7 +29,7 @@ FAR: Final[i64] = 1 << 60
 class PagedEntries:
     """Messages at the PAGE positions from `number * PAGE` on, not in memory: ten bytes for each.
 
-    `numbers` has their store numbers by slot, 0 for an empty slot. `mortal` of the `count`
+    `numbers` has their store numbers by slot, 0 for an empty slot. `expiring` of the `count`
     messages expire, none before `first_expiry_ms` (wall time). `groups` has the known message
     groups by slot; messages that were not in memory since the start have none yet. `is_asked`:
     the page is being loaded. `is_gone`: its messages were discarded.
@@ -39,7 +39,7 @@ class PagedEntries:
         self.number: Final[i64] = number
         self.count: i64 = 0
         self.bytes: i64 = 0
-        self.mortal: i64 = 0
+        self.expiring: i64 = 0
         self.first_expiry_ms: i64 = NEVER
         self.is_asked = False
         self.is_gone = False
@@ -55,7 +55,7 @@ class PagedEntries:
         self.count += 1
         self.bytes += size
         if expires_at_ms != NEVER:
-            self.mortal += 1
+            self.expiring += 1
             if self.first_expiry_ms == NEVER or expires_at_ms < self.first_expiry_ms:
                 self.first_expiry_ms = expires_at_ms
 

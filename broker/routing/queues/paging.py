@@ -301,7 +301,7 @@ class Load:
         queue = self._queue
         lost = page.count
         lost_bytes = page.bytes
-        lost_mortal = page.mortal
+        lost_expiring = page.expiring
         start = page.number << SHIFT
         for slot, number in enumerate(page.numbers):
             stored = loaded.get(number)
@@ -319,13 +319,13 @@ class Load:
             elif message.particulars is not None and message.group:
                 join_group(entry, queue)
             if message.expires_at_ms != NEVER:
-                lost_mortal -= 1
+                lost_expiring -= 1
                 queue.expire(entry, backlog, batch)
         if lost > 0:
             backlog.waiting -= lost
             queue.waiting -= lost
             queue.bytes -= lost_bytes
-            queue.sweep.mortal -= lost_mortal
+            queue.sweep.expiring -= lost_expiring
             queue.router.notices.append(
                 f"{lost} messages of {queue.address} could not be read, and are left out"
             )
@@ -366,7 +366,7 @@ def drop_pages(queue: Queue, at_most: i64, batch: Batch) -> i64:
 def _forget(queue: Queue, page: PagedEntries, batch: Batch) -> None:
     queue.waiting -= page.count
     queue.bytes -= page.bytes
-    queue.sweep.mortal -= page.mortal
+    queue.sweep.expiring -= page.expiring
     for number in page.numbers:
         if number != 0:
             batch.remove(number)

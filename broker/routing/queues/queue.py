@@ -395,7 +395,7 @@ class Queue(Consumable):
         if self.attends:
             self.router.wake(self)
         if message.expires_at_ms != NEVER:
-            self.sweep.mortal -= 1
+            self.sweep.expiring -= 1
         if entry.stored_number != NOT_STORED and not self.is_deleted:
             durable_publish.forget(entry, batch, consumed=consumed)
         if self.outlived is not None:

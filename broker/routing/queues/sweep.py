@@ -22,12 +22,12 @@ NO_SWEEP: Final[i64] = -1
 class Sweep:
     """The place and time of the next sweep of one queue.
 
-    `mortal` counts the queue's entries with an expiry; sweeps go on while there are any. `is_due`:
-    it is time for one.
+    `expiring` counts the queue's entries with an expiry; sweeps go on while there are any.
+    `is_due`: it is time for one.
     """
 
     def __init__(self) -> None:
-        self.mortal: i64 = 0
+        self.expiring: i64 = 0
         self.is_due = False
         self._at_ms: i64 = NO_SWEEP
         self._priority: i64 = 0
@@ -35,7 +35,7 @@ class Sweep:
 
     def joined(self, queue: Queue) -> None:
         """Count a new entry of `queue` with an expiry, and set the time of a sweep."""
-        self.mortal += 1
+        self.expiring += 1
         if self._at_ms == NO_SWEEP:
             self._later(queue)
 
@@ -61,7 +61,7 @@ class Sweep:
         if self._priority == 10:
             self._priority = 0
             self._have_loaded(queue)
-        if self.mortal > 0:
+        if self.expiring > 0:
             self._later(queue)
 
     def _part(self, queue: Queue, at_most: i64, batch: Batch) -> i64:

@@ -172,7 +172,7 @@ def test_an_expired_message_that_cannot_be_moved_is_held(times: dict[str, int]) 
     assert (bodies(held_in(queue)), routing.stats.expired) == ([b"a"], 0)
     make_room(routing)
     assert (routing.queue("late").waiting, routing.stats.expired) == (1, 1)
-    assert (queue.contents(), queue.sweep.mortal) == (0, 0)
+    assert (queue.contents(), queue.sweep.expiring) == (0, 0)
 
 
 def test_a_paused_message_that_expires_is_held() -> None:
@@ -385,7 +385,7 @@ def test_what_expired_in_vain_is_held_after_a_restart() -> None:
     again = restarted(routing, policy=AddressPolicy(expiry="late"))
     again.advance(RETRY_EVERY_MS)
     assert again.queue("late").waiting == 1
-    assert (again.queue().waiting, again.queue().held(), again.queue().sweep.mortal) == (1, 0, 0)
+    assert (again.queue().waiting, again.queue().held(), again.queue().sweep.expiring) == (1, 0, 0)
 
 
 NO_ROOM = {

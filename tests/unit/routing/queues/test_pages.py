@@ -22,7 +22,7 @@ def test_a_page_counts_what_is_in_it() -> None:
     page.add(0, 7, size=10, expires_at_ms=0)
     page.add(5, 9, size=20, expires_at_ms=5000)
     page.add(6, 8, size=30, expires_at_ms=4000)
-    assert (page.count, page.bytes, page.mortal, page.first_expiry_ms) == (3, 60, 2, 4000)
+    assert (page.count, page.bytes, page.expiring, page.first_expiry_ms) == (3, 60, 2, 4000)
     assert [(slot, number) for slot, number in enumerate(page.numbers) if number] == [
         (0, 7),
         (5, 9),
