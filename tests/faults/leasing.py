@@ -116,7 +116,7 @@ async def read(client: Client, driver: Driver, batch_number: int, report: Report
 
 
 def acquire_of(driver: Driver, batch_number: int) -> dict[str, object]:
-    return driver.body(batch_number=batch_number, slices=SLICES, max_messages=ROWS_MAX)
+    return driver.body(batch=batch_number, slices=SLICES, max_messages=ROWS_MAX)
 
 
 async def reopened(asking: Asking, driver: Driver, report: Report) -> None:
@@ -172,7 +172,7 @@ async def killed_at(
         if operation == "ACQUIRE":
             request = acquire_of(driver, driver.batch_number + 1)
         else:
-            request = driver.body(batch_number=driver.batch_number)
+            request = driver.body(batch=driver.batch_number)
         if moment != "before":
             await asking.send(operation, "lease", driver.name, request)
         if moment.startswith("during"):
@@ -197,7 +197,7 @@ async def finished(port: int, driver: Driver, report: Report) -> None:
         await go_on(client, asking, driver, report)
         while True:
             settled = await asking.ask(
-                "SETTLE", "lease", driver.name, driver.body(batch_number=driver.batch_number)
+                "SETTLE", "lease", driver.name, driver.body(batch=driver.batch_number)
             )
             driver.is_settled_up_to(numbers_in(settled)["settled"])
             request = acquire_of(driver, driver.batch_number + 1)

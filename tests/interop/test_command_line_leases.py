@@ -90,7 +90,7 @@ def test_a_large_message_is_leased_over_a_restart(tmp_path: Path) -> None:
     again = BrokerProcess(tmp_path, settings=settings)
     assert read_slice(again.url, "q", **wanted) == before
     with managed(again.url, 10) as asking:
-        asking.ask("SETTLE", "lease", "spark", fencing_token=fencing_token, batch_number=1)
+        asking.ask("SETTLE", "lease", "spark", fencing_token=fencing_token, batch=1)
         assert asking.ask("READ", "queue", "q")["messages"] == 0
     assert again.stop() == 0
 
