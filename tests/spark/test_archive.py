@@ -175,7 +175,7 @@ def test_where_there_is_nothing_to_read_it_says_what_to_do(
     with pytest.raises(ArchiveError, match="is no folder"):
         Archive(tmp_path / "none").read(spark, MESSAGES)
     archive = Archive(tmp_path)
-    with pytest.raises(ArchiveError, match="has no event log: `jms-broker pipeline archive"):
+    with pytest.raises(ArchiveError, match="has no events: `jms-broker pipeline archive"):
         archive.read(spark, EVENTS)
     (tmp_path / "holiday.jpg").touch()
     with pytest.raises(ArchiveError, match="holiday"):
