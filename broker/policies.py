@@ -15,32 +15,32 @@ from broker.settings import Settings, SettingsError
 
 def policies_of(settings: Settings) -> Policies:
     """Return the policies of all addresses. Raise SettingsError for a name that cannot be."""
+    prefixes = Prefixes(tuple(settings.address_prefixes))
+    general = settings.model_dump(include=set(NAMES))
     kinds = ((QUEUE, settings.queue), (TOPIC, settings.topic))
     return Policies(
-        [(address.pattern, _policy(settings, address)) for address in settings.address],
-        _policy(settings, AddressSettings(pattern="*")),
+        [(address.pattern, _policy(general, address, prefixes)) for address in settings.address],
+        _policy(general, AddressSettings(pattern="*"), prefixes),
         settings.default_kind,
         declared={
-            (kind, _canonical(settings, node.name, kind)): _policy(
-                settings, _with_its_pattern(settings, node)
+            (kind, _canonical(node.name, kind, prefixes)): _policy(
+                general, _with_its_pattern(settings, node), prefixes
             )
             for kind, nodes in kinds
             for node in nodes
         },
-        prefixes=Prefixes(tuple(settings.address_prefixes)),
+        prefixes=prefixes,
         auto_create_max=settings.auto_create_max,
     )
 
 
-def _canonical(settings: Settings, name: str, kind: str = QUEUE) -> str:
+def _canonical(name: str, kind: str, prefixes: Prefixes) -> str:
     """Return the canonical address of a node that the settings name (DST-10).
 
     Raise SettingsError if a node cannot have that name.
     """
-    prefixes = Prefixes(tuple(settings.address_prefixes))
     try:
-        prefixes.kind_meant(name, kind)
-        return prefixes.canonical(name)
+        return prefixes.parse(name, kind).text
     except RoutingError as refusal:
         raise SettingsError(f"a queue or topic of the settings: {refusal}") from None
 
@@ -56,10 +56,9 @@ def _with_its_pattern(settings: Settings, node: NodeSettings) -> AddressSettings
     return AddressSettings.model_validate(chosen)
 
 
-def _policy(settings: Settings, address: AddressSettings) -> AddressPolicy:
-    """Return the policy of `address`: its settings, else those for all addresses."""
-    chosen: dict[str, Any] = settings.model_dump(include=set(NAMES))
-    chosen.update(address.model_dump(exclude_none=True, exclude={"pattern"}))
+def _policy(general: dict[str, Any], address: AddressSettings, prefixes: Prefixes) -> AddressPolicy:
+    """Return the policy of `address`: its settings, else the `general` ones for all addresses."""
+    chosen = general | address.model_dump(exclude_none=True, exclude={"pattern"})
     for name in ("dead_letter", "expiry"):
-        chosen[name] = _canonical(settings, chosen[name])
+        chosen[name] = _canonical(chosen[name], QUEUE, prefixes)
     return AddressPolicy(**chosen)

@@ -8,6 +8,7 @@ A test fails while one of them differs from the table.
 
 from __future__ import annotations
 
+from json import dumps  # TOML writes booleans, numbers and short texts alike
 from pathlib import Path
 from textwrap import wrap
 from typing import Final, get_args
@@ -49,13 +50,6 @@ and topics that are created afterwards.
 """
 
 
-def as_toml(value: object) -> str:
-    """Return a value as TOML writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f'"{value}"' if isinstance(value, str) else str(value)
-
-
 def heading(begin: str) -> str:
     """Return the line that begins a section of the settings file."""
     return begin.ljust(90, "-")
@@ -70,14 +64,14 @@ def general() -> list[str]:
     """Return the section with each setting, its text and its default."""
     lines = [heading(GENERAL), ""]
     for name in NAMES:
-        lines += [*comment(text_of(name)), f"#{name} = {as_toml(default_of(name))}"]
+        lines += [*comment(text_of(name)), f"#{name} = {dumps(default_of(name))}"]
     return [*lines, ""]
 
 
 def table(kind: str, of: type[BaseModel], key: str, example: str) -> list[str]:
     """Return a table of the settings file with the defaults."""
     names = [name for name in NAMES if name in of.model_fields]
-    shown = [f"#{name} = {as_toml(default_of(name))}" for name in names]
+    shown = [f"#{name} = {dumps(default_of(name))}" for name in names]
     return [f"#[[{kind}]]", f'#{key} = "{example}"', *shown]
 
 
@@ -140,7 +134,7 @@ def _limits(kind: object) -> list[object]:
 def page() -> str:
     """Return the reference page."""
     rows = [
-        f"| `{name}` | {values_of(name)} | `{as_toml(default_of(name))}` | {text_of(name)} |"
+        f"| `{name}` | {values_of(name)} | `{dumps(default_of(name))}` | {text_of(name)} |"
         for name in NAMES
     ]
     return HEADER + "\n".join(rows) + "\n"

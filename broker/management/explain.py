@@ -18,6 +18,7 @@ from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.response import Response
 from broker.routing.addresses import address as addresses
 from broker.routing.addresses import pattern
+from broker.routing.addresses.address import Address
 from broker.routing.addresses.identity import identity_of
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import NoSuchNode, RoutingError
@@ -78,17 +79,19 @@ class Explanations:
             is_global=request.flag("global"),
             is_durable=request.flag("durable"),
         )
-        address = request.text("address", "")
-        if lookup == bool(address):
+        text = request.text("address", "")
+        if lookup == bool(text):
             raise Refused(BAD_REQUEST, "say either an address, or lookup")
+        address = Address("") if lookup else self._address(request, facts, text)
         if not lookup:
-            told["kind"] = self._kind(request, facts, address)
-        if lookup or told["kind"] == TOPIC:
-            self._judge(request, facts, told)
+            told["kind"] = address.kind
+        if lookup or address.kind == TOPIC:
+            self._judge(request, facts, address, told=told)
         if not lookup and told["refusal"] is None:
-            told["node"] = self._place(address, str(told["kind"]))
+            told["node"] = self._place(address)
 
-    def _kind(self, request: Request, facts: SubscriptionTraits, address: str) -> str:
+    def _address(self, request: Request, facts: SubscriptionTraits, text: str) -> Address:
+        """Return the address that `text` is, with the kind of node that an attach would get."""
         word = request.text("kind", "")
         if word and word not in KINDS:
             raise Refused(BAD_REQUEST, f"kind is one of {', '.join(KINDS)}")
@@ -96,9 +99,17 @@ class Explanations:
         if not wanted and (facts.is_shared or facts.is_global):
             wanted = TOPIC
         router = self._container.router
-        return router.kind_of(router.parse(addresses.check(address), wanted))
+        address = router.parse(addresses.check(text), wanted)
+        return address.of_kind(router.kind_of(address))
 
-    def _judge(self, request: Request, facts: SubscriptionTraits, told: dict[str, object]) -> None:
+    def _judge(
+        self,
+        request: Request,
+        facts: SubscriptionTraits,
+        address: Address,
+        *,
+        told: dict[str, object],
+    ) -> None:
         """Record the row, and the verdict of the rules SUB-21 to SUB-26, in `told`."""
         container_id = request.text("container_id", "")
         name = request.text("link_name", "")
@@ -107,7 +118,7 @@ class Explanations:
         told["subscription"] = None if row.identity is None else identity_of(row.identity)
         holder = self._container.holder(container_id, name)
         there = self._container.router.subscriptions.find(row)
-        interest = self._interest(request, container_id)
+        interest = self._interest(request, container_id, address)
         standing = SubscriptionState(link=None if holder is None else holder.facts)
         if there is not None:
             standing = SubscriptionState(
@@ -125,13 +136,12 @@ class Explanations:
         elif verdict is AttachVerdict.MISSING:
             _refuse(told, LinkFault(NOT_FOUND, verdict.value))
 
-    def _place(self, text: str, kind: str) -> str:
+    def _place(self, address: Address) -> str:
         """Describe the node: it exists, it would be created, or it is a pattern of topics.
 
         Raise NoSuchNode if it does not exist and may not be created.
         """
-        router = self._container.router
-        address = router.parse(addresses.check(text), kind)
+        router, kind = self._container.router, address.kind
         if kind == TOPIC:
             pattern.check(address.key)
             if address.is_pattern:
@@ -148,13 +158,12 @@ class Explanations:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
         return f"the {kind} {name}, which is created"
 
-    def _interest(self, request: Request, container_id: str) -> SubscriptionSpec:
+    def _interest(self, request: Request, container_id: str, address: Address) -> SubscriptionSpec:
         text = request.text("selector", "")
         selector = parse_selector(text) if text else None
         excluded = container_id if request.flag("no_local") else ""
         wanted = ConsumerFilter(selector, excluded) if selector is not None or excluded else None
-        address = request.text("address", "")
-        return SubscriptionSpec(self._container.router.parse(address), wanted)
+        return SubscriptionSpec(address, wanted)
 
 
 def _refuse(told: dict[str, object], fault: LinkFault) -> None:

@@ -189,9 +189,8 @@ class Router:
 
     def declare(self, batch: Batch) -> None:
         """Create the nodes that the settings name and that do not exist yet."""
-        for kind, address in self.policies.declared:
-            if self.find_named(address, kind) is None:
-                self.create(Address(addresses.check_new(address), kind), batch)
+        for address in self._missing(self.policies):
+            self.create(address, batch)
 
     def adopt(self, policies: Policies, batch: Batch) -> None:
         """Apply `policies` to nodes created from now on, and create the nodes that they name.
@@ -199,16 +198,25 @@ class Router:
         Raise RoutingError if one of these can have no such address, or if there is no room for
         all of them; policies then stay as before.
         """
-        missing = 0
-        for kind, address in policies.declared:
-            if self.find_named(address, kind) is None:
-                addresses.check_node(Address(addresses.check_new(address), kind), owner=-1)
-                missing += 1
-        if missing > 0:
-            self.population.check(len(self.queues) + len(self.topics) + missing - 1)
+        missing = self._missing(policies)
+        for address in missing:
+            addresses.check_node(address, owner=-1)
+        if missing:
+            self.population.check(len(self.queues) + len(self.topics) + len(missing) - 1)
         self.policies = policies
         self.population.auto_create_max = policies.auto_create_max
         self.declare(batch)
+
+    def _missing(self, policies: Policies) -> list[Address]:
+        """Return the addresses of declared nodes that do not exist yet.
+
+        Raise RoutingError if no client or operator may create one of them.
+        """
+        return [
+            Address(addresses.check_new(text), kind)
+            for kind, text in policies.declared
+            if self.find_named(text, kind) is None
+        ]
 
     def find(self, address: Address) -> Node | None:
         """Return the existing node of `address`, or None. Without a kind a queue comes first."""

@@ -20,14 +20,13 @@ from typing import Final
 
 from broker.amqp.outcomes import Accepted
 from broker.amqp.performatives import RECEIVER, Attach, Detach
-from broker.amqp.terminus import NEVER, UNSETTLED_STATE, Source
 from broker.compiled import is_compiled
 from broker.links.recovery import Recovery
 from storage.api import StoreError
 from tests.support.broker import Broker, Client
-from tests.support.frames import Disposition, attach_receiver, message
+from tests.support.frames import Disposition, message
 from tests.support.stores import GatedStore
-from tests.support.subscriptions import looking_up
+from tests.support.subscriptions import leave, looking_up, subscribe, subscribing
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PRODUCT: Final = tuple(str(ROOT / name) for name in ("broker", "storage"))
@@ -73,14 +72,6 @@ class Trace:
             sys.setprofile(None)
 
 
-def durable_attach(client_id: str = "client") -> Attach:
-    """Return the attach of a durable subscription to the topic t."""
-    source = Source(
-        address="t", durable=UNSETTLED_STATE, expiry_policy=NEVER, capabilities=["topic"]
-    )
-    return attach_receiver(name=f"sub-{client_id}", source=source)
-
-
 def transfer(trace: Trace) -> None:
     """Send a message to a queue whose consumer has credit."""
     broker = Broker()
@@ -116,7 +107,7 @@ def lookup(trace: Trace) -> None:
     """Look up a durable subscription with a null source, as JMS' unsubscribe begins."""
     broker, client = _subscribed()
     with trace.on():
-        client.send(looking_up(name="sub-client", handle=1))
+        client.send(looking_up(handle=1))
     assert client.expect(Attach).source is not None
     assert len(broker.router.subscriptions.named) == 1
 
@@ -124,7 +115,7 @@ def lookup(trace: Trace) -> None:
 def unsubscribe(trace: Trace) -> None:
     """End a durable subscription by closing its link."""
     broker, client = _subscribed()
-    client.send(looking_up(name="sub-client", handle=1))
+    client.send(looking_up(handle=1))
     client.expect(Attach)
     with trace.on():
         client.send(Detach(handle=1, closed=True))
@@ -135,20 +126,18 @@ def _subscribed() -> tuple[Broker, Client]:
     """Return a broker with a durable subscription that no link holds, and its client."""
     broker = Broker()
     client = broker.session()
-    client.attach(durable_attach())
-    client.send(Detach(handle=0, closed=False))
-    client.expect(Detach)
+    subscribe(client, "durable")
+    leave(client)
     return broker, client
 
 
 def attach(trace: Trace) -> None:
     """Attach a new durable subscription."""
     broker = Broker()
-    other = broker.session("other")
-    other.attach(durable_attach("other"))
+    subscribe(broker.session("other"), "durable")
     client = broker.session()
     with trace.on():
-        client.send(durable_attach())
+        client.send(subscribing("durable"))
     client.expect(Attach)
     assert len(broker.router.subscriptions.named) == 2
 

@@ -49,14 +49,13 @@ class Address:
         self.text: Final = text
         self.given: Final = given
         self.begins: Final = begins
-        self.is_temporary: Final = text.startswith(TEMPORARY_PREFIX)
+        self.is_temporary: Final = is_temporary(text)
+        promised = durability.Durability.PLAIN
         if begins:
-            _, of_class, word, _ = begins.split("/")
-            self.kind = kind or of_class
-            self.durability = durability.CLASSES[word]
-        else:
-            self.kind = kind
-            self.durability = durability.Durability.PLAIN
+            kind = kind or durability.kind_in(begins)
+            promised = durability.durability_of(begins)
+        self.kind: Final = kind
+        self.durability: Final = promised
         if self.is_temporary:
             start = text.find(KEY_SEPARATOR, len(TEMPORARY_PREFIX)) + 1
         at = text.find(KEY_SEPARATOR, start)
@@ -71,7 +70,7 @@ class Address:
 
     def topic(self) -> Address:
         """Return the address of the topic that this address names, without key."""
-        if not self.key and self.kind == "topic" and self.name == self.text:
+        if self.kind == "topic" and self.name == self.text:
             return self
         return Address(self.name, "topic")
 
@@ -126,15 +125,6 @@ def check_new(address: str) -> str:
 def is_temporary(address: str) -> bool:
     """Return whether only the broker itself may create a node of this address."""
     return address.startswith(TEMPORARY_PREFIX)
-
-
-def split_key(address: str) -> tuple[str, str]:
-    """Return the topic in `address`, and the key after the first `/` of its name (DST-05)."""
-    start = len(durability.beginning(address))
-    if is_temporary(address):
-        start = address.find(KEY_SEPARATOR, len(TEMPORARY_PREFIX)) + 1
-    at = address.find(KEY_SEPARATOR, start)
-    return (address, "") if at < 0 else (address[:at], address[at + 1 :])
 
 
 def words_part(name: str) -> str:

@@ -42,7 +42,8 @@ class Prefixes:
         """
         if not self.of(text):
             return Address(durability.canonical(text), kind)
-        return Address(self.canonical(text), self.kind_meant(text, kind), given=text)
+        meant = self.kind_meant(text, kind)
+        return Address(self.canonical(text), meant, given=text)
 
     def of(self, address: str) -> str:
         """Return the prefix of `address`, empty if it has none that is understood."""
