@@ -19,13 +19,13 @@ RUN apt-get update; \
 # Two environments: what builds, and what goes into the image, which has no pip. The client library
 # comes as C source. The secret is for those whose pip needs settings:
 # docker build --secret id=pip,src=pip.conf
-COPY requirements-http.txt requirements-client.txt requirements-build.txt ./
+COPY requirements-http.txt requirements-client.txt requirements-postgresql.txt requirements-build.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv tools; \
     python3 -m venv --without-pip /opt/jms-broker; \
     tools/bin/pip install --no-cache-dir --require-hashes -r requirements-build.txt; \
     tools/bin/pip wheel --no-cache-dir --require-hashes --no-deps --no-build-isolation \
-        -w wheels -r requirements-http.txt -r requirements-client.txt; \
+        -w wheels -r requirements-http.txt -r requirements-client.txt -r requirements-postgresql.txt; \
     tools/bin/pip --python /opt/jms-broker/bin/python install --no-deps --no-index wheels/*.whl
 
 # What .dockerignore lets in, and no more.
@@ -35,7 +35,7 @@ RUN HATCH_BUILD_HOOKS_ENABLE=true \
     tools/bin/pip --python /opt/jms-broker/bin/python install --no-deps --no-index wheel/*.whl; \
     /opt/jms-broker/bin/python -c 'from broker.amqp import connection as module; \
         assert module.__file__.endswith(".so"), module.__file__; \
-        import proton; assert proton.SSL.present()'
+        import asyncpg, proton; assert proton.SSL.present()'
 
 FROM ${BASE}
 COPY --from=build /opt/jms-broker /opt/jms-broker

@@ -18,7 +18,7 @@ CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 		and pathlib.Path(sysconfig.get_path("include"), "Python.h").exists()))'
 NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
 
-.PHONY: run build spark test check bench fuzz faults attacks mutations requirements coverage pins settings \
+.PHONY: run build spark test quick check bench fuzz faults attacks mutations requirements coverage pins references docs dist \
 	clean spark-matrix crashes
 
 # The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on. It does not wait for
@@ -42,21 +42,29 @@ build:
 # The compiled broker, and Spark for `jms-broker pipeline`, in .venv.
 spark: build $(STAMPS)/spark
 
-# The quick suites on the checkout's .py files, then every suite on the compiled broker: those
-# with Spark by themselves, two processes that each have a Spark of a gigabyte.
+# The tests of modules that are compiled, on the checkout's .py files; then every suite on the compiled
+# broker, in twice as many processes as there are cores, since many tests wait for a program or a
+# time; those with Spark by themselves, two processes that each have a Spark of a gigabyte.
+ENGINE := tests/wire tests/unit/amqp tests/unit/jms tests/unit/links tests/unit/routing
+INTERPRETED := $(ENGINE) tests/unit/storage/sql/segments tests/unit/test_address_settings.py \
+	tests/scenario tests/fuzz
+COMPILED := PYTEST_XDIST_AUTO_NUM_WORKERS=$$((2 * $$(nproc))) $(BIN)/pytest --compiled
 test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
 		$(MAKE) --no-print-directory build $(STAMPS)/spark && \
-		$(BIN)/python -m pytest --numprocesses auto \
-			tests/unit tests/wire tests/scenario tests/fuzz tests/test_tidy.py && \
-		$(BIN)/pytest --compiled --numprocesses auto --dist loadfile --ignore tests/spark tests && \
-		$(BIN)/pytest --compiled --numprocesses 2 --dist worksteal tests/spark; \
+		$(BIN)/python -m pytest --numprocesses auto $(INTERPRETED) && \
+		$(COMPILED) --numprocesses auto --dist loadfile --ignore tests/spark tests && \
+		$(COMPILED) --numprocesses 2 --dist worksteal tests/spark; \
 	elif [ "$$CI" = true ]; then \
 		echo "$(NO_COMPILER): the compiled broker cannot be tested"; exit 1; \
 	else \
 		echo "SKIPPED the compiled suites: $(NO_COMPILER)"; \
 		$(BIN)/python -m pytest tests; \
 	fi
+
+# While a change is made: the protocol engine and routing on the .py files.
+quick: $(STAMPS)/test
+	@$(BIN)/python -m pytest -q --numprocesses auto -m "not slow" $(ENGINE) $(ARGS)
 
 # The oldest Spark that is supported, in an environment of its own: what is taken for granted of
 # Spark, and the source on it. `make test` does the same and all else on the newest.
@@ -129,31 +137,44 @@ coverage: $(STAMPS)/test
 	$(BIN)/coverage run -m pytest tests/unit tests/wire tests/scenario
 	$(BIN)/coverage report --skip-covered
 
-# The texts that are made from the table of address settings: parts of config/broker.toml, a page.
-settings: $(STAMPS)/runtime
-	@$(BIN)/python -m config.settings_texts
+# The texts that are made from the code: pages of reference, parts of config/broker.toml.
+references: $(STAMPS)/runtime
+	@$(BIN)/python -m config.references
+
+# The documentation site, in build/site; needs no network once its tools are installed.
+docs: references $(STAMPS)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@! grep -rE 'src="?https?://' build/site --include='*.html' || { echo "a page loads from elsewhere"; exit 1; }
+	@echo "build/site; to read it with its search: python3 -m http.server --bind 127.0.0.1 --directory build/site"
 
 # The requirements files, anew from pyproject.toml. Existing pins stay unless UPGRADE=--upgrade.
-PIP_COMPILE := $(BIN)/pip-compile --quiet $(UPGRADE) --strip-extras --generate-hashes \
-	--allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+PIP_COMPILE := $(BIN)/uv pip compile --quiet $(UPGRADE) --python-version 3.11 --generate-hashes \
+	--no-header pyproject.toml
 pins: $(STAMPS)/runtime
-	$(PIP) install pip-tools==7.6.2
-	$(PIP_COMPILE) -o requirements.txt pyproject.toml
-	$(PIP_COMPILE) --extra build -c requirements.txt -o requirements-build.txt pyproject.toml
-	$(PIP_COMPILE) --extra client -c requirements-build.txt \
-		-o requirements-client.txt pyproject.toml
-	$(PIP_COMPILE) --extra http -c requirements-build.txt -o requirements-http.txt pyproject.toml
+	$(PIP) install uv==0.13.9
+	$(PIP_COMPILE) -o requirements.txt
+	$(PIP_COMPILE) --group build -c requirements.txt -o requirements-build.txt
+	$(PIP_COMPILE) --extra client -c requirements-build.txt -o requirements-client.txt
+	$(PIP_COMPILE) --extra http -c requirements-build.txt -o requirements-http.txt
+	$(PIP_COMPILE) --extra postgresql -c requirements-build.txt -o requirements-postgresql.txt
 	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-http.txt \
-		-c requirements-client.txt -o requirements-spark.txt pyproject.toml
-	echo 'pyspark<4.3' | $(PIP_COMPILE) --extra spark -c requirements-build.txt \
-		-c requirements-http.txt -c requirements-client.txt \
-		-o requirements-spark-oldest.txt pyproject.toml -
-	$(PIP_COMPILE) --extra build --extra dev -c requirements-build.txt \
-		-o requirements-test.txt pyproject.toml
-	$(PIP_COMPILE) --extra fuzz -c requirements.txt -o requirements-fuzz.txt pyproject.toml
+		-c requirements-client.txt -o requirements-spark.txt
+	echo 'pyspark<4.3' >build/oldest.txt
+	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-http.txt \
+		-c requirements-client.txt -c build/oldest.txt -o requirements-spark-oldest.txt
+	$(PIP_COMPILE) --group build --group dev -c requirements-build.txt -o requirements-test.txt
+	$(PIP_COMPILE) --group docs -c requirements-test.txt -o requirements-docs.txt
+	$(PIP_COMPILE) --group build --group dist -c requirements-build.txt -o requirements-dist.txt
+	$(PIP_COMPILE) --group fuzz -c requirements.txt -o requirements-fuzz.txt
+
+# What is released, in dist/: the source, the wheel in pure Python, and the wheel compiled for this
+# Python, repaired so that older systems can load it. Checked, and installed into empty environments:
+# `make dist OTHERS="python3.12 python3.13"` compiles and tries the wheel for those, too.
+dist: $(STAMPS)/compiled $(STAMPS)/dist
+	$(BIN)/python -m config.release $(OTHERS)
 
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) build dist
 
 # ---- what the commands stand on: each stamp is made again when what it names has changed ----
 
@@ -186,6 +207,16 @@ $(STAMPS)/client: requirements-client.txt | $(STAMPS)/tools
 	@echo "the client library is there: jms-broker send, receive and browse work"
 	@touch $@
 
+$(STAMPS)/dist: requirements-dist.txt | $(STAMPS)/tools
+	@echo "installing what builds a release"
+	@$(PINNED) -r requirements-dist.txt
+	@touch $@
+
+$(STAMPS)/docs: requirements-docs.txt | $(STAMPS)/tools
+	@echo "installing what builds the documentation"
+	@$(PINNED) -r requirements-docs.txt
+	@touch $@
+
 # Spark comes as source too, without anything to compile: setuptools makes a wheel of it.
 $(STAMPS)/spark: requirements-spark.txt $(STAMPS)/client | $(STAMPS)/http
 	@echo "installing Spark: half a gigabyte"
@@ -196,7 +227,7 @@ $(STAMPS)/spark: requirements-spark.txt $(STAMPS)/client | $(STAMPS)/http
 $(STAMPS)/compiled: pyproject.toml README.md $(COMPILER_FILES) $(SOURCES) | $(STAMPS)/tools
 	@echo "compiling the broker"
 	@rm -rf build/tree build/wheel && mkdir -p build/tree/tests build/tree/config
-	@cp -R broker storage pyspark_amqp jms_broker*.py pyproject.toml README.md setup.cfg build/tree
+	@cp -R broker storage pyspark_amqp jms_broker*.py pyproject.toml README.md LICENSE setup.cfg build/tree
 	@cp $(filter config/%,$(COMPILER_FILES)) build/tree/config
 	@cp -R tests/conformance build/tree/tests
 	@find build/tree \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +

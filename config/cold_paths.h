@@ -1,4 +1,4 @@
-/* Included before the C that mypyc makes of the broker (broker/README.md, "compiled").
+/* Included before the C that mypyc makes of the broker (docs/design/architecture.md, "Compiled code").
 
    Behind each call that can fail stands a block that ends in one of these functions. Named cold,
    they take those blocks along to a section of their own: what runs lies close together, in

@@ -1,9 +1,9 @@
 """Write the texts that are made from the table of address settings (`broker/address_settings.py`).
 
-    make settings
+    make references
 
-The table makes three sections of `config/broker.toml`, and the page `docs/settings/addresses.md`.
-A test fails while one of them differs from the table.
+The table makes three sections of `config/broker.toml`, and the page
+`docs/reference/address-settings.md`. A test fails while one of them differs from the table.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from broker.address_settings import (
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FILE: Final = ROOT / "config" / "broker.toml"
-PAGE: Final = ROOT / "docs" / "settings" / "addresses.md"
+PAGE: Final = ROOT / "docs" / "reference" / "address-settings.md"
 
 WIDTH: Final = 100
 
@@ -43,7 +43,7 @@ for all addresses; in `[[address]]` for the addresses that match its `pattern`; 
 that a table leaves out is as for all addresses. SIGHUP reloads them: new values count for queues
 and topics that are created afterwards.
 
-`make settings` writes this page from `broker/address_settings.py`.
+The command `make references` writes this page from `broker/address_settings.py`.
 
 | setting | values | default | meaning |
 |---|---|---|---|
@@ -140,12 +140,8 @@ def page() -> str:
     return HEADER + "\n".join(rows) + "\n"
 
 
-def main() -> None:
+def write() -> None:
     """Write both files."""
     FILE.write_text(file_text(FILE.read_text()))
     PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text(page())
-
-
-if __name__ == "__main__":
-    main()

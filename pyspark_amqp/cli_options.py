@@ -30,7 +30,8 @@ OptionalUrl = Annotated[
     str | None, typer.Option(help="The broker, amqp://HOST:PORT.", show_default=False)
 ]
 User = Annotated[
-    str | None, typer.Option(help="An administrator of the broker.", show_default=False)
+    str | None,
+    typer.Option(help="A user of the broker with the rights for it.", show_default=False),
 ]
 Password = Annotated[
     str | None,
@@ -39,7 +40,7 @@ Password = Annotated[
 ManagementUrl = Annotated[
     str | None,
     typer.Option(
-        help="The broker's HTTP port, http://HOST:PORT: reads several times as fast.",
+        help="The broker's HTTP port, http://HOST:PORT: faster than AMQP.",
         show_default=False,
     ),
 ]

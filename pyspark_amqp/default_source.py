@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):
-    """The data source `amqp`; `pyspark_amqp/README.md` describes its options and columns."""
+    """The data source `amqp`; `docs/spark/data-source.md` has its options and columns."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         from pyspark_amqp import data_source

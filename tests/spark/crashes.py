@@ -6,7 +6,6 @@ python-qpid-proton and the broker's own figures decide: nothing of the pipeline 
 from __future__ import annotations
 
 import os
-import socket
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from proton.utils import BlockingConnection, SyncRequestResponse
 from tests.interop.broker_process import BrokerProcess, command
 from tests.interop.proton_peer import Peer
 from tests.spark.driver import Plan
+from tests.support.ports import free_port
 
 MESSAGES: Final = 400
 BATCH: Final = 100
@@ -43,13 +43,6 @@ class Count:
 
 
 WHOLE: Final = Count(acked=MESSAGES, sink=MESSAGES, lost=0, duplicates=0)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 class Scene:

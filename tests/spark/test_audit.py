@@ -386,7 +386,7 @@ def test_only_what_is_asked_for_is_judged(spark: SparkSession) -> None:
 
 
 @pytest.mark.requirement("PIP-63")
-def test_a_trimmed_journal_is_no_loss(spark: SparkSession) -> None:
+def test_a_trimmed_event_log_is_no_loss(spark: SparkSession) -> None:
     told = Writer()
     not_consumed(told, "before")
     for number in range(2, 10):
@@ -409,14 +409,14 @@ def consumed_as(told: Writer, number: int) -> None:
         told.note(kind, number)
 
 
-def test_a_journal_whose_oldest_rows_are_gone_has_no_gap(spark: SparkSession) -> None:
+def test_an_event_log_whose_oldest_rows_are_gone_has_no_gap(spark: SparkSession) -> None:
     told = Writer(id=100)
     consumed(told, "q")
     known = bounds(told.frame(spark))
     assert (known.first, known.last, known.missing, known.sees_from) == (101, 103, 0, 101)
 
 
-def test_an_empty_journal_holds(spark: SparkSession) -> None:
+def test_an_empty_event_log_holds(spark: SparkSession) -> None:
     events = Writer().frame(spark)
     known = bounds(events)
     assert known == Bounds(0, 0, 0, 0, 0, 0, None, 0, 0)
@@ -477,7 +477,7 @@ def test_planted_faults_are_found_exactly(spark: SparkSession, tmp_path: Path) -
 
 
 @pytest.mark.requirement("PIP-64")
-def test_a_sound_journal_has_no_faults(spark: SparkSession) -> None:
+def test_a_sound_event_log_has_no_faults(spark: SparkSession) -> None:
     busy = Model(7, []).run(messages=700)
     events = busy.told.frame(spark)
     verdict, found = judge(events, bounds(events), look=DRAINED)

@@ -115,7 +115,7 @@ def test_a_busy_broker_as_files(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("PIP-66")
-def test_odd_journals(spark: SparkSession) -> None:
+def test_odd_event_logs(spark: SparkSession) -> None:
     assert gather(Writer().frame(spark)) is None
     told = Writer()
     told.note("accepted", address="<script>")

@@ -1,4 +1,4 @@
-"""The tutorial of pyspark_amqp/README.md works as it is printed: settings, commands and program."""
+"""The tutorial, docs/spark/tutorial.md, works as it is printed: settings, commands and program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.spark import session
 
 pytestmark = [pytest.mark.requirement("PIP-73"), pytest.mark.usefixtures("quick_drivers")]
 
-README: Final = ROOT / "pyspark_amqp" / "README.md"
+PAGE: Final = ROOT / "docs" / "spark" / "tutorial.md"
 BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PRINTED_URL: Final = "amqp://localhost:5672"
 PRINTED_HTTP: Final = "http://localhost:8161"
@@ -29,9 +29,7 @@ MINUTES: Final = 10
 
 def blocks(language: str) -> list[str]:
     """Return the tutorial's fenced blocks in that language."""
-    _, _, rest = README.read_text().partition("\n## Tutorial\n")
-    tutorial = re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0]
-    found = [text for named, text in BLOCK.findall(tutorial) if named == language]
+    found = [text for named, text in BLOCK.findall(PAGE.read_text()) if named == language]
     assert found, f"no {language} in the tutorial"
     return found
 

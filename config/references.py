@@ -1,0 +1,19 @@
+"""Write every text that is made from the code: pages of reference, parts of `config/broker.toml`.
+
+make references
+"""
+
+from __future__ import annotations
+
+from config import command_line_page, configuration_page, settings_texts
+
+
+def main() -> None:
+    """Write the texts; the settings file comes first, since a page is made from it."""
+    settings_texts.write()
+    configuration_page.write()
+    command_line_page.write()
+
+
+if __name__ == "__main__":
+    main()

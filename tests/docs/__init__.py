@@ -1,0 +1,1 @@
+"""The examples of the documents run as they are printed."""

@@ -1,0 +1,43 @@
+"""The pages of reference are as the code makes them."""
+
+import re
+
+from broker.address_settings import NAMES
+from broker.settings import Settings
+from config import command_line_page, configuration_page, settings_texts
+
+AGAIN = "run `make references`"
+
+
+def test_the_page_of_settings_is_as_the_settings_file_makes_it() -> None:
+    made = configuration_page.page(settings_texts.FILE.read_text())
+    assert configuration_page.PAGE.read_text() == made, AGAIN
+
+
+def test_the_page_of_settings_has_every_setting() -> None:
+    page = configuration_page.PAGE.read_text()
+    tables = {"http", "log", "listener", "tls", "address", "queue", "topic"}
+    for name in set(Settings.model_fields) - set(NAMES) - tables:
+        assert f"| `{name}`<br>" in page
+    assert "| `log.level`<br>`JMS_BROKER_LOG_LEVEL` |" in page
+
+
+def test_settings_without_a_text_of_their_own_share_that_above() -> None:
+    text = "# ---- limits ---\n\n# Both.\n#one = 1\n#two = 2\n\n# ---- addresses that differ -\n"
+    ((title, settings),) = configuration_page.sections(text)
+    assert title == "limits"
+    assert [(each.name, each.default, each.text) for each in settings] == [
+        ("one", "1", "Both."),
+        ("two", "2", ""),
+    ]
+
+
+def test_the_page_of_commands_is_as_the_commands_make_it() -> None:
+    assert command_line_page.PAGE.read_text() == command_line_page.page(), AGAIN
+
+
+def test_the_page_of_commands_has_no_long_lines_and_every_group() -> None:
+    page = command_line_page.PAGE.read_text()
+    assert max(map(len, page.splitlines())) <= command_line_page.WIDTH
+    for command in ("serve", "node list", "message retry", "pipeline archive"):
+        assert re.search(rf"^## `jms-broker {command}`|^### `jms-broker {command}`", page, re.M)
