@@ -97,13 +97,10 @@ class MemoryStore(Store):
             if old is not None:
                 self._replace(old.with_bytes(encoded))
         self._delivered.update(batch.delivered)
-        for number in batch.removed:
-            queue_of = self._queue_of.pop(number, None)
-            if queue_of is not None:
-                del self._queues[queue_of][number]
+        if batch.removed:
+            self._remove(batch.removed)
         if batch.ids is not None:
             self._change_ids(batch.ids)
-        self._uses.remove(batch.removed)
         if batch.contents is not None:
             for content in batch.contents.let_go:
                 self._uses.let_go(content)
@@ -113,6 +110,13 @@ class MemoryStore(Store):
             self._change_stages(batch.stages)
         if batch.leases is not None:
             self._change_leases(batch.leases)
+
+    def _remove(self, numbers: list[int]) -> None:
+        for number in numbers:
+            queue_of = self._queue_of.pop(number, None)
+            if queue_of is not None:
+                del self._queues[queue_of][number]
+        self._uses.remove(numbers)
 
     def _change_events(self, changes: EventChanges) -> None:
         self._events.extend(changes.rows)

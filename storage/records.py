@@ -189,7 +189,8 @@ class StoredSubscription:
     Its messages are those of `queue`, a name that no other queue has or will have;
     `container_id` is None in the global name space. `filters` are encoded as received;
     `excluded_publisher` is the container-id whose messages a no-local filter among them excludes,
-    empty without such a filter: in the global name space no other field holds it.
+    empty without such a filter: in the global name space no other field holds it. `owner` is the
+    user that began it, empty for a client without a login.
     """
 
     def __init__(
@@ -205,8 +206,10 @@ class StoredSubscription:
         durability: i64,
         expiry_policy: str,
         timeout_s: i64,
+        owner: str = "",
     ) -> None:
         self.queue: Final = queue
+        self.owner: Final = owner
         self.container_id: Final = container_id
         self.name: Final = name
         self.is_shared: Final = is_shared

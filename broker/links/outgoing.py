@@ -14,6 +14,7 @@ from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
 from broker.journal import YIELD_EVERY
+from broker.links import access
 from broker.links.attach import KINDS, OUTCOMES, ConsumeRequest, delete_policy, in_force
 from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
 from broker.links.ending import ending_of
@@ -29,7 +30,6 @@ from broker.message import Message
 from broker.routing.addresses.address import MANAGEMENT, Address
 from broker.routing.credit.memory import UNSETTLED_MAX
 from broker.routing.entries.dead_letter import Cause
-from broker.routing.entries.delivery_attempt import annotate
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.participants import Consumer, Label
 from broker.routing.entries.redelivery import Disposal
@@ -192,7 +192,7 @@ class ConsumerEndpoint(OutgoingOwner):
         self._retirements: Retirements | None = None
         self._node: Consumable | None = None
         self._queue: Queue | None = None
-        self._creation: DynamicTerminus | None = None
+        self._dynamic_terminus: DynamicTerminus | None = None
         self._subscription: Subscription | None = None
         self._slice: SliceReader | None = None
         # the consumer holds as much as it may, and gets more once it settles
@@ -218,6 +218,7 @@ class ConsumerEndpoint(OutgoingOwner):
             check_name(self._container.holder(self._peer.container_id, self._link.name))
         made: DynamicTerminus | None = None
         if request.dynamic:
+            access.demand_temporary(self._peer, kind)
             made = self._peer.dynamic.make(
                 kind,
                 delete_policy(asked.dynamic_node_properties),
@@ -248,7 +249,7 @@ class ConsumerEndpoint(OutgoingOwner):
         self, asked: Source, request: ConsumeRequest, *, address: str | None, browses: bool
     ) -> Source:
         """Return the actual source, for the answer."""
-        made = self._creation
+        made = self._dynamic_terminus
         return Source(
             address=address,
             expiry_policy=LINK_DETACH if made is None else made.expiry.terms.policy,
@@ -271,7 +272,7 @@ class ConsumerEndpoint(OutgoingOwner):
             return request.kind or QUEUE
         if address.text == MANAGEMENT:
             return QUEUE
-        return self._container.router.kind_of(address)
+        return access.kind_to_receive(self._peer, address, copies=request.copies)
 
     def _subscribe(
         self,
@@ -281,7 +282,7 @@ class ConsumerEndpoint(OutgoingOwner):
         *,
         made: DynamicTerminus | None,
     ) -> Source:
-        subscription, self._creation = subscribe(
+        subscription, self._dynamic_terminus = subscribe(
             self._peer, self._link, self._feed, request=request, address=address, made=made
         )
         self._subscription = subscription
@@ -291,7 +292,7 @@ class ConsumerEndpoint(OutgoingOwner):
             subscription,
             address="" if address is None else address.given,
             kind=named[0] if named else TOPIC,
-            made=self._creation if asked.dynamic else None,
+            made=self._dynamic_terminus if asked.dynamic else None,
             default_outcome=asked.default_outcome,
         )
 
@@ -312,7 +313,7 @@ class ConsumerEndpoint(OutgoingOwner):
         if made is not None:
             node = made.node
         assert isinstance(node, Consumable)
-        self._creation = made
+        self._dynamic_terminus = made
         self._node = node
         browses = request.copies and isinstance(node, Queue)
         self._feed.tells_place = request.filters.part is not None
@@ -339,12 +340,12 @@ class ConsumerEndpoint(OutgoingOwner):
         router = self._container.router
         batch = self._container.journal.batch
         if request.filters.part is not None:
-            found = router.subscriptions.identified(request.address or "")
+            found = access.find_identified(self._peer, access.BROWSE, request.address or "")
             if found is not None:
                 return found.queue
-        node = router.resolve(
-            address.of_kind(QUEUE), batch, owner=self._peer.id, create=request.creates
-        )
+        address = address.of_kind(QUEUE)
+        access.demand_receiving(self._peer, address, copies=request.copies, creates=request.creates)
+        node = router.resolve(address, batch, owner=self._peer.id, create=request.creates)
         router.check_consumable(node, self._peer.id)
         return node
 
@@ -435,7 +436,7 @@ class ConsumerEndpoint(OutgoingOwner):
     def _annotate(self, entry: QueueEntry, state: DeliveryState | None) -> None:
         if isinstance(state, Modified) and state.message_annotations is not None:
             batch = self._container.journal.batch
-            annotate(entry, state.message_annotations, batch)
+            entry.queue.annotate(entry, state.message_annotations, batch)
 
     def _return(self, entry: QueueEntry, wanted: Disposal, cause: Cause) -> None:
         entry.sent_to = None
@@ -452,7 +453,7 @@ class ConsumerEndpoint(OutgoingOwner):
         if queue is None:
             for delivery in unsettled:
                 if isinstance(delivery, QueueEntry):
-                    delivery.queue.memory.dropped(delivery.message)
+                    self._container.router.memory.dropped(delivery.message)
             return
         wanted = abandonment(self._default_outcome)
         cause = cause_of(self._default_outcome)
@@ -465,6 +466,7 @@ class ConsumerEndpoint(OutgoingOwner):
         link = self._link
         subscriptions = self._container.router.subscriptions
         batch = self._container.journal.batch
+        closed = closed and access.may_end(self._peer, link, subscription)
         how = ConsumerDetach(
             ending_of(link, closed=closed),
             connection=self._peer.id,
@@ -477,7 +479,6 @@ class ConsumerEndpoint(OutgoingOwner):
             link.detach_error = as_link_fault(refusal)
 
     def _leave(self, queue: Queue, closed: bool) -> None:
-        router = self._container.router
         batch = self._container.journal.batch
         node = self._node
         subscription = self._subscription
@@ -490,9 +491,9 @@ class ConsumerEndpoint(OutgoingOwner):
         elif subscription is not None:
             left.extend(queue.topics)
             self._leave_subscription(subscription, closed)
-        made = self._creation
+        made = self._dynamic_terminus
         if made is not None:
             self._peer.dynamic.link_ended(made, self._link, batch, closed=closed, incoming=False)
             return
         for each in left:
-            router.left(each)
+            each.note_departure()

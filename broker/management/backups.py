@@ -38,6 +38,7 @@ class Backups(Entity):
     """The last backup since the start, finished or running. Earlier ones are not listed."""
 
     type = BACKUP
+    part = "store"
     attributes = attributes_of(BackupRecord)
 
     def __init__(self, store: Store, spawn: Spawn) -> None:

@@ -66,6 +66,7 @@ class Connections(Entity):
     """The open connections."""
 
     type = CONNECTION
+    part = "connections"
     attributes = attributes_of(ConnectionRecord)
 
     def __init__(self, container: Container) -> None:
@@ -101,7 +102,7 @@ class Connections(Entity):
         """Close the connection with `amqp:connection:forced`. The client may reconnect at once."""
         request.only("reason")
         peer = self._found(request)
-        if peer is caller.peer:
+        if peer.id == caller.connection:
             raise Refused(CONFLICT, "this is the connection that asks")
         reason = request.text("reason", "closed by an administrator")
         peer.connection.close(ConnectionFault(CONNECTION_FORCED, reason))
@@ -112,6 +113,7 @@ class Links(Entity):
     """The links of all connections, or of one connection."""
 
     type = LINK
+    part = "connections"
     attributes = attributes_of(LinkRecord)
 
     def __init__(self, container: Container) -> None:
@@ -186,9 +188,9 @@ def _record_of(peer: Peer, links: list[Link]) -> ConnectionRecord:
         name=peer.container_id,
         identity=str(peer.id),
         type=CONNECTION,
-        user=peer.user,
-        claimed_user=peer.claimed_user,
-        address=peer.address,
+        user=peer.identity.user,
+        claimed_user=peer.identity.claimed_user,
+        address=peer.entrance.address,
         links=len(links),
         unsettled=sum(count for count, _ in held),
         oldest_unsettled_ms=max((age_ms for _, age_ms in held), default=0),

@@ -6,10 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
-from broker.links.peer import Peer
+from broker.links.access import Right
 from broker.management.later import Later, Told
-from broker.management.request import Request
+from broker.management.request import FORBIDDEN, Refused, Request
 from broker.management.response import Response
+from broker.security.decision import Decision
+from broker.security.identity import Identity
+from broker.security.resources import Resource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +38,23 @@ def attributes_of(record: type[EntityRecord]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """The sender of a request: its connection, on which an operation may depend.
+    """The sender of a request.
 
+    `may` decides about its rights. `connection` is the number of its AMQP connection, 0 for none.
     `tell` sends a response to it.
     """
 
-    peer: Peer
+    identity: Identity
+    address: str
+    may: Callable[[str, Resource], Decision]
+    connection: int = 0
     tell: Callable[[Response], None]
+
+    def demand(self, verb: str, resource: Resource) -> None:
+        """Raise Refused unless the client may do that."""
+        decision = self.may(verb, resource)
+        if not decision.allowed:
+            raise Refused(FORBIDDEN, decision.text(verb, resource))
 
 
 Operation = Callable[[Request, Caller], Response | Later | Told]
@@ -50,16 +63,25 @@ Operation = Callable[[Request, Caller], Response | Later | Told]
 class Entity(ABC):
     """One kind of entity.
 
-    `routine` operations are not logged: they change nothing, or programs send them all the time.
+    `part` is the part of management to which it belongs, as access rules name it. `routine`
+    operations are not logged: they change nothing, or programs send them all the time.
     """
 
     type: str
+    part: str
     attributes: Sequence[str]
     routine: Collection[str] = ("READ",)
 
     @abstractmethod
     def operations(self) -> Mapping[str, Operation]:
         """Return the operations on one entity of this kind, by name."""
+
+    def right(self, request: Request) -> Right | None:  # noqa: ARG002
+        """Return the right on the entity itself that also allows a request; None if there is none.
+
+        It is for clients that may not edit, or view, all entities of this part of management.
+        """
+        return None
 
     @abstractmethod
     def query(self, request: Request) -> Response | Later:

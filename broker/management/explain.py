@@ -119,14 +119,14 @@ class Explanations:
         holder = self._container.holder(container_id, name)
         there = self._container.router.subscriptions.find(row)
         interest = self._interest(request, container_id, address)
-        standing = SubscriptionState(link=None if holder is None else holder.facts)
+        standing = SubscriptionState(link=None if holder is None else holder.traits)
         if there is not None:
             standing = SubscriptionState(
                 link=standing.link,
                 exists=True,
                 is_shared=there.is_shared,
                 wants_the_same=not facts.has_source or there.interest.is_like(interest),
-                consumers=len(there.queue.consumers),
+                consumers=len(there.queue.consumers.attached),
                 holds=holder is not None and holder.subscription is there,
             )
         verdict = judge(facts, standing)
@@ -151,7 +151,7 @@ class Explanations:
         name = address.text
         node = router.find(address)
         if node is not None:
-            owned = f", of connection {node.owner} alone" if node.is_temporary() else ""
+            owned = f", of connection {node.owner} alone" if node.is_temporary else ""
             return f"the {kind} {name}, which is there{owned}"
         addresses.check_new(name)
         if not router.policy_of(name, kind).auto_create:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.journal import Journal
+from broker.links.access import CREATE, node_resource, subscription_resource
+from broker.links.access import LEASE as LEASING
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later, Told
 from broker.management.page import read_page
@@ -20,7 +22,7 @@ from broker.management.request import (
     checked_number,
 )
 from broker.management.response import Response
-from broker.routing.addresses.identity import identity_of
+from broker.routing.addresses.identity import identity_in, identity_of
 from broker.routing.batches.lease import Acquirer, BatchLease, Wanted
 from broker.routing.batches.lease_batch import SLICES_MAX, LeaseBatch
 from broker.routing.errors import LeaseFenced, LeaseGone, NoSuchLeaseBatch, RoutingError
@@ -116,6 +118,7 @@ class LeaseEntity(Entity):
     """All leases. Every change that a response reports is durable."""
 
     type = LEASE
+    part = "leases"
     attributes = attributes_of(LeaseRecord)
     routine = ("ACQUIRE", "SETTLE", "RENEW", "READ")
 
@@ -143,13 +146,13 @@ class LeaseEntity(Entity):
             record_of(leases[name], self._router).as_map() for name in page.choose(leases)
         )
 
-    def _open(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+    def _open(self, request: Request, caller: Caller) -> Response:
         """Begin a lease, or take it over and fence off the program that had it."""
         request.only("address", "subscription", "selector", "ttl_ms")
         name = _checked_name(request.subject())
         ttl_ms = request.number("ttl_ms", TTL_DEFAULT_MS, high=TTL_MAX_MS)
         selector = _selector(request)
-        queue, subscription = self._source(request)
+        queue, subscription = self._source(request, caller)
         lease = self._router.leases.open(
             name,
             queue,
@@ -167,15 +170,26 @@ class LeaseEntity(Entity):
             }
         )
 
-    def _source(self, request: Request) -> tuple[Queue, Subscription | None]:
-        """Return the queue of `address`, or of `subscription` together with that subscription."""
+    def _source(self, request: Request, caller: Caller) -> tuple[Queue, Subscription | None]:
+        """Return the queue of `address`, or of `subscription` together with that subscription.
+
+        Raise Refused unless the caller may lease from it.
+        """
         address, identity = request.text("address", ""), request.text("subscription", "")
         if bool(address) == bool(identity):
             raise Refused(BAD_REQUEST, "a lease is one of an address, or of a subscription")
         if address:
-            node = self._router.resolve(self._router.parse(address, QUEUE), self._journal.batch)
+            parsed = self._router.parse(address, QUEUE)
+            caller.demand(LEASING, node_resource(parsed))
+            if self._router.find(parsed) is None:
+                caller.demand(CREATE, node_resource(parsed))
+            node = self._router.resolve(parsed, self._journal.batch)
             assert isinstance(node, Queue)
             return node, None
+        named = identity_in(identity)
+        if named is not None:
+            # before the subscription is looked for: a refusal does not tell whether it exists
+            caller.demand(LEASING, subscription_resource(named))
         subscription = self._router.subscriptions.identified(identity)
         if subscription is not None:
             return subscription.queue, subscription

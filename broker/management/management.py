@@ -38,7 +38,7 @@ from broker.management.request import (
     read_envelope,
     read_request,
 )
-from broker.management.response import Response, as_message
+from broker.management.response import Response, as_message, response_of
 from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscriptions import SubscriptionEntities
@@ -48,10 +48,19 @@ from broker.routing.errors import NoSuchNode, RoutingError
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.paging import NotLoaded, Parked
 from broker.routing.queues.queue import Queue
+from broker.security.resources import MANAGEMENT, NAMES, Resource
 from storage.api import Store, StoreError
 
 SELF: Final = "org.amqp.management"
 """The type of the management node itself, for QUERY and the operations GET-…."""
+
+VIEW: Final = "view"
+EDIT: Final = "edit"
+VIEWING: Final = frozenset({"READ", "EXPLAIN"})
+"""Operations that change nothing; all others, apart from queries, are edits."""
+
+PARTS: Final = NAMES[MANAGEMENT]
+NOTHING_ALLOWED: Final = "not allowed to view any part of management (no rule allows it)"
 
 STATUS: Final = {
     NO_SUCH: NOT_FOUND,
@@ -138,17 +147,24 @@ class Management(Service):
     def answer(self, peer: Peer, request: Message) -> None:
         envelope = read_envelope(request)
         node = self._reply_node(peer, envelope, request)
+        caller = Caller(
+            identity=peer.identity,
+            address=peer.entrance.address,
+            may=peer.may,
+            connection=int(peer.id),
+            tell=partial(self._tell, peer, envelope),
+        )
         try:
-            caller = Caller(peer=peer, tell=partial(self._tell, peer, envelope))
-            response = self._perform(caller, request)
+            response = self.perform(caller, read_request(request))
+        except Refused as refusal:
+            response = response_of(refusal)
         except NotLoaded:
-            self._container.router.paging.park(ParkedRequest(self, peer, request))
+            self._container.router.context.paging.park(ParkedRequest(self, peer, request))
             return
         if isinstance(response, Told):
             return
         if isinstance(response, Later):
             assert self._spawn is not None, "only what may wait is asked to"
-            self._waiting += 1
             self._spawn(self._finish(peer, envelope, response))
         else:
             self._respond(node, envelope, response)
@@ -159,14 +175,20 @@ class Management(Service):
 
     async def _finish(self, peer: Peer, envelope: Envelope, later: Later) -> None:
         """Respond when the store has answered, unless the client has disconnected by then."""
+        self._tell(peer, envelope, await self.answer_of(later))
+        self._container.run_round()
+
+    async def answer_of(self, later: Later) -> Response:
+        """Return the response that `later` awaits. To be called once for each that `perform` gave.
+
+        Until it returns, the request counts among the LATER_MAX that may wait.
+        """
         try:
-            response = await later.answer()
+            return await later.answer()
         except StoreError as error:
-            response = Response(status=FAILED, description=str(error))
+            return Response(status=FAILED, description=str(error))
         finally:
             self._waiting -= 1
-        self._tell(peer, envelope, response)
-        self._container.run_round()
 
     def _tell(self, peer: Peer, envelope: Envelope, response: Response) -> None:
         """Send `response` to the client, unless its reply node no longer exists."""
@@ -190,27 +212,49 @@ class Management(Service):
         own = peer.replies.get(envelope.reply_to)
         return own or self._container.router.find_named(envelope.reply_to, "")
 
-    def _perform(self, caller: Caller, message: Message) -> Response | Later | Told:
+    def perform(self, caller: Caller, request: Request) -> Response | Later | Told:
+        """Carry out a request, which may have come in any way.
+
+        Raise NotLoaded if it is about messages that are not in memory: it is to be made again once
+        they are. The changes that a response reports are not durable yet.
+        """
         try:
-            if not self._container.authenticator.is_administrator(caller.peer.user):
-                raise Refused(FORBIDDEN, "only an administrator may manage the broker")
-            request = read_request(message)
+            self._check_right(caller, request)
             found = self._operation(request)(request, caller)
-            if isinstance(found, Later) and self._waiting >= LATER_MAX:
-                raise Refused(BUSY, f"{LATER_MAX} requests wait for the store; ask again later")
+            if isinstance(found, Later):
+                if self._waiting >= LATER_MAX:
+                    raise Refused(BUSY, f"{LATER_MAX} requests wait for the store; ask again later")
+                self._waiting += 1
             if isinstance(found, Response):
-                self._report(caller.peer, request, found)
+                self._report(caller, request, found)
             return found
         except Refused as refusal:
-            return Response(status=refusal.status, description=str(refusal))
+            return response_of(refusal)
         except RoutingError as unwilling:
             fault = as_link_fault(unwilling)
         except LinkFault as other:
             fault = other
         return Response(status=STATUS.get(fault.condition, CONFLICT), description=fault.description)
 
-    def _report(self, peer: Peer, request: Request, response: Response) -> None:
-        """Report a successful change, and the peer that requested it, to the log."""
+    def _check_right(self, caller: Caller, request: Request) -> None:
+        """Raise Refused unless the caller has the right for the request, before it is looked at."""
+        subject, verb = request.type, EDIT
+        if request.type == SELF:
+            subject, verb = str(request.properties.get("entityType", "")), VIEW
+        entity = self._entities.get(subject)
+        if entity is None:
+            # what types and operations there are, is told to clients that may view some part
+            if not any(caller.may(VIEW, Resource(MANAGEMENT, part)).allowed for part in PARTS):
+                raise Refused(FORBIDDEN, NOTHING_ALLOWED)
+            return
+        if request.operation in VIEWING:
+            verb = VIEW
+        right = None if request.type == SELF else entity.right(request)
+        if right is None or not caller.may(right.verb, right.resource).allowed:
+            caller.demand(verb, Resource(MANAGEMENT, entity.part))
+
+    def _report(self, caller: Caller, request: Request, response: Response) -> None:
+        """Report a successful change, and the client that requested it, to the log."""
         entity = self._entities.get(request.type)
         if entity is None or request.operation in entity.routine:
             return
@@ -221,7 +265,7 @@ class Management(Service):
             facts["arguments"] = str(told)
         if response.body:
             facts["result"] = str(response.body)
-        self._container.watcher.managed(peer, facts)
+        self._container.watcher.managed(caller.identity, caller.address, facts)
 
     def _operation(self, request: Request) -> Operation:
         if request.type == SELF:

@@ -13,11 +13,10 @@ from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import Response
 from broker.message import NEVER, Message
-from broker.routing.entries.dead_letter import EXPIRED, ORIGINAL_QUEUE, returned
+from broker.routing.entries.dead_letter import EXPIRED, origin_of, returned
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.record_mapping import stored_position
 from broker.routing.errors import RoutingError
-from broker.routing.queues.held_entries import cause_of, held_in
 from broker.routing.queues.message_events import MOVED, PURGED, depart
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.queue import Queue
@@ -81,7 +80,7 @@ class MessageRecord(EntityRecord):
 def record_of(entry: QueueEntry, state: str) -> MessageRecord:
     """Return the attributes of `entry`; the state is HELD if it is held back, else `state`."""
     message = entry.message
-    cause = cause_of(entry)
+    cause = entry.queue.state.cause_of(entry)
     properties = properties_of(message)
     return MessageRecord(
         name=text_of(properties.get("message_id"), ID_CHARACTERS),
@@ -130,6 +129,7 @@ class Messages(Entity):
     """Messages in queues, without those delivered to consumers that have not settled them."""
 
     type = MESSAGE
+    part = "messages"
     attributes = attributes_of(MessageRecord)
 
     def __init__(self, router: Router, journal: Journal) -> None:
@@ -162,9 +162,9 @@ class Messages(Entity):
             raise Refused(BAD_REQUEST, f"state is {WAITING}, {SCHEDULED} or {HELD}")
         listed = None
         if state == SCHEDULED:
-            listed = queue.scheduled()
+            listed = queue.state.scheduled()
         elif state == HELD:
-            listed = sorted(held_in(queue), key=order_of)
+            listed = sorted(queue.state.held_for_move(), key=order_of)
         found = _Scan(request, page.count, listed, with_held_ones=state == "")
         entries = list(found.entries(queue))
         response = page.response(record_of(entry, state or WAITING).as_map() for entry in entries)
@@ -183,7 +183,7 @@ class Messages(Entity):
         entry = _entry_of(queue, number)
         if entry is not None:
             return entry, WAITING
-        for scheduled in queue.scheduled():
+        for scheduled in queue.state.scheduled():
             if identity_of(scheduled) == str(number):
                 return scheduled, SCHEDULED
         raise Refused(NOT_FOUND, f"no message {identity} waits in {queue.address}")
@@ -216,7 +216,7 @@ class Messages(Entity):
         """Delete messages that wait for their delivery time (DLY-04)."""
         request.only("queue", "subscription", "identities")
         queue = self._queue(request)
-        scheduled = {identity_of(entry) for entry in queue.scheduled()}
+        scheduled = {identity_of(entry) for entry in queue.state.scheduled()}
         cancelled = 0
         missing = []
         for identity in _identities(request):
@@ -250,15 +250,22 @@ class Messages(Entity):
         return self._carry(request, queue, self._origin)
 
     def _origin(self, entry: QueueEntry) -> tuple[Node, Message]:
-        cause = cause_of(entry)
+        cause = entry.queue.state.cause_of(entry)
         if cause is EXPIRED:
             raise Refused(CONFLICT, f"{identity_of(entry)} has expired: move or delete it")
         if cause is not None:
             return entry.queue, entry.message
-        name = _original_queue(entry.message)
+        name, subscription = origin_of(entry.message)
         if not name:
             raise Refused(CONFLICT, f"{identity_of(entry)} does not say where it came from")
-        origin = self._router.find_named(name, QUEUE)
+        origin: Node | None
+        if subscription is None:
+            origin = self._router.find_named(name, QUEUE)
+        else:
+            # the queue of that name, if there is one, is not where the message was
+            found = self._router.subscriptions.identified(subscription)
+            origin = None if found is None else found.queue
+            name = subscription or f"a subscription of {name}"
         if origin is None or origin is entry.queue:
             raise Refused(CONFLICT, f"{name}, where {identity_of(entry)} came from, is gone")
         return origin, returned(entry.message)
@@ -293,15 +300,6 @@ class Messages(Entity):
             moved += 1
         reason = skipped[0] if skipped else None
         return chosen.response(moved=moved, skipped=len(skipped), reason=reason, stopped=stopped)
-
-
-def _original_queue(message: Message) -> str:
-    if message.opaque:
-        return ""
-    for key, value in message.annotations().pairs:
-        if str(key) == ORIGINAL_QUEUE and isinstance(value, str):
-            return value
-    return ""
 
 
 class _Scan:
@@ -350,7 +348,7 @@ class _Scan:
             at_most = SCAN_MAX if self._selector is not None else self._count
             found = peek(queue.backlogs, self._after, at_most + 1)
             self._is_cut = bool(found) and goes_on(queue.backlogs, found[-1])
-            held = held_in(queue) if self._with_held_ones else []
+            held = queue.state.held_for_move() if self._with_held_ones else []
             if held:
                 is_cut = self._is_cut or len(found) > at_most
                 most = at_most + 1
@@ -396,7 +394,7 @@ class _Chosen:
 
 def _entry_of(queue: Queue, number: int) -> QueueEntry | None:
     """Return the waiting or held entry of that number, or None; NotLoaded if it must be loaded."""
-    held = None if queue.schedule is None else queue.schedule.held.get(number)
+    held = None if queue.state.schedule is None else queue.state.schedule.held.get(number)
     return entry_of(queue.backlogs, number) if held is None else held
 
 

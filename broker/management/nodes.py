@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.journal import Journal
+from broker.links.access import Right, node_resource
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
@@ -14,9 +15,8 @@ from broker.management.response import CREATED, NO_CONTENT, Response
 from broker.routing.addresses.address import check_new
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.record_mapping import stored_position
-from broker.routing.queues.held_entries import held_in
 from broker.routing.queues.message_events import PURGED, depart
-from broker.routing.queues.node import Node
+from broker.routing.queues.node import TOPIC, Node
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_inspection import purge
 from broker.routing.router import Router
@@ -71,14 +71,14 @@ def record_of(node: Node) -> NodeRecord:
         name=node.address,
         identity=node.address,
         type=node.kind,
-        temporary=node.is_temporary(),
-        connection=str(node.owner) if node.is_temporary() else None,
-        messages=sum(queue.waiting for queue in counted),
-        acquired=sum(queue.acquired for queue in counted),
-        held=sum(queue.held() for queue in counted),
+        temporary=node.is_temporary,
+        connection=str(node.owner) if node.is_temporary else None,
+        messages=sum(queue.backlogs.waiting for queue in counted),
+        acquired=sum(queue.state.acquired for queue in counted),
+        held=sum(queue.state.held() for queue in counted),
         staged=int(node.staged),
-        bytes=sum(queue.bytes for queue in counted),
-        consumers=sum(len(queue.consumers) for queue in counted),
+        bytes=sum(queue.state.bytes for queue in counted),
+        consumers=sum(len(queue.consumers.attached) for queue in counted),
         producers=len(node.producers),
         published=node.published,
         subscriptions=len(subscriptions),
@@ -93,6 +93,10 @@ def record_of(node: Node) -> NodeRecord:
     )
 
 
+VERBS: Final = {"READ": "view", "DELETE": "delete", "PURGE": "purge"}
+"""The right on the node itself that allows an operation. The role `application` has none."""
+
+
 class Nodes(Entity):
     """The nodes of one kind. A queue and a topic of the same name are two entities (DST-01)."""
 
@@ -100,6 +104,7 @@ class Nodes(Entity):
 
     def __init__(self, kind: str, router: Router, journal: Journal) -> None:
         self.type = kind
+        self.part = "topics" if kind == TOPIC else "queues"
         self._router: Final = router
         self._journal: Final = journal
 
@@ -110,6 +115,13 @@ class Nodes(Entity):
             "DELETE": self._delete,
             "PURGE": self._purge,
         }
+
+    def right(self, request: Request) -> Right | None:
+        verb = VERBS.get(request.operation)
+        if verb is None or self._router.prefixes.kind_in(request.subject()) not in ("", self.type):
+            return None
+        address = self._router.parse(request.subject(), self.type)
+        return Right(verb, node_resource(address.of_kind(self.type)))
 
     def query(self, request: Request) -> Response:
         page = read_page(request, self.attributes)
@@ -163,7 +175,7 @@ class Nodes(Entity):
         for queue in queues:
             purged += purge(queue, PURGE_MAX - purged, self._journal.batch)
             purged += self._cancel_all(queue, PURGE_MAX - purged)
-        left = sum(queue.waiting + len(_apart(queue)) for queue in queues)
+        left = sum(queue.backlogs.waiting + len(_apart(queue)) for queue in queues)
         return Response(body={"purged": purged, "left": int(left)})
 
     def _cancel_all(self, queue: Queue, at_most: int) -> int:
@@ -177,4 +189,4 @@ class Nodes(Entity):
 
 def _apart(queue: Queue) -> list[QueueEntry]:
     """Return the messages of `queue` that wait for their delivery time, or to be moved."""
-    return queue.scheduled() + held_in(queue)
+    return queue.state.scheduled() + queue.state.held_for_move()

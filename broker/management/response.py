@@ -12,7 +12,7 @@ from broker.amqp.encode import BytesWriter, put_descriptor, put_value
 from broker.amqp.sections import Sections
 from broker.amqp.types import Int
 from broker.clock import Clock
-from broker.management.request import Envelope
+from broker.management.request import Envelope, Refused
 from broker.message import Message, read_message
 
 OK: Final = 200
@@ -35,6 +35,11 @@ class Response:
     description: str = "OK"
     body: Mapping[str, object] | list[object] = field(default_factory=dict)
     properties: Mapping[str, object] = field(default_factory=dict)
+
+
+def response_of(refusal: Refused) -> Response:
+    """Return the response to a request that is refused."""
+    return Response(status=refusal.status, description=str(refusal))
 
 
 def as_message(response: Response, envelope: Envelope, clock: Clock) -> Message:

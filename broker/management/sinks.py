@@ -89,12 +89,13 @@ class Sinks(Entity):
     """All queries that have staged or committed messages here."""
 
     type = SINK
+    part = "sinks"
     attributes = attributes_of(SinkRecord)
     routine = ("COMMIT", "READ")
 
     def __init__(self, router: Router, journal: Journal, store: Store) -> None:
         self._router: Final = router
-        self._stages: Final = router.stages
+        self._stages: Final = router.staging_area
         self._journal: Final = journal
         self._store: Final = store
         # one commit at a time, because each may load a whole batch into memory

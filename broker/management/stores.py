@@ -67,6 +67,7 @@ class Stores(Entity):
     """The store of this broker."""
 
     type = STORE
+    part = "store"
     attributes = attributes_of(StoreRecord)
 
     def __init__(self, store: Store, router: Router) -> None:
@@ -127,6 +128,7 @@ class DamagedMessages(Entity):
     """Stored messages that are damaged, and therefore quarantined."""
 
     type = QUARANTINED
+    part = "store"
     attributes = attributes_of(QuarantinedRecord)
 
     def __init__(self, store: Store) -> None:

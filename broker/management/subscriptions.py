@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.journal import Journal
+from broker.links.access import Right, subscription_resource
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.nodes import PURGE_MAX
 from broker.management.page import read_page
@@ -57,18 +58,23 @@ def record_of(subscription: Subscription) -> SubscriptionRecord:
         address=subscription.interest.address.text,
         selector=None if selector is None else selector.text,
         no_local=wanted is not None and wanted.excluded_publisher != "",
-        messages=int(queue.waiting),
-        acquired=int(queue.acquired),
-        held=int(queue.held()),
-        bytes=int(queue.bytes),
-        consumers=len(queue.consumers),
+        messages=int(queue.backlogs.waiting),
+        acquired=int(queue.state.acquired),
+        held=int(queue.state.held()),
+        bytes=int(queue.state.bytes),
+        consumers=len(queue.consumers.attached),
     )
+
+
+VERBS: Final = {"READ": "view", "PURGE": "purge"}
+"""The right on the subscription itself that allows an operation on it, named by its identity."""
 
 
 class SubscriptionEntities(Entity):
     """All named subscriptions. Each other one is of a single link, and counted with its topic."""
 
     type = SUBSCRIPTION
+    part = "subscriptions"
     attributes = attributes_of(SubscriptionRecord)
 
     def __init__(self, router: Router, journal: Journal) -> None:
@@ -77,6 +83,16 @@ class SubscriptionEntities(Entity):
 
     def operations(self) -> Mapping[str, Operation]:
         return {"READ": self._read, "DELETE": self._delete, "PURGE": self._purge}
+
+    def right(self, request: Request) -> Right | None:
+        verb = VERBS.get(request.operation)
+        if verb is None:
+            return None
+        # of the same name as `_found` has it, or the right would be one on another subscription
+        subscription = self._router.subscriptions.identified(request.subject())
+        if subscription is None or subscription.identity is None:
+            return None
+        return Right(verb, subscription_resource(subscription.identity))
 
     def query(self, request: Request) -> Response:
         """Return a page of subscriptions, by name, then identity; the filter is for the name."""
@@ -107,7 +123,7 @@ class SubscriptionEntities(Entity):
         """Unsubscribe. With `force` even if there are consumers, whose links are then detached."""
         request.only("force")
         subscription = self._found(request)
-        consumers = len(subscription.queue.consumers)
+        consumers = len(subscription.queue.consumers.attached)
         if consumers and not request.flag("force"):
             raise Refused(CONFLICT, f"{subscription.name()} has {consumers} consumers: force it")
         self._router.subscriptions.end(subscription, self._journal.batch)
@@ -118,4 +134,4 @@ class SubscriptionEntities(Entity):
         request.only()
         queue = self._found(request).queue
         purged = purge(queue, PURGE_MAX, self._journal.batch)
-        return Response(body={"purged": int(purged), "left": int(queue.waiting)})
+        return Response(body={"purged": int(purged), "left": int(queue.backlogs.waiting)})

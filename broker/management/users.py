@@ -1,6 +1,6 @@
-"""Users that log in with a password: list, add, change, remove. No response has a password hash.
+"""Users that log in: list, add, change, remove. No response has a password hash.
 
-A CREATE request carries the password in its body, over the connection of an administrator.
+CREATE and UPDATE carry the password in their body, over the connection of an administrator.
 This is as safe as the administrator's own login: either that connection was opened with SASL
 PLAIN, which carries a password in the same way, or only this machine can reach the broker.
 Requests are neither stored nor logged.
@@ -9,7 +9,7 @@ Requests are neither stored nor logged.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
@@ -20,7 +20,17 @@ from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import CREATED, OK, Response
 from broker.routing.router import Router
-from broker.security.authenticate import Users, UsersError, refusal_of_name, refusal_of_password
+from broker.security.account import (
+    ADMIN_ROLE,
+    CERTIFICATES_MAX,
+    ROLES_MAX,
+    UserAccount,
+    UsersError,
+    refusal_of_name,
+    user_attributes,
+)
+from broker.security.passwords import refusal_of_password
+from broker.security.users import KEEP_OLD_S_MAX, Users
 
 T = TypeVar("T")
 
@@ -32,10 +42,22 @@ IN_SETTINGS: Final = "settings"
 
 @dataclass(frozen=True, kw_only=True)
 class UserRecord(EntityRecord):
-    """A user. `source` is `file`, or `settings` for the first user, which no request changes."""
+    """A user. `source` is `file`, or `settings` for the first user, which no request changes.
+
+    The others are those of `UserAttributes`.
+    """
 
     administrator: bool
     source: str
+    roles: Sequence[str]
+    enabled: bool
+    password: bool
+    scram: Sequence[str]
+    mechanisms: Sequence[str] | None
+    certificates: Sequence[str]
+    credential_version: int
+    changed_at: str | None
+    old_password_until: str | None
 
 
 @dataclass(frozen=True)
@@ -50,6 +72,7 @@ class UserEntity(Entity):
     """The users of the broker's users file, and the first user of its settings."""
 
     type = USER
+    part = "users"
     attributes = attributes_of(UserRecord)
 
     def __init__(self, accounts: Callable[[], LoginRules], router: Router) -> None:
@@ -59,7 +82,12 @@ class UserEntity(Entity):
         self._changing: Final = asyncio.Lock()
 
     def operations(self) -> Mapping[str, Operation]:
-        return {"CREATE": self._create, "DELETE": self._delete}
+        return {
+            "CREATE": self._create,
+            "READ": self._read,
+            "UPDATE": self._update,
+            "DELETE": self._delete,
+        }
 
     def query(self, request: Request) -> Response:
         """Return a page of users, sorted by name."""
@@ -71,25 +99,43 @@ class UserEntity(Entity):
             raise Refused(CONFLICT, str(error)) from None
         return page.response(_record_of(users, name).as_map() for name in page.choose(names))
 
+    def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        request.only()
+        name = request.subject()
+        users = self._accounts().users
+        if name != users.first:
+            self._require(name)
+        return Response(body=_record_of(users, name).as_map())
+
     def _create(self, request: Request, caller: Caller) -> Later:
         """Add a user, or set a new `password` for an existing user.
 
-        Without `administrator` an existing user keeps that attribute, and a new user gets false.
-        The response has, besides the record, `created` (whether the user is new), the `file`, and
-        `anonymous`: whether clients without a password may still connect.
+        Without `roles`, `administrator` and `certificates` an existing user keeps these, and a new
+        user is an application. `scram` false leaves the verifiers for SCRAM out. The response has,
+        besides the record, `created` (whether the user is new), the `file`, and `anonymous`:
+        whether clients without a password may still connect.
         """
-        request.only("password", "administrator")
-        name, password = request.subject(), request.text("password")
-        refusal = refusal_of_name(name) or refusal_of_password(password)
+        request.only("password", "administrator", "roles", "certificates", "scram")
+        name, password = request.subject(), _password_in(request)
+        refusal = refusal_of_name(name)
         if refusal is not None:
             raise Refused(BAD_REQUEST, refusal)
-        administrator: bool | None = None
-        if request.arguments.get("administrator") is not None:
-            administrator = request.flag("administrator")
-        if administrator is False and name == caller.peer.user:
+        administrator = _flag_in(request, "administrator")
+        roles = _texts_in(request, "roles", ROLES_MAX)
+        if name == caller.identity.user and (
+            administrator is False or (roles is not None and ADMIN_ROLE not in roles)
+        ):
             raise Refused(CONFLICT, f"{name} is the user that asks, and stays an administrator")
         accounts = self._accounts()
-        add = partial(accounts.users.add, name, password, administrator=administrator)
+        add = partial(
+            accounts.users.add,
+            name,
+            password,
+            administrator=administrator,
+            roles=roles,
+            certificates=_texts_in(request, "certificates", CERTIFICATES_MAX),
+            scram=_flag_in(request, "scram") is not False,
+        )
 
         async def answer() -> Response:
             try:
@@ -111,21 +157,52 @@ class UserEntity(Entity):
 
         return Later(answer)
 
+    def _update(self, request: Request, caller: Caller) -> Later:
+        """Set `enabled`, or a new `password`, of an existing user.
+
+        `keep_old_s`: seconds for which the old password enters, too. The response has, besides the
+        record, the `file`, and `changed`: false if the user was enabled or disabled before.
+        """
+        request.only("enabled", "password", "keep_old_s", "scram")
+        name, enabled = request.subject(), _flag_in(request, "enabled")
+        users = self._accounts().users
+        self._require(name)
+        if enabled is None:
+            keep_old_s = request.number("keep_old_s", 0, high=KEEP_OLD_S_MAX)
+            scram = _flag_in(request, "scram") is not False
+            password = _password_in(request)
+            change: Callable[[], object] = partial(
+                users.passwd, name, password, keep_old_s=keep_old_s, scram=scram
+            )
+            done = "changed the password of"
+        elif len(request.arguments) > 1:
+            raise Refused(BAD_REQUEST, "UPDATE sets either enabled or a password")
+        elif name == caller.identity.user and not enabled:
+            raise Refused(CONFLICT, f"{name} is the user that asks")
+        else:
+            change = partial(users.set_enabled, name, enabled=enabled)
+            done = "enabled" if enabled else "disabled"
+
+        async def answer() -> Response:
+            try:
+                changed = await self._changed(change)
+            except UsersError as error:
+                return Response(status=CONFLICT, description=str(error))
+            if changed is not False:
+                self._router.notices.append(f"{_asker(caller)} {done} user {name}")
+            facts = {"changed": changed is not False, "file": str(users.file)}
+            return Response(body={**_record_of(users, name).as_map(), **facts})
+
+        return Later(answer)
+
     def _delete(self, request: Request, caller: Caller) -> Later:
-        """Remove a user from the users file. Open connections of that user stay open."""
+        """Remove a user from the users file, which ends its connections within five seconds."""
         request.only()
         name = request.subject()
         users = self._accounts().users
-        if name == caller.peer.user:
+        if name == caller.identity.user:
             raise Refused(CONFLICT, f"{name} is the user that asks")
-        if name == users.first:
-            raise Refused(CONFLICT, f"user {name!r} is in the broker's settings, not in a file")
-        try:
-            known = name in users.names()
-        except UsersError as error:
-            raise Refused(CONFLICT, str(error)) from None
-        if not known:
-            raise Refused(NOT_FOUND, f"no user {name:.255} in {users.file}")
+        self._require(name)
 
         async def answer() -> Response:
             try:
@@ -137,6 +214,18 @@ class UserEntity(Entity):
 
         return Later(answer)
 
+    def _require(self, name: str) -> None:
+        """Raise Refused unless the user `name` is in the users file, and not in the settings."""
+        users = self._accounts().users
+        if name == users.first:
+            raise Refused(CONFLICT, f"user {name!r} is in the broker's settings, not in a file")
+        try:
+            known = users.account(name) is not None
+        except UsersError as error:
+            raise Refused(CONFLICT, str(error)) from None
+        if not known:
+            raise Refused(NOT_FOUND, f"no user {name:.255} in {users.file}")
+
     async def _changed(self, change: Callable[[], T]) -> T:
         """Change the file in a thread, as hash and sync take time; one change at a time."""
         async with self._changing:
@@ -144,15 +233,32 @@ class UserEntity(Entity):
 
 
 def _record_of(users: Users, name: str) -> UserRecord:
-    return UserRecord(
-        name=name,
-        identity=name,
-        type=USER,
-        administrator=users.is_administrator(name),
-        source=IN_SETTINGS if name == users.first else IN_FILE,
-    )
+    account = None if name == users.first else users.account(name)
+    source = IN_SETTINGS if account is None else IN_FILE
+    shown = user_attributes(account or UserAccount(name=name, roles=(ADMIN_ROLE,)))
+    if account is None:
+        shown["password"] = True
+    return UserRecord(name=name, identity=name, type=USER, source=source, **shown)
+
+
+def _password_in(request: Request) -> str:
+    password = request.text("password")
+    refusal = refusal_of_password(password)
+    if refusal is not None:
+        raise Refused(BAD_REQUEST, refusal)
+    return password
+
+
+def _flag_in(request: Request, name: str) -> bool | None:
+    """Return a boolean argument, None if it is left out."""
+    return None if request.arguments.get(name) is None else request.flag(name)
+
+
+def _texts_in(request: Request, name: str, at_most: int) -> list[str] | None:
+    """Return an argument that is a list of strings, None if it is left out."""
+    return None if request.arguments.get(name) is None else request.texts(name, at_most=at_most)
 
 
 def _asker(caller: Caller) -> str:
     """Return the user and address of the requester, as the log names them."""
-    return f"{caller.peer.user or 'anonymous'} at {caller.peer.address}"
+    return f"{caller.identity.name()} at {caller.address}"

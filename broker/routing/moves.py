@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import NEVER
+from broker.routing.context import RoutingContext
 from broker.routing.entries.dead_letter import (
     EXPIRED,
     REJECTED_UNSAID,
@@ -24,16 +25,16 @@ from broker.routing.entries.dead_letter import (
 )
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.expiry import has_expired
-from broker.routing.entries.record_mapping import HELD_PLACES, as_entry, stored_position
+from broker.routing.entries.record_mapping import HELD_PLACES, stored_position
 from broker.routing.entries.reports import Reports
 from broker.routing.errors import LimitReached, RoutingError
 from broker.routing.queues import queue_limits
-from broker.routing.queues.held_entries import HeldEntries, let_go
-from broker.routing.queues.message_events import DEAD_LETTERED, PURGED, depart, subscription_of
+from broker.routing.queues.held_entries import HeldEntries
+from broker.routing.queues.message_events import DEAD_LETTERED, PURGED, depart, shown
 from broker.routing.queues.message_events import EXPIRED as EXPIRED_KIND
 from broker.routing.queues.node import QUEUE
+from broker.routing.queues.node_context import Mover
 from broker.routing.queues.queue import Queue
-from broker.routing.queues.schedule import held_back
 from broker.routing.timer_queue import TimerCallback
 from storage.batch import DISCHARGE, Batch
 from storage.records import StoredMessage
@@ -49,16 +50,17 @@ RETRIED_AT_MOST: Final[i64] = 2000
 
 
 @final
-class Moves(TimerCallback):
+class Moves(TimerCallback, Mover):
     """Takes messages out of their queues at the end of their delivery or of their life.
 
     `is_due`: it is time to try the moves of held-back messages again.
     """
 
-    def __init__(self, router: Router) -> None:
+    def __init__(self, router: Router, context: RoutingContext) -> None:
         self.is_due = False
         self._router: Final = router
-        self._reports: Final = Reports(router)
+        self._context: Final = context
+        self._reports: Final = Reports(context)
         # the queues that hold back at least one message
         self._holding: Final[dict[Queue, None]] = {}
 
@@ -82,7 +84,7 @@ class Moves(TimerCallback):
         """
         router = self._router
         named = address_for(queue, cause)
-        if not named or queue.is_temporary():
+        if not named or queue.is_temporary:
             return None
         address = router.parse(named, QUEUE)
         found = router.queues.get(address.text)
@@ -101,7 +103,7 @@ class Moves(TimerCallback):
         self, entry: QueueEntry, cause: Cause, target: Queue | None, *, batch: Batch
     ) -> None:
         """Take `entry` out of its queue and put it into `target`; discard it if that is None."""
-        stats = self._router.stats
+        stats = self._context.stats
         entry.queue.forget(entry, batch)
         if cause is EXPIRED:
             stats.expired += 1
@@ -117,14 +119,14 @@ class Moves(TimerCallback):
 
     def _put(self, entry: QueueEntry, cause: Cause, target: Queue, *, batch: Batch) -> None:
         """Put the message of `entry` into `target`, even beyond the limits of `target`."""
-        message = departed(entry, cause, self._router.clock.wall_ms())
+        message = departed(entry, cause, self._context.clock.wall_ms())
         if queue_limits.is_over(target, message):
-            self._router.stats.moved_over_limit += 1
+            self._context.stats.moved_over_limit += 1
             self._reports.tell(
                 f"{target.address} is beyond its max_messages or max_bytes, and takes messages"
                 " that are moved there all the same: consume what it has, or raise the limit"
             )
-        # a moved message is not delivered before it is durable (`durable_publish.py`)
+        # a moved message is not delivered before it is durable (`queue_persistence.py`)
         scope, batch.scope = batch.scope, DISCHARGE
         target.add(message, batch)
         batch.scope = scope
@@ -138,11 +140,11 @@ class Moves(TimerCallback):
         queue = entry.queue
         address = address_for(queue, cause)
         if cause is not EXPIRED:
-            self._router.stats.dropped += 1
+            self._context.stats.dropped += 1
             depart(entry, PURGED, batch, reason="no dead-letter node takes it")
         elif not address:
             return
-        if queue.is_temporary():
+        if queue.is_temporary:
             why = "messages of temporary nodes are not moved"
         elif address:
             why = "its messages are moved to itself"
@@ -157,66 +159,50 @@ class Moves(TimerCallback):
     ) -> None:
         """Keep `entry` in its queue, where no consumer gets it. Its group continues without it."""
         queue = entry.queue
-        if entry.group is not None and queue.groups is not None:
-            queue.groups.gone(entry, entry.group, queue)
-            entry.group = None
-        entry.consumer = None
-        entry.sent_to = None
-        entry.history = None
         if entry.stored_number != NOT_STORED:
             self._store_cause(entry, cause, batch)
-        if queue.attends:
-            self._router.wake(queue)
+        held = queue.hold_back(entry, cause)
+        self._await(queue)
         name = name_of(queue)
         self._reports.tell(
             f"a message of {name} could not be moved to {address_for(queue, cause)}"
             f" ({cause.reason}): {refusal}; it stays, held back from delivery, until it can be:"
             " `jms-broker message list --held` shows such messages"
         )
-        if self._keep(entry, cause).is_full():
+        if held.is_full():
             self._reports.tell(
                 f"{name} holds back as many messages as a queue may that cannot be moved: it"
                 " delivers nothing more until they can be, or are deleted"
             )
 
-    def _keep(self, entry: QueueEntry, cause: Cause) -> HeldEntries:
-        """Add `entry` to the held-back entries of its queue, and return these."""
-        held = held_back(entry.queue).held
-        held.add(entry, cause)
-        self._router.stats.held_back += 1
+    def _await(self, queue: Queue) -> None:
+        """Retry to move the entries that `queue` holds back, of which there is one more now."""
+        self._context.stats.held_back += 1
         if not self._holding:
-            self._arm(RETRY_EVERY_MS)
-        self._holding[entry.queue] = None
-        return held
+            self._context.call_after(RETRY_EVERY_MS, self)
+        self._holding[queue] = None
 
     def _store_cause(self, entry: QueueEntry, cause: Cause, batch: Batch) -> None:
         """Record in the store that `entry` is held back and why, for the next start.
 
         An expired message needs no recorded cause: its expiry says why.
         """
-        ack_latency = entry.queue.ack_latency
-        if entry.stored_number == ack_latency.timed:
-            ack_latency.left()
         batch.fall_due(entry.stored_number, HELD_PLACES + stored_position(entry))
         if cause is not EXPIRED:
-            marked = marked_as_held(entry, cause, self._router.clock.wall_ms())
+            marked = marked_as_held(entry, cause, self._context.clock.wall_ms())
             if marked is not None:
                 batch.rewrite(entry.stored_number, marked)
 
     def bring_back(self, queue: Queue, stored: StoredMessage) -> None:
         """Hold back a message that was held back before the start; its move is soon tried again."""
-        entry = as_entry(queue, stored, (stored.position - HELD_PLACES) // 10)
+        entry = queue.entry_of(stored, (stored.position - HELD_PLACES) // 10)
         cause = cause_marked(entry.message)
         if cause is not None:
             entry.message = returned(entry.message)
         else:
             cause = self._cause_unmarked(entry)
-        queue.backlog_of(entry.message.priority).begin_behind(entry.position)
-        queue.bytes += entry.message.size
-        queue.memory.enters(entry.message)
-        if stored.expires_at_ms != NEVER:
-            queue.sweep.joined(queue)
-        self._keep(entry, cause)
+        queue.bring_back_held(entry, cause)
+        self._await(queue)
         self._reports.tell(
             f"{name_of(queue)} still holds back messages that could not be moved before the start"
         )
@@ -231,12 +217,10 @@ class Moves(TimerCallback):
         if expires_at_ms != NEVER and entry.queue.policy.expiry:
             return EXPIRED
         return (
-            EXPIRED if has_expired(expires_at_ms, self._router.clock.wall_ms()) else REJECTED_UNSAID
+            EXPIRED
+            if has_expired(expires_at_ms, self._context.clock.wall_ms())
+            else REJECTED_UNSAID
         )
-
-    def _arm(self, delay_ms: i64) -> None:
-        router = self._router
-        router.timer_queue.at(router.clock.now_ms() + delay_ms, self)
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002
         self.is_due = True
@@ -246,18 +230,18 @@ class Moves(TimerCallback):
         self.is_due = False
         left = RETRIED_AT_MOST
         for queue in list(self._holding):
-            held = held_back(queue).held
-            left -= self._retry(queue, left, batch)
-            if held.size() == 0:
+            schedule = queue.state.schedule
+            if schedule is not None:
+                left -= self._retry(queue, schedule.held, left, batch=batch)
+            if schedule is None or schedule.held.size() == 0:
                 del self._holding[queue]
             if left <= 0:
                 break
         if self._holding:
-            self._arm(0 if left <= 0 else RETRY_EVERY_MS)
+            self._context.call_after(0 if left <= 0 else RETRY_EVERY_MS, self)
 
-    def _retry(self, queue: Queue, at_most: i64, batch: Batch) -> i64:
-        """Move up to `at_most` messages that `queue` holds back; return the number moved."""
-        held = held_back(queue).held
+    def _retry(self, queue: Queue, held: HeldEntries, at_most: i64, *, batch: Batch) -> i64:
+        """Move up to `at_most` of the `held` messages of `queue`; return the number moved."""
         moved: i64 = 0
         # expired entries have one target, those of all other causes another
         for example in (REJECTED_UNSAID, EXPIRED):
@@ -269,7 +253,7 @@ class Moves(TimerCallback):
             except RoutingError:
                 continue
             for entry, cause in entries:
-                let_go(entry)
+                queue.let_go(entry)
                 self._leave(entry, cause, target, batch=batch)
             moved += i64(len(entries))
             if target is not None:
@@ -286,5 +270,5 @@ def address_for(queue: Queue, cause: Cause) -> str:
 
 def name_of(queue: Queue) -> str:
     """Return the name of `queue` in log lines: its address, or the subscription that it is."""
-    subscription = subscription_of(queue)
+    subscription = shown(queue.subscription)
     return f"subscription {subscription} to {queue.address}" if subscription else queue.address

@@ -107,7 +107,7 @@ class Population(TimerCallback):
         for node in self._owned.get(int(owner), {}):
             queue = self._router.queues.get(node.address)
             if queue is node:
-                size += queue.bytes
+                size += queue.state.bytes
         return size
 
     def gone(self, node: Node) -> None:

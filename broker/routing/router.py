@@ -5,7 +5,6 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.clock import Clock
-from broker.large_body import LargeBodyKeeper
 from broker.routing.addresses import address as addresses
 from broker.routing.addresses import pattern
 from broker.routing.addresses.address import Address
@@ -13,6 +12,7 @@ from broker.routing.addresses.durability import Durability
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.batches.leases import Leases
 from broker.routing.batches.staging_area import StagingArea
+from broker.routing.context import RoutingContext
 from broker.routing.credit.commit_delay import CommitDelay
 from broker.routing.credit.credit_policy import CreditPolicy
 from broker.routing.credit.memory import UNBOUNDED, MemoryBudget
@@ -27,13 +27,12 @@ from broker.routing.errors import (
 from broker.routing.moves import Moves
 from broker.routing.population import NODES_MAX, Population
 from broker.routing.queues.commit_gate import Gates
-from broker.routing.queues.deleted_entries import DeletedEntries
 from broker.routing.queues.duplicates import Duplicates, DuplicateWindow
-from broker.routing.queues.message_events import EventLogLimits, MessageEventLog
+from broker.routing.queues.message_events import EventLogLimits
 from broker.routing.queues.node import QUEUE, TOPIC, Node
+from broker.routing.queues.node_context import NodeContext
 from broker.routing.queues.paging import Paging
 from broker.routing.queues.queue import Queue
-from broker.routing.timer_queue import TimerQueue
 from broker.routing.topics.binding import Binding
 from broker.routing.topics.detached_subscriptions import GRACE_MS
 from broker.routing.topics.dynamic import DeletePolicy, is_over
@@ -53,14 +52,10 @@ BINDINGS_MAX: Final[i64] = 1_000_000
 class Router:
     """All nodes of one broker; a queue and a topic of one name are two nodes (DST-01).
 
-    Nothing is dispatched while messages come in: `pump` dispatches all queues
-    that were woken together, so that output gathers (`performance.md`, rule 9).
-    `notices` are lines for the operator; the code that shows them empties the list.
+    `context` is what all nodes share; `notices` are lines for the operator.
     """
 
-    contents: LargeBodyKeeper | None = None
     bindings: i64 = 0
-    _last_stored_number: i64 = 0
 
     def __init__(
         self,
@@ -74,61 +69,44 @@ class Router:
         subscriptions_max: i64 = SUBSCRIPTIONS_MAX,
         grace_ms: i64 = GRACE_MS,
         observer: QueueObserver | None = None,
-        hold: CommitDelay | None = None,
+        commit_delay: CommitDelay | None = None,
         commits_take_time: bool = False,
         paging_window: i64 = -1,
         event_log_limits: EventLogLimits | None = None,
         stage_retention_ms: i64 = 0,
         memory_max: i64 = UNBOUNDED,
     ) -> None:
+        routing = RoutingContext(clock, stats)
         self.clock: Final = clock
         self.stats: Final = stats
+        self.timer_queue: Final = routing.timer_queue
+        self.notices: Final = routing.notices
         self.memory: Final = MemoryBudget(memory_max)
-        self.timer_queue: Final = TimerQueue()
-        self.remains: Final = DeletedEntries(self.memory, self.timer_queue, clock)
+        self.credit_policy: Final = CreditPolicy(self.memory)
         self.expiries: Final = Expiries(self.timer_queue, clock)
         self.duplicates: Final = Duplicates(clock, stats)
-        self.pacing_mark: Final[i64] = pacing_mark
-        self.observer: Final = observer
-        self.hold: Final = hold or CommitDelay(0)
-        self.gates: Final = Gates(in_force=commits_take_time)
-        self.event_log: Final = MessageEventLog(
-            clock, self.timer_queue, observer, limits=event_log_limits or EventLogLimits()
-        )
         self.queues: Final[dict[str, Queue]] = {}
         self.topics: Final[dict[str, Topic]] = {}
         self.wildcards: Final = Wildcards()
         self.subscriptions: Final = Subscriptions(self, subscriptions_max, grace_ms=grace_ms)
-        self.notices: list[str] = []
-        self.credit_policy: Final = CreditPolicy(self.memory)
         self.leases: Final = Leases(self)
-        self.moves: Final = Moves(self)
+        self.moves: Final = Moves(self, routing)
         self.policies = policies
         self.prefixes: Final = policies.prefixes
         self.population: Final = Population(self, nodes_max, policies.auto_create_max)
         self._bindings_max: Final[i64] = bindings_max
-        self.paging: Final = Paging(paging_window)
-        self.stages: Final = StagingArea(self, retention_ms=stage_retention_ms)
-        self._pending: list[Queue] = []
-        self._paced: list[Node] = []
-        self._left: list[Node] = []
-
-    def number_from(self, first: i64) -> None:
-        """Assign no stored number below `first`: the store has used those already."""
-        self._last_stored_number = first - 1
-
-    def suspect(self) -> None:
-        """Treat all messages now in the store as possibly delivered before the start (RCV-08)."""
-        self.paging.suspected_below = self._last_stored_number + 1
-
-    def next_stored_number(self) -> i64:
-        """Return a new number, which names one message to the store."""
-        self._last_stored_number += 1
-        return self._last_stored_number
-
-    def witness_of(self, policy: AddressPolicy) -> QueueObserver | None:
-        """Return the observer for queues with that policy; None for most."""
-        return self.event_log if policy.event_log else self.observer
+        self.staging_area: Final = StagingArea(self, retention_ms=stage_retention_ms)
+        self.context: Final = NodeContext(
+            routing,
+            credit_policy=self.credit_policy,
+            commit_delay=commit_delay or CommitDelay(0),
+            gates=Gates(in_force=commits_take_time),
+            paging=Paging(paging_window),
+            pacing_mark=pacing_mark,
+            mover=self.moves,
+            observer=observer,
+            event_log_limits=event_log_limits or EventLogLimits(),
+        )
 
     # -- nodes
 
@@ -282,7 +260,7 @@ class Router:
             node = self._add_topic(address, policy, owner)
         elif kind == QUEUE:
             node = self.queues[address] = Queue(
-                address=address, policy=policy, router=self, owner=owner
+                address=address, policy=policy, context=self.context, owner=owner
             )
         else:
             raise InvalidAddress(f"{kind} is neither queue nor topic")
@@ -312,10 +290,10 @@ class Router:
         else:
             del self.queues[node.address]
         if node.staged > 0:
-            self.stages.target_gone(node, batch)
+            self.staging_area.target_gone(node, batch)
         if node.duplicates is not None:
             node.duplicates.clear(batch)
-        if not node.is_temporary():
+        if not node.is_temporary:
             batch.remove_node(StoredNode(address=node.address, kind=node.kind))
         self.population.gone(node)
         node.delete(batch)
@@ -331,15 +309,6 @@ class Router:
         node.outlived = policy
         self._delete_if_over(node, batch)
 
-    def left(self, node: Node) -> None:
-        """Note that a link, or a message of a dynamic node, has left `node`: perhaps the last one.
-
-        The next `pump` deletes the node if so: the caller may be in the middle of other work.
-        """
-        node.departures += 1
-        if node.outlived is not None:
-            self._left.append(node)
-
     def _delete_if_over(self, node: Node, batch: Batch) -> None:
         policy = node.outlived
         if policy is not None and is_over(policy, links=node.links(), messages=node.contents()):
@@ -347,7 +316,7 @@ class Router:
 
     def check_consumable(self, node: Node, owner: i64) -> None:
         """Raise HeldExclusively if `node` is another connection's temporary node (TMP-04)."""
-        if node.is_temporary() and node.owner != owner:
+        if node.is_temporary and node.owner != owner:
             raise HeldExclusively(f"{node.address} belongs to another connection")
 
     # -- subscriptions
@@ -415,58 +384,29 @@ class Router:
 
     # -- rounds
 
-    def wake(self, queue: Queue) -> None:
-        """Let `queue` dispatch in the next `pump`."""
-        if not queue.is_pending:
-            queue.is_pending = True
-            self._pending.append(queue)
-
-    def is_woken(self) -> bool:
-        """Return whether a queue waits for its dispatch in `pump`."""
-        return bool(self._pending)
-
-    def pace(self, node: Node) -> None:
-        """Check `node`, whose producers wait for credit, in every `pump` until none waits."""
-        self._paced.append(node)
-
     def pump(self, batch: Batch) -> None:
         """Do what is due, dispatch woken queues until none is left, then let producers go on."""
         if self.expiries.any_due:
             self.expiries.collect(batch)
-        if self.event_log.is_due:
-            self.event_log.trim(batch)
-        if self.stages.is_due:
-            self.stages.collect(batch)
+        if self.context.event_log.is_due:
+            self.context.event_log.trim(batch)
+        if self.staging_area.is_due:
+            self.staging_area.collect(batch)
         if self.moves.is_due:
             self.moves.retry(batch)
         if self.population.is_due:
             self.population.collect(batch)
-        if self._pending:
-            now_ms = self.clock.now_ms()
-            while self._pending:
-                pending = self._pending
-                self._pending = []
-                for queue in pending:
-                    queue.is_pending = False
-                    queue.dispatch(now_ms, batch)
+        rounds = self.context.rounds
+        if rounds.woken:
+            rounds.dispatch(batch)
         if self.memory.spills and not self.credit_policy.store_backpressure.is_behind:
-            self.paging.spill(batch)
-        if self.paging.wanted:
-            self.paging.begin()
-        if self._paced:
-            self._let_producers_go_on()
-        if self._left:
-            left = self._left
-            self._left = []
-            for node in left:
+            self.context.paging.spill(batch)
+        if self.context.paging.wanted:
+            self.context.paging.begin()
+        if rounds.paced:
+            rounds.resume_producers()
+        if rounds.left:
+            for node in rounds.take_left():
                 self._delete_if_over(node, batch)
         if self.leases.any:
             self.leases.go_on(batch)
-
-    def _let_producers_go_on(self) -> None:
-        still: list[Node] = []
-        for node in self._paced:
-            node.pacing.fell(node.backlog())
-            if node.pacing.is_waited_for():
-                still.append(node)
-        self._paced = still

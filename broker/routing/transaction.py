@@ -21,7 +21,6 @@ from broker.routing.batches.staged_transaction import check_room
 from broker.routing.capacity import CapacityCheck
 from broker.routing.credit.memory import OPERATION_BYTES
 from broker.routing.entries.dead_letter import REJECTED_UNSAID, Cause
-from broker.routing.entries.delivery_attempt import annotate
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal, rolled_back
 from broker.routing.errors import LimitReached, NoSuchNode, QueueFull, RoutingError
@@ -74,7 +73,7 @@ class Retirement:
             self.holder.committed(self.entry)
         queue = self.entry.queue
         if self.annotations is not None:
-            annotate(self.entry, self.annotations, batch)
+            self.entry.queue.annotate(self.entry, self.annotations, batch)
         queue.dispose(self.entry, self.outcome, batch, cause=self.cause)
 
     def roll_back(self, batch: Batch) -> None:
@@ -198,10 +197,10 @@ class Transaction:
         except (Fault, RoutingError):
             self.roll_back(batch)
             raise
-        self._router.event_log.txn = self.id
+        self._router.context.event_log.txn = self.id
         for retirement in self._retired.values():
             retirement.commit(batch)
-        # these messages are not delivered before they are durable (`durable_publish.py`)
+        # these messages are not delivered before they are durable (`queue_persistence.py`)
         scope, batch.scope = batch.scope, DISCHARGE
         for node, message in self._posted:
             if node.duplicates is None:
@@ -238,7 +237,7 @@ class Transaction:
     def roll_back(self, batch: Batch) -> None:
         """Undo all work: drop the posted messages, and roll back each retirement."""
         self._router.stats.rolled_back += 1
-        self._router.event_log.txn = self.id
+        self._router.context.event_log.txn = self.id
         for retirement in self._retired.values():
             retirement.roll_back(batch)
         self._clear()
@@ -248,4 +247,4 @@ class Transaction:
         self._let_go_of_posted()
         self._retired.clear()
         self._hold(-self.memory)
-        self._router.event_log.txn = b""
+        self._router.context.event_log.txn = b""

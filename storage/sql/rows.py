@@ -34,6 +34,7 @@ def subscription_row(subscription: StoredSubscription) -> tuple[object, ...]:
         int(subscription.durability),
         subscription.expiry_policy,
         int(subscription.timeout_s),
+        subscription.owner,
     )
 
 
@@ -53,6 +54,7 @@ def subscription_of(row: Row[Any]) -> StoredSubscription:
         durability=row.durability,
         expiry_policy=row.expiry_policy,
         timeout_s=row.timeout_s,
+        owner=row.owner,
     )
 
 

@@ -1,8 +1,8 @@
 """The statements of every commit, defined once for all databases, and their texts in one dialect.
 
 They are compiled once and run as driver SQL with tuples: Core's own execution takes
-dictionaries and costs twice as much per row (`storage.md`, rule 8). If a database has a
-faster way to write many rows, that is in the file of its dialect.
+dictionaries and costs twice as much per row (`docs/design/data-path.md`, rule 8 of the store). If a
+database has a faster way to write many rows, that is in the file of its dialect.
 """
 
 from __future__ import annotations

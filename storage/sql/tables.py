@@ -2,7 +2,7 @@
 
 Messages are stored in segments in the order of their numbers, which is the order of commits, and
 have no other index: a commit then writes next to the rows of the last one,
-however many queues there are (`storage.md` 3.2). The order within a queue is
+however many queues there are (`docs/design/data-path.md` 3.2). The order within a queue is
 put together in memory, once, at the start.
 """
 
@@ -59,6 +59,7 @@ SUBSCRIPTION: Final = Table(
     Column("durability", Integer, nullable=False),
     Column("expiry_policy", String, nullable=False),
     Column("timeout_s", BigInteger, nullable=False),
+    Column("owner", String, nullable=False, server_default=""),
     sqlite_autoincrement=True,
 )
 

@@ -29,6 +29,7 @@ from broker.amqp.terminus import Source, Target
 from broker.app import App
 from broker.links.peer import Peer, Transport
 from broker.net.log import configure_logging
+from broker.security.entrance import AMQP, Entrance
 from broker.settings import load_settings
 
 BATCH: Final = 250
@@ -79,7 +80,7 @@ class End:
     def __init__(self, app: App, name: str, attach: Attach) -> None:
         self.wire = Wire()
         self.spent_ns = 0
-        self._peer = Peer(app.container, self.wire, name)
+        self._peer = Peer(app.container, self.wire, Entrance(listener=AMQP, kind=AMQP, host=name))
         out = BytesWriter()
         out.write(AMQP_HEADER)
         put_frame(out, 0, Open(container_id=name))

@@ -6,7 +6,6 @@
 import json
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
@@ -16,6 +15,7 @@ from typing import Final
 from tests.bench.ours import ours_at
 from tests.bench.places import BenchError, cache_folder
 from tests.bench.server import Server
+from tests.support.ports import free_port
 
 ARTEMIS_VERSION: Final = "2.40.0"
 BROKER_J_VERSION: Final = "9.2.1"
@@ -28,13 +28,6 @@ CREATE_OPTIONS: Final = (
     *("--no-web", "--no-mqtt-acceptor", "--no-stomp-acceptor", "--no-hornetq-acceptor"),
     *("--nio", "--silent"),
 )
-
-
-def free_port() -> int:
-    """Return a port on which no process listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def unpacked(name: str, artifact: str, home: str) -> Path:

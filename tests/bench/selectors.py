@@ -156,7 +156,7 @@ def main() -> None:
     count = int(sys.argv[1])
     arriving(max(count // 100, BATCH))  # warms caches, discarded
     first, then = waiting(count), arriving(count)
-    selection = first.queue.selection
+    selection = first.queue.delivery._selection
     assert selection is not None
     figures = {
         "waiting_us": first.cpu_us(),

@@ -238,7 +238,7 @@ async def test_rows_go_step_by_step(store: Store) -> None:
         assert await ids(store) == left
 
 
-async def test_an_empty_journal_is_trimmed_in_vain(store: Store) -> None:
+async def test_an_empty_event_log_is_trimmed_in_vain(store: Store) -> None:
     batch = Batch()
     batch.trim_events(Trim(before_us=2**60, floor=100, step=100))
     await store.commit(batch)

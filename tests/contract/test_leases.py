@@ -71,7 +71,7 @@ async def test_a_store_has_no_leases_at_first(store: Store) -> None:
     assert told(await store.leases()) == ([], [], 0)
 
 
-async def test_a_lease_is_kept_with_its_epochs(store: Store) -> None:
+async def test_a_lease_is_kept_with_its_batches(store: Store) -> None:
     batch = Batch()
     changes = batch.lease_changes()
     assert not batch.is_empty()
@@ -91,7 +91,7 @@ async def test_a_lease_is_kept_with_its_epochs(store: Store) -> None:
     )
 
 
-async def test_a_lease_is_changed_and_settled_epochs_are_forgotten(store: Store) -> None:
+async def test_a_lease_is_changed_and_settled_batches_are_forgotten(store: Store) -> None:
     batch = Batch()
     batch.lease_changes().keep(lease(batch_number=2))
     batch.lease_changes().acquire(lease_batch(1, 1))
@@ -108,7 +108,7 @@ async def test_a_lease_is_changed_and_settled_epochs_are_forgotten(store: Store)
     assert [each[:4] for each in batches] == ["a 2 ", "a 3 "]
 
 
-async def test_a_lease_that_ends_takes_its_epochs_along(store: Store) -> None:
+async def test_a_lease_that_ends_takes_its_batches_along(store: Store) -> None:
     batch = Batch()
     for name in ("a", "b"):
         batch.lease_changes().keep(lease(name, fencing_token=7))
@@ -140,7 +140,9 @@ async def test_a_lease_may_begin_anew_in_the_batch_of_its_end(store: Store) -> N
     assert [each[:12] for each in batches] == ["a 1 3 [9] [0"]
 
 
-async def test_an_epoch_that_comes_and_goes_in_one_batch_leaves_no_trace(store: Store) -> None:
+async def test_a_batch_of_a_lease_that_comes_and_goes_in_one_commit_leaves_no_trace(
+    store: Store,
+) -> None:
     batch = Batch()
     batch.lease_changes().keep(lease(batch_number=1, settled=1))
     batch.lease_changes().acquire(lease_batch(1, 1))

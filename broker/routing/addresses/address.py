@@ -11,7 +11,8 @@ from broker.routing.addresses import durability, pattern
 from broker.routing.errors import InvalidAddress, NoSuchNode
 
 ADDRESS_BYTES_MAX: Final = 255
-"""Maximum bytes of an address in UTF-8 (`reliability.md` S4): keys of any store take it."""
+"""Maximum bytes of an address in UTF-8: keys of any store take it
+(`docs/design/hostile-input.md` S4)."""
 
 KEY_SEPARATOR: Final = "/"
 """In a topic's address the first one precedes the key; a queue's name may have any number."""
@@ -21,7 +22,7 @@ TEMPORARY_PREFIX: Final = "$tmp/"
 
 SUBSCRIPTION_PREFIX: Final = "$sub/"
 """Begins the names under which the store keeps messages of subscriptions: of durable ones, and of
-volatile ones for want of memory (`spilling.py`). No node has such a name."""
+volatile ones for want of memory (`queue_persistence.py`). No node has such a name."""
 
 RESERVED: Final = "$"
 """Begins the broker's own names: no client may create a node with one. Stored ones stay."""
@@ -49,7 +50,7 @@ class Address:
         self.text: Final = text
         self.given: Final = given
         self.begins: Final = begins
-        self.is_temporary: Final = is_temporary(text)
+        self.is_temporary: Final = text.startswith(TEMPORARY_PREFIX)
         promised = durability.Durability.PLAIN
         if begins:
             kind = kind or durability.kind_in(begins)

@@ -59,8 +59,10 @@ def beginning(address: str) -> str:
 
 def durability_of(address: str) -> Durability:
     """Return the class of a canonical address."""
-    begun = beginning(address)
-    return CLASSES[begun.split("/")[2]] if begun else Durability.PLAIN
+    words = address.split("/", 3)
+    if len(words) < 4 or words[0] or words[1] not in KINDS:
+        return Durability.PLAIN
+    return CLASSES.get(words[2], Durability.PLAIN)
 
 
 def kind_in(address: str) -> str:

@@ -16,7 +16,8 @@ ONE: Final = "*"
 MANY: Final = "#"
 
 WORDS_MAX: Final[i64] = 32
-"""Maximum words in a topic's name, a key or a pattern: steps of a match (`reliability.md` S3)."""
+"""Maximum words in a topic's name, a key or a pattern: steps of a match
+(`docs/design/hostile-input.md` S3)."""
 
 MANY_MAX: Final[i64] = 2
 """Maximum `#` in a pattern (the same in RabbitMQ 4.3.5): each lets a match begin anew at every

@@ -59,10 +59,7 @@ class AddressPolicy:
         self.deliver_before_commit: Final = deliver_before_commit
         self.event_log: Final = event_log
         self.dead_letter_properties: Final = dead_letter_properties
-
-    def is_limited(self) -> bool:
-        """Return whether there is a limit, so that a queue can be full."""
-        return self.max_messages > 0 or self.max_bytes > 0
+        self.is_limited: Final = max_messages > 0 or max_bytes > 0
 
 
 @final

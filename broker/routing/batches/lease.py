@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from broker.message import NEVER
 from broker.routing.batches.lease_batch import LeaseBatch
 from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import ConsumerFilter
-from broker.routing.entries.groups import join_group
 from broker.routing.entries.participants import Consumer, Label
 from broker.routing.errors import RoutingError
-from broker.routing.queues.selection import begin_selection
 from broker.routing.selector import Selector
 from broker.routing.timer_queue import TimerCallback, TimerQueue
 from storage.leases import StoredLease, StoredLeaseBatch
@@ -196,9 +193,7 @@ class BatchLease(Consumer):
         self.filter = (
             None if selector is None and part is None else ConsumerFilter(selector, part=part)
         )
-        self.passed = None
-        self.rescan = None
-        begin_selection(self.queue, self)
+        self.queue.delivery.start_over(self)
 
     # -- the messages that it holds
 
@@ -218,7 +213,7 @@ class BatchLease(Consumer):
         """Return the record that the store keeps of the lease."""
         return StoredLease(
             name=self.name,
-            queue=self.queue.stored_as,
+            queue=self.queue.persistence.stored_as,
             selector="" if self.selector is None else self.selector.text,
             fencing_token=self.fencing_token,
             ttl_ms=self.ttl_ms,
@@ -269,21 +264,3 @@ def as_stored_lease_batch(lease: BatchLease, lease_batch: LeaseBatch) -> StoredL
             for entry in lease_batch.entries
         ],
     )
-
-
-def hold_again(lease: BatchLease, entry: QueueEntry) -> None:
-    """Restore `entry` after a restart as acquired by `lease`, as if it had never been ready."""
-    queue = lease.queue
-    message = entry.message
-    queue.backlog_of(message.priority).begin_behind(entry.position)
-    queue.bytes += message.size
-    queue.memory.enters(message)
-    queue.memory.delivered(message)
-    if message.expires_at_ms != NEVER:
-        queue.sweep.joined(queue)
-    if message.group:
-        join_group(entry, queue)
-    entry.consumer = lease
-    if entry.group is not None and queue.groups is not None:
-        queue.groups.taken(entry, entry.group, lease.number)
-    queue.acquired += 1

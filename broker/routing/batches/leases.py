@@ -113,7 +113,7 @@ class Leases:
     ) -> BatchLease:
         if len(self.named) >= self._max:
             raise LimitReached(f"the broker has its {self._max} leases")
-        if queue.is_temporary() or not queue.may_store or not queue.is_stored:
+        if queue.is_temporary or not queue.may_store or not queue.persistence.is_stored:
             raise InvalidAddress(f"messages of {queue.address} are never stored: no lease has them")
         return BatchLease(self, name, queue, subscription=subscription, selector=selector)
 
@@ -137,7 +137,7 @@ class Leases:
         """
         if lease.rests:
             of = lease.subscription
-            if of is not None and not of.is_shared and of.queue.consumers:
+            if of is not None and not of.is_shared and of.queue.consumers.attached:
                 raise HeldExclusively(f"{of.name()} is not shared, and has its consumer")
             self._take_part(lease)
 
@@ -156,7 +156,7 @@ class Leases:
         queue = lease.queue
         if lease.subscription is None:
             queue.detach_consumer(lease, queue, batch)
-            self._router.left(queue)
+            queue.note_departure()
         else:
             how = ConsumerDetach(
                 Ending.CONNECTION_LOST, connection=-1, session=-1, key=("", lease.name)
@@ -182,7 +182,7 @@ class Leases:
         A queue reports its deletion to its consumers, and so not to a lease that rests.
         """
         lease = self.named.get(name)
-        if lease is not None and lease.queue.is_deleted:
+        if lease is not None and lease.queue.state.is_deleted:
             self.lost(lease)
             return None
         return lease
@@ -404,9 +404,8 @@ class Leases:
     def _free_groups(self, lease: BatchLease) -> None:
         """Give up the groups of `lease` if it holds no messages, so that any consumer may have
         further messages of these: it may be long until the program of the lease asks again."""
-        queue = lease.queue
-        if queue.groups is not None and not lease.batches:
-            queue.groups.left(lease.number, queue)
+        if not lease.batches:
+            lease.queue.delivery.free_groups(lease)
 
     def _may_get_more(self, gathering: Gathering) -> bool:
         """Return whether the queue has not reported since the last message that it has no more."""
@@ -422,8 +421,9 @@ class Leases:
             if entry.stored_number == NOT_STORED or entry.is_volatile:
                 # the lease outlives this process, so the messages that it holds must, too
                 entry.is_volatile = False
-                entry.stored_number = self._router.next_stored_number()
-                batch.append(as_stored(entry))
+                queue = entry.queue
+                entry.stored_number = queue.context.next_stored_number()
+                batch.append(as_stored(entry, queue.persistence.stored_as))
         lease.batch_number += 1
         lease_batch = new_lease_batch(
             lease.batch_number, gathering.wanted.slices, gathering.entries

@@ -78,7 +78,7 @@ class StagedTransaction(Node):
             address=target.address,
             kind=target.kind,
             policy=target.policy,
-            pacing_mark=0,
+            context=target.context,
             owner=-1,
             stores_all=True,
         )
@@ -111,7 +111,7 @@ class StagedTransaction(Node):
         super().leave(producer)
         if producer in self.target.producers:
             self.target.producers.remove(producer)
-        self._sink.router.left(self.target)
+        self.target.note_departure()
         if not self.producers and not self.numbers:
             self._sink.forget(self)
 
@@ -138,7 +138,7 @@ class StagedTransaction(Node):
         if not self.numbers:
             self.begun_ms = self.latest_ms
             batch.stage_changes().add(self._as_stored())
-        number = router.next_stored_number()
+        number = router.context.next_stored_number()
         large = message.large
         batch.append(
             StoredMessage(
@@ -189,7 +189,7 @@ class StagedTransaction(Node):
 
     def read(self, stored: StoredMessage) -> Message:
         """Return a message as it was sent, from its record in the store."""
-        return as_message(stored, self.origin, self._sink.router.contents)
+        return as_message(stored, self.origin, self.context.bodies)
 
     def commit(self, messages: list[Message], batch: Batch) -> None:
         """Publish `messages`, which are all that the stage has, to the target; end the stage."""

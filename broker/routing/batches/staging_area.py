@@ -197,7 +197,7 @@ class StagingArea(TimerCallback):
 
         InvalidAddress if the target is temporary, LimitReached if there are too many.
         """
-        if target.is_temporary():
+        if target.is_temporary:
             raise InvalidAddress(f"{target.address} is temporary: it may end before its stage does")
         self.check_sink(task.query)
         sink = self.sinks.get(task.query)

@@ -38,13 +38,13 @@ class AckLatency:
     `scope` is that of the batch of which no further message has to be looked at now.
     """
 
-    def __init__(self, hold: CommitDelay) -> None:
+    def __init__(self, commit_delay: CommitDelay) -> None:
         self.timed: i64 = NOTHING
         self.scope: i64 = NEVER_SEEN
         self.is_prompt = False
-        self.lag_us: i64 = SLOW * hold.us
-        self.hold: Final = hold
-        self.producer_window: Final = ProducerWindow(hold)
+        self.lag_us: i64 = SLOW * commit_delay.us
+        self.commit_delay: Final = commit_delay
+        self.producer_window: Final = ProducerWindow(commit_delay)
         self._since_us: i64 = 0
 
     def arrived(self, number: i64, scope: i64, now_us: i64) -> None:
@@ -56,13 +56,12 @@ class AckLatency:
         self.scope = scope
         if self.timed != NOTHING:
             waited_us = now_us - self._since_us
-            if waited_us <= self.hold.patience_us:
+            if waited_us <= self.commit_delay.patience_us:
                 return
             # it was written before it was settled: other messages of its batch waited in vain
-            self._learn(max(waited_us, self.lag_us))
-            self.producer_window.measured(waited_us, now_us)
+            self._learn(max(waited_us, self.lag_us), now_us)
             self.is_prompt = False
-            if waited_us < GIVEN_UP_AFTER * self.hold.us:
+            if waited_us < GIVEN_UP_AFTER * self.commit_delay.us:
                 return
         self.timed = number
         self._since_us = now_us
@@ -71,11 +70,10 @@ class AckLatency:
     def settled(self, now_us: i64) -> None:
         """Measure the timed message, which a consumer has settled at `now_us`; stop timing it."""
         lag_us = now_us - self._since_us
-        self._learn(lag_us)
-        self.producer_window.measured(lag_us, now_us)
-        if self.lag_us <= self.hold.us // 2:
+        self._learn(lag_us, now_us)
+        if self.lag_us <= self.commit_delay.us // 2:
             self.is_prompt = True
-        elif self.lag_us > self.hold.us:
+        elif self.lag_us > self.commit_delay.us:
             self.is_prompt = False
         self.left()
 
@@ -97,5 +95,7 @@ class AckLatency:
         self.is_prompt = False
         self.producer_window.forget()
 
-    def _learn(self, lag_us: i64) -> None:
-        self.lag_us += (min(lag_us, SLOW * self.hold.us) - self.lag_us) // 4
+    def _learn(self, lag_us: i64, now_us: i64) -> None:
+        """Include `lag_us` in the mean, and let the window of producers follow both."""
+        self.lag_us += (min(lag_us, SLOW * self.commit_delay.us) - self.lag_us) // 4
+        self.producer_window.measured(lag_us, self.lag_us, now_us)

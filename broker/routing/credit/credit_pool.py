@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from broker.routing.context import RoutingContext
 from broker.routing.entries.participants import Producer
 from broker.routing.timer_queue import TimerCallback
 
 if TYPE_CHECKING:
+    from broker.routing.credit.credit_policy import CreditPolicy
     from broker.routing.queues.node import Node
-    from broker.routing.router import Router
 
 UNLIMITED: Final[i64] = 2**62
 
@@ -73,10 +74,11 @@ class CreditPool(TimerCallback):
     `granted` is the sum of the credit that counts as room taken.
     """
 
-    def __init__(self, node: Node, router: Router) -> None:
+    def __init__(self, node: Node, context: RoutingContext, policy: CreditPolicy) -> None:
         self.granted: i64 = 0
         self._node: Node | None = node
-        self._router: Final = router
+        self._context: Final = context
+        self._policy: Final = policy
         self._asking: Final[deque[Producer]] = deque()
         self._idle: Final[deque[Producer]] = deque()
         self._turn: i64 = 0
@@ -133,7 +135,7 @@ class CreditPool(TimerCallback):
         node = self._node
         if node is None:
             return
-        shortage = self._router.credit_policy.shortage()
+        shortage = self._policy.shortage()
         if shortage is not None:
             for producer in (*self._asking, *self._idle):
                 shortage.wait(producer)
@@ -163,7 +165,7 @@ class CreditPool(TimerCallback):
     def _look_later(self) -> None:
         if not self._is_set:
             self._is_set = True
-            self._router.timer_queue.at(self._router.clock.now_ms() + LOOK_EVERY_MS, self)
+            self._context.call_after(LOOK_EVERY_MS, self)
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002 - a second look is harmless
         """Recall unused credit, if a producer still waits for room."""

@@ -11,15 +11,13 @@ full: consumers then continue with the room of the store's ballast.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
+from broker.routing.context import RoutingContext
 from broker.routing.credit.blocked_producers import BlockedProducers
 from broker.routing.timer_queue import TimerCallback
-
-if TYPE_CHECKING:
-    from broker.routing.router import Router
 
 LOOK_EVERY_MS: Final[i64] = 1000
 """Interval in ms between two checks. Producers are resumed within this time, or twice this time,
@@ -75,10 +73,10 @@ class DiskGuard(TimerCallback):
     bytes.
     """
 
-    def __init__(self, router: Router, space: Space, least: i64) -> None:
+    def __init__(self, context: RoutingContext, space: Space, least: i64) -> None:
         self.is_short = False
         self._is_full = False
-        self._router: Final = router
+        self._context: Final = context
         self._space: Final = space
         self._least: Final[i64] = least
         self._look_at_bytes: i64 = 0
@@ -86,12 +84,12 @@ class DiskGuard(TimerCallback):
 
     def begin(self) -> None:
         """Check now, and every second from now on."""
-        self.due(self._router.clock.now_ms())
+        self.due(self._context.clock.now_ms())
 
     def due(self, now_ms: i64) -> None:
         """Check, and set the timer for the next second."""
         self.look()
-        self._router.timer_queue.at(now_ms + LOOK_EVERY_MS, self)
+        self._context.timer_queue.at(now_ms + LOOK_EVERY_MS, self)
 
     def published(self, total: i64) -> None:
         """Check if producers have sent a sixteenth of the reserve since the last check.
@@ -103,7 +101,7 @@ class DiskGuard(TimerCallback):
 
     def look(self) -> None:
         """Check whether producers must wait from now on, or may continue. Report each change."""
-        self._look_at_bytes = self._router.stats.published_bytes + self._least // LOOKS_PER_RESERVE
+        self._look_at_bytes = self._context.stats.published_bytes + self._least // LOOKS_PER_RESERVE
         is_away, free = self._space.is_away(), self._space.free_bytes()
         self._tell_full(is_full=self._space.is_full())
         short = is_away or self._is_full
@@ -112,13 +110,13 @@ class DiskGuard(TimerCallback):
             return
         self.is_short = short
         if short and not self._is_full:
-            self._router.notices.append(
+            self._context.notices.append(
                 "the store is away: producers wait until it is back"
                 if is_away
                 else self._shortage(free)
             )
         elif not short:
-            self._router.notices.append("the store takes messages again: producers go on")
+            self._context.notices.append("the store takes messages again: producers go on")
             self.waiting.resume()
 
     def _tell_full(self, *, is_full: bool) -> None:
@@ -127,17 +125,17 @@ class DiskGuard(TimerCallback):
             return
         self._is_full = is_full
         if is_full:
-            self._router.stats.disk_full += 1
-            self._router.notices.append(
+            self._context.stats.disk_full += 1
+            self._context.notices.append(
                 "the disk of the store is full: producers wait, consumers go on with the room of"
                 " disk_ballast, which is taken back once there is room; make room on that disk"
             )
         else:
-            self._router.notices.append("the disk of the store has room again for disk_ballast")
+            self._context.notices.append("the disk of the store has room again for disk_ballast")
 
     def _shortage(self, free: i64) -> str:
         """Count a shortage of room, and return its report for the operator."""
-        self._router.stats.disk_shortages += 1
+        self._context.stats.disk_shortages += 1
         enough = (self._least + slack_of(self._least)) // MEBIBYTE
         return (
             f"the disk of the store has room for {free // MEBIBYTE} MiB: producers wait until"

@@ -21,10 +21,6 @@ WIDEST: Final[i64] = 1024
 
 NARROWEST: Final[i64] = 2
 
-LAGS_REMEMBERED: Final[i64] = 4
-"""Approximate number of lags that the mean is taken over, so that a single pause of a scheduler
-does not narrow the window."""
-
 TRIAL_US: Final[i64] = 250_000
 """Time in µs that consumers have to catch up with producers that have a window."""
 
@@ -43,12 +39,11 @@ class ProducerWindow:
     `has_narrowed` from a new limit on until the queue has told its producers, and resets this.
     """
 
-    def __init__(self, hold: CommitDelay) -> None:
+    def __init__(self, commit_delay: CommitDelay) -> None:
         self.most: i64 = UNLIMITED
         self.has_narrowed = False
-        self._hold: Final = hold
+        self._commit_delay: Final = commit_delay
         self._has_begun = False
-        self._mean_us: i64 = 0
         self._measured_us: i64 = LONG_AGO
         self._kept_up_us: i64 = LONG_AGO
         self._narrowed_us: i64 = LONG_AGO
@@ -66,26 +61,30 @@ class ProducerWindow:
         self.most = UNLIMITED
         self._has_begun = False
 
-    def measured(self, lag_us: i64, now_us: i64) -> None:
-        """Take into account that a message was unsettled for `lag_us`, or still is."""
+    def measured(self, lag_us: i64, mean_us: i64, now_us: i64) -> None:
+        """Take into account that a message was unsettled for `lag_us`, or still is.
+
+        `mean_us` is the mean of recent lags with this one, so that a single pause of a scheduler
+        does not narrow the window; and no lag narrows it that is short itself.
+        """
         if now_us - self._measured_us > TRIAL_US:
             self._kept_up_us = now_us  # consumers had nothing to keep up with
         self._measured_us = now_us
-        hold_us = self._hold.us
-        self._mean_us += (lag_us - self._mean_us) // LAGS_REMEMBERED
-        if self._mean_us > hold_us * 3 // 4 or self._hold.is_crowded:
-            self._narrow(lag_us, now_us)
+        hold_us = self._commit_delay.us
+        too_long_us = hold_us * 3 // 4
+        if min(lag_us, mean_us) > too_long_us or self._commit_delay.is_crowded:
+            self._narrow(lag_us, mean_us, now_us)
             return
         self._kept_up_us = now_us
         self._rest_us = REST_US
-        if self._mean_us > hold_us // 2:
+        if mean_us > hold_us // 2:
             return
         if self.most == UNLIMITED:
             self._limit(WIDEST)
         else:
             self.most = min(WIDEST, self.most + max(1, self.most // 16))
 
-    def _narrow(self, lag_us: i64, now_us: i64) -> None:
+    def _narrow(self, lag_us: i64, mean_us: i64, now_us: i64) -> None:
         """Make the window smaller by as much as the lag is too long, once for each window.
 
         If consumers have not kept up for a whole trial, remove the window for a rest.
@@ -96,17 +95,16 @@ class ProducerWindow:
         if self._rests_until_us != LONG_AGO:
             self._rests_until_us = LONG_AGO
             self._kept_up_us = now_us  # the rest is over: the next trial begins
-        hold_us = self._hold.us
-        if self._mean_us > hold_us and now_us - self._kept_up_us > TRIAL_US:
+        hold_us = self._commit_delay.us
+        if mean_us > hold_us and now_us - self._kept_up_us > TRIAL_US:
             self.most = UNLIMITED
             self._rests_until_us = now_us + self._rest_us
             self._rest_us = min(2 * self._rest_us, LONGEST_REST_US)
             return
         most = min(self.most, WIDEST)
-        fitting = most * hold_us // max(1, self._mean_us)
+        fitting = most * hold_us // max(1, mean_us)
         self._limit(max(NARROWEST, most // 4, min(fitting, most * 3 // 4)))
         self._narrowed_us = now_us
-        self._mean_us = min(self._mean_us, hold_us // 2)
 
     def _limit(self, most: i64) -> None:
         self.most = most

@@ -29,6 +29,7 @@ class StoreBackpressure:
 
         Resume the producers once the store has caught up.
         """
+        was_behind = self.is_behind
         self.is_behind = unwritten > UNWRITTEN_MAX
-        if not self.is_behind and self.waiting.any():
+        if was_behind and not self.is_behind:
             self.waiting.resume()

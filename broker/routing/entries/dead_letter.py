@@ -26,7 +26,10 @@ It is unknown for a subscription to several topics; then this is the queue's own
 """
 
 ORIGINAL_QUEUE: Final = "x-opt-ORIG-QUEUE"
-"""The queue that the message was in: the one it was sent to, or a subscription's."""
+"""The queue that the message was in; for a subscription the address or pattern that it is to."""
+
+SUBSCRIPTION: Final = "x-opt-dead-letter-subscription"
+"""Only of a subscription's message: its identity (`identity_of`), empty if it has no name."""
 
 REASON: Final = "x-opt-dead-letter-reason"
 CONDITION: Final = "x-opt-dead-letter-condition"
@@ -44,6 +47,7 @@ OURS: Final = frozenset(
     {
         ORIGINAL_ADDRESS,
         ORIGINAL_QUEUE,
+        SUBSCRIPTION,
         REASON,
         CONDITION,
         DESCRIPTION,
@@ -57,6 +61,7 @@ OURS: Final = frozenset(
 PROPERTY_NAMES: Final[dict[str, str]] = {
     ORIGINAL_ADDRESS: "dead_letter_address",
     ORIGINAL_QUEUE: "dead_letter_queue",
+    SUBSCRIPTION: "dead_letter_subscription",
     REASON: "dead_letter_reason",
     CONDITION: "dead_letter_condition",
     DESCRIPTION: "dead_letter_description",
@@ -144,6 +149,21 @@ def cause_marked(message: Message) -> Cause | None:
     )
 
 
+def origin_of(message: Message) -> tuple[str, str | None]:
+    """Return the queue that a dead letter was in, and the subscription; empty, None if unknown.
+
+    `subscription` is empty for one without a name, None for a message of a queue.
+    """
+    if message.opaque:
+        return "", None
+    said = {str(key): value for key, value in message.annotations().pairs}
+    queue, subscription = said.get(ORIGINAL_QUEUE), said.get(SUBSCRIPTION)
+    return (
+        queue if isinstance(queue, str) else "",
+        subscription if isinstance(subscription, str) else None,
+    )
+
+
 def returned(message: Message) -> Message:
     """Return a message as it was before its move: without our annotations and properties."""
     try:
@@ -196,6 +216,8 @@ def _facts(entry: QueueEntry, cause: Cause, wall_ms: i64) -> list[tuple[object, 
         (Symbol(DELIVERY_COUNT), UInt(int(entry.delivery_count))),
         (Symbol(MOVED_AT), Timestamp(int(wall_ms))),
     ]
+    if queue.is_subscription:
+        facts.append((Symbol(SUBSCRIPTION), queue.subscription))
     if cause.condition:
         facts.append((Symbol(CONDITION), Symbol(cause.condition)))
     if cause.description:

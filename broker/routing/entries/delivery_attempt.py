@@ -6,9 +6,11 @@ from typing import Final
 
 from mypy_extensions import i32, i64
 
+from broker.message import AT_ONCE
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.entries import redelivery
-from broker.routing.entries.entry import NOT_STORED, DeliveryHistory, QueueEntry
+from broker.routing.entries.entry import NOT_STORED, QueueEntry
+from broker.routing.entries.participants import Consumer
 from broker.routing.entries.redelivery import Disposal
 from storage.batch import Batch
 
@@ -16,13 +18,32 @@ FAILURES_MAX: Final[i32] = 2**31 - 2
 """Failures of an entry are counted up to one more than this, the maximum of its 32-bit counter."""
 
 
-def note(entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:
-    """Record in `entry` that its delivery ended as `disposal`; True if it failed too often."""
-    if disposal is Disposal.RELEASE:
-        _note_release(entry)
-        return False
+def release(entry: QueueEntry, consumers: list[Consumer], now_ms: i64) -> i64:
+    """Record that its consumer has released `entry`; return when it may have it again.
+
+    `consumers` are those of the queue, by ascending number. The result is a time in ms on the
+    steady clock, AT_ONCE if there is no pause.
+    """
+    consumer = entry.consumer
+    assert consumer is not None
+    history = entry.history_with(consumer.number, consumers)
+    pause = history.release(consumer.failures)
+    if pause > 0:
+        history.paused_until_ms = now_ms + pause
+    return history.paused_until_ms if pause > 0 else AT_ONCE
+
+
+def note(
+    entry: QueueEntry, disposal: Disposal, batch: Batch, *, consumers: list[Consumer], limit: i64
+) -> bool:
+    """Record in `entry` that its delivery ended as `disposal`; True if it failed too often.
+
+    `consumers` are those of the queue, by ascending number; a `limit` of 0 is none.
+    """
+    consumer = entry.consumer
     if redelivery.is_refusal(disposal):
-        _history(entry).refused = True
+        assert consumer is not None
+        entry.history_with(consumer.number, consumers).refused = True
     if disposal is Disposal.ELSEWHERE:
         return False
     entry.delivery_count += 1
@@ -31,44 +52,9 @@ def note(entry: QueueEntry, disposal: Disposal, batch: Batch) -> bool:
     if disposal is Disposal.COUNT:
         return False
     entry.failures = min(entry.failures, FAILURES_MAX) + 1
-    consumer = entry.consumer
     if consumer is not None:
         consumer.failures += 1
-    queue = entry.queue
-    # only consumers and administrators take messages out of a durable queue (DST-11)
-    limit = i64(0) if queue.stores_all else queue.policy.max_delivery_count
     return redelivery.is_exhausted(i64(entry.failures), limit)
-
-
-def annotate(entry: QueueEntry, annotations: bytes, batch: Batch) -> None:
-    """Add an encoded map to the annotations of an acquired message, in its queue alone.
-
-    Raise Fault if the annotations become too large, or cannot be read.
-    """
-    queue = entry.queue
-    message = entry.message.annotated(annotations)
-    queue.bytes += message.size - entry.message.size
-    queue.memory.replaced(entry.message, message)
-    entry.message = message
-    if entry.stored_number != NOT_STORED and not queue.is_deleted:
-        batch.rewrite(entry.stored_number, message.encoded)
-
-
-def _note_release(entry: QueueEntry) -> None:
-    queue = entry.queue
-    consumer = entry.consumer
-    assert consumer is not None
-    history = entry.history_with(consumer.number, queue.consumers)
-    pause = history.release(consumer.failures)
-    if pause > 0:
-        history.paused_until_ms = queue.router.clock.now_ms() + pause
-        queue.router.timer_queue.at(history.paused_until_ms, queue)
-
-
-def _history(entry: QueueEntry) -> DeliveryHistory:
-    consumer = entry.consumer
-    assert consumer is not None
-    return entry.history_with(consumer.number, entry.queue.consumers)
 
 
 def delay_of(entry: QueueEntry, policy: AddressPolicy) -> i64:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.participants import Wakeable
 
 if TYPE_CHECKING:
-    from broker.routing.queues.queue import Queue
+    from broker.routing.queues.scan_positions import ScanPositions
 
 NOBODY: Final[i64] = 0
 """The owner of a group that any consumer may take; consumers are numbered from 1."""
@@ -105,7 +106,9 @@ class Group:
 class Groups:
     """The groups of one queue: those with messages in it, and the latest others."""
 
-    def __init__(self) -> None:
+    def __init__(self, queue: Wakeable, scan_positions: ScanPositions) -> None:
+        self._queue: Wakeable | None = queue
+        self._scan_positions: Final = scan_positions
         self._groups: Final[dict[str, Group]] = {}
         self._idle: Final[dict[str, Group]] = {}
         self._owned: Final[dict[int, dict[str, Group]]] = {}
@@ -137,7 +140,7 @@ class Groups:
         if entry.message.closes_group:
             group.moves = True
 
-    def back(self, entry: QueueEntry, group: Group, queue: Queue, *, refused: bool) -> None:
+    def back(self, entry: QueueEntry, group: Group, *, refused: bool) -> None:
         """Note that `entry` is no longer acquired and waits again, perhaps after a pause.
 
         `refused`: the consumer that had it will not get it again.
@@ -147,26 +150,26 @@ class Groups:
         group.put_back(entry)
         if refused and group.owner != NOBODY:
             group.moves = True
-        self._settled(group, queue)
+        self._settled(group)
 
-    def gone(self, entry: QueueEntry, group: Group, queue: Queue) -> None:
-        """Note that `entry` has left for good, acquired or not. Ignored if `queue` is deleted."""
-        if queue.is_deleted:
+    def gone(self, entry: QueueEntry, group: Group) -> None:
+        """Note that `entry` has left for good, acquired or not. Ignored after `clear`."""
+        if self._queue is None:
             return
         if entry.consumer is not None:
             group.held -= 1
         else:
             group.waiting -= 1
             if group.forget_returned(entry):
-                self._let_all_look(group, queue)
-        self._settled(group, queue)
+                self._let_all_look(group)
+        self._settled(group)
 
-    def dropped(self, group: Group, queue: Queue) -> None:
+    def dropped(self, group: Group) -> None:
         """Note that a message of `group` that was not in memory has left."""
         group.waiting -= 1
-        self._settled(group, queue)
+        self._settled(group)
 
-    def _settled(self, group: Group, queue: Queue) -> None:
+    def _settled(self, group: Group) -> None:
         """If no message of `group` is held, free it if it moves, and let it rest if it is empty."""
         if group.held > 0:
             return
@@ -175,7 +178,7 @@ class Groups:
         if group.waiting == 0:
             self._rest(group)
         elif group.owner == NOBODY:
-            self._let_all_look(group, queue)
+            self._let_all_look(group)
 
     def _disown(self, group: Group) -> None:
         owned = self._owned.get(int(group.owner))
@@ -203,33 +206,28 @@ class Groups:
         del self._groups[idle.name]
         self._disown(idle)
 
-    def _let_all_look(self, group: Group, queue: Queue) -> None:
+    def _let_all_look(self, group: Group) -> None:
         """Let consumers that skipped messages of `group` look at them again."""
         if group.passed is not None:
-            queue.scan_positions.rewind(group.passed, queue.consumers)
+            self._scan_positions.rewind(group.passed)
             group.passed = None
-        queue.router.wake(queue)
+        if self._queue is not None:
+            self._queue.wake()
 
-    def left(self, consumer: i64, queue: Queue) -> None:
+    def left(self, consumer: i64) -> None:
         """Free the groups of the consumer of that number, which has left, once nothing is held."""
         for group in list(self._owned.get(int(consumer), {}).values()):
             if group.held == 0 and group.waiting == 0:
                 self._forget(group)
             else:
                 self._disown(group)
-                self._settled(group, queue)
+                self._settled(group)
 
     def clear(self) -> None:
         """Forget all groups: the queue is deleted, and no message waits."""
+        self._queue = None
         for group in self._groups.values():
             group.returned = None
         self._groups.clear()
         self._idle.clear()
         self._owned.clear()
-
-
-def join_group(entry: QueueEntry, queue: Queue) -> None:
-    """Add `entry`, which waits in `queue` from now on, to the group that its message names."""
-    if queue.groups is None:
-        queue.groups = Groups()
-    queue.groups.join(entry, entry.message.group)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64, mypyc_attr, trait
 
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import ConsumerFilter
@@ -29,6 +29,15 @@ class Label:
 
 
 NOBODY: Final = Label()
+
+
+@trait
+class Wakeable:
+    """A queue, for the parts of it that can only have it dispatched."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Have the queue dispatched in the next round; even a deleted one has drains to end."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

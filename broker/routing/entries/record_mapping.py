@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64
 
@@ -11,9 +11,6 @@ from broker.large_body import LargeBody, LargeBodyKeeper
 from broker.message import AT_ONCE, NOWHERE, Message, Origin, opaque_message, particulars_in
 from broker.routing.entries.entry import QueueEntry
 from storage.records import StoredMessage
-
-if TYPE_CHECKING:
-    from broker.routing.queues.queue import Queue
 
 HELD_PLACES: Final[i64] = 1 << 62
 """Added to the stored position of a message that could not be moved (`moves.py`).
@@ -28,13 +25,16 @@ def stored_position(entry: QueueEntry) -> i64:
     return entry.position * 10 + entry.message.priority
 
 
-def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
-    """Return the record of `entry`, whose position is final unless it has a delivery time."""
+def as_stored(entry: QueueEntry, queue: str, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
+    """Return the record of `entry` for the queue of that name in the store.
+
+    The position of `entry` is final unless it has a delivery time.
+    """
     message = entry.message
     large = message.large
     return StoredMessage(
         number=entry.stored_number,
-        queue=entry.queue.stored_as,
+        queue=queue,
         position=stored_position(entry),
         encoded=message.encoded,
         priority=message.priority,
@@ -50,28 +50,6 @@ def as_stored(entry: QueueEntry, deliver_at_ms: i64 = AT_ONCE) -> StoredMessage:
         publisher=message.origin.publisher,
         volatile=entry.is_volatile,
     )
-
-
-def as_entry(
-    queue: Queue, stored: StoredMessage, position: i64, *, origin: Origin = NOWHERE
-) -> QueueEntry:
-    """Return the entry of a record.
-
-    Its delivery count is at least 1 if it may have been delivered before the start (RCV-08).
-    `origin` is that of its message if it is known, with the key, which no store keeps.
-    """
-    if origin is NOWHERE:
-        origin = queue.router.paging.origin_of(stored.publisher)
-    entry = QueueEntry(queue, as_message(stored, origin, queue.router.contents), position)
-    entry.stored_number = stored.number
-    entry.is_volatile = stored.volatile
-    entry.delivery_count = stored.delivery_count
-    if (
-        stored.number < queue.router.paging.suspected_below
-        and position <= queue.gate.suspected_up_to
-    ):
-        entry.delivery_count = max(1, stored.delivery_count)
-    return entry
 
 
 def as_message(

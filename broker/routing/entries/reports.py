@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
+from broker.routing.context import RoutingContext
 from broker.routing.timer_queue import TimerCallback
-
-if TYPE_CHECKING:
-    from broker.routing.router import Router
 
 REPORT_EVERY_MS: Final[i64] = 10_000
 """Interval, in ms, over which equal lines are added up."""
@@ -20,10 +18,10 @@ REPORTS_MAX: Final = 100
 
 @final
 class Reports(TimerCallback):
-    """Writes lines to `router.notices`, each at once and then at most every REPORT_EVERY_MS."""
+    """Writes lines for the operator, each at once and then at most every REPORT_EVERY_MS."""
 
-    def __init__(self, router: Router) -> None:
-        self._router: Final = router
+    def __init__(self, context: RoutingContext) -> None:
+        self._context: Final = context
         # repeats of each line since it was last written
         self._repeats: dict[str, int] = {}
         self._others: i64 = 0
@@ -39,18 +37,17 @@ class Reports(TimerCallback):
             if not repeats:
                 self._arm()
             repeats[line] = 0
-            self._router.notices.append(line)
+            self._context.notices.append(line)
 
     def _arm(self) -> None:
-        router = self._router
-        router.timer_queue.at(router.clock.now_ms() + REPORT_EVERY_MS, self)
+        self._context.call_after(REPORT_EVERY_MS, self)
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002
         """Write the sums of the last REPORT_EVERY_MS."""
         repeats = self._repeats
         self._repeats = {}
         seconds = REPORT_EVERY_MS // 1000
-        notices = self._router.notices
+        notices = self._context.notices
         for line, count in repeats.items():
             if count > 0:
                 notices.append(f"{line} ({count} more times in {seconds} s)")

@@ -15,7 +15,6 @@ from broker.routing.credit.memory import ENTRY_BYTES
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.queues.pages import FAR, PagedEntries
 from broker.routing.queues.paging import Paged
-from broker.routing.queues.spilling import spill
 from storage.batch import Batch
 
 CHUNK: Final[i64] = 64
@@ -50,7 +49,7 @@ class BacklogChunk:
         noted: i64 = 0
         for entry in self.slots:
             if entry is not None and entry.stored_number == NOT_STORED:
-                spill(entry, batch)
+                entry.queue.persistence.spill(entry, batch)
                 noted += i64(len(entry.message.encoded)) + ENTRY_BYTES
         return noted
 

@@ -7,7 +7,7 @@ from mypy_extensions import i64
 from broker.routing.entries import expiry
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.participants import Consumer
-from broker.routing.queues.backlog import Backlog
+from broker.routing.queues.backlogs import Backlogs
 from broker.routing.queues.selection import Selection
 
 LOOK_AHEAD: Final[i64] = 64
@@ -25,12 +25,10 @@ class Cursor:
         self.ready = False
         self.seen: Final[list[int]] = [-1] * 10
 
-    def show(
-        self, backlogs: list[Backlog | None], wall_ms: i64, selection: Selection | None
-    ) -> None:
+    def show(self, backlogs: Backlogs, wall_ms: i64, selection: Selection | None) -> None:
         """Send copies of unseen entries while there is room and filters may be evaluated."""
         for priority in range(9, -1, -1):
-            backlog = backlogs[priority]
+            backlog = backlogs.by_priority[priority]
             while backlog is not None and backlog.waiting > 0:
                 found = backlog.after(self.seen[priority], LOOK_AHEAD)
                 if backlog.is_blocked:
@@ -57,10 +55,10 @@ class Cursor:
                 self.consumer.browsed(entry)
         return True
 
-    def has_more(self, backlogs: list[Backlog | None], selection: Selection | None) -> bool:
+    def has_more(self, backlogs: Backlogs, selection: Selection | None) -> bool:
         """Return whether an unseen entry waits; True also if this dispatch cannot find it out."""
         for priority in range(10):
-            backlog = backlogs[priority]
+            backlog = backlogs.by_priority[priority]
             while backlog is not None:
                 found = backlog.after(self.seen[priority], LOOK_AHEAD)
                 if backlog.is_blocked:
@@ -133,9 +131,7 @@ class Browsers:
                 return cursor
         return None
 
-    def show(
-        self, backlogs: list[Backlog | None], wall_ms: i64, selection: Selection | None
-    ) -> None:
+    def show(self, backlogs: Backlogs, wall_ms: i64, selection: Selection | None) -> None:
         """Send each ready browser copies of entries it has not seen, highest priority first.
 
         A browser with room left stays ready, and is sent entries that arrive later. Expired
@@ -148,9 +144,7 @@ class Browsers:
                 cursor.ready = cursor.consumer.has_room()
                 self.any_ready = self.any_ready or cursor.ready
 
-    def has_more(
-        self, consumer: Consumer, backlogs: list[Backlog | None], selection: Selection | None
-    ) -> bool:
+    def has_more(self, consumer: Consumer, backlogs: Backlogs, selection: Selection | None) -> bool:
         """Return whether `consumer` has yet to see a waiting entry that it wants.
 
         True also if this dispatch cannot find it out.

@@ -1,6 +1,6 @@
 """The commit gate of a queue: delivery waits for the commits that must come before it.
 
-Some messages may not be delivered before they are committed (`durable_publish.py`). And no stored
+Some messages may not be delivered before they are committed (`queue_persistence.py`). And no stored
 message is delivered unless the store knows that it may have been: after a kill the broker could
 otherwise not say that it is redelivered (RCV-08). To write that for each message would cost as much
 as to write the message; so the store has, for each queue, a delivered mark: the position up to
@@ -9,15 +9,13 @@ which any message may have been delivered. It is raised in blocks, ahead of need
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
+from broker.routing.entries.participants import Wakeable
 from storage.batch import Batch
-
-if TYPE_CHECKING:
-    from broker.routing.queues.queue import Queue
 
 EVERY: Final[i64] = 2**62
 """Greater than any store number or position."""
@@ -34,37 +32,35 @@ AHEAD: Final[i64] = BLOCK // 2
 
 @final
 class CommitGate:
-    """The gate of one queue. `defers`: every stored message here waits for its commit.
+    """The gate of one queue, which the store knows by the name `stored_as`.
 
-    Stored messages with numbers up to `open_up_to` need not wait for theirs. The delivered mark
-    in the store is the position `_durable`; it becomes `_noted` with the commit of the batch of
-    page `_noted_on`. `is_closed`: an entry was kept back since the last commit. Entries at
-    positions up to `suspected_up_to` may have been delivered before the start.
+    Stored messages with numbers up to `open_up_to` need not wait for their commit. The delivered
+    mark in the store is the position `_durable`; it becomes `_noted` with the commit of the batch
+    of page `_noted_on`. `is_closed`: an entry was kept back since the last commit.
     """
 
-    def __init__(self, queue: Queue) -> None:
-        gates = queue.router.gates
-        self.defers: Final = queue.stores_all or not queue.policy.deliver_before_commit
+    def __init__(self, queue: Wakeable, gates: Gates, stored_as: str) -> None:
         self.is_closed = False
         self.open_up_to: i64 = EVERY
+        self.queue: Final = queue
         self._gates: Final = gates
+        self._stored_as: Final = stored_as
         self._barred_up_to: i64 = NOT_STORED
-        self._durable: i64 = NOWHERE if gates.in_force else EVERY
-        self._noted: i64 = self._durable
+        self._durable: i64 = NOWHERE
+        self._noted: i64 = NOWHERE
         self._noted_on: i64 = NOWHERE
-        self._passes_up_to: i64 = self._durable
-        self.suspected_up_to: i64 = NOWHERE
+        self._passes_up_to: i64 = NOWHERE
 
-    def bar(self, entry: QueueEntry, batch: Batch) -> None:
-        """Keep the new `entry` back until its commit, and if possible for no later one."""
-        if not self._gates.in_force:
-            return
-        queue = entry.queue
+    def bar(self, entry: QueueEntry, batch: Batch, *, is_consumed: bool) -> None:
+        """Keep the new `entry` back until its commit, and if possible for no later one.
+
+        `is_consumed`: the queue has consumers.
+        """
         if self.open_up_to == EVERY:
             self.open_up_to = entry.stored_number - 1
         self._barred_up_to = entry.stored_number
-        self._gates.add(queue)
-        if queue.consumers and entry.position + AHEAD > self._noted:
+        self._gates.add(self)
+        if is_consumed and entry.position + AHEAD > self._noted:
             self._advance(entry, batch)  # one commit then has the mark, too
 
     def passes(self, entry: QueueEntry, batch: Batch) -> bool:
@@ -92,24 +88,18 @@ class CommitGate:
 
     def _advance(self, entry: QueueEntry, batch: Batch) -> None:
         """Raise the delivered mark to a block beyond `entry`, in `batch`."""
-        queue = entry.queue
         self._noted = entry.position + BLOCK
         self._noted_on = batch.page
         # the last stored position of that position, whatever its priority (`stored_position`)
-        batch.mark_delivered(queue.stored_as, self._noted * 10 + 9)
-        self._gates.add(queue)
+        batch.mark_delivered(self._stored_as, self._noted * 10 + 9)
+        self._gates.add(self)
         self._passes_up_to = min(self._durable, self._noted - AHEAD)
 
     def restore(self, position: i64) -> None:
-        """Take over the delivered mark of the store, a stored position, at a start after a kill.
-
-        NOWHERE resets it.
-        """
-        self.suspected_up_to = position // 10
-        if self._gates.in_force:
-            self._durable = position // 10
-            self._noted = self._durable
-            self._passes_up_to = self._durable - AHEAD
+        """Take over the delivered mark `position` at a start after a kill; NOWHERE resets it."""
+        self._durable = position
+        self._noted = position
+        self._passes_up_to = position - AHEAD
 
     def lift(self, durable_up_to: i64, durable_page: i64) -> bool:
         """Let entries pass whose commits are over; return whether a commit is still awaited here.
@@ -129,21 +119,21 @@ class CommitGate:
 
 @final
 class Gates:
-    """The queues whose gates wait for a commit. `any`: there is at least one.
+    """The gates that wait for a commit. `any`: there is at least one.
 
     With a store that commits at once no entry waits, and no message outlives a kill: then gates
-    are not `in_force`.
+    are not `in_force`, and no queue has one.
     """
 
     def __init__(self, *, in_force: bool) -> None:
         self.any = False
         self.in_force: Final = in_force
-        self._queues: dict[Queue, None] = {}
+        self._gates: dict[CommitGate, None] = {}
         self._page: i64 = NOWHERE
 
-    def add(self, queue: Queue) -> None:
-        """Add `queue`, whose gate waits for a commit."""
-        self._queues[queue] = None
+    def add(self, gate: CommitGate) -> None:
+        """Add `gate`, which waits for a commit."""
+        self._gates[gate] = None
         self.any = True
 
     def lift(self, durable_up_to: i64, durable_page: i64) -> None:
@@ -151,11 +141,10 @@ class Gates:
         if durable_page == self._page:
             return
         self._page = durable_page
-        waiting = self._queues
-        self._queues = {}
-        for queue in waiting:
-            if not queue.is_deleted:
-                if queue.gate.lift(durable_up_to, durable_page):
-                    self._queues[queue] = None
-                queue.router.wake(queue)
-        self.any = bool(self._queues)
+        waiting = self._gates
+        self._gates = {}
+        for gate in waiting:
+            if gate.lift(durable_up_to, durable_page):
+                self._gates[gate] = None
+            gate.queue.wake()
+        self.any = bool(self._gates)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.clock import Clock
+from broker.routing.context import RoutingContext
 from broker.routing.credit.memory import MemoryBudget
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.timer_queue import TimerCallback, TimerQueue
+from broker.routing.timer_queue import TimerCallback
 
 if TYPE_CHECKING:
-    from broker.routing.queues.queue import Queue
+    from broker.routing.queues.queue_state import QueueState
 
 LET_GO_AT_ONCE: Final[i64] = 10_000
 """Maximum entries released in one turn of the event loop: about two milliseconds of work."""
@@ -26,22 +26,15 @@ class DeletedEntries(TimerCallback):
     the event loop serve other clients in between.
     """
 
-    def __init__(self, memory: MemoryBudget, timer_queue: TimerQueue, clock: Clock) -> None:
+    def __init__(self, memory: MemoryBudget, context: RoutingContext) -> None:
         self._memory: Final = memory
-        self._timer_queue: Final = timer_queue
-        self._clock: Final = clock
-        self._queues: Final[list[tuple[Queue, list[list[QueueEntry | None]]]]] = []
+        self._context: Final = context
+        self._queues: Final[list[tuple[QueueState, list[list[QueueEntry | None]]]]] = []
         self._left: i64 = LET_GO_AT_ONCE
         self._is_due = False
 
-    def take(self, queue: Queue) -> None:
-        """Release the entries that `queue` has in memory, beyond LET_GO_AT_ONCE in later turns."""
-        slots: list[list[QueueEntry | None]] = []
-        if queue.schedule is not None:
-            slots.append([*queue.schedule.entries()])
-        for backlog in queue.backlogs:
-            if backlog is not None:
-                slots.extend(backlog.slots())
+    def take(self, queue: QueueState, slots: list[list[QueueEntry | None]]) -> None:
+        """Release the entries of `queue` in `slots`, beyond LET_GO_AT_ONCE in later turns."""
         self._queues.append((queue, slots))
         self._let_go()
 
@@ -63,9 +56,9 @@ class DeletedEntries(TimerCallback):
                 self._queues.pop()
         if not self._is_due:  # even if nothing is left: `due` renews `_left`
             self._is_due = True
-            self._timer_queue.at(self._clock.now_ms(), self)
+            self._context.call_after(0, self)
 
-    def _empty(self, slots: list[QueueEntry | None], queue: Queue) -> None:
+    def _empty(self, slots: list[QueueEntry | None], queue: QueueState) -> None:
         while slots and self._left > 0:
             entry = slots.pop()
             if entry is not None:

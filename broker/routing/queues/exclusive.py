@@ -9,7 +9,6 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.routing.entries.participants import Consumer
-from broker.routing.queues.dispatch import RoundRobin
 
 
 def successor(consumers: list[Consumer], *, by_address: bool) -> Consumer | None:
@@ -44,14 +43,6 @@ class Exclusivity:
     def shuts_out(self, consumer: Consumer) -> bool:
         """Return whether `consumer` has to stand by."""
         return self.in_force and consumer is not self.sole
-
-    def turn_of(self, consumers: list[Consumer]) -> RoundRobin:
-        """Return a round of the `consumers` that are served."""
-        turn = RoundRobin()
-        for consumer in consumers:
-            if not self.shuts_out(consumer):
-                turn.join(consumer)
-        return turn
 
     def choose(self, consumers: list[Consumer], held: i64) -> bool:
         """Choose the consumer that is served; True if that may have changed.

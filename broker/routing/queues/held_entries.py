@@ -5,16 +5,13 @@ The queue keeps them without delivering them, and the moves are tried again (`mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
 from broker.routing.entries.dead_letter import EXPIRED, Cause
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.record_mapping import stored_position
-
-if TYPE_CHECKING:
-    from broker.routing.queues.queue import Queue
 
 HELD_MAX: Final[i64] = 10_000
 """Number of held messages, all of them in memory, at which a queue delivers nothing more."""
@@ -84,24 +81,3 @@ class HeldEntries:
         """Remove all entries."""
         self._entries.clear()
         self.bytes = 0
-
-
-def held_in(queue: Queue) -> list[QueueEntry]:
-    """Return the entries of `queue` that wait for a move, in the order they were held back."""
-    return [] if queue.schedule is None else queue.schedule.held.entries()
-
-
-def cause_of(entry: QueueEntry) -> Cause | None:
-    """Return why `entry` is to be moved; None if it is not held back for that."""
-    schedule = entry.queue.schedule
-    return None if schedule is None else schedule.held.cause_of(entry)
-
-
-def let_go(entry: QueueEntry) -> bool:
-    """Stop holding `entry` back; its queue may deliver again. False if it was not held back."""
-    schedule = entry.queue.schedule
-    if schedule is None or schedule.held.cause_of(entry) is None:
-        return False
-    schedule.held.remove(stored_position(entry))
-    entry.queue.router.wake(entry.queue)
-    return True

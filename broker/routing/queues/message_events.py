@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.clock import Clock
-from broker.routing.addresses.identity import identity_of
+from broker.routing.context import RoutingContext
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.participants import NOBODY, QueueObserver
 from broker.routing.entries.record_mapping import stored_position
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.selector.facts import Facts
-from broker.routing.timer_queue import TimerCallback, TimerQueue
+from broker.routing.timer_queue import TimerCallback
 from storage.batch import Batch
 from storage.events import EventRow, Trim
 
@@ -103,8 +102,7 @@ class MessageEventLog(QueueObserver):
 
     def __init__(
         self,
-        clock: Clock,
-        timer_queue: TimerQueue,
+        context: RoutingContext,
         others: QueueObserver | None,
         *,
         limits: EventLogLimits,
@@ -112,9 +110,9 @@ class MessageEventLog(QueueObserver):
         self.txn = b""
         self.boot: Final = token_hex(8)
         self.is_due = False
-        self._clock: Final = clock
+        self._clock: Final = context.clock
         self._others: Final = others
-        self._reminder: Final = Reminder(self, clock, timer_queue)
+        self._reminder: Final = Reminder(self, context)
         self._max_events: Final[i64] = limits.max_events
         self._max_age_ms: Final[i64] = limits.max_age_ms
         self._last_id: i64 = 0
@@ -207,7 +205,7 @@ class MessageEventLog(QueueObserver):
             kind,
             "",
             queue.address,
-            subscription_of(queue),
+            shown(queue.subscription),
             message_id,
             int(position),
             shown(label.container_id),
@@ -246,21 +244,20 @@ class MessageEventLog(QueueObserver):
 class Reminder(TimerCallback):
     """Timer that makes the event log due every TRIM_PERIOD_MS, from the first row on."""
 
-    def __init__(self, event_log: MessageEventLog, clock: Clock, timer_queue: TimerQueue) -> None:
+    def __init__(self, event_log: MessageEventLog, context: RoutingContext) -> None:
         self._event_log: Final = event_log
-        self._clock: Final = clock
-        self._timer_queue: Final = timer_queue
+        self._context: Final = context
         self._is_armed = False
 
     def arm(self) -> None:
         """Start the timer, unless it runs already."""
         if not self._is_armed:
             self._is_armed = True
-            self._timer_queue.at(self._clock.now_ms() + TRIM_PERIOD_MS, self)
+            self._context.call_after(TRIM_PERIOD_MS, self)
 
     def due(self, now_ms: i64) -> None:
         self._event_log.is_due = True
-        self._timer_queue.at(now_ms + TRIM_PERIOD_MS, self)
+        self._context.timer_queue.at(now_ms + TRIM_PERIOD_MS, self)
 
 
 def is_leased(entry: QueueEntry) -> bool:
@@ -271,19 +268,9 @@ def is_leased(entry: QueueEntry) -> bool:
 
 def depart(entry: QueueEntry, kind: str, batch: Batch, *, reason: str = "") -> None:
     """Report to its queue's observer, if any, that `entry` leaves the queue by event `kind`."""
-    observer = entry.queue.observer
+    observer = entry.queue.state.observer
     if observer is not None:
         observer.departed(entry, kind, batch, reason=reason)
-
-
-def subscription_of(queue: Queue) -> str:
-    """Return the operator's name of the subscription that has `queue`; empty if it has none."""
-    if not queue.is_subscription:
-        return ""
-    subscription = queue.router.subscriptions.of.get(queue)
-    if subscription is None or subscription.identity is None:
-        return ""
-    return shown(identity_of(subscription.identity))
 
 
 def message_id_of(entry: QueueEntry) -> str:

@@ -19,8 +19,8 @@ from storage.batch import Batch
 if TYPE_CHECKING:
     from broker.routing.credit.credit_pool import CreditPool
     from broker.routing.queues.duplicates import DuplicateWindow
+    from broker.routing.queues.node_context import NodeContext
     from broker.routing.queues.queue import Queue
-    from broker.routing.router import Router
     from broker.routing.topics.dynamic import DeletePolicy
 
 QUEUE: Final = "queue"
@@ -46,19 +46,20 @@ class Node(TimerCallback):
         address: str,
         kind: str,
         policy: AddressPolicy,
-        pacing_mark: i64,
+        context: NodeContext,
         owner: i64,
         stores_all: bool = False,
     ) -> None:
         self.address: Final = address
         self.kind: Final = kind
         self.policy: Final = policy
+        self.context: Final = context
         self.owner: Final[i64] = owner
+        self.is_temporary: Final = owner >= 0
         self.durability: Final = durability_of(address)
         self.stores_all: Final = stores_all or self.durability is Durability.DURABLE
         self.may_store: Final = owner < 0 and self.durability is not Durability.TRANSIENT
         self.producers: Final[list[Producer]] = []
-        self.pacing: Final = Pacing(pacing_mark)
         self.published: i64 = 0
         self.departures: i64 = 0
         self.staged: i64 = 0
@@ -68,9 +69,7 @@ class Node(TimerCallback):
         self.credit_pool: CreditPool | None = None
         self.duplicates: DuplicateWindow | None = None
         self.outlived: DeletePolicy | None = None
-
-    def is_temporary(self) -> bool:
-        return self.owner >= 0
+        self._pacing: Pacing | None = None
 
     @abstractmethod
     def put(self, message: Message, batch: Batch) -> None:
@@ -82,7 +81,7 @@ class Node(TimerCallback):
 
     def may_be_full(self) -> bool:
         """Return whether `put` may raise QueueFull at all."""
-        return self.policy.max_messages > 0 or self.policy.max_bytes > 0
+        return self.policy.is_limited
 
     @abstractmethod
     def backlog(self) -> i64:
@@ -106,17 +105,45 @@ class Node(TimerCallback):
             return False
         return self.duplicates is None or self.duplicates.size() == 0
 
-    def may_grant(self, producer: Producer, router: Router) -> bool:
+    def may_grant(self, producer: Producer) -> bool:
         """Return whether `producer` gets credit now; if not, it is resumed within PATIENCE_MS."""
-        pacing = self.pacing
-        if pacing.may_grant(self.backlog()):
+        context = self.context
+        backlog = self.backlog()
+        pacing = self._pacing
+        if pacing is None:
+            if backlog <= context.pacing_mark:
+                return True
+            pacing = self._pacing = Pacing(context.pacing_mark)
+        if pacing.may_grant(backlog):
             return True
         others_wait = pacing.is_waited_for()
-        pacing.wait(producer, router.clock.now_ms())
+        pacing.wait(producer, context.clock.now_ms())
         if not others_wait:
-            router.pace(self)
-            router.timer_queue.at(pacing.deadline_ms, self)
+            context.rounds.paced.append(self)
+            context.timer_queue.at(pacing.deadline_ms, self)
         return False
+
+    def pace(self, now_ms: i64) -> None:
+        """Resume producers that have waited for consumers for PATIENCE_MS."""
+        if self._pacing is not None:
+            self._pacing.tick(now_ms, self.backlog())
+
+    def resume_producers(self) -> bool:
+        """Resume producers if consumers have caught up; return whether some still wait."""
+        pacing = self._pacing
+        if pacing is None:
+            return False
+        pacing.fell(self.backlog())
+        return pacing.is_waited_for()
+
+    def note_departure(self) -> None:
+        """Note that a link, or a message of a dynamic node, has left: perhaps the last one.
+
+        The next round deletes the node if so: the caller may be in the middle of other work.
+        """
+        self.departures += 1
+        if self.outlived is not None:
+            self.context.rounds.left.append(self)
 
     def producer_window(self) -> i64:
         """Return how many messages each producer may be ahead, so that consumers keep up."""
@@ -135,7 +162,8 @@ class Node(TimerCallback):
 
     def leave(self, producer: Producer) -> None:
         """Remove `producer`, which has detached."""
-        self.pacing.leave(producer)
+        if self._pacing is not None:
+            self._pacing.leave(producer)
         if producer in self.producers:
             self.producers.remove(producer)
         if self.credit_pool is not None:

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from broker.message import NEVER, NOWHERE, Origin
+from broker.message import NEVER, NOWHERE, Message, Origin
 from broker.routing.credit.memory import ENTRY_BYTES
-from broker.routing.entries.groups import join_group
-from broker.routing.entries.record_mapping import as_entry
 from broker.routing.errors import LimitReached
 from broker.routing.queues.pages import FAR, PAGE, SHIFT, PagedEntries, Pages
 from storage.batch import Batch
@@ -161,7 +159,7 @@ class Paged:
 
     def __init__(self, queue: Queue, priority: i64, paging: Paging) -> None:
         self.pages: Final = Pages()
-        self.memory: Final = queue.memory
+        self.memory: Final = queue.context.memory
         self._queue: Final = queue
         self._priority: Final[i64] = priority
         self._paging: Final = paging
@@ -173,11 +171,10 @@ class Paged:
         paging = self._paging
         if paging.window < 0:
             return FAR
-        queue = self._queue
         backlogs = max(1, paging.backlogs)
         if self.memory.spills:
             backlogs = max(backlogs, i64(len(paging.long)))
-        average = queue.bytes // max(1, queue.contents()) + ENTRY_BYTES
+        average = self._queue.state.bytes // max(1, self._queue.contents()) + ENTRY_BYTES
         size = min(WINDOW_BYTES, self.memory.quarter() // backlogs)
         return max(1, min(paging.window, WINDOWS_IN_ALL // backlogs, size // (average * PAGE)))
 
@@ -191,7 +188,7 @@ class Paged:
 
     def spill(self, most: i64, batch: Batch) -> i64:
         """Note about `most` bytes that only memory has for the store; return the number noted."""
-        backlog = self._queue.backlogs[self._priority]
+        backlog = self._queue.backlogs.by_priority[self._priority]
         if backlog is None or backlog.chunks() <= LONG:
             self._paging.long.pop(self, None)
             return 0
@@ -214,7 +211,7 @@ class Paged:
     def page_out(self, up_to: i64) -> bool:
         """Remove entries beyond the window from memory. False if some must stay yet."""
         self._has_grown = False
-        backlog = self._queue.backlogs[self._priority]
+        backlog = self._queue.backlogs.by_priority[self._priority]
         if backlog is None:
             return True
         is_done = backlog.page_out(self.window(), up_to)
@@ -224,7 +221,7 @@ class Paged:
 
     def count(self) -> None:
         """Count the backlog among the paged ones if it has pages, else count it out."""
-        if self._queue.is_deleted:
+        if self._queue.state.is_deleted:
             self._paging.long.pop(self, None)
         is_paged = self.pages.size() > 0
         if is_paged != self._is_counted:
@@ -275,8 +272,8 @@ class Load:
         Messages that have expired meanwhile are moved or discarded as such.
         """
         queue = self._queue
-        backlog = queue.backlogs[self._priority]
-        if queue.is_deleted or backlog is None:
+        backlog = queue.backlogs.by_priority[self._priority]
+        if queue.state.is_deleted or backlog is None:
             return
         pages = [page for page in self._pages if not page.is_gone]
         backlog.give_up(pages)
@@ -287,7 +284,7 @@ class Load:
         if paged is not None:
             paged.count()
             paged.grew(backlog.chunks())
-        queue.router.wake(queue)
+        queue.wake()
 
     def _take_in(
         self,
@@ -299,79 +296,36 @@ class Load:
     ) -> None:
         """Put the messages of `page` into the backlog, and report those that are lost."""
         queue = self._queue
-        lost = page.count
-        lost_bytes = page.bytes
-        lost_expiring = page.expiring
+        lost = LostMessages(page.count, page.bytes, page.expiring)
         start = page.number << SHIFT
         for slot, number in enumerate(page.numbers):
             stored = loaded.get(number)
             if stored is None:
                 continue
-            entry = as_entry(queue, stored, start + slot, origin=page.origin_of(slot))
-            message = entry.message
-            lost -= 1
-            lost_bytes -= message.size
-            backlog.bring_in(entry)
-            queue.memory.enters(message)
-            group = None if page.groups is None else page.groups.get(slot)
-            if group is not None:
-                entry.group = group
-            elif message.particulars is not None and message.group:
-                join_group(entry, queue)
-            if message.expires_at_ms != NEVER:
-                lost_expiring -= 1
-                queue.expire(entry, backlog, batch)
-        if lost > 0:
-            backlog.waiting -= lost
-            queue.waiting -= lost
-            queue.bytes -= lost_bytes
-            queue.sweep.expiring -= lost_expiring
-            queue.router.notices.append(
-                f"{lost} messages of {queue.address} could not be read, and are left out"
+            entry = queue.entry_of(stored, start + slot, origin=page.origin_of(slot))
+            entry.group = None if page.groups is None else page.groups.get(slot)
+            lost.found(entry.message)
+            queue.bring_in(entry, backlog, batch)
+        if lost.count > 0:
+            backlog.waiting -= lost.count
+            queue.state.lose(lost.count, lost.bytes, lost.expiring)
+            queue.context.routing.notices.append(
+                f"{lost.count} messages of {queue.address} could not be read, and are left out"
             )
 
 
-def recover(queue: Queue, *, number: i64, place: i64, size: i64, expires_at_ms: i64) -> None:
-    """Add a stored message of `queue` to its backlog at a start, without loading it.
+@final
+class LostMessages:
+    """The messages of a page that a load has not found, with their bytes and those with expiry."""
 
-    `place` is its stored position, `size` its bytes.
-    """
-    priority = place % 10
-    backlog = queue.backlog_of(priority)
-    paged = backlog.paged
-    if paged is None:
-        return  # by its present settings the node stores nothing
-    backlog.recover(place // 10, number, size=size, expires_at_ms=expires_at_ms)
-    paged.count()
-    queue.waiting += 1
-    queue.bytes += size
-    queue.top = max(queue.top, priority)
-    if expires_at_ms != NEVER:
-        queue.sweep.joined(queue)
+    def __init__(self, count: i64, size: i64, expiring: i64) -> None:
+        self.count: i64 = count
+        self.bytes: i64 = size
+        self.expiring: i64 = expiring
 
-
-def drop_pages(queue: Queue, at_most: i64, batch: Batch) -> i64:
-    """Discard up to `at_most` messages that are not in memory; return their number."""
-    dropped: i64 = 0
-    for backlog in queue.backlogs:
-        if backlog is not None:
-            for page in backlog.drop_pages(at_most - dropped):
-                dropped += page.count
-                _forget(queue, page, batch)
-    if dropped > 0 and queue.outlived is not None:
-        queue.router.left(queue)
-    return dropped
-
-
-def _forget(queue: Queue, page: PagedEntries, batch: Batch) -> None:
-    queue.waiting -= page.count
-    queue.bytes -= page.bytes
-    queue.sweep.expiring -= page.expiring
-    for number in page.numbers:
-        if number != 0:
-            batch.remove(number)
-        if number == queue.ack_latency.timed:
-            queue.ack_latency.left()
-    if page.groups is not None and queue.groups is not None:
-        for group in page.groups.values():
-            queue.groups.dropped(group, queue)
+    def found(self, message: Message) -> None:
+        """Leave out `message`, which was found."""
+        self.count -= 1
+        self.bytes -= message.size
+        if message.expires_at_ms != NEVER:
+            self.expiring -= 1

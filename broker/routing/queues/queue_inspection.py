@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64
 
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.queues.backlog import Backlog
+from broker.routing.queues.backlogs import Backlogs
 from broker.routing.queues.message_events import PURGED, depart
-from broker.routing.queues.paging import NotLoaded, drop_pages
+from broker.routing.queues.paging import NotLoaded
 from storage.batch import Batch
 
 if TYPE_CHECKING:
@@ -19,19 +19,18 @@ if TYPE_CHECKING:
 
 def purge(queue: Queue, at_most: i64, batch: Batch) -> i64:
     """Discard up to `at_most` waiting messages of `queue`, loading none; return their number."""
-    purged = drop_pages(queue, at_most, batch)
-    if purged > 0 and queue.observer is not None:
-        queue.observer.dropped(queue, purged, batch, why="which were not in memory")
-    for backlog in queue.backlogs:
-        if backlog is not None:
-            for entry in backlog.loaded(-1, at_most - purged):
-                depart(entry, PURGED, batch)
-                queue.withdraw(entry, batch)
-                purged += 1
+    purged = queue.drop_pages(at_most, batch)
+    if purged > 0 and queue.state.observer is not None:
+        queue.state.observer.dropped(queue, purged, batch, why="which were not in memory")
+    for backlog in queue.backlogs.existing():
+        for entry in backlog.loaded(-1, at_most - purged):
+            depart(entry, PURGED, batch)
+            queue.withdraw(entry, batch)
+            purged += 1
     return purged
 
 
-def peek(backlogs: list[Backlog | None], after: i64, at_most: i64) -> list[QueueEntry]:
+def peek(backlogs: Backlogs, after: i64, at_most: i64) -> list[QueueEntry]:
     """Return waiting entries behind number `after`, whether it is there or not; -1 is the start.
 
     Numbers are those of `stored_position`. There are fewer than `at_most` if the next ones have to
@@ -44,7 +43,7 @@ def peek(backlogs: list[Backlog | None], after: i64, at_most: i64) -> list[Queue
         position = after // 10
     found: list[QueueEntry] = []
     while priority >= 0 and i64(len(found)) < at_most:
-        backlog = backlogs[priority]
+        backlog = backlogs.by_priority[priority]
         if backlog is not None:
             found += backlog.after(position, at_most - i64(len(found)))
             if backlog.is_cut:
@@ -82,12 +81,12 @@ def _order(priority: i64, position: i64) -> tuple[int, int]:
     return 9 - int(priority), int(position)
 
 
-def entry_of(backlogs: list[Backlog | None], number: i64) -> QueueEntry | None:
+def entry_of(backlogs: Backlogs, number: i64) -> QueueEntry | None:
     """Return the waiting entry of `number`, None if there is none.
 
     Raise NotLoaded if it has to be loaded.
     """
-    backlog = backlogs[number % 10]
+    backlog = backlogs.by_priority[number % 10]
     if backlog is None:
         return None
     position = number // 10
@@ -99,7 +98,7 @@ def entry_of(backlogs: list[Backlog | None], number: i64) -> QueueEntry | None:
     return None
 
 
-def check_loaded(backlogs: list[Backlog | None], numbers: list[int]) -> None:
+def check_loaded(backlogs: Backlogs, numbers: list[int]) -> None:
     """Raise NotLoaded if any message of `numbers` has to be loaded; request all of these."""
     is_missing = False
     for number in numbers:
@@ -111,11 +110,11 @@ def check_loaded(backlogs: list[Backlog | None], numbers: list[int]) -> None:
         raise NotLoaded
 
 
-def goes_on(backlogs: list[Backlog | None], last: QueueEntry) -> bool:
+def goes_on(backlogs: Backlogs, last: QueueEntry) -> bool:
     """Return whether entries that are not in memory follow `last`."""
     priority = last.message.priority
     for lower in range(priority + 1):
-        backlog = backlogs[lower]
+        backlog = backlogs.by_priority[lower]
         if backlog is None or backlog.paged is None:
             continue
         if backlog.paged.pages.is_behind(last.position if lower == priority else i64(-1)):

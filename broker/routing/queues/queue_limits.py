@@ -11,7 +11,7 @@ from broker.routing.addresses.policy import BLOCK, DROP_OLDEST
 from broker.routing.credit.credit_pool import UNLIMITED, room_left
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.errors import QueueFull
-from broker.routing.queues.backlog import Backlog
+from broker.routing.queues.backlogs import Backlogs
 from broker.routing.queues.message_events import PURGED, depart
 from storage.batch import Batch
 
@@ -52,7 +52,7 @@ def check_all(queue: Queue, messages: i64, size: i64, *, max_bytes: i64) -> None
     among = f", {staged} of them staged" if staged > 0 else ""
     if 0 < policy.max_messages < taken + messages:
         raise QueueFull(f"{queue.address} holds its {policy.max_messages} messages{among}")
-    if 0 < max_bytes < queue.bytes + staged_bytes_for(queue) + size:
+    if 0 < max_bytes < queue.state.bytes + staged_bytes_for(queue) + size:
         raise QueueFull(f"{queue.address} holds its {policy.max_bytes} bytes")
 
 
@@ -108,11 +108,11 @@ def make_room(queue: Queue, message: Message, batch: Batch) -> None:
     The first one of the lowest priority is discarded first; delivered messages stay.
     """
     policy = queue.policy
-    while queue.waiting > 0 and not has_room(
+    while queue.backlogs.waiting > 0 and not has_room(
         max_messages=policy.max_messages,
         max_bytes=policy.max_bytes,
         messages=queue.contents(),
-        size=queue.bytes,
+        size=queue.state.bytes,
         more=message.size,
     ):
         entry = least(queue.backlogs)
@@ -120,7 +120,7 @@ def make_room(queue: Queue, message: Message, batch: Batch) -> None:
             return  # the entry is being loaded: the next message makes room
         depart(entry, PURGED, batch, reason="displaced")
         queue.withdraw(entry, batch)
-        queue.router.stats.displaced += 1
+        queue.context.stats.displaced += 1
 
 
 def is_over(queue: Queue, message: Message) -> bool:
@@ -130,7 +130,7 @@ def is_over(queue: Queue, message: Message) -> bool:
         max_messages=policy.max_messages,
         max_bytes=policy.max_bytes,
         messages=queue.contents(),
-        size=queue.bytes,
+        size=queue.state.bytes,
         more=message.size,
     )
 
@@ -145,10 +145,10 @@ def has_room(*, max_messages: i64, max_bytes: i64, messages: i64, size: i64, mor
     return max_bytes == 0 or size + more <= max_bytes
 
 
-def least(backlogs: list[Backlog | None]) -> QueueEntry | None:
+def least(backlogs: Backlogs) -> QueueEntry | None:
     """Return the first entry of the lowest priority; None if there is none or it is not loaded."""
-    for backlog in backlogs:
-        if backlog is not None and backlog.waiting > 0:
+    for backlog in backlogs.existing():
+        if backlog.waiting > 0:
             return backlog.first()
     return None
 
@@ -165,6 +165,6 @@ def room_beside(queue: Queue, granted: i64) -> i64:
         max_messages=policy.max_messages,
         max_bytes=policy.max_bytes,
         messages=queue.contents() + staged_for(queue),
-        size=queue.bytes + staged_bytes_for(queue),
+        size=queue.state.bytes + staged_bytes_for(queue),
         granted=granted,
     )

@@ -16,11 +16,12 @@ LOOK_AHEAD: Final[i64] = 16
 class ScanPositions:
     """The positions up to which consumers of one queue have skipped entries they may not take.
 
-    Each consumer has its own in `Consumer.passed`; `any`: at least one of them has some.
+    Each consumer has its own in `Consumer.passed`; `any`: at least one of `consumers` has some.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, consumers: list[Consumer]) -> None:
         self.any = False
+        self._consumers: Final = consumers
 
     def first_for(
         self, consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64
@@ -51,10 +52,10 @@ class ScanPositions:
                 passed[priority] = int(entry.position)
             at_most = LOOK_AHEAD
 
-    def look_again(self, entry: QueueEntry, consumers: list[Consumer], now_ms: i64) -> None:
+    def look_again(self, entry: QueueEntry, now_ms: i64) -> None:
         """Let consumers that have passed the place of the returned `entry` look at it again."""
         priority = entry.message.priority
-        for consumer in consumers:
+        for consumer in self._consumers:
             passed = consumer.passed
             if passed is None or passed[priority] < entry.position:
                 continue
@@ -67,9 +68,9 @@ class ScanPositions:
             elif entry.may_go_to(consumer.number, now_ms):
                 passed[priority] = int(entry.position) - 1
 
-    def rewind(self, first: list[int], consumers: list[Consumer]) -> None:
+    def rewind(self, first: list[int]) -> None:
         """Let all consumers look again from `first` on: a position by priority, -1 for none."""
-        for consumer in consumers:
+        for consumer in self._consumers:
             passed = consumer.passed
             if passed is None:
                 continue
@@ -77,13 +78,13 @@ class ScanPositions:
                 if first[priority] >= 0:
                     passed[priority] = min(passed[priority], first[priority] - 1)
 
-    def start_anew(self, consumers: list[Consumer]) -> None:
+    def start_anew(self) -> None:
         """Let all consumers look again from the queue's start.
 
         Those with a filter look again only from the first entry on that was paused for them.
         """
         self.any = False
-        for consumer in consumers:
+        for consumer in self._consumers:
             passed, rescan = consumer.passed, consumer.rescan
             if passed is not None and rescan is not None:
                 rescan.resume(passed)

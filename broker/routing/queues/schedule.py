@@ -10,28 +10,24 @@ put forward. A pause after a failure runs on the steady clock.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
-from broker.clock import Clock
-from broker.message import AT_ONCE, NEVER, Message
-from broker.routing.entries.dead_letter import EXPIRED
-from broker.routing.entries.entry import NOT_STORED, QueueEntry
-from broker.routing.entries.expiry import has_expired
+from broker.message import NEVER, Message
+from broker.routing.context import RoutingContext
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.participants import Wakeable
 from broker.routing.entries.record_mapping import stored_position
 from broker.routing.queues.held_entries import HeldEntries
 from broker.routing.timer_queue import NOTHING, TimerCallback
-from storage.batch import Batch
-
-if TYPE_CHECKING:
-    from broker.routing.queues.queue import Queue
 
 LOOK_AGAIN_MS: Final[i64] = 60_000
 """Maximum delay of a delivery if the wall clock has been put forward meanwhile."""
 
 RELEASED_AT_MOST: Final[i64] = 2000
-"""Maximum entries released before the event loop serves sockets (`reliability.md` R7)."""
+"""Maximum entries released before the event loop serves sockets
+(`docs/design/hostile-input.md` R7)."""
 
 CANCELLED_FREE: Final = 64
 """Cancelled entries that may stay in a heap in addition to as many as it has others."""
@@ -104,9 +100,10 @@ class Schedule(TimerCallback):
     releases it has to check.
     """
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Wakeable, context: RoutingContext) -> None:
         self.is_due = False
-        self._queue: Queue | None = queue
+        self._queue: Wakeable | None = queue
+        self._context: Final = context
         self._by_wall: Final = Timeline()
         self._paused: Final = Timeline()
         self.held: Final = HeldEntries()
@@ -124,9 +121,7 @@ class Schedule(TimerCallback):
 
     def pause(self, entry: QueueEntry, milliseconds: i64) -> None:
         """Hold the failed `entry` back for `milliseconds`, or until it expires."""
-        queue = self._queue
-        assert queue is not None
-        clock = queue.router.clock
+        clock = self._context.clock
         expires_at_ms = entry.message.expires_at_ms
         if expires_at_ms != NEVER:
             milliseconds = min(milliseconds, max(0, expires_at_ms - clock.wall_ms()))
@@ -135,10 +130,9 @@ class Schedule(TimerCallback):
 
     def _arm(self) -> None:
         """Set the timer for the next entry that may be due, unless it is set already."""
-        queue = self._queue
-        if queue is None:
+        if self._queue is None:
             return
-        clock = queue.router.clock
+        clock = self._context.clock
         now_ms = clock.now_ms()
         deadline_ms: i64 = NOTHING
         wanted_ms = self._by_wall.next_ms()
@@ -150,7 +144,7 @@ class Schedule(TimerCallback):
         if deadline_ms == NOTHING or (self._set_for and self._set_for[-1] <= deadline_ms):
             return
         self._set_for.append(int(deadline_ms))
-        queue.router.timer_queue.at(deadline_ms, self)
+        self._context.timer_queue.at(deadline_ms, self)
 
     def due(self, now_ms: i64) -> None:
         self._set_for.pop()
@@ -159,37 +153,26 @@ class Schedule(TimerCallback):
             return
         wanted_ms = self._by_wall.next_ms()
         pause_ms = self._paused.next_ms()
-        if (wanted_ms != NOTHING and wanted_ms <= queue.router.clock.wall_ms()) or (
+        if (wanted_ms != NOTHING and wanted_ms <= self._context.clock.wall_ms()) or (
             pause_ms != NOTHING and pause_ms <= now_ms
         ):
             self.is_due = True
-            queue.router.wake(queue)
+            queue.wake()
         else:
             self._arm()
 
-    def release(self, batch: Batch) -> None:
-        """Return entries that are due to the queue, RELEASED_AT_MOST at a time."""
-        self.is_due = False
-        queue = self._queue
-        if queue is None:
-            return
-        clock = queue.router.clock
-        left = RELEASED_AT_MOST
-        while left > 0 and self._release_one(queue, clock, batch):
-            left -= 1
-        self._arm()
+    def take_due(self) -> tuple[list[QueueEntry], list[QueueEntry]]:
+        """Remove entries whose time has come, RELEASED_AT_MOST together; set the timer for others.
 
-    def _release_one(self, queue: Queue, clock: Clock, batch: Batch) -> bool:
-        entry = self._by_wall.pop(clock.wall_ms())
-        if entry is not None:
-            fall_due(entry, batch)
-            return True
-        entry = self._paused.pop(clock.now_ms())
-        if entry is not None:
-            if not has_ended(entry, batch):
-                queue.put_back(entry)
-            return True
-        return False
+        Return first those whose delivery time or expiry has come, then those whose pause after a
+        failure is over.
+        """
+        self.is_due = False
+        scheduled = _pop(self._by_wall, self._context.clock.wall_ms(), RELEASED_AT_MOST)
+        left = RELEASED_AT_MOST - i64(len(scheduled))
+        paused = _pop(self._paused, self._context.clock.now_ms(), left)
+        self._arm()
+        return scheduled, paused
 
     # -- management
 
@@ -215,41 +198,19 @@ class Schedule(TimerCallback):
         self.held.clear()
 
 
-def held_back(queue: Queue) -> Schedule:
-    """Return the schedule of `queue`, created for the first entry that has to wait."""
-    if queue.schedule is None:
-        queue.schedule = Schedule(queue)
-    return queue.schedule
-
-
-def fall_due(entry: QueueEntry, batch: Batch) -> None:
-    """Put a message whose delivery time has come behind all others in its queue (DLY-03).
-
-    If it has expired, it is moved or discarded instead.
-    """
-    if has_ended(entry, batch):
-        return
-    queue = entry.queue
-    backlog = queue.backlog_of(entry.message.priority)
-    entry.position = backlog.next_position
-    if entry.stored_number != NOT_STORED:
-        batch.fall_due(entry.stored_number, stored_position(entry))
-    queue.join(entry, backlog)
-    if queue.observer is not None:
-        queue.observer.admitted(entry, AT_ONCE, batch)
-
-
-def has_ended(entry: QueueEntry, batch: Batch) -> bool:
-    """Move or discard `entry`, no longer held back, if it has expired; return whether it has."""
-    router = entry.queue.router
-    if not has_expired(entry.message.expires_at_ms, router.clock.wall_ms()):
-        return False
-    router.moves.move(entry, EXPIRED, batch)
-    return True
-
-
 def end_of_wait(message: Message) -> i64:
     """Return the wall time in ms of a message's delivery, or of its expiry if that is earlier."""
     if message.expires_at_ms != NEVER:
         return min(message.deliver_at_ms, message.expires_at_ms)
     return message.deliver_at_ms
+
+
+def _pop(timeline: Timeline, now_ms: i64, at_most: i64) -> list[QueueEntry]:
+    """Remove and return up to `at_most` entries of `timeline` that are due."""
+    found: list[QueueEntry] = []
+    while i64(len(found)) < at_most:
+        entry = timeline.pop(now_ms)
+        if entry is None:
+            break
+        found.append(entry)
+    return found

@@ -7,7 +7,7 @@ one while it has room. Entries that return behind its position are kept apart (`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
@@ -16,11 +16,8 @@ from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.participants import Consumer
 from broker.routing.entries.rescan import RescanSet
 from broker.routing.queues.backlog import Backlog
+from broker.routing.queues.backlogs import Backlogs
 from broker.routing.selector import Facts
-from broker.routing.timer_queue import TimerCallback
-
-if TYPE_CHECKING:
-    from broker.routing.queues.queue import Queue
 
 LOOK_AHEAD: Final[i64] = 64
 JUDGED_AT_ONCE: Final[i64] = 2000
@@ -32,7 +29,7 @@ equal shares, and so look at the same entries at about the same time."""
 
 
 @final
-class Selection(TimerCallback):
+class Selection:
     """The filter evaluation of one queue, for its consumers with a filter and its browsers.
 
     `is_cut`: this dispatch ran out of its evaluations, and the next one goes on. `stopped`: the
@@ -40,14 +37,13 @@ class Selection(TimerCallback):
     all evaluations.
     """
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self) -> None:
         self.is_cut = False
         self.stopped = False
         self.judged: i64 = 0
         self._left: i64 = JUDGED_AT_ONCE
         self._dispatch: i64 = 0
         self._share: i64 = JUDGED_AT_ONCE
-        self._queue: Queue | None = queue
         self._next: Consumer | None = None
         # the decoded facts of messages judged in this dispatch
         self._facts: Final[dict[QueueEntry, Facts]] = {}
@@ -66,20 +62,8 @@ class Selection(TimerCallback):
         self._next = None
 
     def end(self) -> None:
-        """End a dispatch; have another one follow if it was cut."""
+        """End a dispatch; if it was cut, another one has to follow."""
         self._facts.clear()
-        queue = self._queue
-        if self.is_cut and queue is not None:
-            queue.router.timer_queue.at(queue.router.clock.now_ms(), self)
-
-    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - at once, whatever the time
-        queue = self._queue
-        if queue is not None:
-            queue.router.wake(queue)
-
-    def close(self) -> None:
-        """Detach from the queue, which was deleted."""
-        self._queue = None
 
     def may_judge(self) -> bool:
         """Return whether another entry may be judged in this dispatch; if not, set `is_cut`."""
@@ -166,10 +150,10 @@ class Selection(TimerCallback):
             return False
         return True
 
-    def has_any(self, consumer: Consumer, backlogs: list[Backlog | None], now_ms: i64) -> bool:
+    def has_any(self, consumer: Consumer, backlogs: Backlogs, now_ms: i64) -> bool:
         """Return whether an entry waits for `consumer`; True also if it is not known yet."""
         for priority in range(10):
-            backlog = backlogs[priority]
+            backlog = backlogs.by_priority[priority]
             if backlog is None or backlog.waiting == 0:
                 continue
             if self.first_for(consumer, backlog, priority, now_ms=now_ms) is not None:
@@ -184,30 +168,3 @@ class Selection(TimerCallback):
             return passed_over
         at = passed_over.index(self._next)
         return passed_over[at:] + passed_over[:at]
-
-
-def selection_of(queue: Queue) -> Selection:
-    """Return the selection of `queue`, created on first use."""
-    if queue.selection is None:
-        queue.selection = Selection(queue)
-    return queue.selection
-
-
-def begin_selection(queue: Queue, consumer: Consumer) -> None:
-    """Let `consumer`, if it has a filter, judge the waiting entries from the start."""
-    if consumer.filter is not None:
-        selection_of(queue).join(consumer)
-        queue.scan_positions.any = True
-
-
-def first_for(
-    consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64, queue: Queue
-) -> QueueEntry | None:
-    """Return the first entry that `consumer` may take, which need not be the first of all.
-
-    None if there is none, or none that is known yet.
-    """
-    selection = queue.selection
-    if consumer.filter is not None and selection is not None:
-        return selection.first_for(consumer, backlog, priority, now_ms=now_ms)
-    return queue.scan_positions.first_for(consumer, backlog, priority, now_ms=now_ms)

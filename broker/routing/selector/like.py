@@ -3,7 +3,7 @@
 Each run of characters between two `%` is searched for once, leftmost, from the end of the run
 before it; nothing is tried twice. A run without `_` is found by the interpreter's own search, one
 with `_` by shifting a set of possible matches along (Shift-And). So the cost is that of reading
-the text once, whatever the pattern (`reliability.md` S1).
+the text once, whatever the pattern (`docs/design/hostile-input.md` S1).
 """
 
 from __future__ import annotations

@@ -56,10 +56,8 @@ class Binding:
         self.key: Final = key
         self.filter: Final = wanted
         self.words: Final = pattern.normal(pattern.check(key)) if key else [pattern.MANY]
+        self.takes_all: Final = wanted is None and self.words == [pattern.MANY]
         self.gate: FilterGroup | None = None
-
-    def takes_all(self) -> bool:
-        return self.filter is None and self.words == [pattern.MANY]
 
     def is_like(self, other: Binding) -> bool:
         """Return whether both give the same messages to the same queue."""
@@ -101,7 +99,7 @@ class Bindings:
             self.queues.append(queue)
         else:
             held.append(binding)
-        if binding.takes_all():
+        if binding.takes_all:
             self._unasking[queue] = None
             return
         if binding.filter is not None:
@@ -117,7 +115,7 @@ class Bindings:
     def remove(self, queue: Queue) -> None:
         """Remove all bindings of `queue`."""
         for binding in self._of.pop(queue, []):
-            if not binding.takes_all():
+            if not binding.takes_all:
                 self._remove_from_trie(binding)
         self._unasking.pop(queue, None)
         if queue in self.queues:

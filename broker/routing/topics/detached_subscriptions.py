@@ -15,7 +15,6 @@ from broker.routing.addresses.address import Address
 from broker.routing.addresses.durability import Durability
 
 if TYPE_CHECKING:
-    from broker.routing.addresses.identity import Identity
     from broker.routing.topics.subscription import Subscription
 
 KEPT_MAX: Final[i64] = 10_000
@@ -25,10 +24,8 @@ behind for each name."""
 GRACE_MS: Final[i64] = 60_000
 
 
-def has_grace(identity: Identity | None, address: Address) -> bool:
-    """Return whether a subscription to `address` gets a grace period if its connection is lost."""
-    if identity is not None:
-        return False
+def has_grace(address: Address) -> bool:
+    """Return whether a private subscription to `address` has a grace period without connection."""
     promised = address.durability
     return promised is Durability.DURABLE or promised is Durability.TRANSIENT
 

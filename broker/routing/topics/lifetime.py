@@ -147,7 +147,8 @@ class Expiries(TimerCallback):
 
     def resume(self, expiry: Expiry) -> None:
         """Stop `expiry`: a link holds it again, or its object has ended otherwise."""
-        self._stop_waiting(expiry)
+        if expiry.connection >= 0:
+            self._stop_waiting(expiry)
         if expiry.deadline_ms != NEVER_ENDS:
             expiry.deadline_ms = NEVER_ENDS
             self._running -= 1
@@ -190,13 +191,12 @@ class Expiries(TimerCallback):
             expiring.expired(batch)
 
     def _stop_waiting(self, expiry: Expiry) -> None:
-        if expiry.connection >= 0:
-            waiting = self._waiting.get(int(expiry.connection))
-            if waiting is not None:
-                waiting.pop(expiry, None)
-                if not waiting:
-                    del self._waiting[int(expiry.connection)]
-            expiry.connection = -1
+        waiting = self._waiting.get(int(expiry.connection))
+        if waiting is not None:
+            waiting.pop(expiry, None)
+            if not waiting:
+                del self._waiting[int(expiry.connection)]
+        expiry.connection = -1
 
     def _run_out(self, expiry: Expiry, deadline_ms: i64) -> None:
         expiry.deadline_ms = deadline_ms

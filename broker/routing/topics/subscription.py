@@ -1,7 +1,7 @@
 """Subscriptions: which one an attach means, and when the attach is refused.
 
 `row_of` has the twelve rows of SUB-01 to SUB-12. `judge` has the rules on sharing
-and changing a subscription: it takes facts and returns a verdict.
+and changing a subscription: it takes traits and returns a verdict.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from broker.amqp.terminus import LINK_DETACH, NOT_DURABLE
 from broker.routing.addresses import pattern
 from broker.routing.addresses.address import Address
-from broker.routing.addresses.identity import Identity
+from broker.routing.addresses.identity import SubscriptionIdentity
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import InvalidAddress
 from broker.routing.topics.lifetime import Ending, Expiring, Expiry, ExpiryPolicy
@@ -72,7 +72,7 @@ class SubscriptionTraits:
         )
 
 
-QUEUE_FACTS: Final = SubscriptionTraits()
+QUEUE_TRAITS: Final = SubscriptionTraits()
 """The traits of a link to anything but a subscription."""
 
 
@@ -80,7 +80,9 @@ QUEUE_FACTS: Final = SubscriptionTraits()
 class AttachRule:
     """One row of the table: `number` 5 is SUB-05. `identity` is None for private subscriptions."""
 
-    def __init__(self, number: int, use: SubscriptionKind, identity: Identity | None) -> None:
+    def __init__(
+        self, number: int, use: SubscriptionKind, identity: SubscriptionIdentity | None
+    ) -> None:
         self.number: Final = number
         self.use: Final = use
         self.identity: Final = identity
@@ -90,14 +92,16 @@ PRIVATE_ROW: Final = AttachRule(1, SubscriptionKind.PRIVATE, None)
 """The row of SUB-01."""
 
 
-def row_of(facts: SubscriptionTraits, *, link_name: str, container_id: str) -> AttachRule:
+def row_of(traits: SubscriptionTraits, *, link_name: str, container_id: str) -> AttachRule:
     """Return the row for an attach. Raise InvalidAddress if no store can keep one of its names."""
-    shared, is_global, durable = facts.is_shared, facts.is_global, facts.is_durable
-    if not facts.has_source:
+    shared, is_global, durable = traits.is_shared, traits.is_global, traits.is_durable
+    if not traits.has_source:
+        # SUB-09 to SUB-12: lookups of durable subscriptions
         number = 9 + 2 * int(shared) + int(is_global)
         use = SubscriptionKind.LOOK_UP
         durable = True
     else:
+        # SUB-01 to SUB-08
         number = 1 + 4 * int(shared) + 2 * int(is_global) + int(durable)
         use = (
             SubscriptionKind.SHARED
@@ -175,11 +179,16 @@ REFUSALS: Final = (
     AttachVerdict.CONSUMED_BY_ANOTHER,
     AttachVerdict.WANTED_OTHERWISE,
 )
-"""Verdicts that are answered with amqp:resource-locked, and change nothing."""
+"""Verdicts that are answered with amqp:resource-locked, and change nothing.
+
+A lookup that finds nothing, MISSING, is refused with amqp:not-found instead (SUB-40).
+"""
 
 
 def judge(asked: SubscriptionTraits, standing: SubscriptionState) -> AttachVerdict:
     """Judge an attach by SUB-21, SUB-22, SUB-26 and SUB-38, in the order of SUB-40.
+
+    Lookups are SUB-09 to SUB-12.
 
     If the verdict is no refusal and a live link has the name, the attach steals that link; but a
     lookup steals none, and no link is stolen whose subscription would have to begin anew.
@@ -270,22 +279,25 @@ class Subscription(Expiring):
 
     Its `expiry` counts once the last consumer has left. `kept_as` is then the container-id and
     link name that may have it back, if it has no name. `begun_on` is the page of the journal from
-    which it is durable; -1 if it is from the store, or is never durable.
+    which it is durable; -1 if it is from the store, or is never durable. `owner` is the user whose
+    it is, empty for a client without a login.
     """
 
     def __init__(
         self,
         home: Subscriptions,
         *,
-        identity: Identity | None,
+        identity: SubscriptionIdentity | None,
         is_shared: bool,
         interest: SubscriptionSpec,
         terms: SubscriptionExpiry,
         queue: Queue,
         grace_ms: i64 = 0,
         begun_on: i64 = -1,
+        owner: str = "",
     ) -> None:
         self.identity: Final = identity
+        self.owner = owner
         self.is_shared: Final = is_shared
         self.interest: Final = interest
         self.terms: Final = terms
@@ -295,6 +307,7 @@ class Subscription(Expiring):
         )
         self.begun_on: Final[i64] = begun_on
         self.kept_as: tuple[str, str] | None = None
+        self.is_global: Final = identity is not None and identity[0] is None
         self.is_over = False
         self._home: Final = home
 
@@ -307,11 +320,7 @@ class Subscription(Expiring):
 
     def ends_with_its_consumer(self) -> bool:
         """Return whether its messages are of use only to its one consumer, and end with it."""
-        return not self.is_durable() and len(self.queue.consumers) <= 1
-
-    def is_global(self) -> bool:
-        identity = self.identity
-        return identity is not None and identity[0] is None
+        return not self.is_durable() and len(self.queue.consumers.attached) <= 1
 
     def name(self) -> str:
         """Return the name of the subscription, empty if it has none."""

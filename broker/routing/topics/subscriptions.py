@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.routing.addresses.address import SUBSCRIPTION_PREFIX
-from broker.routing.addresses.identity import Identity, identity_of
+from broker.routing.addresses.identity import SubscriptionIdentity, identity_of
 from broker.routing.entries.participants import Consumer
 from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
 from broker.routing.queues.queue import Queue
@@ -53,7 +53,7 @@ class Subscriptions:
         grace_ms: i64 = GRACE_MS,
         kept: KeptSubscriptions | None = None,
     ) -> None:
-        self.named: Final[dict[Identity, Subscription]] = {}
+        self.named: Final[dict[SubscriptionIdentity, Subscription]] = {}
         self.of: Final[dict[Queue, Subscription]] = {}
         self.kept: Final = KeptSubscriptions() if kept is None else kept
         self._grace_ms: Final[i64] = grace_ms
@@ -95,7 +95,7 @@ class Subscriptions:
                 exists=True,
                 is_shared=there.is_shared,
                 wants_the_same=interest is None or there.interest.is_like(interest),
-                consumers=i64(len(there.queue.consumers)),
+                consumers=i64(len(there.queue.consumers.attached)),
                 holds=held is there,
             )
         verdict = judge(asked, standing)
@@ -115,6 +115,7 @@ class Subscriptions:
         *,
         topic: Topic | None,
         batch: Batch,
+        owner: str = "",
     ) -> Subscription:
         """Begin a subscription; one of the same identity ends with its backlog (SUB-21).
 
@@ -125,13 +126,13 @@ class Subscriptions:
         router = self._router
         identity = row.identity
         is_durable = identity is not None and identity[2]
-        if is_durable and topic is not None and topic.is_temporary():
+        if is_durable and topic is not None and topic.is_temporary:
             raise InvalidAddress(f"{topic.address} does not last as long as the subscription")
         there = None if identity is None else self.named.get(identity)
         if identity is not None and there is None and i64(len(self.named)) >= self._max:
             raise LimitReached(f"the broker has its {self._max} named subscriptions")
         stored_as = SUBSCRIPTION_PREFIX + secrets.token_urlsafe(16) if is_durable else ""
-        queue = self._new_queue(interest, topic, stored_as)
+        queue = self._new_queue(interest, topic, stored_as, identity=identity)
         router.bind(interest.address, interest.filter, queue, topic=topic)
         if there is not None:
             self._make_way(there, interest, batch)
@@ -142,8 +143,9 @@ class Subscriptions:
             interest=interest,
             terms=terms,
             queue=queue,
-            grace_ms=self._grace_ms if has_grace(identity, interest.address) else 0,
+            grace_ms=self._grace_ms if identity is None and has_grace(interest.address) else 0,
             begun_on=batch.page if is_durable else -1,
+            owner=owner,
         )
         self.of[queue] = subscription
         if identity is not None:
@@ -152,14 +154,22 @@ class Subscriptions:
                 batch.add_subscription(as_stored_subscription(subscription))
         return subscription
 
-    def _new_queue(self, interest: SubscriptionSpec, topic: Topic | None, stored_as: str) -> Queue:
+    def _new_queue(
+        self,
+        interest: SubscriptionSpec,
+        topic: Topic | None,
+        stored_as: str,
+        *,
+        identity: SubscriptionIdentity | None,
+    ) -> Queue:
         router = self._router
         return Queue(
             address=interest.address.text if topic is None else topic.address,
             policy=router.policy_of(interest.address.text) if topic is None else topic.policy,
-            router=router,
+            context=router.context,
             owner=-1 if topic is None else topic.owner,
             is_subscription=True,
+            subscription="" if identity is None else identity_of(identity),
             stored_as=stored_as,
         )
 
@@ -177,7 +187,7 @@ class Subscriptions:
         """
         identity = (stored.container_id, stored.name, True)
         topic = self._router.topic_of(interest.address, batch)
-        queue = self._new_queue(interest, topic, stored.queue)
+        queue = self._new_queue(interest, topic, stored.queue, identity=identity)
         self._router.bind(interest.address, interest.filter, queue, topic=topic)
         subscription = Subscription(
             self,
@@ -186,6 +196,7 @@ class Subscriptions:
             interest=interest,
             terms=terms,
             queue=queue,
+            owner=stored.owner,
         )
         self.of[queue] = subscription
         self.named[identity] = subscription
@@ -196,7 +207,7 @@ class Subscriptions:
 
     def _make_way(self, there: Subscription, interest: SubscriptionSpec, batch: Batch) -> None:
         """End a subscription that begins anew, and report how many messages are lost with it."""
-        lost = there.queue.waiting + there.queue.held()
+        lost = there.queue.backlogs.waiting + there.queue.state.held()
         if lost > 0:
             self._router.stats.backlog_dropped += lost
             self._router.notices.append(
@@ -210,7 +221,8 @@ class Subscriptions:
     def join(self, subscription: Subscription, consumer: Consumer) -> None:
         """Attach `consumer` to `subscription`, which no longer expires for want of a consumer."""
         subscription.queue.attach_consumer(consumer)
-        self.kept.forget(subscription)
+        if subscription.kept_as is not None:
+            self.kept.forget(subscription)
         self._router.expiries.resume(subscription.expiry)
 
     def leave(
@@ -226,7 +238,7 @@ class Subscriptions:
         queue.detach_consumer(consumer, queue, batch)
         if subscription.is_over:
             return
-        if queue.consumers:
+        if queue.consumers.attached:
             if closed and subscription.is_durable():
                 raise HeldExclusively(f"others consume from subscription {subscription.name()}")
             return
@@ -256,7 +268,7 @@ class Subscriptions:
             if subscription is not None and not wildcards.has(queue):
                 self.end(subscription, batch)
 
-    def unsubscribe(self, identity: Identity, batch: Batch) -> bool:
+    def unsubscribe(self, identity: SubscriptionIdentity, batch: Batch) -> bool:
         """End the subscription with this identity; raise HeldExclusively if it has consumers.
 
         Return False if it has ended meanwhile, which is what was wanted.
@@ -264,7 +276,7 @@ class Subscriptions:
         subscription = self.named.get(identity)
         if subscription is None:
             return False
-        if subscription.queue.consumers:
+        if subscription.queue.consumers.attached:
             raise HeldExclusively(f"others consume from subscription {subscription.name()}")
         self.end(subscription, batch)
         return True
@@ -279,7 +291,7 @@ class Subscriptions:
         if identity is not None:
             del self.named[identity]
             if identity[2]:
-                batch.remove_subscription(queue.stored_as)
+                batch.remove_subscription(queue.persistence.stored_as)
         self.kept.forget(subscription)
         self._router.expiries.end(subscription.expiry)
         self._router.unbind(queue)
@@ -295,7 +307,7 @@ def as_stored_subscription(subscription: Subscription) -> StoredSubscription:
     terms = subscription.terms
     wanted = subscription.interest.filter
     return StoredSubscription(
-        queue=subscription.queue.stored_as,
+        queue=subscription.queue.persistence.stored_as,
         container_id=scope,
         name=name,
         is_shared=subscription.is_shared,
@@ -305,4 +317,5 @@ def as_stored_subscription(subscription: Subscription) -> StoredSubscription:
         durability=terms.durability,
         expiry_policy=terms.expiry_policy,
         timeout_s=terms.timeout_s,
+        owner=subscription.owner,
     )

@@ -31,14 +31,15 @@ class Topic(Node):
         self, *, address: str, policy: AddressPolicy, router: Router, owner: i64 = -1
     ) -> None:
         super().__init__(
-            address=address, kind=TOPIC, policy=policy, pacing_mark=router.pacing_mark, owner=owner
+            address=address, kind=TOPIC, policy=policy, context=router.context, owner=owner
         )
         self.router: Final = router
         self.bindings: Final = Bindings()
         self.subscriptions: Final = self.bindings.queues
         self._limited: i64 = 0
-        if policy.full == BLOCK and policy.is_limited():
-            self.credit_pool = CreditPool(self, router)
+        if policy.full == BLOCK and policy.is_limited:
+            context = router.context
+            self.credit_pool = CreditPool(self, context.routing, context.credit_policy)
 
     def put(self, message: Message, batch: Batch) -> None:
         queues = self.destinations(message)
@@ -74,7 +75,7 @@ class Topic(Node):
         self.bindings.add(binding)
         if self not in queue.topics:
             queue.topics[self] = None
-            self._limited += _limits(queue)
+            self._limited += 1 if queue.policy.is_limited else 0
 
     def unbind(self, queue: Queue) -> None:
         """Unbind `queue`: it gets no more messages of this topic. Idempotent."""
@@ -82,7 +83,7 @@ class Topic(Node):
             return
         del queue.topics[self]
         self.departures += 1
-        self._limited -= _limits(queue)
+        self._limited -= 1 if queue.policy.is_limited else 0
         self.router.bindings -= self.bindings.count(queue)
         self.bindings.remove(queue)
         if self.credit_pool is not None:
@@ -92,7 +93,7 @@ class Topic(Node):
         """Return the smallest producer window of all subscriptions, in messages."""
         least = UNLIMITED
         for queue in self.subscriptions:
-            least = min(least, queue.ack_latency.producer_window.most)
+            least = min(least, queue.producer_window())
         return least
 
     def room_for_more(self) -> i64:
@@ -119,7 +120,7 @@ class Topic(Node):
 
     def due(self, now_ms: i64) -> None:
         """Let waiting producers go on if the patience with slow subscribers is over."""
-        self.pacing.tick(now_ms, self.backlog())
+        self.pace(now_ms)
 
     def links(self) -> i64:
         return i64(len(self.producers)) + i64(len(self.subscriptions))
@@ -131,8 +132,3 @@ class Topic(Node):
             if not self.router.wildcards.has(queue):
                 queue.delete(batch)
         self.tell_producers()
-
-
-def _limits(queue: Queue) -> i64:
-    """Return 1 if `queue` may be full, else 0."""
-    return 1 if queue.may_be_full() else 0

@@ -1,7 +1,7 @@
 """A file beside the store that reserves room on the disk for the commits of consumers.
 
 On a full disk SQLite cannot even delete a row: the log has to grow by the pages of the commit
-(`reliability.md`, disk full). The room of this file is then given to the store, so that consumers
+(`docs/design/storage.md`). The room of this file is then given to the store, so that consumers
 can settle their messages. The file stays, empty, to show an operator, or the broker at its next
 start, that its room has been released.
 """

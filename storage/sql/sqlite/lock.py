@@ -4,8 +4,8 @@ Two locks are held. One is on a file beside the database, which also names the h
 is on the database itself, for paths that lead to the same file from another folder (a bind mount).
 
 SQLite loses its own locks when any other descriptor of the database is closed in this process
-(`reliability.md` 3.1). So a process has one descriptor of a database at most, opened here before
-SQLite opens the file and closed after SQLite has closed it; nothing else opens that file.
+(`docs/design/storage.md`). So a process has one descriptor of a database at most, opened here
+before SQLite opens the file and closed after SQLite has closed it; nothing else opens that file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The connection that only reads: for management, so that no commit waits for its queries.
 
-It never checkpoints (`reliability.md` 3.1: only one connection may), holds no transaction
+It never checkpoints (`docs/design/storage.md`: only one connection may), holds no transaction
 for longer than a piece of work takes, and is opened at the first query.
 """
 

@@ -1,7 +1,7 @@
 """SQLite specifics: opening, writing and measuring its file, and explaining its errors.
 
 One connection writes and checkpoints, in one thread: the versions of SQLite that are shipped with
-Python have a bug that occurs with two (3.7.0 to 3.51.2, `reliability.md` 3.1).
+Python have a bug that occurs with two (3.7.0 to 3.51.2, `docs/design/storage.md`).
 """
 
 import os

@@ -48,7 +48,7 @@ class Errand:
 
 @final
 class Writer:
-    """A thread for work, reached by one switch to it and one back (`storage.md` 3.6).
+    """A thread for work, reached by one switch to it and one back (`docs/design/data-path.md` 3.6).
 
     It needs no executor, no lock and no task.
     """

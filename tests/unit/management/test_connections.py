@@ -4,7 +4,8 @@ import pytest
 
 from broker.amqp.outcomes import Accepted
 from broker.amqp.performatives import Close
-from tests.support.broker import Broker
+from broker.security.identity import Identity
+from tests.support.broker import Broker, log_in
 from tests.support.frames import Disposition, attach_receiver
 from tests.support.management import Manager
 
@@ -33,7 +34,7 @@ def test_connections_by_name_and_those_of_one_name_by_number(
 
 def test_who_a_connection_is(broker: Broker, manager: Manager) -> None:
     client = broker.session("client")
-    client.peer.user = "alice"
+    log_in(client, "alice")
     told = manager.ask("READ", "connection", str(client.peer.id)).map
     assert (told["name"], told["user"], told["address"]) == ("client", "alice", "127.0.0.1:1")
     assert told["claimed_user"] == ""
@@ -43,7 +44,7 @@ def test_the_name_that_an_anonymous_client_claims_is_shown(
     broker: Broker, manager: Manager
 ) -> None:
     client = broker.session("client")
-    client.peer.claimed_user = "guest"
+    client.peer.identity = Identity("", roles=frozenset(), claimed_user="guest")
     told = manager.ask("READ", "connection", str(client.peer.id)).map
     assert (told["user"], told["claimed_user"]) == ("", "guest")
 

@@ -62,7 +62,7 @@ def driver(count: int = 0, **fields: object) -> tuple[Broker, Driver]:
 
 def waiting(broker: Broker) -> tuple[int, int]:
     queue = broker.queue()
-    return int(queue.waiting), int(queue.acquired)
+    return int(queue.backlogs.waiting), int(queue.state.acquired)
 
 
 # -- open
@@ -92,7 +92,7 @@ def test_who_opens_it_again_goes_on_where_it_was() -> None:
 
 @pytest.mark.requirement("PIP-01")
 @pytest.mark.parametrize("operation", ["ACQUIRE", "SETTLE", "RENEW", "RELEASE"])
-def test_an_older_generation_is_fenced_off(operation: str) -> None:
+def test_an_older_fencing_token_is_refused(operation: str) -> None:
     _, lead = driver(1)
     lead.open()
     lead.open()
@@ -118,7 +118,7 @@ def test_of_a_lease_that_is_not_there_all_is_gone(operation: str) -> None:
 
 
 @pytest.mark.requirement("PIP-01")
-def test_a_generation_is_never_given_twice() -> None:
+def test_a_fencing_token_is_never_given_twice() -> None:
     _, lead = driver(1)
     assert lead.open() == 1
     lead.ask("RELEASE", "lease", "l")
@@ -188,7 +188,7 @@ def test_only_administrators_have_leases() -> None:
 
 
 @pytest.mark.requirement("PIP-02")
-def test_an_epoch_is_acquired_and_told_again() -> None:
+def test_a_batch_is_acquired_and_returned_again() -> None:
     broker, lead = driver(5)
     lead.open()
     first = lead.acquire(max_messages=3, slices=2)
@@ -203,7 +203,7 @@ def test_an_epoch_is_acquired_and_told_again() -> None:
 
 
 @pytest.mark.requirement("PIP-02")
-def test_epochs_count_one_after_another() -> None:
+def test_batches_are_numbered_consecutively() -> None:
     _, lead = driver(2)
     lead.open()
     assert told(lead.acquire(2)) == (404, "the next batch of lease l is 1")
@@ -214,7 +214,7 @@ def test_epochs_count_one_after_another() -> None:
 
 
 @pytest.mark.requirement("PIP-04")
-def test_where_nothing_waits_no_epoch_is_made() -> None:
+def test_no_batch_is_made_of_an_empty_queue() -> None:
     _, lead = driver()
     lead.open()
     assert told(lead.acquire()) == (200, {"batch": 1, "messages": 0, "slices": [], "bytes": 0})
@@ -232,7 +232,7 @@ def test_where_nothing_waits_no_epoch_is_made() -> None:
         pytest.param({}, 4, id="none"),
     ],
 )
-def test_an_epoch_has_limits(limits: dict[str, object], messages: int) -> None:
+def test_a_batch_has_limits(limits: dict[str, object], messages: int) -> None:
     _, lead = driver(4)
     lead.open()
     assert lead.acquire(**limits).map["messages"] == messages  # type: ignore[arg-type]
@@ -247,7 +247,7 @@ def test_an_epoch_has_limits(limits: dict[str, object], messages: int) -> None:
         ("wait_ms", WAIT_MAX_MS),
     ],
 )
-def test_what_may_be_asked_of_an_epoch_is_bounded(argument: str, most: int) -> None:
+def test_the_arguments_of_a_batch_are_bounded(argument: str, most: int) -> None:
     _, lead = driver(1)
     lead.open()
     low = 0 if argument == "wait_ms" else 1
@@ -334,7 +334,7 @@ def test_who_waits_is_fenced_off_too() -> None:
 
 
 @pytest.mark.requirement("PIP-07")
-def test_epochs_are_settled_up_to_one() -> None:
+def test_batches_are_settled_up_to_one() -> None:
     broker, lead = driver(3)
     lead.open()
     for lease_batch in (1, 2, 3):
@@ -434,7 +434,7 @@ def test_a_lease_is_released(arguments: dict[str, object]) -> None:
     reply = lead.tell("RELEASE", arguments)
     assert told(reply) == (200, {"messages": 2})
     assert waiting(broker) == (3, 0)
-    assert not broker.queue().consumers
+    assert not broker.queue().consumers.attached
     receiver = broker.session("other")
     receiver.attach_receiver(credit=3)
     receiver.expect_deliveries(b"0", b"1", b"2")

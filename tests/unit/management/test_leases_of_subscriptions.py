@@ -3,6 +3,8 @@
 import pytest
 
 from broker.amqp.terminus import NEVER, Source
+from broker.security.identity import Identity
+from tests.support.access import ADA, access_of, refusal
 from tests.support.frames import attach_receiver
 from tests.unit.management.test_leases import driver, told
 
@@ -23,6 +25,18 @@ def test_a_subscription_is_leased_by_its_identity() -> None:
     assert lead.settle(1).status == 410
     reply = lead.ask("OPEN", "lease", "l", subscription="durable/c/s")
     assert told(reply) == (404, "no subscription durable/c/s")
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["one that exists", "none"])
+def test_a_refusal_does_not_tell_whether_there_is_a_subscription(exists: bool) -> None:
+    broker, lead = driver()
+    if exists:
+        source = Source(address="t", capabilities=["topic"], durable=2, expiry_policy=NEVER)
+        broker.session("c").attach(attach_receiver(name="s", source=source))
+    broker.container.access = access_of("edit management:leases")
+    lead.client.peer.identity = Identity(ADA, roles=frozenset())
+    reply = lead.ask("OPEN", "lease", "l", subscription="durable/c/s")
+    assert told(reply) == (403, refusal("lease subscription:c/s"))
 
 
 @pytest.mark.requirement("PIP-01")

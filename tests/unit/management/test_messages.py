@@ -5,13 +5,21 @@ import asyncio
 import pytest
 
 from broker.amqp.outcomes import Rejected
+from broker.amqp.terminus import NEVER, Source
 from broker.amqp.types import Symbol, Timestamp
 from broker.management.messages import CHANGED_MAX, SCAN_MAX
 from broker.message import Message
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.queues.queue_inspection import peek
 from tests.support.broker import Broker
-from tests.support.frames import Disposition, Transfer, attach_sender, body_of, message
+from tests.support.frames import (
+    Disposition,
+    Transfer,
+    attach_receiver,
+    attach_sender,
+    body_of,
+    message,
+)
 from tests.support.management import Manager, Reply, request
 from tests.support.stored import stored_messages
 
@@ -107,7 +115,7 @@ def test_a_request_looks_at_so_many_messages(broker: Broker, manager: Manager) -
         if reply.map["next"] is None:
             break
     assert len(found) == 1
-    assert broker.queue().waiting == SCAN_MAX + 2
+    assert broker.queue().backlogs.waiting == SCAN_MAX + 2
 
 
 def test_all_of_one_message(broker: Broker, manager: Manager) -> None:
@@ -200,13 +208,39 @@ def test_dead_letters_go_back_to_where_they_came_from(broker: Broker, manager: M
     for address in ("q", "r"):
         send(broker, message(address.encode(), annotations={"x-opt-own": 1}), address=address)
         reject_all(broker, address, 1)
-    assert broker.queue("DLQ").waiting == 2
+    assert broker.queue("DLQ").backlogs.waiting == 2
     assert done(manager.ask("RETRY", "message", queue="DLQ", all=True)) == {"moved": 2}
     assert (bodies(broker, "q"), bodies(broker, "r")) == ([b"q"], [b"r"])
     (identity,) = listed(manager)
     told = manager.ask("READ", "message", identity, queue="q").map
     assert told["annotations"] == {Symbol("x-opt-own"): 1}
     assert told["delivery_count"] == 0
+
+
+def test_a_dead_letter_of_a_subscription_goes_back_to_it_and_to_no_queue_of_that_name(
+    broker: Broker, manager: Manager
+) -> None:
+    """A queue with the name of the topic would else get messages that were never sent to it."""
+    kept = Source(address="t", capabilities=["topic"], durable=2, expiry_policy=NEVER)
+    for client, source in (
+        ("named", kept),
+        ("unnamed", Source(address="t", capabilities=["topic"])),
+    ):
+        consumer = broker.session(client)
+        consumer.attach(attach_receiver(name="sub", source=source))
+        consumer.flow(handle=0, credit=1, delivery_count=0)
+        broker.fill("t", 1, kind="topic")
+        consumer.send(Disposition(first=0, last=0, state=Rejected()))
+        consumer.hang_up()
+    manager.ask("CREATE", "queue", "t")
+    reply = done(manager.ask("RETRY", "message", queue="DLQ", all=True))
+    assert (reply["moved"], reply["skipped"]) == (1, 1)
+    assert "a subscription of t, where" in str(reply["reason"])
+    assert broker.queue("t").backlogs.waiting == 0
+    (row,) = manager.query("subscription").rows
+    assert (row["identity"], row["messages"]) == ("durable/named/sub", 1 + 1)
+    reply = done(manager.ask("RETRY", "message", queue="DLQ", all=True))
+    assert reply["skipped"] == 1, "it stays in the dead-letter queue"
 
 
 def test_dead_letters_without_a_place_to_go_to_stay(broker: Broker, manager: Manager) -> None:
@@ -218,7 +252,7 @@ def test_dead_letters_without_a_place_to_go_to_stay(broker: Broker, manager: Man
     reply = done(manager.ask("RETRY", "message", queue="DLQ", all=True))
     assert (reply["moved"], reply["skipped"]) == (1, 2)
     assert "does not say where it came from" in str(reply["reason"])
-    assert broker.queue("DLQ").waiting == 2
+    assert broker.queue("DLQ").backlogs.waiting == 2
 
 
 # -- scheduled messages
@@ -310,7 +344,7 @@ def test_what_is_refused(
     broker.fill(count=1)
     reply = manager.ask_raw(request(operation, "message", name, body=arguments))
     assert (reply.status, told in reply.description) == (status, True), reply.description
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
 
 
 QUERIES = [

@@ -117,7 +117,7 @@ def test_they_are_retried_in_their_own_queue_though_it_is_full(
 def test_retry_of_all_leaves_those_that_wait(broker: Broker, manager: Manager) -> None:
     reply = manager.ask("RETRY", "message", queue="q", all=True)
     assert (reply.map["moved"], reply.map["skipped"]) == (5, 4)
-    assert broker.queue().waiting == 9
+    assert broker.queue().backlogs.waiting == 9
 
 
 def test_they_are_moved_elsewhere(broker: Broker, manager: Manager) -> None:
@@ -138,14 +138,14 @@ def test_they_are_deleted(
     assert done(reply) == {"deleted": deleted}
     queue = broker.queue()
     assert queue.contents() == 9 - deleted
-    assert (queue.bytes == 0) == (deleted == 9)
+    assert (queue.state.bytes == 0) == (deleted == 9)
 
 
 def test_they_are_purged_and_counted(broker: Broker, manager: Manager) -> None:
     record = manager.ask("READ", "queue", "q").map
     assert (record["messages"], record["held"]) == (4, 5)
     assert manager.ask("PURGE", "queue", "q").map == {"purged": 9, "left": 0}
-    assert (broker.queue().contents(), broker.queue().bytes) == (0, 0)
+    assert (broker.queue().contents(), broker.queue().state.bytes) == (0, 0)
     broker.advance(RETRY_EVERY_MS)
     assert broker.stats.dead_lettered == 0
 

@@ -31,7 +31,7 @@ def manager(broker: Broker) -> Manager:
 
 
 def loaded(broker: Broker) -> int:
-    return sum(len(each.loaded(-1, 10**6)) for each in broker.queue().backlogs if each)
+    return sum(len(each.loaded(-1, 10**6)) for each in broker.queue().backlogs.existing())
 
 
 def identities(manager: Manager, **arguments: object) -> list[str]:
@@ -53,7 +53,7 @@ def expected(step: int = 1) -> list[str]:
 
 def test_a_list_goes_through_all_of_it(broker: Broker, manager: Manager) -> None:
     assert identities(manager) == expected()
-    assert broker.queue().waiting == COUNT
+    assert broker.queue().backlogs.waiting == COUNT
 
 
 def test_a_selector_looks_at_all_of_it(manager: Manager) -> None:
@@ -72,9 +72,13 @@ def test_messages_are_deleted_by_their_identities_wherever_they_are(
     chosen = ["4", "1004", "1994", "99994"]
     reply = manager.ask("DELETE", "message", queue="q", identities=chosen)
     assert (reply.map["deleted"], reply.map["missing"]) == (3, ["99994"])
-    assert broker.queue().waiting == COUNT - 3
+    assert broker.queue().backlogs.waiting == COUNT - 3
 
 
 def test_a_purge_loads_nothing(broker: Broker, manager: Manager) -> None:
     reply = manager.ask("PURGE", "queue", "q")
-    assert (reply.status, broker.queue().waiting, broker.queue().bytes) == (200, 0, 0)
+    assert (reply.status, broker.queue().backlogs.waiting, broker.queue().state.bytes) == (
+        200,
+        0,
+        0,
+    )

@@ -65,7 +65,7 @@ def test_what_a_queue_holds(broker: Broker, manager: Manager) -> None:
     assert (told["messages"], told["acquired"], told["published"]) == (2, 1, 3)
     assert (told["consumers"], told["producers"], told["subscriptions"]) == (1, 1, 0)
     assert (told["temporary"], told["connection"]) == (False, None)
-    assert told["bytes"] == broker.queue().bytes > 0
+    assert told["bytes"] == broker.queue().state.bytes > 0
 
 
 def test_a_topic_tells_the_sum_of_its_subscriptions(broker: Broker, manager: Manager) -> None:
@@ -124,7 +124,7 @@ def test_a_queue_with_something_staged_is_not_empty(broker: Broker, manager: Man
     assert (told["messages"], told["staged"], told["producers"]) == (0, 1, 1)
     assert "holds 1 messages" in conflict(manager.ask("DELETE", "queue", "q", if_empty=True))
     assert manager.ask("DELETE", "queue", "q").status == 204
-    assert broker.router.stages.sinks == {}
+    assert broker.router.staging_area.sinks == {}
 
 
 def conflict(reply: Reply) -> str:
@@ -140,10 +140,10 @@ def test_a_purge_takes_what_waits_and_leaves_what_is_acquired(
     consumer.attach_receiver(credit=1)
     assert manager.ask("PURGE", "queue", "q").map == {"purged": 3, "left": 0}
     queue = broker.queue()
-    assert (queue.waiting, queue.acquired) == (0, 1)
-    assert queue.bytes > 0
+    assert (queue.backlogs.waiting, queue.state.acquired) == (0, 1)
+    assert queue.state.bytes > 0
     consumer.hang_up()
-    assert queue.waiting == 1
+    assert queue.backlogs.waiting == 1
 
 
 def test_a_purge_takes_what_is_scheduled(broker: Broker, manager: Manager) -> None:
@@ -158,7 +158,7 @@ def test_a_purge_takes_what_is_scheduled(broker: Broker, manager: Manager) -> No
     assert "holds 2 messages" in conflict(manager.ask("DELETE", "queue", "q", if_empty=True))
     assert manager.ask("PURGE", "queue", "q").map == {"purged": 2, "left": 0}
     broker.advance(1000)
-    assert broker.queue().waiting == 0
+    assert broker.queue().backlogs.waiting == 0
 
 
 def test_a_purge_is_done_piece_by_piece(broker: Broker, manager: Manager) -> None:
@@ -181,7 +181,7 @@ def test_a_queue_goes_on_after_a_purge(broker: Broker, manager: Manager) -> None
     consumer = broker.session("consumer")
     consumer.send(attach_receiver())
     consumer.flow(handle=0, credit=5, delivery_count=0)
-    assert broker.queue().acquired == 1
+    assert broker.queue().state.acquired == 1
 
 
 REFUSED = [

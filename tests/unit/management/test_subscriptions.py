@@ -4,9 +4,11 @@ import pytest
 
 from broker.amqp.performatives import Detach
 from broker.amqp.terminus import NEVER, UNSETTLED_STATE, Source
+from broker.security.identity import Identity
+from tests.support.access import ADA, access_of
 from tests.support.broker import Broker, Client
 from tests.support.frames import attach_receiver
-from tests.support.management import Manager
+from tests.support.management import Manager, request
 
 
 @pytest.fixture
@@ -103,3 +105,29 @@ def test_its_messages_are_seen_and_deleted(broker: Broker, manager: Manager) -> 
 def test_what_is_not_there(manager: Manager, operation: str) -> None:
     reply = manager.ask(operation, "subscription", "none")
     assert (reply.status, reply.description) == (404, "no subscription none")
+
+
+@pytest.mark.parametrize(
+    ("name", "identity", "status"),
+    [
+        pytest.param("durable/ada/n", None, 200, id="by name"),
+        pytest.param(None, "durable/ada/n", 200, id="by identity"),
+        pytest.param("durable/bob/n", "durable/ada/n", 403, id="by the name of another"),
+        pytest.param("durable/ada/n", "durable/bob/n", 200, id="by the identity of another"),
+    ],
+)
+def test_a_right_on_a_subscription_is_for_the_one_that_is_purged(
+    name: str | None, identity: str | None, status: int
+) -> None:
+    broker = Broker()
+    for container_id in ("ada", "bob"):
+        subscribe(broker, "n", container_id)
+    broker.fill("t", 2, kind="topic")
+    manager = Manager(broker)
+    manager.client.peer.identity = Identity(ADA, roles=frozenset())
+    broker.container.access = access_of("purge subscription:ada/n")
+    reply = manager.ask_raw(request("PURGE", "subscription", name, identity=identity))
+    assert reply.status == status
+    named = broker.router.subscriptions.named
+    left = {each[0]: found.queue.contents() for each, found in named.items()}
+    assert left == {"ada": 0 if status == 200 else 2, "bob": 2}

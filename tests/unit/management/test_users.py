@@ -9,7 +9,8 @@ import pytest
 
 from broker.management.management import Management
 from broker.management.users import LoginRules
-from broker.security.authenticate import Users
+from broker.security.identity import ADMIN, APPLICATION, Identity
+from broker.security.users import Users
 from tests.support.broker import Broker, Doorman
 from tests.support.frames import Transfer
 from tests.support.management import Manager, Reply, read_reply, request
@@ -22,8 +23,9 @@ class UsersOnly(Doorman):
         super().__init__()
         self._users = users
 
-    def is_administrator(self, user: str) -> bool:
-        return self._users.is_administrator(user)
+    def identity(self, user: str) -> Identity:
+        is_administrator = self._users.is_administrator(user)
+        return Identity(user, roles=frozenset({ADMIN if is_administrator else APPLICATION}))
 
 
 class Setting:
@@ -78,6 +80,15 @@ async def test_a_user_is_added_changed_and_removed(file: Path) -> None:
         "type": "user",
         "administrator": False,
         "source": "file",
+        "roles": ["application"],
+        "enabled": True,
+        "password": True,
+        "scram": ["SCRAM-SHA-512", "SCRAM-SHA-256"],
+        "mechanisms": None,
+        "certificates": [],
+        "credential_version": setting.users.version_of("bob"),
+        "changed_at": created.map["changed_at"],
+        "old_password_until": None,
         "created": True,
         "file": str(file),
         "anonymous": False,
@@ -94,6 +105,44 @@ async def test_a_user_is_added_changed_and_removed(file: Path) -> None:
     removed = await setting.ask("DELETE", "bob")
     assert (removed.status, removed.map) == (200, {"file": str(file)})
     assert setting.users.names() == ["alice"]
+
+
+async def test_a_password_is_changed_and_the_old_one_kept(file: Path) -> None:
+    setting = Setting(file)
+    await setting.ask("CREATE", "bob", password="one", roles=["orders"], certificates=["b.example"])
+    changed = await setting.ask("UPDATE", "bob", password="two", keep_old_s=60)
+    assert (changed.status, changed.map["changed"]) == (200, True)
+    assert changed.map["roles"] == ["orders"]
+    assert changed.map["certificates"] == ["b.example"]
+    assert str(changed.map["old_password_until"]).endswith("Z")
+    assert setting.users.check("bob", "one")
+    assert setting.users.check("bob", "two")
+    without = await setting.ask("UPDATE", "bob", password="three", scram=False)
+    assert (without.map["scram"], without.map["old_password_until"]) == ([], None)
+
+
+async def test_a_user_is_disabled_and_enabled(file: Path) -> None:
+    setting = Setting(file)
+    await setting.ask("CREATE", "bob", password="secret")
+    for enabled, changed in ((False, True), (False, False), (True, True), (True, False)):
+        reply = await setting.ask("UPDATE", "bob", enabled=enabled)
+        assert (reply.map["enabled"], reply.map["changed"]) == (enabled, changed)
+        assert setting.users.check("bob", "secret") is enabled
+    setting.broker.container.run_round()
+    told = [event.partition(" user ")[0] for event in setting.broker.watcher.events]
+    assert [each.rpartition(" ")[2] for each in told if each.startswith("noticed ")] == [
+        *("added", "disabled", "enabled")
+    ], "a request that changes nothing is not logged"
+
+
+async def test_a_user_is_read(file: Path) -> None:
+    setting = Setting(file)
+    alice = await setting.ask("READ", "alice")
+    assert (alice.status, alice.map["roles"], alice.map["source"]) == (200, ["admin"], "file")
+    first = await setting.ask("READ", "first")
+    assert (first.map["roles"], first.map["password"]) == (["admin"], True)
+    assert first.map["source"] == "settings"
+    assert "$" not in str(alice.map) + str(first.map)
 
 
 async def test_whether_clients_without_a_password_still_enter_is_told(file: Path) -> None:
@@ -121,7 +170,7 @@ async def test_each_change_is_logged_with_who_asked_and_without_the_password(fil
     await setting.ask("DELETE", "bob")
     setting.broker.container.run_round()
     told = [event for event in setting.broker.watcher.events if event.startswith("noticed ")]
-    where = setting.manager.client.peer.address
+    where = setting.manager.client.peer.entrance.address
     assert told == [
         f"noticed alice at {where} added user bob",
         f"noticed alice at {where} changed the password of user bob",
@@ -150,7 +199,41 @@ REFUSED: list[object] = [
     pytest.param("DELETE", "alice", {}, 409, "the user that asks", id="who asks, removed"),
     pytest.param("DELETE", "first", {}, 409, "settings", id="the first user, removed"),
     pytest.param("DELETE", "none", {}, 404, "no user none", id="nobody"),
-    pytest.param("READ", "alice", {}, 501, "CREATE, DELETE", id="no such operation"),
+    pytest.param("READ", "none", {}, 404, "no user none", id="nobody, read"),
+    pytest.param("PURGE", "alice", {}, 501, "CREATE, DELETE", id="no such operation"),
+    pytest.param(
+        "CREATE", "bob", {"password": "x", "roles": "a"}, 400, "roles is a list", id="one role"
+    ),
+    pytest.param(
+        "CREATE", "bob", {"password": "x", "roles": ["a b"]}, 409, "is no role", id="a bad role"
+    ),
+    pytest.param(
+        "CREATE",
+        "alice",
+        {"password": "x", "roles": ["application"]},
+        409,
+        "the user that asks",
+        id="who asks, with other roles",
+    ),
+    pytest.param("UPDATE", "alice", {}, 400, "password is a string", id="an update of nothing"),
+    pytest.param("UPDATE", "alice", {"enabled": 1}, 400, "true or", id="a number for true"),
+    pytest.param(
+        "UPDATE", "alice", {"enabled": True, "password": "x"}, 400, "either", id="two updates"
+    ),
+    pytest.param(
+        "UPDATE", "alice", {"enabled": False}, 409, "the user that asks", id="who asks, disabled"
+    ),
+    pytest.param(
+        "UPDATE",
+        "alice",
+        {"password": "x", "keep_old_s": 604_801},
+        400,
+        "from 0 to 604800",
+        id="an old password for more than a week",
+    ),
+    pytest.param("UPDATE", "alice", {"password": ""}, 400, "not empty", id="an empty new password"),
+    pytest.param("UPDATE", "first", {"enabled": False}, 409, "settings", id="the first, disabled"),
+    pytest.param("UPDATE", "none", {"enabled": False}, 404, "no user none", id="nobody, disabled"),
 ]
 
 

@@ -10,7 +10,6 @@ from broker.routing.addresses.policy import BLOCK, DROP_OLDEST, REJECT, AddressP
 from broker.routing.credit.disk_guard import DiskGuard
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.moves import RETRIED_AT_MOST, RETRY_EVERY_MS
-from broker.routing.queues.held_entries import cause_of, held_in
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_inspection import purge
 from broker.routing.transaction import Retirement, Transaction
@@ -84,7 +83,7 @@ def test_a_full_expiry_node_takes_what_expires() -> None:
     for name in (b"one", b"two"):
         queue.put(new_message(name, expires_at_ms=CONSUMED_SOON), routing.batch)
     routing.advance(1000)
-    assert routing.queue("late").waiting == 2
+    assert routing.queue("late").backlogs.waiting == 2
     assert (routing.stats.expired, routing.stats.moved_over_limit) == (2, 1)
 
 
@@ -97,8 +96,13 @@ def test_what_cannot_be_moved_stays_and_is_delivered_to_nobody() -> None:
     routing.put(queue, b"good")
     assert routing.consumer(queue, 9).taken == [b"good"]
     assert routing.browser(queue, 9).copies == []
-    assert bodies(held_in(queue)) == [b"bad", b"worse"]
-    assert (queue.waiting, queue.held(), queue.contents(), queue.bytes) == (0, 2, 3, 12)
+    assert bodies(queue.state.held_for_move()) == [b"bad", b"worse"]
+    assert (queue.backlogs.waiting, queue.state.held(), queue.contents(), queue.state.bytes) == (
+        0,
+        2,
+        3,
+        12,
+    )
     assert len(routing.stored()) == 2
     stats = routing.stats
     assert (stats.held_back, stats.dead_lettered, stats.dropped) == (2, 0, 0)
@@ -118,11 +122,11 @@ def test_it_is_moved_once_that_is_possible_in_its_order_and_with_its_reason() ->
     routing, queue = full_nodes()
     reject(routing, queue, b"bad", b"worse")
     routing.advance(RETRY_EVERY_MS)
-    assert queue.held() == 2
+    assert queue.state.held() == 2
     make_room(routing)
     assert routing.consumer(routing.queue("DLQ"), 9).taken == [b"bad", b"worse"]
     assert counts(queue) == (0, 0, 0)
-    assert queue.held() == 0
+    assert queue.state.held() == 0
     assert routing.stored() == []
     assert [each.encoded for each in routing.stored("DLQ")] == [b"bad", b"worse"]
     assert routing.stats.dead_lettered == 2
@@ -134,9 +138,9 @@ def test_nothing_is_tried_again_while_nothing_is_held() -> None:
     routing, queue = full_nodes()
     reject(routing, queue, b"bad")
     purge(queue, 9, routing.batch)
-    held = held_in(queue)[0]
+    held = queue.state.held_for_move()[0]
     queue.withdraw(held, routing.batch)
-    assert (queue.contents(), queue.bytes, routing.stored()) == (0, 0, [])
+    assert (queue.contents(), queue.state.bytes, routing.stored()) == (0, 0, [])
     routing.advance(60_000)
     assert routing.router.timer_queue.next_deadline_ms() == -1
 
@@ -146,8 +150,8 @@ def test_what_failed_too_often_is_held_too() -> None:
     queue = routing.queue()
     routing.put(queue, b"bad")
     routing.consumer(queue, 9).dispose(Disposal.FAIL, routing.batch)
-    (entry,) = held_in(queue)
-    cause = cause_of(entry)
+    (entry,) = queue.state.held_for_move()
+    cause = queue.state.cause_of(entry)
     assert cause is not None
     assert (cause.reason, entry.delivery_count) == ("delivery-limit", 1)
 
@@ -169,10 +173,12 @@ def test_an_expired_message_that_cannot_be_moved_is_held(times: dict[str, int]) 
     )
     routing.advance(1000)
     assert routing.consumer(queue, 9).taken == []
-    assert (bodies(held_in(queue)), routing.stats.expired) == ([b"a"], 0)
+    assert (bodies(queue.state.held_for_move()), routing.stats.expired) == ([b"a"], 0)
     make_room(routing)
-    assert (routing.queue("late").waiting, routing.stats.expired) == (1, 1)
-    assert (queue.contents(), queue.sweep.expiring) == (0, 0)
+    assert (routing.queue("late").backlogs.waiting, routing.stats.expired) == (1, 1)
+    sweep = queue.state.sweep
+    assert sweep is not None
+    assert (queue.contents(), sweep.expiring) == (0, 0)
 
 
 def test_a_paused_message_that_expires_is_held() -> None:
@@ -182,7 +188,7 @@ def test_a_paused_message_that_expires_is_held() -> None:
     queue.put(new_message(b"a", expires_at_ms=CONSUMED_SOON), routing.batch)
     routing.consumer(queue, 9).dispose(Disposal.FAIL, routing.batch)
     routing.advance(60)
-    assert bodies(held_in(queue)) == [b"a"]
+    assert bodies(queue.state.held_for_move()) == [b"a"]
 
 
 def test_a_group_goes_on_without_what_is_held() -> None:
@@ -195,7 +201,7 @@ def test_a_group_goes_on_without_what_is_held() -> None:
     assert (one.taken, other.taken) == ([b"a1", b"a2", b"a3"], [])
     make_room(routing)
     assert routing.consumer(routing.queue("DLQ"), 9).taken == [b"a1"]
-    assert (queue.waiting, queue.held()) == (0, 0)
+    assert (queue.backlogs.waiting, queue.state.held()) == (0, 0)
 
 
 def test_what_is_held_takes_the_room_of_its_queue() -> None:
@@ -213,9 +219,9 @@ def test_a_rejection_within_a_transaction_is_held_at_its_commit() -> None:
     entry = routing.consumer(queue, 1).entries[0]
     transaction = Transaction(routing.router, operations_max=0, bytes_max=0)
     transaction.retire(Retirement(entry, Disposal.DEAD_LETTER))
-    assert held_in(queue) == []
+    assert queue.state.held_for_move() == []
     transaction.commit(routing.batch)
-    assert (bodies(held_in(queue)), queue.acquired) == ([b"bad"], 0)
+    assert (bodies(queue.state.held_for_move()), queue.state.acquired) == ([b"bad"], 0)
 
 
 def test_what_a_subscription_cannot_move_is_held_there_and_ends_with_it() -> None:
@@ -227,9 +233,9 @@ def test_what_a_subscription_cannot_move_is_held_there_and_ends_with_it() -> Non
     routing.put(topic, b"bad")
     routing.pump()
     consumer.dispose(Disposal.DEAD_LETTER, routing.batch)
-    assert bodies(held_in(queue)) == [b"bad"]
+    assert bodies(queue.state.held_for_move()) == [b"bad"]
     routing.unsubscribe(queue, consumer)
-    assert (queue.held(), queue.bytes) == (0, 0)
+    assert (queue.state.held(), queue.state.bytes) == (0, 0)
     routing.advance(RETRY_EVERY_MS)
     assert "DLQ" not in routing.router.queues
 
@@ -239,7 +245,7 @@ def test_a_topic_is_no_dead_letter_node() -> None:
     routing = Routing()
     routing.topic("DLQ")
     reject(routing, routing.queue(), b"bad")
-    assert routing.queue("DLQ").waiting == 1
+    assert routing.queue("DLQ").backlogs.waiting == 1
 
 
 def test_a_deleted_queue_takes_what_it_holds_along() -> None:
@@ -247,34 +253,34 @@ def test_a_deleted_queue_takes_what_it_holds_along() -> None:
     reject(routing, queue, b"bad")
     routing.router.delete(queue, routing.batch)
     routing.advance(RETRY_EVERY_MS)
-    assert (queue.bytes, routing.stored(), routing.stats.dead_lettered) == (0, [], 0)
+    assert (queue.state.bytes, routing.stored(), routing.stats.dead_lettered) == (0, [], 0)
 
 
 def test_moves_wait_while_the_disk_is_nearly_full() -> None:
     routing = Routing()
     disk = Disk()
-    guard = DiskGuard(routing.router, disk, LEAST)
+    guard = DiskGuard(routing.router.context.routing, disk, LEAST)
     routing.router.credit_policy.disk_guard = guard
     guard.begin()
     disk.free = 0
     routing.advance(1000)
     queue = routing.queue()
     reject(routing, queue, b"bad")
-    assert (bodies(held_in(queue)), routing.stats.held_back) == ([b"bad"], 1)
+    assert (bodies(queue.state.held_for_move()), routing.stats.held_back) == ([b"bad"], 1)
     assert "disk_free_min" in routing.router.notices[-1]
     disk.free = LEAST * 2
     routing.advance(1000)
     routing.advance(RETRY_EVERY_MS)
-    assert (queue.held(), routing.queue("DLQ").waiting) == (0, 1)
+    assert (queue.state.held(), routing.queue("DLQ").backlogs.waiting) == (0, 1)
 
 
 def test_so_many_are_moved_at_a_time() -> None:
     routing, queue = full_nodes()
     reject(routing, queue, *[b"%d" % number for number in range(RETRIED_AT_MOST + 1)])
     make_room(routing)
-    assert queue.held() == 1
+    assert queue.state.held() == 1
     routing.advance(0)
-    assert queue.held() == 0
+    assert queue.state.held() == 0
 
 
 # -- messages that are dropped on purpose
@@ -317,7 +323,7 @@ def restarted(earlier: Routing, *, policy: AddressPolicy, nodes_max: int = 100_0
     earlier.commit()
     routing = Routing(policy=policy, nodes_max=nodes_max, store=earlier.store)
     asyncio.run(restore(routing.store, routing.router, routing.batch))
-    routing.router.number_from(1000)  # a store in memory does not know the numbers in use
+    routing.router.context.number_from(1000)  # a store in memory does not know the numbers in use
     return routing
 
 
@@ -336,12 +342,12 @@ def rejected_in_vain() -> Routing:
 
 def test_what_was_held_is_held_after_a_restart() -> None:
     earlier = rejected_in_vain()
-    size = earlier.queue().bytes
+    size = earlier.queue().state.bytes
     routing = restarted(earlier, policy=NO_QUEUE)
     queue = routing.queue()
     assert routing.consumer(queue, 9).taken == [encoded(b"good")]
-    assert bodies(held_in(queue)) == [encoded(b"bad")]
-    assert (queue.contents(), queue.bytes) == (2, size)
+    assert bodies(queue.state.held_for_move()) == [encoded(b"bad")]
+    assert (queue.contents(), queue.state.bytes) == (2, size)
     assert len(routing.stored()) == 2
 
 
@@ -362,7 +368,7 @@ def test_a_restart_with_another_node_moves_it_there() -> None:
 def consume_all(routing: Routing) -> None:
     """Consume all remaining messages; check that none counts in memory any more."""
     for queue in routing.router.queues.values():
-        for consumer in list(queue.consumers):
+        for consumer in list(queue.consumers.attached):
             assert isinstance(consumer, RecordingConsumer)
             while consumer.entries:
                 consumer.dispose(Disposal.REMOVE, routing.batch)
@@ -375,17 +381,19 @@ def test_what_expired_in_vain_is_held_after_a_restart() -> None:
         new_message(encoded(b"late"), durable=True, expires_at_ms=CONSUMED_SOON), earlier.batch
     )
     earlier.advance(1000)
-    assert len(held_in(earlier.queue())) == 1
+    assert len(earlier.queue().state.held_for_move()) == 1
     routing = restarted(earlier, policy=NO_QUEUE)
     queue = routing.queue()
     assert routing.consumer(queue, 9).taken == []
-    assert bodies(held_in(queue)) == [encoded(b"late")]
+    assert bodies(queue.state.held_for_move()) == [encoded(b"late")]
     queue.put(new_message(encoded(b"next"), durable=True), routing.batch)
     assert len({each.position for each in routing.stored()}) == 2
     again = restarted(routing, policy=AddressPolicy(expiry="late"))
     again.advance(RETRY_EVERY_MS)
-    assert again.queue("late").waiting == 1
-    assert (again.queue().waiting, again.queue().held(), again.queue().sweep.expiring) == (1, 0, 0)
+    assert again.queue("late").backlogs.waiting == 1
+    state = again.queue().state
+    assert state.sweep is not None
+    assert (state.backlogs.waiting, state.held(), state.sweep.expiring) == (1, 0, 0)
 
 
 NO_ROOM = {
@@ -403,8 +411,10 @@ def test_a_message_with_annotations_is_held_after_a_restart(content: bytes) -> N
     reject(earlier, earlier.queue(), content)
     (stored,) = earlier.stored()
     assert stored.encoded == content
-    routing = restarted(earlier, policy=NO_QUEUE)
-    assert [each.reason for each in map(cause_of, held_in(routing.queue())) if each] == ["rejected"]
+    state = restarted(earlier, policy=NO_QUEUE).queue().state
+    assert [each.reason for each in map(state.cause_of, state.held_for_move()) if each] == [
+        "rejected"
+    ]
 
 
 def test_a_message_that_only_says_so_of_itself_is_delivered() -> None:

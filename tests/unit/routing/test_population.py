@@ -46,7 +46,7 @@ def test_clients_make_so_many_nodes_and_no_more() -> None:
         with pytest.raises(LimitReached, match="auto_create_max"):
             made(routing, "b", kind)
     assert made(routing, "a").address == "a"
-    assert routing.temporary_queue().is_temporary()
+    assert routing.temporary_queue().is_temporary
     assert made_by_operator(routing, "b").address == "b"
     routing.router.delete(routing.router.topics["t"], routing.batch)
     made(routing, "c")
@@ -195,7 +195,7 @@ def test_remembered_ids_keep_a_node() -> None:
     assert queue.duplicates is not None
     queue.duplicates.put(new_message(with_id(), durable=False), routing.batch)
     routing.consumer(queue, 1, settles=True)
-    queue.detach_consumer(queue.consumers[0], queue, routing.batch)
+    queue.detach_consumer(queue.consumers.attached[0], queue, routing.batch)
     assert queue.contents() == 0
     wait(routing, 3 * AFTER_MS)
     assert list(routing.router.queues) == ["a"]
@@ -231,8 +231,8 @@ def pass_a_message(routing: Routing, queue: Queue) -> None:
     queue.detach_consumer(taker, queue, routing.batch)
 
 
-def come_and_go(routing: Routing, queue: Queue) -> None:
-    routing.router.left(queue)
+def come_and_go(_: Routing, queue: Queue) -> None:
+    queue.note_departure()
 
 
 @pytest.mark.parametrize("use", [pass_a_message, come_and_go])

@@ -58,7 +58,7 @@ def test_a_queue_and_a_topic_of_one_name_are_two_nodes() -> None:
     routing = Routing()
     queue, topic = routing.queue("a"), routing.topic("a")
     routing.put(topic, b"x")
-    assert queue.waiting == 0
+    assert queue.backlogs.waiting == 0
     routing.router.delete(topic, routing.batch)
     assert routing.router.find_named("a", "queue") is queue
     assert routing.router.find_named("a", "topic") is None
@@ -150,7 +150,7 @@ def test_a_temporary_node_is_found_by_its_address(kind: str, expected: type[Node
     routing = Routing(policy=CLOSED)
     node = routing.router.create_temporary(kind, 7)
     assert isinstance(node, expected)
-    assert node.is_temporary()
+    assert node.is_temporary
     assert resolve(routing, node.address, kind) is node
     assert resolve(routing, node.address, "") is node
 
@@ -189,7 +189,7 @@ def test_a_queue_is_dispatched_once_however_often_it_was_woken() -> None:
     assert consumer.taken == [], "nothing is dispatched while messages come in"
     routing.pump()
     assert consumer.taken == [b"a", b"b"]
-    assert not queue.is_pending
+    assert not queue.is_woken
     routing.pump()
 
 
@@ -252,8 +252,8 @@ def test_dead_letter_queues_may_have_dead_letter_queues() -> None:
     rejected(routing, routing.queue())
     dead = routing.queue("DLQ")
     routing.consumer(dead, 1).dispose(Disposal.DEAD_LETTER, routing.batch)
-    assert (dead.waiting, dead.acquired, dead.bytes) == (0, 0, 0)
-    assert routing.queue("DLQ2").waiting == 1
+    assert (dead.backlogs.waiting, dead.state.acquired, dead.state.bytes) == (0, 0, 0)
+    assert routing.queue("DLQ2").backlogs.waiting == 1
     assert routing.stats.dead_lettered == 2
 
 
@@ -274,7 +274,7 @@ def test_an_expired_message_is(policy: AddressPolicy, address: str, kept: int) -
     consumer = routing.consumer(queue, 1)
     assert consumer.taken == []
     assert routing.stats.expired == 1
-    assert routing.queue("late").waiting == kept
+    assert routing.queue("late").backlogs.waiting == kept
 
 
 @pytest.mark.requirement("RCV-02")

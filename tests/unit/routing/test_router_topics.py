@@ -13,7 +13,10 @@ CLOSED = AddressPolicy(auto_create=False)
 def subscribe(routing: Routing, address: str) -> Queue:
     """Return the queue of a subscription to `address`."""
     queue = Queue(
-        address=address, policy=AddressPolicy(), router=routing.router, is_subscription=True
+        address=address,
+        policy=AddressPolicy(),
+        context=routing.router.context,
+        is_subscription=True,
     )
     bind(routing.router, address, queue, routing.batch)
     return queue
@@ -218,7 +221,7 @@ def test_a_subscription_by_pattern_outlives_the_topics_it_has_met() -> None:
     alone = subscribe(routing, "news.eu")
     publish(routing, "news.eu")
     routing.router.delete(routing.topic("news.eu"), routing.batch)
-    assert (queue.is_deleted, alone.is_deleted) == (False, True)
+    assert (queue.state.is_deleted, alone.state.is_deleted) == (False, True)
     assert not consumer.lost_its_node
     publish(routing, "news.eu")
     routing.give(queue, consumer, 9)
@@ -267,7 +270,7 @@ def test_a_full_subscription_refuses_the_message_for_all_it_would_go_to() -> Non
     small = Queue(
         address="small",
         policy=AddressPolicy(max_messages=1),
-        router=routing.router,
+        context=routing.router.context,
         is_subscription=True,
     )
     bind(routing.router, "a.*/k", small, routing.batch)
@@ -275,10 +278,10 @@ def test_a_full_subscription_refuses_the_message_for_all_it_would_go_to() -> Non
     with pytest.raises(RoutingError, match="holds its 1 messages"):
         publish(routing, "a.b/k")
     publish(routing, "a.b/other")
-    assert (others.waiting, small.waiting) == (2, 1)
+    assert (others.backlogs.waiting, small.backlogs.waiting) == (2, 1)
     routing.router.unbind(small)
     publish(routing, "a.b/k")
-    assert others.waiting == 3
+    assert others.backlogs.waiting == 3
 
 
 def test_the_backlog_of_a_topic_counts_what_its_subscribers_have_from_others() -> None:

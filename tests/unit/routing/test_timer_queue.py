@@ -19,7 +19,7 @@ class Diary(TimerCallback):
             self._timer_queue.at(again_at, self)
 
 
-def test_an_empty_agenda_has_no_deadline() -> None:
+def test_an_empty_timer_queue_has_no_deadline() -> None:
     timer_queue = TimerQueue()
     assert timer_queue.next_deadline_ms() == NOTHING
     timer_queue.tick(10**15)

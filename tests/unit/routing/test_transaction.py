@@ -66,7 +66,7 @@ def test_what_was_posted_is_there_after_the_commit_in_its_order() -> None:
     post(transaction, one, b"1", b"2")
     post(transaction, other, b"3")
     post(transaction, one, b"4")
-    assert (one.waiting, other.waiting) == (0, 0)
+    assert (one.backlogs.waiting, other.backlogs.waiting) == (0, 0)
     transaction.commit(routing.batch)
     assert rest(routing, one) == [b"1", b"2", b"4"]
     assert rest(routing, other) == [b"3"]
@@ -179,8 +179,8 @@ def test_rollbacks_are_held_against_the_redelivery_limit() -> None:
         transaction = begun(routing)
         transaction.retire(Retirement(consumer.entries.pop(), Disposal.REMOVE))
         transaction.roll_back(routing.batch)
-    assert queue.waiting == 0
-    assert routing.queue("DLQ").waiting == 1
+    assert queue.backlogs.waiting == 0
+    assert routing.queue("DLQ").backlogs.waiting == 1
 
 
 def test_an_outcome_outlives_its_consumer() -> None:
@@ -278,7 +278,7 @@ def test_a_commit_that_finds_a_full_queue_changes_nothing() -> None:
     post(transaction, full, b"3", b"4")
     with pytest.raises(QueueFull):
         transaction.commit(routing.batch)
-    assert (full.waiting, other.waiting, source.waiting) == (1, 0, 1)
+    assert (full.backlogs.waiting, other.backlogs.waiting, source.backlogs.waiting) == (1, 0, 1)
     assert consumer.entries[0].delivery_count == 1
 
 
@@ -335,7 +335,7 @@ def test_a_node_that_was_deleted_stands_against_a_commit(again: bool) -> None:
         routing.queue()
     with pytest.raises(NoSuchNode):
         transaction.commit(routing.batch)
-    assert other.waiting == 0
+    assert other.backlogs.waiting == 0
 
 
 def test_a_doomed_transaction_tells_the_first_cause() -> None:
@@ -348,7 +348,7 @@ def test_a_doomed_transaction_tells_the_first_cause() -> None:
     post(transaction, queue, b"2")
     with pytest.raises(LinkFault, match="first"):
         transaction.commit(routing.batch)
-    assert queue.waiting == 0
+    assert queue.backlogs.waiting == 0
 
 
 # -- limits
@@ -382,7 +382,7 @@ def test_a_transaction_holds_only_so_many_bytes() -> None:
     post(transaction, queue, b"6")
     with pytest.raises(LimitReached, match="5 bytes"):
         transaction.commit(routing.batch)
-    assert queue.waiting == 0
+    assert queue.backlogs.waiting == 0
 
 
 def test_no_limit_is_none() -> None:
@@ -420,7 +420,7 @@ def test_bytes_have_their_room_too() -> None:
         routing.put(queue, b"x" * 9)
     routing.put(queue, b"x" * 8)
     transaction.commit(routing.batch)
-    assert queue.bytes == 20
+    assert queue.state.bytes == 20
 
 
 def roll_back(transaction: Transaction, routing: Routing) -> None:
@@ -471,7 +471,7 @@ def test_what_is_posted_to_a_topic_takes_room_in_every_subscription() -> None:
         routing.put(topic, b"2")
     late = routing.subscribe(topic, RecordingConsumer())
     transaction.commit(routing.batch)
-    assert (first.waiting, late.waiting) == (1, 1)
+    assert (first.backlogs.waiting, late.backlogs.waiting) == (1, 1)
 
 
 def test_a_repeat_needs_no_room() -> None:
@@ -484,7 +484,7 @@ def test_a_repeat_needs_no_room() -> None:
     transaction = begun(routing)
     post(transaction, queue, body)
     transaction.commit(routing.batch)
-    assert queue.waiting == 1
+    assert queue.backlogs.waiting == 1
 
 
 def test_a_node_that_transactions_have_sent_to_is_in_use() -> None:

@@ -122,8 +122,8 @@ class World:
 
     def check(self) -> None:
         """Check which messages are ready, acquired and stored."""
-        assert int(self.queue.waiting) == len(self.waiting)
-        assert int(self.queue.acquired) == len(self.held) + len(self.locked)
+        assert int(self.queue.backlogs.waiting) == len(self.waiting)
+        assert int(self.queue.state.acquired) == len(self.held) + len(self.locked)
         there = {**self.waiting, **self.locked, **{body: it[1] for body, it in self.held.items()}}
         stored = {each.encoded: int(each.delivery_count) for each in self.routing.stored()}
         assert stored == {body: expected.failed for body, expected in there.items()}

@@ -19,7 +19,7 @@ def test_what_is_noted_last_counts() -> None:
     assert changes.fencing_token == 4
 
 
-def test_an_end_takes_epochs_of_the_batch_along() -> None:
+def test_the_end_of_a_lease_removes_its_batches_of_the_same_commit() -> None:
     changes = LeaseChanges()
     changes.acquire(lease_batch(1, 1))
     changes.acquire(lease_batch(1, 1, of="b"))

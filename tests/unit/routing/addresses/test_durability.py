@@ -107,7 +107,10 @@ def test_a_pattern_stands_for_topics_of_its_own_class() -> None:
     found = {}
     for pattern in ("#", "/durable/topic/#", "/topic/transient/a.*", "/topic/durable/a.#"):
         queue = Queue(
-            address="s", policy=routing.queue().policy, router=routing.router, is_subscription=True
+            address="s",
+            policy=routing.queue().policy,
+            context=routing.router.context,
+            is_subscription=True,
         )
         bind(routing.router, pattern, queue, routing.batch)
         found[pattern] = queue
@@ -170,7 +173,7 @@ def test_a_ttl_is_the_senders_wish_in_a_durable_queue_too() -> None:
     queue.put(new_message(expires_at_ms=routing.clock.wall_ms() + 100), routing.batch)
     queue.put(new_message(expires_at_ms=NEVER), routing.batch)
     routing.advance(2000)
-    assert queue.waiting == 1
+    assert queue.backlogs.waiting == 1
     assert len(routing.stored(queue.address)) == 1
 
 
@@ -192,7 +195,7 @@ def test_dead_letters_may_go_to_a_class(target: str, kept: int) -> None:
     consumer.dispose(Disposal.DEAD_LETTER, routing.batch)
     consumer.dispose(Disposal.DEAD_LETTER, routing.batch)
     assert len(routing.stored("/queue/durable/dead")) == kept
-    assert (routing.stats.dead_lettered, queue.held()) == (kept, 2 - kept)
+    assert (routing.stats.dead_lettered, queue.state.held()) == (kept, 2 - kept)
     assert routing.stats.dropped == 0, "what cannot be moved is held back"
 
 
@@ -205,7 +208,7 @@ def test_a_tmp_node_is_its_makers_and_ends_with_that_connection() -> None:
     with pytest.raises(HeldExclusively):
         routing.router.check_consumable(queue, 2)
     routing.router.connection_ended(1, Ending.CONNECTION_LOST, routing.batch)
-    assert queue.is_deleted
+    assert queue.state.is_deleted
     again = resolve(routing, "/queue/tmp/mine", owner=3)
     routing.router.check_consumable(again, 3)
     assert again is not queue
@@ -225,7 +228,10 @@ def test_no_pattern_finds_a_tmp_topic(pattern: str) -> None:
     routing = Routing()
     topic = routing.router.resolve(routing.router.parse("/topic/tmp/t", ""), routing.batch, owner=1)
     queue = Queue(
-        address="s", policy=routing.queue().policy, router=routing.router, is_subscription=True
+        address="s",
+        policy=routing.queue().policy,
+        context=routing.router.context,
+        is_subscription=True,
     )
     if pattern == "#":
         bind(routing.router, pattern, queue, routing.batch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.routing.addresses.identity import Identity, identity_of
+from broker.routing.addresses.identity import SubscriptionIdentity, identity_of
 
 IDENTITIES = [
     pytest.param(("client", "name", True), "durable/client/name", id="of a client"),
@@ -14,5 +14,5 @@ IDENTITIES = [
 
 
 @pytest.mark.parametrize(("identity", "expected"), IDENTITIES)
-def test_an_identity_in_one_text(identity: Identity, expected: str) -> None:
+def test_an_identity_in_one_text(identity: SubscriptionIdentity, expected: str) -> None:
     assert identity_of(identity) == expected

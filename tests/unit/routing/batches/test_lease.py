@@ -168,7 +168,7 @@ def test_running_out_again_and_again_does_not_dead_letter() -> None:
         (entry,) = routing.consumer(queue, 1).entries
         assert entry.delivery_count == count
         queue.dispose(entry, Disposal.RELEASE, routing.batch)
-        queue.consumers.clear()
+        queue.consumers.attached.clear()
     assert routing.stats.dead_lettered == 0
 
 
@@ -191,7 +191,7 @@ def test_what_comes_from_the_store_in_windows_is_leased_whole() -> None:
     assert len(lease_batch.entries) == 500
 
 
-def test_an_epoch_has_a_limit_of_its_own() -> None:
+def test_a_batch_has_a_limit_of_its_own() -> None:
     assert Wanted().max_bytes == LEASE_BATCH_BYTES_MAX
     assert Wanted(max_bytes=LEASE_BATCH_BYTES_MAX + 1).max_bytes == LEASE_BATCH_BYTES_MAX
     assert Wanted(max_bytes=5).max_bytes == 5

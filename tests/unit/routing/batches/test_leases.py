@@ -101,7 +101,7 @@ def test_a_slice_that_is_not_there(
 
 
 @pytest.mark.requirement("PIP-04")
-def test_only_so_many_epochs_are_unsettled() -> None:
+def test_the_number_of_unsettled_batches_is_limited() -> None:
     routing = Routing()
     lease = opened(routing)
     routing.put(routing.queue(), *[b"x"] * (UNSETTLED_MAX + 1))
@@ -169,10 +169,10 @@ def test_what_is_being_gathered_returns_with_the_rest() -> None:
     routing.shelf.is_slow = True
     acquirer = ask(routing, opened(routing))
     routing.pump()
-    assert queue.acquired > 0
+    assert queue.state.acquired > 0
     routing.router.leases.release("l", routing.batch)
     assert isinstance(acquirer.refusals[0], LeaseGone)
-    assert (queue.waiting, queue.acquired) == (500, 0)
+    assert (queue.backlogs.waiting, queue.state.acquired) == (500, 0)
     assert stored(routing).batches == []
 
 
@@ -212,7 +212,7 @@ def test_what_is_released_does_not() -> None:
         pytest.param("run out", "modified", "the lease ran out", id="run out"),
     ],
 )
-def test_the_journal_tells_of_it(end: str, kind: str, reason: str) -> None:
+def test_the_event_log_has_it(end: str, kind: str, reason: str) -> None:
     routing = Routing(policy=AddressPolicy(event_log=True), observer=RecordingWitness())
     routing.put(routing.queue(), b"1")
     lease = opened(routing, ttl_ms=1000)
@@ -230,7 +230,7 @@ def test_the_journal_tells_of_it(end: str, kind: str, reason: str) -> None:
 
 
 @pytest.mark.requirement("PIP-08")
-def test_polls_leave_the_agenda_short() -> None:
+def test_polls_leave_the_timer_queue_short() -> None:
     routing = Routing()
     lease = opened(routing)
     for _ in range(100):
@@ -249,10 +249,10 @@ def test_a_lease_that_has_nothing_rests_when_its_time_is_over() -> None:
     acquire(routing, lease)
     routing.router.leases.settle("l", 1, 1, batch=routing.batch)
     routing.advance(1000)
-    assert queue.consumers == []
+    assert queue.consumers.attached == []
     assert routing.router.leases.find("l") is lease
     again = opened(routing, ttl_ms=1000)
-    assert (again.batch_number, again.settled, queue.consumers) == (1, 1, [again])
+    assert (again.batch_number, again.settled, queue.consumers.attached) == (1, 1, [again])
     routing.put(queue, b"2")
     assert acquire(routing, again) == [b"2"]
 
@@ -270,7 +270,7 @@ def test_it_does_not_rest_for_ever() -> None:
 
 
 @pytest.mark.requirement("PIP-08")
-def test_whoever_still_has_its_generation_wakes_it() -> None:
+def test_a_client_with_the_latest_fencing_token_wakes_it() -> None:
     routing = Routing()
     lease = opened(routing, ttl_ms=1000)
     routing.advance(1000)

@@ -80,7 +80,7 @@ def test_time_to_live_runs_while_a_message_is_staged() -> None:
     consumer = staging.routing.consumer(staging.routing.queue(), 10)
     staging.commit((0, 0))
     assert [body_of(each) for each in consumer.taken] == [b"long"]
-    assert staging.routing.queue("late").waiting == 1
+    assert staging.routing.queue("late").backlogs.waiting == 1
 
 
 @pytest.mark.parametrize(("passed_ms", "seen"), [(0, []), (2000, [b"a"])])
@@ -105,7 +105,7 @@ def test_repeats_are_found_at_the_commit() -> None:
     assert routing.queue().duplicates is not None
     assert routing.stats.duplicates == 0
     staging.commit((0, 0), counts=[2])
-    assert (routing.queue().waiting, routing.stats.duplicates) == (1, 1)
+    assert (routing.queue().backlogs.waiting, routing.stats.duplicates) == (1, 1)
 
 
 def _identified() -> Message:
@@ -141,7 +141,7 @@ def test_the_key_of_an_address_counts_at_the_commit(again: bool) -> None:
         staging = restarted(staging)
     queues = [_subscribed(staging.routing, f"news/{key}") for key in ("sport", "money")]
     staging.commit((0, 0), counts=[1])
-    assert [queue.waiting for queue in queues] == [1, 0]
+    assert [queue.backlogs.waiting for queue in queues] == [1, 0]
 
 
 def _subscribed(routing: Routing, address: str) -> Queue:
@@ -153,7 +153,7 @@ def _subscribed(routing: Routing, address: str) -> Queue:
 
 
 @pytest.mark.requirement("PIP-13")
-def test_the_lifecycle_journal_tells_of_a_message_when_it_is_committed() -> None:
+def test_the_event_log_has_a_message_when_it_is_committed() -> None:
     staging = Staging(Routing(policy=AddressPolicy(event_log=True)))
     staging.send(task(), b"a")
     assert kinds(staging.routing) == []

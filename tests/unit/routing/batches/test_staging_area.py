@@ -345,7 +345,7 @@ def test_a_restart_finds_what_is_staged_and_commits_it() -> None:
     assert new.waiting() == [b"a", b"b", b"c", b"d"]
     assert stored(new) == 1
     new.commit((0, 0), batch=1)
-    assert len(new.routing.queue().scheduled()) == 1
+    assert len(new.routing.queue().state.scheduled()) == 1
 
 
 @pytest.mark.requirement("PIP-16")
@@ -355,7 +355,7 @@ def test_a_restart_knows_what_has_been_committed() -> None:
     old.commit((0, 0), batch=4)
     new = restarted(old)
     assert [new.stages.is_committed("orders", number) for number in (4, 5)] == [True, False]
-    assert (new.routing.queue().waiting, stored(new)) == (1, 0)
+    assert (new.routing.queue().backlogs.waiting, stored(new)) == (1, 0)
 
 
 @pytest.mark.requirement("PIP-16")

@@ -157,7 +157,7 @@ class Stages(RuleBasedStateMachine):
 
     def given(self) -> list[int]:
         """Return all numbers that a message may have."""
-        return list(range(1, int(self.staging.routing.router.next_stored_number())))
+        return list(range(1, int(self.staging.routing.router.context.next_stored_number())))
 
 
 Stages.TestCase.settings = settings(stateful_step_count=30)

@@ -15,7 +15,7 @@ from tests.unit.routing.credit.test_disk_guard import LEAST, Disk
 def policy_with(*, disk: bool, store: bool, memory: bool) -> CreditPolicy:
     """Return the policy of a broker that is short of these."""
     policy = CreditPolicy(MemoryBudget(1024))
-    policy.disk_guard = DiskGuard(Routing().router, Disk(), LEAST)
+    policy.disk_guard = DiskGuard(Routing().router.context.routing, Disk(), LEAST)
     policy.disk_guard.is_short = disk
     policy.store_backpressure.is_behind = store
     policy.memory.is_short = memory

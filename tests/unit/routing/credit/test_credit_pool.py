@@ -226,7 +226,7 @@ def test_a_topic_waits_for_its_fullest_subscription() -> None:
         routing.pump()
         while quick.entries:
             quick.dispose(Disposal.REMOVE, routing.batch)
-    assert slow_queue.waiting == 3
+    assert slow_queue.backlogs.waiting == 3
     assert producer.credit == 0
     slow.credit = 1
     slow_queue.consumer_ready(slow, drain=False)

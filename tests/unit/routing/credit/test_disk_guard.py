@@ -71,7 +71,7 @@ class Setting:
         self.routing = Routing()
         self.router = self.routing.router
         self.disk = Disk()
-        self.disk_guard = DiskGuard(self.router, self.disk, LEAST)
+        self.disk_guard = DiskGuard(self.router.context.routing, self.disk, LEAST)
         self.disk_guard.begin()
 
     def looked(self) -> tuple[int, bool]:

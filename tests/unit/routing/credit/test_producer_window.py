@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.routing.credit.ack_latency import AckLatency
 from broker.routing.credit.commit_delay import CommitDelay
 from broker.routing.credit.credit_pool import UNLIMITED
 from broker.routing.credit.producer_window import (
@@ -11,7 +12,6 @@ from broker.routing.credit.producer_window import (
     REST_US,
     TRIAL_US,
     WIDEST,
-    ProducerWindow,
 )
 
 HOLD_US = 2000
@@ -25,27 +25,33 @@ class Measured:
     """The producer window of a queue under load, where one message at a time is timed."""
 
     def __init__(self) -> None:
-        self.hold = CommitDelay(HOLD_US)
-        self.producer_window = ProducerWindow(self.hold)
+        self.commit_delay = CommitDelay(HOLD_US)
         self.now_us = 1_000_000
+        self._ack_latency = AckLatency(self.commit_delay)
+        self.producer_window = self._ack_latency.producer_window
+        self._number = 0
 
     def measure(self, lag_us: int, times: int = 1) -> int:
         """Let `times` messages be settled after `lag_us` each; return the window after that."""
         for _ in range(times):
-            self.now_us += max(EVERY_US, lag_us)
-            self.producer_window.measured(lag_us, self.now_us)
+            self._number += 1
+            self.now_us += max(EVERY_US - lag_us, 0)
+            self._ack_latency.arrived(self._number, self._number, self.now_us)
+            self.now_us += lag_us
+            self._ack_latency.settled(self.now_us)
         return int(self.producer_window.most)
 
 
 HISTORIES = {
     # name: (lag in µs, number of messages) in turn, the resulting window of a producer
     "consumers are new": ([], FIRST),
-    "a message was consumed soon": ([(100, 1)], FIRST + FIRST // 16),
+    "one message was consumed soon": ([(100, 1)], FIRST),
+    "eight messages were consumed soon": ([(100, 8)], FIRST + FIRST // 16),
     "consumers keep up for long": ([(100, 100)], WIDEST),
     "half of the hold is soon enough": ([(HOLD_US // 2, 100)], WIDEST),
     "one message alone came late": ([(100, 100), (2 * HOLD_US, 1)], WIDEST),
     "two did, one behind the other": ([(100, 100), (2 * HOLD_US, 2)], WIDEST * 3 // 4),
-    "one came very late": ([(100, 100), (100 * HOLD_US, 1)], WIDEST // 4),
+    "one came very late": ([(100, 100), (100 * HOLD_US, 1)], WIDEST * 3 // 4),
     "all come late": ([(100, 100), (2 * HOLD_US, 40)], NARROWEST),
     "all come very late": ([(100, 100), (SLOW, 7)], NARROWEST),
     "they come late for longer than a trial": ([(SLOW, TRIAL_US // SLOW + 3)], UNLIMITED),
@@ -69,7 +75,7 @@ def test_messages_that_came_before_the_window_was_narrowed_do_not_narrow_it_agai
     windows = set()
     for _ in range(10):
         measured.now_us += 1
-        measured.producer_window.measured(SLOW, measured.now_us)
+        measured.producer_window.measured(SLOW, SLOW, measured.now_us)
         windows.add(measured.producer_window.most)
     (window,) = windows
     assert window < FIRST // 2
@@ -86,16 +92,16 @@ def test_commits_that_take_long_leave_consumers_more_time() -> None:
     measured = Measured()
     measured.producer_window.begin()
     for _ in range(20):
-        measured.hold.committed(5 * HOLD_US)
+        measured.commit_delay.committed(5 * HOLD_US)
     assert measured.measure(2 * HOLD_US, 10) > FIRST
 
 
 def test_while_much_is_unwritten_the_window_narrows_though_consumers_keep_up() -> None:
     measured = Measured()
     measured.producer_window.begin()
-    measured.hold.is_crowded = True
+    measured.commit_delay.is_crowded = True
     assert measured.measure(100, 3) < FIRST // 2
-    measured.hold.is_crowded = False
+    measured.commit_delay.is_crowded = False
     assert measured.measure(100, 100) == WIDEST
 
 

@@ -112,6 +112,7 @@ def test_a_message_from_a_subscription_says_to_which_topic_it_was_sent() -> None
     consumer.dispose(Disposal.DEAD_LETTER, routing.batch)
     told = facts(only(routing.queue("DLQ"), routing))
     assert (told["x-opt-ORIG-ADDRESS"], told["x-opt-ORIG-QUEUE"]) == ("news", queue.address)
+    assert told["x-opt-dead-letter-subscription"] == ""
 
 
 def test_a_message_that_is_moved_again_tells_of_the_last_move_only() -> None:
@@ -194,7 +195,7 @@ def test_a_dead_letter_has_no_delivery_time() -> None:
     routing.advance(10)
     routing.clock.set_wall(-10_000)
     consumer.dispose(Disposal.DEAD_LETTER, routing.batch)
-    assert routing.queue("DLQ").waiting == 1
+    assert routing.queue("DLQ").backlogs.waiting == 1
 
 
 @pytest.mark.requirement("RCV-02", "PRD-03")

@@ -53,7 +53,7 @@ def test_only_failures_are_held_against_the_redelivery_limit() -> None:
     for disposal in (Disposal.COUNT, Disposal.RELEASE, Disposal.COUNT, Disposal.FAIL):
         routing.give(queue, consumer, 1)
         consumer.dispose(disposal, routing.batch)
-    assert (queue.waiting, entry.delivery_count, entry.failures) == (1, 3, 1)
+    assert (queue.backlogs.waiting, entry.delivery_count, entry.failures) == (1, 3, 1)
     routing.give(queue, consumer, 1)
     consumer.dispose(Disposal.FAIL, routing.batch)
     assert counts(queue) == (0, 0, 0)

@@ -7,13 +7,11 @@ from broker.routing.entries.groups import (
     GROUPS_REMEMBERED,
     NOBODY,
     REMEMBERED_LENGTH_MAX,
-    Groups,
     may_take,
 )
 from broker.routing.entries.redelivery import Disposal
-from broker.routing.queues.queue import Queue
 from tests.support.clock import WALL_START_MS
-from tests.support.routing import Routing, bodies, new_message
+from tests.support.routing import Routing, bodies, groups_of, new_message
 
 pytestmark = pytest.mark.requirement("RCV-07")
 
@@ -35,11 +33,6 @@ TAKERS = {
 )
 def test_who_may_take(owner: int, moves: bool, held: int, consumer: int, expected: bool) -> None:
     assert may_take(owner=owner, moves=moves, held=held, consumer=consumer) is expected
-
-
-def groups_of(queue: Queue) -> Groups:
-    assert queue.groups is not None
-    return queue.groups
 
 
 def test_a_group_stays_with_its_consumer_and_others_share_the_rest() -> None:
@@ -188,7 +181,7 @@ def test_a_dead_letter_does_not_stop_its_group() -> None:
     one.dispose(Disposal.FAIL, routing.batch)
     routing.give(queue, one, 1)
     assert one.taken == [b"a1", b"a2"]
-    assert routing.queue("DLQ").waiting == 1
+    assert routing.queue("DLQ").backlogs.waiting == 1
 
 
 def test_a_browser_sees_groups_in_the_order_of_the_queue() -> None:
@@ -268,7 +261,7 @@ def test_a_consumer_goes_past_the_groups_of_others_once() -> None:
     for _ in range(count):
         routing.give(queue, other, 1)
         other.dispose(Disposal.REMOVE, routing.batch)
-    assert queue.waiting == count - 1
+    assert queue.backlogs.waiting == count - 1
 
 
 @pytest.mark.parametrize("leaves", [False, True])

@@ -3,7 +3,6 @@
 import pytest
 
 from broker.message import Origin
-from broker.routing.entries.record_mapping import as_entry
 from broker.routing.entries.redelivery import Disposal
 from tests.support.clock import WALL_START_MS
 from tests.support.routing import Routing, new_message
@@ -34,10 +33,10 @@ def test_the_store_keeps_the_publisher_and_brings_it_back() -> None:
         queue.put(new_message(b"", durable=True, publisher=name), routing.batch)
     stored = routing.stored()
     assert [each.publisher for each in stored] == publishers
-    back = [as_entry(queue, each, 0).message for each in stored]
+    back = [queue.entry_of(each, 0).message for each in stored]
     assert [message.publisher for message in back] == publishers
     assert back[0].origin is back[1].origin
-    assert as_entry(queue, stored[0], 0, origin=Origin("x", "key")).message.key == "key"
+    assert queue.entry_of(stored[0], 0, origin=Origin("x", "key")).message.key == "key"
 
 
 @pytest.mark.requirement("DST-14")

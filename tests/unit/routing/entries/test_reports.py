@@ -16,7 +16,7 @@ def later(routing: Routing) -> list[str]:
 
 def test_the_first_line_is_written_at_once_and_the_others_added_up() -> None:
     routing = Routing()
-    reports = Reports(routing.router)
+    reports = Reports(routing.router.context.routing)
     for _ in range(1000):
         reports.tell("a")
     reports.tell("b")
@@ -32,7 +32,7 @@ def test_the_first_line_is_written_at_once_and_the_others_added_up() -> None:
 
 def test_different_lines_have_a_limit() -> None:
     routing = Routing()
-    reports = Reports(routing.router)
+    reports = Reports(routing.router.context.routing)
     for number in range(REPORTS_MAX + 7):
         reports.tell(f"line {number}")
     assert len(routing.router.notices) == REPORTS_MAX

@@ -3,6 +3,8 @@
 import pytest
 
 from broker.routing.entries.redelivery import Disposal
+from broker.routing.queues.backlogs import Backlogs
+from broker.routing.queues.browser import Browsers
 from tests.support.clock import WALL_START_MS
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, new_message
@@ -18,7 +20,7 @@ def test_a_browser_sees_every_message_once_and_changes_nothing() -> None:
     assert browser.copies == [b"a", b"b", b"c"]
     routing.give(queue, browser, 100)
     assert browser.copies == [b"a", b"b", b"c"]
-    assert (queue.waiting, queue.acquired) == (3, 0)
+    assert (queue.backlogs.waiting, queue.state.acquired) == (3, 0)
     assert routing.consumer(queue, 100).taken == [b"a", b"b", b"c"]
 
 
@@ -73,7 +75,7 @@ def test_entries_that_a_consumer_holds_are_not_shown() -> None:
     browser = routing.browser(queue, 100)
     assert browser.copies == [b"b"]
     consumer.dispose(Disposal.RELEASE, routing.batch)
-    assert queue.waiting == 2
+    assert queue.backlogs.waiting == 2
 
 
 @pytest.mark.requirement("PRD-04")
@@ -85,7 +87,7 @@ def test_what_has_expired_is_not_shown_though_it_still_waits() -> None:
     routing.clock.advance(10)
     browser = routing.browser(queue, 100)
     assert browser.copies == [b"immortal"]
-    assert queue.waiting == 2
+    assert queue.backlogs.waiting == 2
 
 
 def test_a_drained_browser_is_told_once_it_has_seen_everything() -> None:
@@ -120,14 +122,12 @@ def test_a_browser_that_has_left_sees_nothing_more() -> None:
 
 
 def test_strangers_to_the_browsers_change_nothing() -> None:
-    routing = Routing()
-    queue = routing.queue()
-    browsers, stranger = queue.browsers, RecordingConsumer(5)
+    browsers, stranger = Browsers(), RecordingConsumer(5)
     browsers.ready(stranger)
     browsers.leave(stranger)
     assert not browsers.has(stranger)
     assert not browsers.any_ready
-    assert not browsers.has_more(stranger, [], None)
+    assert not browsers.has_more(stranger, Backlogs(), None)
 
 
 @pytest.mark.requirement("TMP-03")
@@ -137,4 +137,4 @@ def test_browsers_are_told_that_the_queue_is_gone() -> None:
     browser = routing.browser(queue, 5)
     routing.router.delete(queue, routing.batch)
     assert browser.lost_its_node
-    assert not queue.browsers.has(browser)
+    assert queue.consumers.count() == 0

@@ -29,7 +29,7 @@ class Marked(Routing):
         self.reader = RecordingConsumer()
 
     def let_read(self, credit: int) -> None:
-        if self.reader not in self.q.consumers:
+        if self.reader not in self.q.consumers.attached:
             self.q.attach_consumer(self.reader)
         self.give(self.q, self.reader, credit)
 
@@ -43,7 +43,7 @@ class Marked(Routing):
     def written(self, batch: Batch) -> None:
         """End the commit of `batch`."""
         self.known.update(batch.delivered)
-        self.router.gates.lift(batch.last_number(), batch.page)
+        self.router.context.gates.lift(batch.last_number(), batch.page)
         self.pump()
 
     def commit_all(self) -> None:
@@ -151,20 +151,20 @@ def test_a_message_far_behind_the_others_waits_for_its_own_raise() -> None:
     marked.send(2 * int(BLOCK))
     marked.commit_all()
     last = entries(marked.q)[-1]
-    assert not marked.q.gate.passes(last, marked.batch)
+    assert not marked.q.persistence.passes(last, marked.batch)
     marked.commit_all()
-    assert marked.q.gate.passes(last, marked.batch)
+    assert marked.q.persistence.passes(last, marked.batch)
 
 
 def entries(queue: Queue) -> list[QueueEntry]:
-    backlog = queue.backlogs[4]
+    backlog = queue.backlogs.by_priority[4]
     assert backlog is not None
     return backlog.after(-1, backlog.waiting)
 
 
 def test_after_a_kill_what_the_store_knows_is_in_force() -> None:
     marked = Marked()
-    marked.q.gate.restore(place(BLOCK))
+    marked.q.persistence.restore(place(BLOCK))
     marked.send()
     marked.commit_all()
     marked.let_read(10)

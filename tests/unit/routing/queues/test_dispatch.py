@@ -3,8 +3,9 @@
 from itertools import permutations
 
 from broker.routing.entries.redelivery import Disposal
-from broker.routing.queues.dispatch import DELIVERED_AT_ONCE, RoundRobin
+from broker.routing.queues.dispatch import DELIVERED_AT_ONCE
 from broker.routing.queues.queue import Queue
+from broker.routing.queues.queue_consumers import RoundRobin
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, counts
 

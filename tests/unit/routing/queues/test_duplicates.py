@@ -124,7 +124,7 @@ def test_a_message_without_a_good_id_goes_through_as_any_other(given: Message) -
     window.put(given, routing.batch)
     window.publish(given, routing.batch)
     assert not window.knows(given)
-    assert (routing.queue().waiting, window.size(), window.repeats) == (3, 0, 0)
+    assert (routing.queue().backlogs.waiting, window.size(), window.repeats) == (3, 0, 0)
 
 
 def test_malformed_properties_are_no_id() -> None:
@@ -279,7 +279,7 @@ def test_a_message_whose_id_is_stored_is_delivered_once_that_is_durable(window: 
         routing.queue().put(sent("a", durable=True), routing.batch)
     routing.pump()
     assert len(consumer.taken) == (0 if window else 1)
-    routing.router.gates.lift(1, routing.batch.page)
+    routing.router.context.gates.lift(1, routing.batch.page)
     routing.pump()
     assert len(consumer.taken) == 1
 
@@ -339,9 +339,9 @@ def test_a_window_gives_back_what_it_forgot() -> None:
     window = window_of(routing.queue())
     assert window.size() == 10
     assert len(window._digests) < 2 * COMPACT_FROM
-    before = routing.queue().waiting
+    before = routing.queue().backlogs.waiting
     send(routing, *range(3 * COMPACT_FROM - 10, 3 * COMPACT_FROM))
-    assert routing.queue().waiting == before
+    assert routing.queue().backlogs.waiting == before
 
 
 @pytest.mark.incompatible_with_mypyc

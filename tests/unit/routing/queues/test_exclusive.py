@@ -87,7 +87,7 @@ def test_without_an_exclusive_consumer_all_others_are_served_again() -> None:
     routing.put(queue, b"a", b"b", b"c", b"d")
     routing.pump()
     assert bodies(sole.entries) == [b"a"]
-    assert queue.waiting == 3
+    assert queue.backlogs.waiting == 3
     routing.leave(queue, sole, Disposal.REMOVE)
     assert [consumer.taken for consumer in (*plain, later)] == [[b"b"], [b"c"], [b"d"]]
 

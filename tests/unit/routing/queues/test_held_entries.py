@@ -10,9 +10,6 @@ from broker.routing.queues.held_entries import (
     HELD_BYTES_MAX,
     HELD_MAX,
     HeldEntries,
-    cause_of,
-    held_in,
-    let_go,
 )
 from broker.routing.queues.queue import Queue
 from tests.support.clock import WALL_START_MS
@@ -81,12 +78,12 @@ def test_a_queue_that_holds_too_much_delivers_nothing_until_it_holds_less() -> N
     queue = filled(routing)
     routing.put(queue, b"good")
     consumer = routing.consumer(queue, 9)
-    assert (consumer.taken, queue.waiting) == ([], 1)
+    assert (consumer.taken, queue.backlogs.waiting) == ([], 1)
     assert any("delivers nothing more" in notice for notice in routing.router.notices)
     routing.give(queue, consumer, 9, drain=True)
     assert consumer.drains == 1, "a drain ends all the same"
     routing.give(queue, consumer, 9)
-    queue.withdraw(held_in(queue)[0], routing.batch)
+    queue.withdraw(queue.state.held_for_move()[0], routing.batch)
     routing.pump()
     assert consumer.taken == [b"good"]
 
@@ -97,10 +94,10 @@ def test_what_expires_meanwhile_waits_if_it_would_be_held(expiry: str, waiting: 
     queue = filled(routing)
     queue.put(new_message(b"late", expires_at_ms=WALL_START_MS + 10), routing.batch)
     routing.advance(1000)
-    assert (queue.waiting, len(held_in(queue))) == (waiting, 4)
-    queue.withdraw(held_in(queue)[0], routing.batch)
+    assert (queue.backlogs.waiting, len(queue.state.held_for_move())) == (waiting, 4)
+    queue.withdraw(queue.state.held_for_move()[0], routing.batch)
     assert routing.consumer(queue, 9).taken == []
-    assert (queue.waiting, len(held_in(queue))) == (0, 3 + waiting)
+    assert (queue.backlogs.waiting, len(queue.state.held_for_move())) == (0, 3 + waiting)
 
 
 def test_a_dispatch_ends_where_too_much_is_held() -> None:
@@ -112,7 +109,7 @@ def test_a_dispatch_ends_where_too_much_is_held() -> None:
     routing.put(queue, b"good")
     routing.clock.advance(10)
     consumer = routing.consumer(queue, 9)
-    assert (consumer.taken, len(held_in(queue)), queue.waiting) == ([], 4, 1)
+    assert (consumer.taken, len(queue.state.held_for_move()), queue.backlogs.waiting) == ([], 4, 1)
 
 
 def test_what_is_let_go_is_held_no_longer() -> None:
@@ -120,5 +117,12 @@ def test_what_is_let_go_is_held_no_longer() -> None:
     queue = routing.queue()
     routing.put(queue, b"bad")
     rejected = routing.consumer(queue, 1).dispose(Disposal.DEAD_LETTER, routing.batch)
-    assert (bodies(held_in(queue)), cause_of(rejected)) == ([b"bad"], REJECTED_UNSAID)
-    assert (let_go(rejected), let_go(rejected), cause_of(rejected)) == (True, False, None)
+    assert (bodies(queue.state.held_for_move()), queue.state.cause_of(rejected)) == (
+        [b"bad"],
+        REJECTED_UNSAID,
+    )
+    assert (queue.let_go(rejected), queue.let_go(rejected), queue.state.cause_of(rejected)) == (
+        True,
+        False,
+        None,
+    )

@@ -63,7 +63,7 @@ def test_a_row_says_what_where_and_who() -> None:
     queue.attach_consumer(consumer)
     routing.give(queue, consumer, 1)
     enqueued, delivered = events(routing.batch)
-    boot = routing.router.event_log.boot
+    boot = routing.router.context.event_log.boot
     assert enqueued == {
         "id": 1,
         "at_us": WALL_START_MS * 1000,
@@ -91,7 +91,7 @@ def test_whoever_does_not_ask_has_no_rows() -> None:
     routing = Routing()
     routing.put(routing.queue(), b"a")
     routing.consumer(routing.queue(), 1, settles=True)
-    assert routing.queue().observer is None
+    assert routing.queue().state.observer is None
     assert routing.batch.events is None
 
 
@@ -265,7 +265,7 @@ def test_what_a_transaction_does_has_its_id() -> None:
     ]
 
 
-def test_another_witness_hears_the_same() -> None:
+def test_another_observer_is_informed_of_the_same() -> None:
     observer = RecordingWitness()
     routing = Routing(policy=LOGGED, observer=observer)
     routing.put(routing.queue(), b"a")
@@ -335,10 +335,10 @@ def test_old_rows_go_while_nothing_comes() -> None:
 
 def test_rows_of_an_earlier_process_go_too() -> None:
     routing = limited(max_age_ms=1000)
-    routing.router.event_log.number_from(1)
+    routing.router.context.event_log.number_from(1)
     routing.advance(TRIM_PERIOD_MS)
     assert trim_in(routing) is None, "there were none"
-    routing.router.event_log.number_from(7)
+    routing.router.context.event_log.number_from(7)
     routing.advance(TRIM_PERIOD_MS)
     assert trim_in(routing) is not None
     routing.put(routing.queue(), b"a")

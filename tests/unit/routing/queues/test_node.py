@@ -13,11 +13,11 @@ from tests.support.routing import Routing
 MARK = 10
 
 
-def held_back(routing: Routing, node: Node) -> RecordingProducer:
+def held_back(node: Node) -> RecordingProducer:
     """Return a producer of `node` that was not granted credit."""
     producer = RecordingProducer()
     node.producers.append(producer)
-    assert not node.may_grant(producer, routing.router)
+    assert not node.may_grant(producer)
     return producer
 
 
@@ -59,15 +59,15 @@ def test_a_producer_waits_for_slow_consumers_ten_milliseconds_at_most(
     slow: Callable[[], Slow],
 ) -> None:
     routing, node, _, _ = slow()
-    producer = held_back(routing, node)
+    producer = held_back(node)
     routing.advance(9)
     assert producer.resumed == 0
     routing.advance(1)
     assert producer.resumed == 1
     for _ in range(TRIES - 1):
-        assert not node.may_grant(producer, routing.router)
+        assert not node.may_grant(producer)
         routing.advance(10)
-    assert node.may_grant(producer, routing.router), "it did not help, so it is off"
+    assert node.may_grant(producer), "it did not help, so it is off"
 
 
 @SLOW
@@ -75,7 +75,7 @@ def test_a_producer_goes_on_as_soon_as_consumers_have_caught_up(
     slow: Callable[[], Slow],
 ) -> None:
     routing, node, consumer, queue = slow()
-    producer = held_back(routing, node)
+    producer = held_back(node)
     routing.give(queue, consumer, 1)
     assert producer.resumed == 1
     routing.advance(10)
@@ -85,7 +85,7 @@ def test_a_producer_goes_on_as_soon_as_consumers_have_caught_up(
 @SLOW
 def test_a_producer_goes_on_when_the_slow_consumer_leaves(slow: Callable[[], Slow]) -> None:
     routing, node, consumer, queue = slow()
-    producer = held_back(routing, node)
+    producer = held_back(node)
     routing.unsubscribe(queue, consumer)
     routing.pump()
     assert producer.resumed == 1
@@ -93,7 +93,7 @@ def test_a_producer_goes_on_when_the_slow_consumer_leaves(slow: Callable[[], Slo
 
 def test_waiting_producers_cost_one_deadline() -> None:
     routing, queue, _, _ = slow_queue()
-    first, second = held_back(routing, queue), held_back(routing, queue)
+    first, second = held_back(queue), held_back(queue)
     routing.advance(10)
     assert (first.resumed, second.resumed) == (1, 1)
     assert routing.router.timer_queue.next_deadline_ms() == -1
@@ -103,12 +103,12 @@ def test_a_producer_of_a_queue_without_consumers_never_waits() -> None:
     routing = Routing(pacing_mark=MARK)
     queue = routing.queue()
     routing.put(queue, *[b"x"] * (10 * MARK))
-    assert queue.may_grant(RecordingProducer(), routing.router)
+    assert queue.may_grant(RecordingProducer())
 
 
 def test_a_producer_that_has_left_is_told_nothing() -> None:
     routing, queue, _, _ = slow_queue()
-    producer = held_back(routing, queue)
+    producer = held_back(queue)
     queue.leave(producer)
     queue.leave(producer)
     routing.advance(10)

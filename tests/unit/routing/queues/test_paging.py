@@ -37,13 +37,13 @@ def put(routing: Routing, count: int, *, durable: bool = True, expires_at_ms: in
 
 def loaded(queue: Queue) -> int:
     """Return the number of ready messages in memory."""
-    return sum(len(b.loaded(-1, 10**6)) for b in queue.backlogs if b is not None)
+    return sum(len(b.loaded(-1, 10**6)) for b in queue.backlogs.existing())
 
 
 def shorten(routing: Routing, up_to: int = 10**6) -> None:
     """Page out messages beyond the window, up to the store number `up_to`."""
-    routing.router.paging.resume()
-    routing.router.paging.page_out(up_to)
+    routing.router.context.paging.resume()
+    routing.router.context.paging.page_out(up_to)
 
 
 @pytest.fixture
@@ -54,16 +54,16 @@ def routing() -> Routing:
 @pytest.mark.requirement("PRD-03")
 def test_a_long_backlog_leaves_memory_but_for_its_window(routing: Routing) -> None:
     queue = put(routing, 1000)
-    size = queue.bytes
+    size = queue.state.bytes
     shorten(routing)
-    assert (queue.waiting, queue.bytes) == (1000, size)
+    assert (queue.backlogs.waiting, queue.state.bytes) == (1000, size)
     assert loaded(queue) <= WINDOW + CHUNK
 
 
 def test_a_backlog_within_its_window_stays(routing: Routing) -> None:
     queue = put(routing, WINDOW + CHUNK)
     shorten(routing)
-    assert loaded(queue) == queue.waiting
+    assert loaded(queue) == queue.backlogs.waiting
 
 
 def test_without_a_window_everything_stays() -> None:
@@ -108,7 +108,7 @@ def test_everything_is_taken_in_its_order(routing: Routing) -> None:
     assert bodies(consumer.entries) == texts(*range(700))
     routing.give(queue, consumer, 1000)
     assert bodies(consumer.entries) == texts(*range(1000))
-    assert (queue.waiting, loaded(queue)) == (0, 0)
+    assert (queue.backlogs.waiting, loaded(queue)) == (0, 0)
 
 
 def test_a_consumer_stops_at_what_is_not_loaded_and_goes_on_by_itself(routing: Routing) -> None:
@@ -117,7 +117,7 @@ def test_a_consumer_stops_at_what_is_not_loaded_and_goes_on_by_itself(routing: R
     routing.shelf.is_slow = True
     consumer = routing.consumer(queue, 1000)
     assert len(consumer.entries) == WINDOW
-    assert queue.waiting == 1000 - WINDOW
+    assert queue.backlogs.waiting == 1000 - WINDOW
     turns = 0
     while len(consumer.entries) < 1000:
         assert len(routing.shelf.loads) == 1, "one load at a time"
@@ -185,7 +185,7 @@ def test_a_browser_sees_window_after_window(routing: Routing) -> None:
     browser = routing.browser(queue, 2000)
     assert browser.copies == texts(*range(1000))
     shorten(routing)
-    assert queue.waiting == 1000
+    assert queue.backlogs.waiting == 1000
 
 
 def test_a_drained_browser_waits_for_what_is_loaded(routing: Routing) -> None:
@@ -223,10 +223,10 @@ def test_what_has_expired_goes_though_nobody_takes_it(routing: Routing) -> None:
     queue = put(routing, 200, expires_at_ms=expires)
     routing.page_out()
     routing.advance(4000)
-    assert (queue.waiting, loaded(queue)) == (200, 0)
+    assert (queue.backlogs.waiting, loaded(queue)) == (200, 0)
     for _ in range(4):
         routing.advance(1000)
-    assert (queue.waiting, queue.bytes, routing.stats.expired) == (0, 0, 200)
+    assert (queue.backlogs.waiting, queue.state.bytes, routing.stats.expired) == (0, 0, 200)
     assert routing.stored() == []
 
 
@@ -237,8 +237,8 @@ def test_what_cannot_be_read_is_left_out_and_told(routing: Routing) -> None:
     routing.commit()
     consumer = routing.consumer(queue, 10)
     assert bodies(consumer.entries) == texts(0, 1, *range(3, 10))
-    assert queue.waiting == 0
-    assert queue.bytes == sum(entry.message.size for entry in consumer.entries)
+    assert queue.backlogs.waiting == 0
+    assert queue.state.bytes == sum(entry.message.size for entry in consumer.entries)
     (notice,) = routing.router.notices
     assert "1 messages of q" in notice
 
@@ -249,7 +249,7 @@ def test_a_purge_loads_nothing(routing: Routing) -> None:
     routing.shelf.is_slow = True
     assert purge(queue, 500, routing.batch) == 500
     assert purge(queue, 10_000, routing.batch) == 500
-    assert (queue.waiting, queue.bytes, routing.stored()) == (0, 0, [])
+    assert (queue.backlogs.waiting, queue.state.bytes, routing.stored()) == (0, 0, [])
     assert routing.shelf.loads == []
 
 
@@ -261,7 +261,7 @@ def test_what_is_purged_while_it_is_loaded_is_gone(routing: Routing) -> None:
     purge(queue, 100, routing.batch)
     routing.shelf.bring()
     routing.pump()
-    assert (consumer.entries, queue.waiting, queue.bytes) == ([], 0, 0)
+    assert (consumer.entries, queue.backlogs.waiting, queue.state.bytes) == ([], 0, 0)
 
 
 def test_a_queue_that_is_deleted_while_it_is_loaded_stays_deleted(routing: Routing) -> None:
@@ -272,7 +272,7 @@ def test_a_queue_that_is_deleted_while_it_is_loaded_stays_deleted(routing: Routi
     routing.router.delete(queue, routing.batch)
     routing.shelf.bring()
     routing.pump()
-    assert (consumer.entries, queue.waiting) == ([], 0)
+    assert (consumer.entries, queue.backlogs.waiting) == ([], 0)
     assert routing.stored() == []
 
 
@@ -283,7 +283,7 @@ def test_the_oldest_is_dropped_once_it_is_loaded() -> None:
     queue.put(new_message(text(5), durable=True), routing.batch)
     routing.pump()
     queue.put(new_message(text(6), durable=True), routing.batch)
-    assert queue.waiting == 5
+    assert queue.backlogs.waiting == 5
     assert bodies(routing.consumer(queue, 10).entries) == texts(2, 3, 4, 5, 6)
 
 
@@ -311,7 +311,7 @@ class Waiting(Parked):
 
 
 def test_only_so_many_requests_wait_for_something_to_be_loaded(routing: Routing) -> None:
-    paging = routing.router.paging
+    paging = routing.router.context.paging
     for _ in range(PARKED_MAX):
         paging.park(Waiting())
     with pytest.raises(LimitReached):
@@ -319,7 +319,7 @@ def test_only_so_many_requests_wait_for_something_to_be_loaded(routing: Routing)
 
 
 def test_many_long_backlogs_have_short_windows(routing: Routing) -> None:
-    routing.router.paging.backlogs = 4096
+    routing.router.context.paging.backlogs = 4096
     queue = put(routing, 1000)
     shorten(routing)
     assert loaded(queue) <= 2 * CHUNK

@@ -69,7 +69,7 @@ def test_a_consumer_that_leaves_gets_nothing_more() -> None:
     queue.detach_consumer(consumer, queue, routing.batch)
     queue.detach_consumer(consumer, queue, routing.batch)
     routing.pump()
-    assert (consumer.taken, consumer.drains, queue.waiting) == ([b"a"], 0, 1)
+    assert (consumer.taken, consumer.drains, queue.backlogs.waiting) == ([b"a"], 0, 1)
     assert queue.backlog() == 1
     queue.detach_consumer(other, queue, routing.batch)
     assert queue.backlog() == 0, "nobody waits for it"
@@ -86,7 +86,7 @@ def test_a_queue_takes_no_more_messages_than_its_limit(held: bool) -> None:
     consumer = routing.consumer(queue, 1 if held else 0)
     with pytest.raises(QueueFull):
         routing.put(queue, b"c")
-    assert (queue.published, queue.bytes) == (2, 2)
+    assert (queue.published, queue.state.bytes) == (2, 2)
     if held:
         consumer.dispose(Disposal.REMOVE, routing.batch)
         routing.put(queue, b"c")
@@ -99,7 +99,7 @@ def test_a_queue_takes_no_more_bytes_than_its_limit() -> None:
     with pytest.raises(QueueFull):
         routing.put(queue, b"def")
     routing.put(queue, b"de")
-    assert queue.bytes == 5
+    assert queue.state.bytes == 5
 
 
 # -- deletion

@@ -36,7 +36,7 @@ def test_what_is_there_longest_makes_room_the_lowest_priority_first() -> None:
     queue = routing.queue()
     routing.put(queue, b"high", priority=9)
     routing.put(queue, b"1", b"2", b"3")
-    assert (queue.waiting, routing.stats.displaced) == (3, 1)
+    assert (queue.backlogs.waiting, routing.stats.displaced) == (3, 1)
     routing.put(queue, b"4", b"5", b"6", b"7")
     assert routing.consumer(queue, 9).taken == [b"high", b"6", b"7"]
     assert routing.stats.displaced == 5

@@ -234,9 +234,9 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def counts_are_right(self) -> None:
         held = [item for items in self.held.values() for item in items]
-        assert self.queue.waiting == len(self.waiting)
-        assert self.queue.acquired == len(held)
-        assert self.queue.bytes == sum(len(item.body) for item in [*self.waiting, *held])
+        assert self.queue.backlogs.waiting == len(self.waiting)
+        assert self.queue.state.acquired == len(held)
+        assert self.queue.state.bytes == sum(len(item.body) for item in [*self.waiting, *held])
         assert self.count == len(self.waiting) + len(held) + self.gone + self.dead
         assert self.routing.stats.acknowledged == self.gone
         assert self.routing.stats.dead_lettered == self.dead
@@ -252,7 +252,11 @@ class QueueMachine(RuleBasedStateMachine):
             self.queue.detach_consumer(consumer, self.queue, self.routing.batch)
         last = self.routing.consumer(self.queue, 10**6, settles=True)
         assert last.taken == [item.body for item in self.waiting]
-        assert (self.queue.waiting, self.queue.acquired, self.queue.bytes) == (0, 0, 0)
+        assert (self.queue.backlogs.waiting, self.queue.state.acquired, self.queue.state.bytes) == (
+            0,
+            0,
+            0,
+        )
         assert self.routing.stored() == []
 
 

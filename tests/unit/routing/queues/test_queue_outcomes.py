@@ -68,7 +68,7 @@ def test_an_entry_never_goes_again_to_the_consumer_where_it_is_undeliverable() -
     consumer.dispose(Disposal.RELEASE, routing.batch)
     routing.pump()
     assert bodies(consumer.entries) == [b"c", b"b"], "what it released is met again"
-    assert queue.waiting == 1
+    assert queue.backlogs.waiting == 1
     assert routing.consumer(queue, 9).taken == [b"a"]
 
 

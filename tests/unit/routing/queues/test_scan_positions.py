@@ -53,7 +53,7 @@ def test_what_came_back_is_taken_from_the_front_without_a_search() -> None:
     routing.give(queue, takes, 9)
     assert takes.taken == [b"a", b"b", b"c"]
     assert takes.passed is None
-    assert not queue.scan_positions.any
+    assert queue.delivery._scan_positions is None
 
 
 def test_a_search_begins_in_front_of_what_was_found_last() -> None:

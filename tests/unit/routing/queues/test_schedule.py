@@ -41,13 +41,13 @@ def test_a_message_is_not_available_before_its_time_and_is_at_that_moment() -> N
     routing.put(queue, b"now")
     routing.pump()
     assert counts(queue) == (0, 1, 8)
-    assert queue.held() == 1
+    assert queue.state.held() == 1
     routing.advance(999)
     assert consumer.taken == [b"now"]
     assert routing.router.timer_queue.next_deadline_ms() == START_MS + 1000, "the timer knows when"
     routing.advance(1)
     assert consumer.taken == [b"now", b"later"]
-    assert queue.held() == 0
+    assert queue.state.held() == 0
     assert routing.router.timer_queue.next_deadline_ms() == NOTHING
 
 
@@ -57,8 +57,8 @@ def test_a_message_whose_time_has_come_waits_for_nothing(delay_ms: int) -> None:
     routing = Routing()
     queue = routing.queue()
     put_later(routing, queue, b"due", delay_ms)
-    assert queue.waiting == 1
-    assert queue.held() == 0
+    assert queue.backlogs.waiting == 1
+    assert queue.state.held() == 0
 
 
 @pytest.mark.requirement("DLY-03")
@@ -171,7 +171,7 @@ def test_a_moment_that_never_comes_breaks_nothing() -> None:
     for _ in range(5):
         routing.advance(int(LOOK_AGAIN_MS))
     assert consumer.taken == [b"later"]
-    assert [entry.message.encoded for entry in queue.scheduled()] == [b"never", b"nor that"]
+    assert [entry.message.encoded for entry in queue.state.scheduled()] == [b"never", b"nor that"]
     assert len(routing.router.timer_queue._heap) == 1
 
 
@@ -182,10 +182,10 @@ def test_many_that_fall_due_at_once_come_in_turns_with_everything_else() -> None
     for _ in range(int(RELEASED_AT_MOST) + 5):
         put_later(routing, queue, b"x", 10)
     routing.advance(10)
-    assert queue.waiting == RELEASED_AT_MOST
+    assert queue.backlogs.waiting == RELEASED_AT_MOST
     assert routing.router.timer_queue.next_deadline_ms() == routing.clock.now_ms()
     routing.advance(0)
-    assert queue.waiting == RELEASED_AT_MOST + 5
+    assert queue.backlogs.waiting == RELEASED_AT_MOST + 5
 
 
 @pytest.mark.requirement("DLY-04")
@@ -198,10 +198,10 @@ def test_a_hundred_thousand_messages_wait_in_any_order() -> None:
         put_later(routing, queue, b"%d" % delay, delay)
     assert len(routing.router.timer_queue._heap) < 100, "the heap is the queue's, not the agenda's"
     expected = [b"%d" % delay for delay in sorted(delays)]
-    assert bodies(queue.scheduled()) == expected
+    assert bodies(queue.state.scheduled()) == expected
     consumer = routing.consumer(queue, 200_000, settles=True)
     routing.clock.advance(10**9)
-    while queue.held():
+    while queue.state.held():
         routing.advance(0)
     assert consumer.taken == expected
 
@@ -219,16 +219,16 @@ def test_a_message_that_expires_before_its_time_is_never_delivered(expiry: str) 
     queue.put(new_message(b"late", deliver_at_ms=due, expires_at_ms=over), routing.batch)
     queue.put(new_message(b"as late", deliver_at_ms=due, expires_at_ms=due), routing.batch)
     routing.advance(49)
-    assert queue.held() == 2
+    assert queue.state.held() == 2
     routing.advance(1)
-    assert queue.held() == 1
+    assert queue.state.held() == 1
     assert routing.stats.expired == 1
     routing.advance(50)
     assert routing.stats.expired == 2
     assert consumer.taken == []
     assert counts(queue) == (0, 0, 0)
     moved = routing.router.queues.get("expired")
-    assert (moved is not None and moved.waiting) == (2 if expiry else False)
+    assert (moved is not None and moved.backlogs.waiting) == (2 if expiry else False)
 
 
 @pytest.mark.requirement("DLY-05")
@@ -238,7 +238,7 @@ def test_a_message_that_falls_due_in_time_may_still_expire() -> None:
     due, over = WALL_START_MS + 50, WALL_START_MS + 100
     queue.put(new_message(deliver_at_ms=due, expires_at_ms=over), routing.batch)
     routing.advance(50)
-    assert queue.waiting == 1
+    assert queue.backlogs.waiting == 1
     routing.clock.advance(50)
     assert routing.consumer(queue, 1).taken == []
     assert counts(queue) == (0, 0, 0)
@@ -266,16 +266,16 @@ def test_limits_of_a_queue_count_what_it_holds_back() -> None:
 def test_scheduled_messages_are_listed_and_cancelled() -> None:
     routing = Routing()
     queue = routing.queue()
-    assert queue.scheduled() == []
+    assert queue.state.scheduled() == []
     assert not queue.cancel(0, routing.batch)
     for name, delay in ((b"c", 30), (b"a", 10), (b"b", 20)):
         due = WALL_START_MS + delay
         queue.put(new_message(name, durable=True, deliver_at_ms=due), routing.batch)
-    assert bodies(queue.scheduled()) == [b"a", b"b", b"c"]
-    number = stored_position(queue.scheduled()[0])
+    assert bodies(queue.state.scheduled()) == [b"a", b"b", b"c"]
+    number = stored_position(queue.state.scheduled()[0])
     assert queue.cancel(number, routing.batch)
     assert not queue.cancel(number, routing.batch)
-    assert bodies(queue.scheduled()) == [b"b", b"c"]
+    assert bodies(queue.state.scheduled()) == [b"b", b"c"]
     assert sorted(each.encoded for each in routing.stored()) == [b"b", b"c"]
     assert counts(queue) == (0, 0, 2)
     consumer = routing.consumer(queue, 9)
@@ -289,8 +289,8 @@ def test_what_was_cancelled_is_not_kept() -> None:
     queue = routing.queue()
     for _ in range(1000):
         put_later(routing, queue, b"x", 10**6)
-        assert queue.cancel(stored_position(queue.scheduled()[0]), routing.batch)
-    schedule = queue.schedule
+        assert queue.cancel(stored_position(queue.state.scheduled()[0]), routing.batch)
+    schedule = queue.state.schedule
     assert schedule is not None
     assert len(schedule._by_wall._heap) < 100
 
@@ -301,7 +301,7 @@ def test_a_deleted_queue_takes_what_it_held_back_with_it() -> None:
     queue = routing.queue()
     put_later(routing, queue, b"later", 10)
     routing.router.delete(queue, routing.batch)
-    assert (queue.held(), queue.bytes) == (0, 0)
+    assert (queue.state.held(), queue.state.bytes) == (0, 0)
     alive = weakref.ref(queue)
     del queue
     gc.collect()
@@ -328,13 +328,13 @@ def test_an_entry_that_failed_waits_and_others_go_past_it(disposal: Disposal) ->
     first.dispose(disposal, routing.batch)
     second = routing.consumer(queue, 2)
     assert second.taken == [b"b"]
-    assert (queue.waiting, queue.held()) == (0, 1)
+    assert (queue.backlogs.waiting, queue.state.held()) == (0, 1)
     routing.advance(999)
     assert second.taken == [b"b"]
     routing.advance(1)
     assert second.taken == [b"b", b"a"]
     assert second.entries[1].delivery_count == 1
-    assert queue.held() == 0
+    assert queue.state.held() == 0
 
 
 def test_an_entry_that_waited_returns_to_its_place() -> None:
@@ -361,8 +361,8 @@ def test_pauses_grow_and_then_the_entry_is_dead_lettered() -> None:
         routing.advance(1)
         assert len(consumer.entries) == 1
     consumer.dispose(Disposal.FAIL, routing.batch)
-    assert (queue.held(), queue.waiting) == (0, 0)
-    assert routing.queue("DLQ").waiting == 1
+    assert (queue.state.held(), queue.backlogs.waiting) == (0, 0)
+    assert routing.queue("DLQ").backlogs.waiting == 1
 
 
 @pytest.mark.parametrize("disposal", [Disposal.RELEASE, Disposal.COUNT, Disposal.ELSEWHERE])
@@ -371,7 +371,7 @@ def test_what_did_not_fail_does_not_wait(disposal: Disposal) -> None:
     queue = routing.queue()
     routing.put(queue, b"a")
     routing.consumer(queue, 1).dispose(disposal, routing.batch)
-    assert (queue.waiting, queue.held()) == (1, 0)
+    assert (queue.backlogs.waiting, queue.state.held()) == (1, 0)
 
 
 def test_a_pause_takes_no_notice_of_the_clock_on_the_wall() -> None:
@@ -392,7 +392,7 @@ def test_an_entry_expires_while_it_waits() -> None:
     consumer = routing.consumer(queue, 9)
     consumer.dispose(Disposal.FAIL, routing.batch)
     routing.advance(500)
-    assert (queue.held(), routing.stats.expired) == (0, 1)
+    assert (queue.state.held(), routing.stats.expired) == (0, 1)
     assert counts(queue) == (0, 0, 0)
 
 
@@ -421,8 +421,8 @@ def test_a_timeline_lets_go_of_what_is_due_in_order() -> None:
 
 def test_a_closed_schedule_asks_for_nothing() -> None:
     routing = Routing()
-    schedule = Schedule(routing.queue())
+    schedule = Schedule(routing.queue(), routing.router.context.routing)
     schedule.close()
-    schedule.release(routing.batch)
+    assert schedule.take_due() == ([], [])
     assert schedule.size() == 0
     assert routing.router.timer_queue.next_deadline_ms() == NOTHING

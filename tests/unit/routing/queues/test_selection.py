@@ -51,8 +51,9 @@ def browsing(routing: Routing, queue: Queue, text: str, credit: int = 0) -> Reco
 
 
 def judged(queue: Queue) -> int:
-    assert queue.selection is not None
-    return int(queue.selection.judged)
+    selection = queue.delivery._selection
+    assert selection is not None
+    return int(selection.judged)
 
 
 def numbers(consumer: RecordingConsumer) -> list[int]:
@@ -101,7 +102,7 @@ def test_what_nobody_wants_holds_up_nobody() -> None:
     queue = routing.queue()
     red, blue = selective(routing, queue, RED, 10), selective(routing, queue, BLUE, 10)
     put(routing, queue, colored("green", 1), colored("blue", 2), colored("red", 3))
-    assert (numbers(red), numbers(blue), queue.waiting) == ([3], [2], 1)
+    assert (numbers(red), numbers(blue), queue.backlogs.waiting) == ([3], [2], 1)
 
 
 def test_a_message_that_came_back_is_offered_to_who_wants_it() -> None:
@@ -172,7 +173,7 @@ def test_the_expired_is_not_delivered() -> None:
     put(routing, queue, message, colored("red", 2))
     routing.clock.advance(20)
     assert numbers(selective(routing, queue, RED, 10)) == [2]
-    assert queue.waiting == 0
+    assert queue.backlogs.waiting == 0
 
 
 # -- drains
@@ -243,7 +244,7 @@ def test_a_browser_sees_what_it_wants() -> None:
     browser = browsing(routing, queue, RED, 10)
     put(routing, queue, colored("blue", 4), colored("red", 5))
     assert [int(copy.split()[-1]) for copy in browser.copies] == [3, 1, 5]
-    assert (queue.waiting, judged(queue)) == (5, 5)
+    assert (queue.backlogs.waiting, judged(queue)) == (5, 5)
 
 
 def test_the_drain_of_a_browser_ends_when_nothing_matching_is_left() -> None:
@@ -443,10 +444,7 @@ def test_nothing_that_is_wanted_waits_while_who_wants_it_has_room(seed: int) -> 
 def check(queue: Queue, consumers: list[RecordingConsumer]) -> None:
     """Check that consumers have only matching messages, and that none with room waits for one."""
     waiting = [
-        entry.message
-        for backlog in queue.backlogs
-        if backlog is not None
-        for entry in backlog.after(-1, 1000)
+        entry.message for backlog in queue.backlogs.existing() for entry in backlog.after(-1, 1000)
     ]
     for consumer in consumers:
         wanted = consumer.filter

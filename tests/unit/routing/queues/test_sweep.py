@@ -40,11 +40,11 @@ def test_an_expired_message_goes_though_nobody_asks_for_it() -> None:
     routing.put(queue, b"immortal")
     put_mortal(routing, queue, 10 * SWEEP_EVERY_MS, priority=9)
     routing.advance(SWEEP_EVERY_MS - 1)
-    assert queue.waiting == 3
+    assert queue.backlogs.waiting == 3
     routing.advance(1)
     assert counts(queue) == (2, 0, 9)
     routing.advance(10 * SWEEP_EVERY_MS)
-    assert queue.waiting == 1
+    assert queue.backlogs.waiting == 1
     routing.advance(SWEEP_EVERY_MS)
     assert routing.router.timer_queue.next_deadline_ms() == -1, "nothing mortal is left"
 
@@ -59,11 +59,11 @@ def test_a_sweep_is_bounded_and_the_next_one_goes_on_where_it_ended() -> None:
     routing.put(queue, *immortal[:6], priority=4)
     put_mortal(routing, queue, 10, priority=4)
     routing.put(queue, b"x", priority=9)
-    before = queue.waiting
+    before = queue.backlogs.waiting
     routing.advance(SWEEP_EVERY_MS)
-    assert before - queue.waiting == 1
+    assert before - queue.backlogs.waiting == 1
     routing.advance(SWEEP_EVERY_MS)
-    assert before - queue.waiting == 2
+    assert before - queue.backlogs.waiting == 2
 
 
 def test_other_deadlines_bring_no_more_sweeps() -> None:
@@ -85,7 +85,7 @@ def test_producers_go_on_when_a_sweep_has_shortened_the_backlog() -> None:
     put_mortal(routing, queue, 10)
     producer = RecordingProducer()
     routing.advance(SWEEP_EVERY_MS - 1)
-    assert not queue.may_grant(producer, routing.router)
+    assert not queue.may_grant(producer)
     routing.advance(1)
     assert producer.resumed == 1
 
@@ -96,5 +96,5 @@ def test_a_deleted_queue_has_no_more_deadlines() -> None:
     put_mortal(routing, queue, 10)
     routing.router.delete(queue, routing.batch)
     routing.advance(SWEEP_EVERY_MS)
-    assert not queue.is_pending
+    assert not queue.is_woken
     assert routing.router.timer_queue.next_deadline_ms() == -1

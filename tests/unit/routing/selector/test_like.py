@@ -66,7 +66,7 @@ def test_patterns_match_what_regular_expressions_do(pattern: str, value: str) ->
     assert matches(pattern, value) is expected
 
 
-# -- cost: reliability.md S1
+# -- cost: `docs/design/hostile-input.md` S1
 
 LONG = [
     pytest.param("%a" * 1000 + "%", True, id="a thousand times anything and a"),

@@ -93,7 +93,7 @@ def test_what_is_repeated_is_cut() -> None:
     assert len(str(refused.value)) < 100
 
 
-# -- limits: reliability.md 2.6, S1
+# -- limits: `docs/design/hostile-input.md` 2.6, S1
 
 
 def test_a_selector_has_so_many_characters() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from broker.amqp.terminus import LINK_DETACH, NEVER, SESSION_END
 from broker.routing.addresses.address import Address
-from broker.routing.addresses.identity import Identity
+from broker.routing.addresses.identity import SubscriptionIdentity
 from broker.routing.topics.detached_subscriptions import KeptSubscriptions, has_grace
 from broker.routing.topics.lifetime import Ending
 from broker.routing.topics.subscription import (
@@ -21,26 +21,44 @@ from broker.routing.topics.subscriptions import Subscriptions
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing
 
-SHARED: Identity = ("client", "name", False)
-DURABLE: Identity = ("client", "name", True)
+SHARED: SubscriptionIdentity = ("client", "name", False)
+DURABLE: SubscriptionIdentity = ("client", "name", True)
 
 GRACE = [
-    pytest.param("/topic/durable/t", None, True, id="of a durable topic"),
-    pytest.param("/topic/transient/t", None, True, id="of a transient topic"),
-    pytest.param("/topic/transient/#", None, True, id="of every transient topic"),
-    pytest.param("t", None, False, id="of a plain topic"),
-    pytest.param("#", None, False, id="of every plain topic"),
-    pytest.param("/topic/durable/t", SHARED, False, id="with others, who go on"),
-    pytest.param("/topic/durable/t", DURABLE, False, id="durable, which needs no grace"),
+    pytest.param("/topic/durable/t", True, id="of a durable topic"),
+    pytest.param("/topic/transient/t", True, id="of a transient topic"),
+    pytest.param("/topic/transient/#", True, id="of every transient topic"),
+    pytest.param("t", False, id="of a plain topic"),
+    pytest.param("#", False, id="of every plain topic"),
 ]
 
 
 @pytest.mark.requirement("DST-11", "DST-12")
-@pytest.mark.parametrize(("address", "identity", "expected"), GRACE)
-def test_a_lost_subscriber_has_grace(
-    address: str, identity: Identity | None, expected: bool
-) -> None:
-    assert has_grace(identity, Address(address)) is expected
+@pytest.mark.parametrize(("address", "expected"), GRACE)
+def test_a_lost_subscriber_has_grace(address: str, expected: bool) -> None:
+    assert has_grace(Address(address)) is expected
+
+
+NAMED = {
+    "shared with others, who go on": AttachRule(5, SubscriptionKind.SHARED, SHARED),
+    "durable anyway": AttachRule(2, SubscriptionKind.SOLE, DURABLE),
+    "private": AttachRule(1, SubscriptionKind.PRIVATE, None),
+}
+
+
+@pytest.mark.requirement("DST-11", "DST-12")
+@pytest.mark.parametrize("row", NAMED.values(), ids=NAMED)
+def test_only_a_private_subscription_has_grace(row: AttachRule) -> None:
+    routing = Routing()
+    topic = routing.topic("/topic/durable/t")
+    subscription = Subscriptions(routing.router, grace_ms=1000).begin(
+        row,
+        SubscriptionSpec(Address(topic.address), None),
+        SubscriptionExpiry(),
+        topic=topic,
+        batch=routing.batch,
+    )
+    assert subscription.expiry.terms.grace_ms == (1000 if row.identity is None else 0)
 
 
 class Waiting:
@@ -72,7 +90,7 @@ class Waiting:
         self.subscriptions.join(subscription, consumer)
         how = ConsumerDetach(ending, connection=1, session=0, key=("client", link_name))
         self.subscriptions.leave(subscription, consumer, self.routing.batch, how=how)
-        assert list(subscription.queue.consumers) == []
+        assert list(subscription.queue.consumers.attached) == []
         return subscription
 
     def find(self, link_name: str) -> Subscription | None:

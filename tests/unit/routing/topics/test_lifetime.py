@@ -272,7 +272,7 @@ def test_each_ends_at_its_own_moment() -> None:
     assert seen == [[0, 1, 0], [0, 1, 1], [1, 1, 1]]
 
 
-def test_a_far_deadline_is_met_though_the_agenda_looks_no_further_than_its_horizon() -> None:
+def test_a_far_deadline_is_met_though_the_timer_queue_has_a_nearer_horizon() -> None:
     world = World()
     expiry, thing = world.expiry("link-detach", timeout_s=150)
     world.link(expiry, DETACHED)
@@ -285,7 +285,10 @@ def test_a_far_deadline_is_met_though_the_agenda_looks_no_further_than_its_horiz
 
 
 def test_detaching_and_attaching_over_and_over_leaves_nothing_behind() -> None:
-    """A peer chooses the timeout: neither heap may keep an entry for every detach (R3)."""
+    """A peer chooses the timeout: neither heap may keep an entry for every detach.
+
+    `docs/design/hostile-input.md` R3.
+    """
     world = World()
     expiries = [world.expiry("link-detach", timeout_s=2**32 - 1)[0] for _ in range(10)]
     for _ in range(100):

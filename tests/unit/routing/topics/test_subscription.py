@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from broker.routing.addresses.address import Address
-from broker.routing.addresses.identity import Identity
+from broker.routing.addresses.identity import SubscriptionIdentity
 from broker.routing.addresses.prefixes import Prefixes
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import InvalidAddress
@@ -67,7 +67,11 @@ ROWS = [
 @pytest.mark.requirement(*(f"SUB-{number:02}" for number in range(1, 13)), "SUB-24")
 @pytest.mark.parametrize(("source", "words", "number", "use", "identity"), ROWS)
 def test_the_table(
-    source: str, words: str, number: int, use: SubscriptionKind, identity: Identity | None
+    source: str,
+    words: str,
+    number: int,
+    use: SubscriptionKind,
+    identity: SubscriptionIdentity | None,
 ) -> None:
     asked = facts(words, has_source=source == "set")
     row = row_of(asked, link_name=LINK, container_id=CLIENT)

@@ -80,7 +80,7 @@ def test_a_durable_subscription_is_kept_with_its_durable_messages() -> None:
     assert (stored.container_id, stored.name, stored.address) == ("client", "n", "t")
     assert (stored.is_shared, stored.durability) == (False, 2)
     assert [each.encoded for each in routing.stored(stored.queue)] == [b"kept"]
-    assert subscription.queue.waiting == 2
+    assert subscription.queue.backlogs.waiting == 2
     assert routing.stored("t") == [], "nothing under the topic's name"
 
 
@@ -113,7 +113,7 @@ def test_volatile_subscriptions_are_not_stored() -> None:
 
 def test_the_name_in_the_store_is_new_each_time_and_no_address() -> None:
     routing = Routing()
-    names = {begin(routing, name=name).queue.stored_as for name in ("a", "b")}
+    names = {begin(routing, name=name).queue.persistence.stored_as for name in ("a", "b")}
     assert len(names) == 2
     for name in names:
         for kind in ("queue", ""):
@@ -131,7 +131,7 @@ def test_subscriptions_of_one_name_coexist() -> None:
     ]
     assert len(routing.router.subscriptions.named) == 4
     routing.put(routing.topic(), b"a")
-    assert [each.queue.waiting for each in every] == [1, 1, 1, 1]
+    assert [each.queue.backlogs.waiting for each in every] == [1, 1, 1, 1]
 
 
 def test_a_private_subscription_is_known_to_nobody() -> None:
@@ -180,13 +180,13 @@ def test_a_subscription_that_begins_anew_says_what_it_drops() -> None:
     for number in range(3):
         routing.topic().put(new_message(b"%d" % number, durable=True), routing.batch)
     new = begin(routing, address="other")
-    assert (old.is_over, new.queue.waiting) == (True, 0)
+    assert (old.is_over, new.queue.backlogs.waiting) == (True, 0)
     assert routing.stats.backlog_dropped == 3
     (notice,) = routing.router.notices
     assert notice == "subscription n to t starts anew, to other: 3 messages dropped"
     (stored,) = stored_subscriptions(routing)
-    assert (stored.queue, stored.address) == (new.queue.stored_as, "other")
-    assert routing.stored(old.queue.stored_as) == []
+    assert (stored.queue, stored.address) == (new.queue.persistence.stored_as, "other")
+    assert routing.stored(old.queue.persistence.stored_as) == []
     assert routing.topic().subscriptions == []
 
 
@@ -253,12 +253,12 @@ def test_a_consumer_leaves(
     routing.put(routing.topic(), b"a")
     peacefully = leave(routing, subscription, consumer, closed=closed)
     assert (peacefully, subscription.is_over) == expected
-    assert consumer not in subscription.queue.consumers
+    assert consumer not in subscription.queue.consumers.attached
     if subscription.is_over:
         assert_nothing_is_left(routing)
-        assert subscription.queue.waiting == 0
+        assert subscription.queue.backlogs.waiting == 0
     else:
-        assert subscription.queue.waiting == 1, "nothing is lost"
+        assert subscription.queue.backlogs.waiting == 1, "nothing is lost"
         assert routing.router.subscriptions.find(row(facts)) is subscription
 
 
@@ -271,7 +271,7 @@ def test_unsubscribing_ends_what_nobody_uses() -> None:
     routing.put(routing.topic(), b"a")
     with pytest.raises(HeldExclusively):
         routing.router.subscriptions.unsubscribe(subscription.identity, routing.batch)
-    assert (subscription.is_over, subscription.queue.waiting) == (False, 1)
+    assert (subscription.is_over, subscription.queue.backlogs.waiting) == (False, 1)
     leave(routing, subscription, consumer, closed=False)
     routing.router.subscriptions.unsubscribe(subscription.identity, routing.batch)
     assert subscription.is_over
@@ -287,7 +287,7 @@ def test_a_topic_does_not_take_subscriptions_to_a_pattern_with_it() -> None:
     routing.put(routing.topic("a.b"), b"1")
     routing.router.delete(routing.topic("a.b"), routing.batch)
     routing.put(routing.topic("a.c"), b"2")
-    assert (subscription.is_over, subscription.queue.waiting) == (False, 2)
+    assert (subscription.is_over, subscription.queue.backlogs.waiting) == (False, 2)
     leave(routing, subscription, consumer, closed=True)
     assert_nothing_is_left(routing)
 

@@ -64,7 +64,7 @@ def test_a_subscription_ends_with_its_consumer_and_frees_its_messages() -> None:
     routing.pump()
     consumer.dispose(Disposal.RELEASE, routing.batch)
     routing.unsubscribe(queue, consumer)
-    assert (queue.waiting, queue.acquired, queue.bytes) == (0, 0, 0)
+    assert (queue.backlogs.waiting, queue.state.acquired, queue.state.bytes) == (0, 0, 0)
     assert topic.backlog() == 0
     routing.unsubscribe(queue, consumer)
     assert not consumer.lost_its_node, "it left of its own accord"
@@ -79,9 +79,9 @@ def test_a_deleted_topic_tells_its_subscribers() -> None:
     routing.router.delete(topic, routing.batch)
     assert consumer.lost_its_node
     assert not topic.subscriptions
-    assert (queue.waiting, queue.acquired, queue.bytes) == (0, 1, 1)
+    assert (queue.backlogs.waiting, queue.state.acquired, queue.state.bytes) == (0, 1, 1)
     consumer.dispose(Disposal.RELEASE, routing.batch)
-    assert (queue.waiting, queue.acquired, queue.bytes) == (0, 0, 0)
+    assert (queue.backlogs.waiting, queue.state.acquired, queue.state.bytes) == (0, 0, 0)
 
 
 LIMITS = {
@@ -102,7 +102,7 @@ def test_a_full_subscription_refuses_the_message_for_all(policy: AddressPolicy) 
     with pytest.raises(QueueFull):
         routing.put(topic, b"b")
     routing.pump()
-    assert (fast.taken, queue.waiting, topic.published) == ([b"a"], 1, 1)
+    assert (fast.taken, queue.backlogs.waiting, topic.published) == ([b"a"], 1, 1)
     assert not slow.taken
 
 
@@ -122,7 +122,7 @@ def test_a_subscription_nobody_consumes_from_holds_no_producer_back() -> None:
     consumer, queue = subscribe(routing, topic)
     queue.detach_consumer(consumer, queue, routing.batch)
     routing.put(topic, b"a")
-    assert (queue.waiting, topic.backlog()) == (1, 0)
+    assert (queue.backlogs.waiting, topic.backlog()) == (1, 0)
 
 
 def test_a_queue_knows_the_topics_it_is_bound_to() -> None:
@@ -132,11 +132,11 @@ def test_a_queue_knows_the_topics_it_is_bound_to() -> None:
     other.bind(Binding(queue))
     routing.put(one, b"a")
     routing.put(other, b"b")
-    assert (queue.waiting, list(queue.topics)) == (2, [one, other])
+    assert (queue.backlogs.waiting, list(queue.topics)) == (2, [one, other])
     one.unbind(queue)
     one.unbind(queue)
     routing.put(one, b"c")
-    assert (queue.waiting, list(queue.topics)) == (2, [other])
+    assert (queue.backlogs.waiting, list(queue.topics)) == (2, [other])
 
 
 @pytest.mark.requirement("RCV-02")

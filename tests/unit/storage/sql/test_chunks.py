@@ -10,11 +10,11 @@ from storage.api import ContentError, StoreError
 from storage.batch import Batch
 from storage.contents import CHUNKS_MAX
 from storage.sql.chunks import SWEPT_AT_ONCE
-from storage.sql.sqlite.sqlite import engine_of
 from storage.sql.sqlite.store import SqliteStore
 from storage.sql.tables import CHUNK, LARGE
 from tests.contract.test_contents import append, chunk, large, let_go, write
 from tests.support.stored import stored_messages
+from tests.support.stored_files import connected
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 
 def chunks(folder: Path) -> int:
-    with engine_of(folder / "store.db").connect() as connection:
+    with connected(folder / "store.db") as connection:
         return connection.execute(select(func.count()).select_from(CHUNK)).scalar() or 0
 
 
 async def test_a_damaged_chunk_is_not_given_out(store: SqliteStore, tmp_path: Path) -> None:
     await write(store, 1, 3)
-    with engine_of(tmp_path / "store.db").connect() as connection:
+    with connected(tmp_path / "store.db") as connection:
         connection.execute(
             update(CHUNK).where(CHUNK.c.number == CHUNKS_MAX + 1).values(data=b"something else")
         )
@@ -46,7 +46,7 @@ async def test_a_chunk_in_the_place_of_another_is_not_given_out(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     await write(store, 1, 1)
-    with engine_of(tmp_path / "store.db").connect() as connection:
+    with connected(tmp_path / "store.db") as connection:
         connection.execute(update(CHUNK).values(number=CHUNKS_MAX + 5))
     with pytest.raises(ContentError):
         await store.read_chunk(1, 5)
@@ -57,7 +57,7 @@ async def test_a_message_whose_content_is_unclear_is_quarantined(
 ) -> None:
     await write(store, 1, 1)
     await append(store, large(1, 1), large(2, 1))
-    with engine_of(tmp_path / "store.db").connect() as connection:
+    with connected(tmp_path / "store.db") as connection:
         connection.execute(update(LARGE).where(LARGE.c.number == 1).values(content=2))
     assert [int(each.number) for each in await stored_messages(store, "a")] == [2]
     assert store.quarantined == 1

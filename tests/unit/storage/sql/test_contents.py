@@ -15,6 +15,7 @@ from storage.sql.schema import bring_up_to_date
 from storage.sql.segments.segment import RECORD
 from storage.sql.sqlite import sqlite
 from storage.sql.statements import Texts
+from tests.support.stored_files import connected
 from tests.unit.storage.test_batch import stored
 
 QUEUE = StoredNode(address="q", kind="queue")
@@ -22,7 +23,7 @@ QUEUE = StoredNode(address="q", kind="queue")
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[Connection]:
-    with sqlite.engine_of(tmp_path / "store.db").connect() as opened:
+    with connected(tmp_path / "store.db") as opened:
         made = opened.execution_options(isolation_level="AUTOCOMMIT")
         sqlite.prepare(made)
         bring_up_to_date(made)

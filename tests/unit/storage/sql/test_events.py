@@ -9,12 +9,13 @@ from storage.batch import Batch
 from storage.events import EVENT_COLUMNS, EventQuery, Trim
 from storage.sql import events
 from storage.sql.schema import bring_up_to_date
-from storage.sql.sqlite.sqlite import engine_of, prepare
+from storage.sql.sqlite.sqlite import prepare
 from storage.sql.sqlite.store import SqliteStore
 from storage.sql.statements import Texts
 from storage.sql.tables import EVENT
 from tests.contract.test_events import filled, ids, row
 from tests.support.migrating import schema
+from tests.support.stored_files import connected
 
 
 def test_the_columns_of_a_row_are_those_of_the_table() -> None:
@@ -54,8 +55,8 @@ async def test_one_query_looks_at_a_bounded_part(
     await store.close()
 
 
-def test_a_store_without_the_journal_gets_it_and_keeps_what_it_has(tmp_path: Path) -> None:
-    with engine_of(tmp_path / "store.db").connect() as connection:
+def test_a_store_without_the_event_log_gets_it_and_keeps_its_rows(tmp_path: Path) -> None:
+    with connected(tmp_path / "store.db") as connection:
         prepare(connection)
         schema(connection, "0005")
         connection.execute(text("INSERT INTO node (kind, address) VALUES ('queue', 'a')"))

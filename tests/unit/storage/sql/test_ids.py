@@ -8,9 +8,10 @@ from storage.batch import Batch
 from storage.records import StoredId, StoredNode
 from storage.sql import ids
 from storage.sql.schema import bring_up_to_date
-from storage.sql.sqlite.sqlite import engine_of, prepare
+from storage.sql.sqlite.sqlite import prepare
 from storage.sql.sqlite.store import SqliteStore
 from tests.support.migrating import schema_0001
+from tests.support.stored_files import connected
 
 
 async def test_ids_are_there_after_a_restart(tmp_path: Path) -> None:
@@ -36,7 +37,7 @@ async def test_ids_are_there_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_store_of_the_first_schema_gets_the_table(tmp_path: Path) -> None:
-    with engine_of(tmp_path / "store.db").connect() as connection:
+    with connected(tmp_path / "store.db") as connection:
         prepare(connection)
         schema_0001(connection)
         connection.execute(text("INSERT INTO node (kind, address) VALUES ('queue', 'a')"))

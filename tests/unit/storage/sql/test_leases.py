@@ -8,11 +8,11 @@ from tests.contract.test_leases import lease_batch
 pytestmark = pytest.mark.requirement("PIP-10")
 
 
-def test_an_epoch_that_came_in_order_is_small() -> None:
+def test_a_batch_of_consecutive_numbers_is_stored_small() -> None:
     assert len(packed(lease_batch(1, *range(5000, 15_000)))) < 10_000 * 2
 
 
-def test_an_epoch_comes_back() -> None:
+def test_a_batch_is_read_as_it_was_stored() -> None:
     before = lease_batch(7, 9, 3, 2**62)
     after = unpacked("a", 7, packed(before))
     assert after is not None

@@ -1,6 +1,7 @@
 """Reading in parts, and the effect of a damaged message on it."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ async def test_places_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 async def test_a_damaged_message_has_its_place_and_is_not_loaded(tmp_path: Path) -> None:
     store = await filled(tmp_path, 2)
     await store.close()
-    with sqlite3.connect(tmp_path / "store.db") as database:
+    with closing(sqlite3.connect(tmp_path / "store.db")) as database, database:
         database.execute("UPDATE body SET encoded = x'00'")
     again = SqliteStore(tmp_path / "store.db")
     await again.open()

@@ -16,12 +16,12 @@ from storage.api import StoreError
 from storage.batch import Batch
 from storage.sql.rows import checksum
 from storage.sql.schema import HEAD, MIGRATIONS, bring_up_to_date, version_of
-from storage.sql.sqlite.sqlite import engine_of, prepare
+from storage.sql.sqlite.sqlite import prepare
 from storage.sql.sqlite.store import SqliteStore
 from storage.sql.tables import METADATA
 from tests.support.migrating import schema
 from tests.support.stored import stored_messages
-from tests.support.stored_files import change, old_store, rows
+from tests.support.stored_files import change, connected, old_store, rows
 from tests.unit.storage.sql.segments.test_packing import labelled
 
 
@@ -32,7 +32,7 @@ def test_head_is_the_newest_migration() -> None:
 
 
 def test_migrations_from_nothing_make_the_tables(tmp_path: Path) -> None:
-    with engine_of(tmp_path / "store.db").connect() as connection:
+    with connected(tmp_path / "store.db") as connection:
         prepare(connection)
         assert version_of(connection) == ""
         bring_up_to_date(connection)
@@ -42,7 +42,7 @@ def test_migrations_from_nothing_make_the_tables(tmp_path: Path) -> None:
 
 
 def test_a_schema_of_a_newer_broker_is_refused(tmp_path: Path) -> None:
-    with engine_of(tmp_path / "store.db").connect() as connection:
+    with connected(tmp_path / "store.db") as connection:
         prepare(connection)
         bring_up_to_date(connection)
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
@@ -55,7 +55,7 @@ async def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_row
 ) -> None:
     database = tmp_path / "store.db"
     old_store(database)
-    with engine_of(database).connect() as connection:
+    with connected(database) as connection:
         connection.execute(text("INSERT INTO mark (name, value) VALUES ('in use', 1)"))
         connection.commit()
     store = SqliteStore(database)
@@ -66,14 +66,14 @@ async def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_row
     assert (message.delivery_count, message.durable, store.first_number) == (2, True, 100)
     assert await store.delivered() == {"q": 54}, "nobody kept it then: it may have been all"
     await store.close()
-    with engine_of(database).connect() as connection:
+    with connected(database) as connection:
         assert version_of(connection) == HEAD
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
 
 
 def test_a_migration_is_done_whole_or_not_at_all(tmp_path: Path) -> None:
     """After a kill or an error, half a schema could never be opened again."""
-    with engine_of(tmp_path / "store.db").connect() as made:
+    with connected(tmp_path / "store.db") as made:
         connection = made.execution_options(isolation_level="AUTOCOMMIT")
         prepare(connection)
         connection.execute(text("CREATE TABLE mark (name TEXT)"))
@@ -135,7 +135,7 @@ async def test_segments_without_labels_are_read_and_new_ones_lie_beside_them(
     tmp_path: Path,
 ) -> None:
     database = tmp_path / "store.db"
-    with engine_of(database).connect() as connection:
+    with connected(database) as connection:
         prepare(connection)
         schema(connection, "0009")
         connection.commit()

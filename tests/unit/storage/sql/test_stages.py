@@ -8,13 +8,14 @@ from sqlalchemy import text
 from storage.batch import Batch
 from storage.sql import stages
 from storage.sql.schema import bring_up_to_date
-from storage.sql.sqlite.sqlite import engine_of, prepare
+from storage.sql.sqlite.sqlite import prepare
 from storage.sql.sqlite.store import SqliteStore
 from storage.stages import STAGED, StoredSink
 from tests.contract.test_stages import stage
 from tests.contract.test_store import stored
 from tests.support.migrating import schema_0001
 from tests.support.stored import stored_messages
+from tests.support.stored_files import connected
 
 
 @pytest.mark.requirement("PIP-12")
@@ -36,7 +37,7 @@ async def test_stages_are_there_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_store_of_the_first_schema_gets_the_tables(tmp_path: Path) -> None:
-    with engine_of(tmp_path / "store.db").connect() as connection:
+    with connected(tmp_path / "store.db") as connection:
         prepare(connection)
         schema_0001(connection)
         bring_up_to_date(connection)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from storage.sql.sqlite.sqlite import engine_of, log_of, log_size, prepare, writ
 from storage.sql.sqlite.store import SqliteStore
 from storage.sql.statements import Texts
 from tests.support.stored import stored_messages
+from tests.support.stored_files import connected
 from tests.unit.storage.test_batch import stored
 
 MEBIBYTE = 1024 * 1024
@@ -123,7 +125,7 @@ async def test_half_of_what_is_released_goes_to_the_log(tmp_path: Path) -> None:
     batch = Batch()
     batch.append(stored(2))
     await store.commit(batch)
-    with sqlite3.connect(database) as reader:
+    with closing(sqlite3.connect(database)) as reader:
         assert reader.execute("SELECT number FROM segment").fetchall() == [(1,), (2,)]
     await store.close()
     again = SqliteStore(database, ballast_bytes=SIZE)
@@ -163,8 +165,10 @@ class Limited:
 
 
 @pytest.fixture
-def limited(tmp_path: Path) -> Limited:
-    return Limited(tmp_path / "store.db")
+def limited(tmp_path: Path) -> Iterator[Limited]:
+    made = Limited(tmp_path / "store.db")
+    yield made
+    made.connection.engine.dispose()
 
 
 def insert(limited: Limited) -> None:
@@ -242,7 +246,7 @@ async def test_a_batch_is_written_again_with_the_same_rows(tmp_path: Path) -> No
     for number in range(1, 200):
         batch.append(stored(number))
     await store.close()
-    with engine_of(database).connect() as connection:
+    with connected(database) as connection:
         prepare(connection)
         driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)

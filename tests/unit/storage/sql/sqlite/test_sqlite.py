@@ -1,6 +1,7 @@
 """SQLite's settings for the file, and the error messages for an operator."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,13 @@ from sqlalchemy import text
 
 from storage.sql.sqlite.sqlite import (
     checkpoint,
-    engine_of,
     explained,
     log_size,
     prepare,
     reason_of,
     reusable_log,
 )
+from tests.support.stored_files import connected
 
 PRAGMAS = [
     pytest.param("journal_mode", "wal", id="a log beside the file"),
@@ -27,7 +28,7 @@ PRAGMAS = [
 @pytest.mark.requirement("PRD-03")
 @pytest.mark.parametrize(("pragma", "value"), PRAGMAS)
 def test_the_file_is_opened_for_durability(tmp_path: Path, pragma: str, value: object) -> None:
-    with engine_of(tmp_path / "store.db").connect() as connection:
+    with connected(tmp_path / "store.db") as connection:
         prepare(connection)
         assert connection.execute(text(f"PRAGMA {pragma}")).scalar() == value
 
@@ -67,9 +68,10 @@ def test_the_log_that_is_in_the_file_can_be_written_again(
 ) -> None:
     database = tmp_path / "store.db"
     with (
-        engine_of(database).connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
-        sqlite3.connect(database) as reader,
+        connected(database) as plain,
+        closing(sqlite3.connect(database)) as reader,
     ):
+        connection = plain.execution_options(isolation_level="AUTOCOMMIT")
         prepare(connection)
         connection.exec_driver_sql("CREATE TABLE row (body BLOB)")
         reader.execute("BEGIN")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ async def test_who_loads_waits_for_no_writer(tmp_path: Path) -> None:
     batch = Batch()
     batch.append(stored(1))
     await store.commit(batch)
-    with connect(tmp_path) as other:
+    with closing(connect(tmp_path)) as other:
         other.execute("BEGIN IMMEDIATE")
         assert [int(message.number) for message in await store.load([1])] == [1]
     await store.close()
@@ -98,7 +99,7 @@ async def test_a_queue_that_was_made_anew_does_not_get_old_messages(tmp_path: Pa
     again = await opened(tmp_path)
     assert [int(message.number) for message in await stored_messages(again, "q")] == [2]
     await again.close()
-    with connect(tmp_path) as connection:
+    with closing(connect(tmp_path)) as connection:
         assert connection.execute("SELECT number FROM segment").fetchall() == [(2,)]
 
 

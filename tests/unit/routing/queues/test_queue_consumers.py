@@ -11,8 +11,8 @@ def test_nobody_who_waits_costs_nothing() -> None:
     queue = routing.queue()
     routing.put(queue, b"a")
     routing.consumer(queue, 1).dispose(Disposal.REMOVE, routing.batch)
-    assert not queue.attends
-    assert not queue.is_pending
+    assert not queue.state.attends
+    assert not queue.is_woken
 
 
 def test_a_producer_and_a_successor_may_wait_for_the_same() -> None:
@@ -26,9 +26,10 @@ def test_a_producer_and_a_successor_may_wait_for_the_same() -> None:
     assert queue.credit_pool is not None
     queue.credit_pool.ask(producer)
     routing.pump()
-    assert queue.attends
+    assert queue.state.attends
     holder.dispose(Disposal.REMOVE, routing.batch)
     routing.pump()
     assert producer.credit == 1
-    assert queue.exclusivity.sole is sole
-    assert not queue.attends
+    assert queue.consumers.exclusivity is not None
+    assert queue.consumers.exclusivity.sole is sole
+    assert not queue.state.attends

@@ -53,7 +53,7 @@ def test_a_drain_ends_where_the_consumer_may_have_nothing_that_waits() -> None:
     consumer = routing.consumer(queue, 1)
     consumer.dispose(Disposal.ELSEWHERE, routing.batch)
     routing.give(queue, consumer, 5, drain=True)
-    assert (consumer.drains, queue.waiting) == (1, 1)
+    assert (consumer.drains, queue.backlogs.waiting) == (1, 1)
 
 
 def test_a_drain_may_be_called_off() -> None:

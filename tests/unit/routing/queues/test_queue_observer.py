@@ -38,7 +38,7 @@ def test_every_delivery_of_one_message_is_told_with_its_count() -> None:
     assert observer.heard == [(b"a", 0, Disposal.FAIL), (b"a", 1, Disposal.REMOVE)]
 
 
-def test_a_subscription_has_the_same_witness() -> None:
+def test_a_subscription_has_the_same_observer() -> None:
     observer = RecordingWitness()
     routing = Routing(observer=observer)
     topic = routing.topic()

@@ -5,7 +5,6 @@ import pytest
 from broker.routing.addresses.address import SUBSCRIPTION_PREFIX
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.queues.queue import Queue
-from broker.routing.queues.spilling import forget_all, spill
 from tests.support.broker import Broker
 from tests.support.routing import encoded, new_message
 
@@ -13,16 +12,16 @@ from tests.support.routing import encoded, new_message
 def spilled(broker: Broker, queue: Queue) -> QueueEntry:
     """Put a message into `queue`, spill it to the store, and return its entry."""
     queue.put(new_message(encoded(b"x")), broker.journal.batch)
-    backlog = queue.backlogs[4]
+    backlog = queue.backlogs.by_priority[4]
     assert backlog is not None
     (entry,) = backlog.loaded(-1, 1)
-    spill(entry, broker.journal.batch)
+    queue.persistence.spill(entry, broker.journal.batch)
     return entry
 
 
 def of_a_subscription(broker: Broker) -> Queue:
     policy = broker.router.policy_of("news")
-    return Queue(address="news", policy=policy, router=broker.router, is_subscription=True)
+    return Queue(address="news", policy=policy, context=broker.router.context, is_subscription=True)
 
 
 def test_it_is_noted_as_volatile_under_a_number() -> None:
@@ -41,13 +40,13 @@ def test_it_is_noted_as_volatile_under_a_number() -> None:
 def test_the_queue_of_a_volatile_subscription_has_a_name_from_then_on() -> None:
     broker = Broker()
     queue = of_a_subscription(broker)
-    assert queue.stored_as == ""
+    assert queue.persistence.stored_as == ""
     spilled(broker, queue)
-    name = queue.stored_as
+    name = queue.persistence.stored_as
     assert name.startswith(SUBSCRIPTION_PREFIX)
     spilled(broker, queue)
-    assert queue.stored_as == name
-    assert not queue.is_stored
+    assert queue.persistence.stored_as == name
+    assert not queue.persistence.is_stored
 
 
 @pytest.mark.parametrize("has_spilled", [False, True])
@@ -56,14 +55,14 @@ def test_the_store_forgets_what_it_knows_of_a_queue_that_has_ended(has_spilled: 
     queue = of_a_subscription(broker)
     if has_spilled:
         spilled(broker, queue)
-    forget_all(queue, broker.journal.batch)
+    queue.persistence.close(broker.journal.batch)
     removed = broker.journal.batch.subscriptions_removed
-    assert removed == ([queue.stored_as] if has_spilled else [])
+    assert removed == ([queue.persistence.stored_as] if has_spilled else [])
 
 
 def test_an_ordinary_queue_is_forgotten_as_a_node() -> None:
     broker = Broker()
     broker.fill()
     spilled(broker, broker.queue())
-    forget_all(broker.queue(), broker.journal.batch)
+    broker.queue().persistence.close(broker.journal.batch)
     assert broker.journal.batch.subscriptions_removed == []

@@ -1,0 +1,64 @@
+"""The page of reference names every type of entity with its operations and attributes."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from broker.management.backups import Backups
+from broker.management.connections import Connections, Links
+from broker.management.entity import Entity
+from broker.management.events import Events
+from broker.management.leases import LeaseEntity
+from broker.management.messages import Messages
+from broker.management.nodes import Nodes
+from broker.management.sinks import Sinks
+from broker.management.stores import DamagedMessages, Stores
+from broker.management.subscriptions import SubscriptionEntities
+from broker.management.users import UserEntity
+
+PAGE: Final = (
+    Path(__file__).resolve().parents[3] / "docs" / "reference" / "management.md"
+).read_text()
+
+COMMON: Final = {"name", "identity", "type"}
+
+SECTIONS: Final[dict[str, list[type[Entity]]]] = {
+    "Queues and topics": [Nodes],
+    "Messages": [Messages],
+    "Subscriptions": [SubscriptionEntities],
+    "Connections and links": [Connections, Links],
+    "The store": [Stores, DamagedMessages, Backups],
+    "Users": [UserEntity],
+    "Sinks": [Sinks],
+    "Leases": [LeaseEntity],
+}
+
+
+def section(title: str) -> str:
+    """Return the text below a heading of the page."""
+    return re.split(r"^## ", PAGE.partition(f"\n## {title}\n")[2], maxsplit=1, flags=re.MULTILINE)[
+        0
+    ]
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_the_page_names_every_attribute(title: str) -> None:
+    words = set(re.findall(r"`(\w+)`", section(title)))
+    for entity in SECTIONS[title]:
+        assert set(entity.attributes) - COMMON - words == set(), entity
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_the_page_names_every_operation(title: str) -> None:
+    words = set(re.findall(r"`([A-Z]+)`", section(title)))
+    for entity in SECTIONS[title]:
+        # what an operation does needs the entity's parts; what it is called does not
+        named = entity.operations(entity.__new__(entity))
+        assert set(named) - words == set(), entity
+
+
+def test_the_page_has_every_entity() -> None:
+    covered = {entity for entities in SECTIONS.values() for entity in entities} | {Events}
+    assert covered == set(Entity.__subclasses__())
